@@ -24,6 +24,10 @@ LONGEST_LINE, LONGEST_LARGE_LINE = 2 ** 20, 2 ** 26
 # The largest file that a worker may write: some twenty million calls, which the host's memory has to hold.
 LARGEST_FILE = 2 * 2 ** 30
 
+# The variable that says, as JSON and by workload, where the packages are that a workload requires in addition; the folder
+# of data in the copy of a workload folder; and the folder of packages of the worker's, next to its own.
+LAYERS, DATA, LIBRARY = "WORKLOAD_LAYERS", "tfcompare_data", "library"
+
 # Round 0 is the pilot: it calibrates the run and takes no part in any verdict.
 PILOT_ROUND = 0
 PHASES = ("build", "first", "second", "warmup", "steady")

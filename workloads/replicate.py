@@ -8,15 +8,13 @@ import sys
 import time
 import traceback
 
-from workloads import compat, values
+from workloads import compat, contract, values
 
 MESSAGE_LIMIT, NAME_LIMIT = 500, 100
 # What a pause does to the calls after it, while other arms have the machine: caches go cold, and a call of 0.4 ms took
 # 0.9 to 1.4, the next 0.5 to 0.8, until some five milliseconds had passed; a kernel that takes idle pages back made one
 # of 0.65 s a first time 0.97. What is longer than `LONG_NS` shows neither.
 LEAD_IN_S, LONG_NS = 0.005, 10 ** 9
-# The variable with the folder of packages for each workload, and the folder of data in the copy of a workload folder.
-LAYERS, DATA = "WORKLOAD_LAYERS", "tfcompare_data"
 # The most calls in a burst; calls are so short then that the burst takes hardly any time.
 MOST_IN_BURST = 50
 # On a larger machine another core may be on another socket, far from the memory of the replicate.
@@ -40,7 +38,7 @@ def load(name, folders):
 
 def use_layer(name):
     """Makes the packages importable that the workload requires beyond those of this environment; they come last."""
-    layer = json.loads(os.environ.get(LAYERS) or "{}").get(name, {})
+    layer = json.loads(os.environ.get(contract.LAYERS) or "{}").get(name, {})
     if layer.get("refused"):
         raise compat.Refused(layer["refused"])
     if layer.get("folder"):
@@ -59,7 +57,7 @@ def as_declared(module, params):
 def place_data(module, name):
     """Tells a workload where its DATA are in here; each has its place in the copy of the folder."""
     data = getattr(module, "DATA", None)
-    here = os.path.join(os.path.dirname(os.path.abspath(module.__file__)), DATA, name)
+    here = os.path.join(os.path.dirname(os.path.abspath(module.__file__)), contract.DATA, name)
     if isinstance(data, dict) and os.path.isdir(here):
         module.DATA = {key: os.path.join(here, key) for key in data}
 

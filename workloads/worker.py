@@ -22,10 +22,6 @@ def _adopt_package():
     """Makes `workloads` importable without putting its parent folder, or its own, on the path."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [entry for entry in sys.path if os.path.abspath(entry or ".") != here]
-    # Packages that an image of the user's own lacks. Last: its own are what is measured.
-    library = os.path.join(os.path.dirname(here), "library")
-    if os.path.isdir(library):
-        sys.path.append(library)
     if "workloads" not in sys.modules:
         init = os.path.join(here, "__init__.py")
         spec = importlib.util.spec_from_file_location("workloads", init, submodule_search_locations=[here])
@@ -548,6 +544,8 @@ def main():
     answers = os.dup(1)
     os.dup2(2, 1)
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    # Packages that an image of the user's own lacks. Last: its own are what is measured.
+    sys.path.append(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), contract.LIBRARY))
     Worker(sys.stdin.buffer, answers).serve()
     _leave(0)
 

@@ -6,12 +6,11 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from orchestrator import contract
 from orchestrator.errors import UsageError
 from orchestrator.model import LargeFile
 
 MOST_BYTES_EACH, MOST_BYTES = 10 * 10**6, 100 * 10**6
-# The folder of data in the copy of a workload folder; workloads/replicate.py knows it, too.
-DATA = "tfcompare_data"
 # In a container each is a separate mount.
 MOST_LARGE = 50
 MOST_FILES = 20_000
@@ -101,12 +100,12 @@ def pin(directory: Path, copy: Path) -> tuple[LargeFile, ...]:
 
 def place_data(data: Mapping[str, Path], workload: str, copy: Path) -> tuple[LargeFile, ...]:
     """Mark the place of a workload's data in the copy of its folder, where they are used and never copied."""
-    found = tuple(describe(f"{DATA}/{workload}/{name}", place) for name, place in sorted(data.items()))
+    found = tuple(describe(f"{contract.DATA}/{workload}/{name}", place) for name, place in sorted(data.items()))
     for file in found:
         target = copy / file.name
         target.parent.mkdir(parents=True, exist_ok=True)
         target.mkdir() if Path(file.path).is_dir() else target.touch()
-    for path in (copy / DATA).rglob("*") if found else ():
+    for path in (copy / contract.DATA).rglob("*") if found else ():
         path.chmod(0o755 if path.is_dir() else 0o644)
     return found
 
@@ -123,7 +122,7 @@ def hash_data(file: LargeFile) -> str:
 
 def hash_all_data(large: Iterable[LargeFile]) -> dict[str, str]:
     """Return the digests of data by the names under which a run records them."""
-    return {file.name: hash_data(file) for file in large if file.name.startswith(f"{DATA}/")}
+    return {file.name: hash_data(file) for file in large if file.name.startswith(f"{contract.DATA}/")}
 
 
 def notes_on(large: Sequence[LargeFile]) -> list[str]:

@@ -12,7 +12,7 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from orchestrator.errors import UsageError
 
-# No metadata of a package are larger.
+# No package has larger metadata.
 MOST_METADATA = 2**20
 PLATFORMS = ("manylinux", "linux_x86_64")
 

@@ -235,6 +235,7 @@ def _shells(place: Place, unfinished: str) -> Iterator[Candidate]:
 # By the name of the flag or argument; where the name stands for nothing here, a choice offers what its help lists.
 VALUES: dict[str, Callable[[Place, str], Iterator[Candidate]]] = {
     "versions": _versions, "version": _versions, "good": _versions, "bad": _versions,
+    "targets": _versions, "target": _versions,
     "case": _cases, "suite": _suites, "claim": _claims,
     "run": _runs, "resume": _runs, "earlier": _runs, "later": _runs,
     "what": _listings, "only": _kinds, "sort": _sorts, "columns": _columns, "shell": _shells,

@@ -32,7 +32,9 @@ class SettingInForce:
     def text(self) -> str:
         if isinstance(self.value, list):
             return "\n".join(self.value)
-        return {True: "yes", False: "no", None: ""}.get(self.value, str(self.value))  # type: ignore[arg-type]
+        if isinstance(self.value, bool):
+            return "yes" if self.value else "no"
+        return self.value or ""
 
 
 @app.command("config")

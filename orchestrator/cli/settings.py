@@ -21,23 +21,8 @@ NIGHTLY = "nightly"
 PLURALS = {"targets": "target", "cases": "case"}
 # These belong to one call, and not to a folder.
 OF_A_CALL = frozenset({"help", "resume", "dry-run", "output", "quiet", "verbose", "again", "due"})
-# What a night shares with other runs: what is measured, and where. How long is a separate matter.
-SHARED = frozenset(
-    {
-        "case", "suite", "workload-dir", "engine", "threads", "cpuset", "memory", "inherit-env", "timeout", "gpu",
-        "gpus", "gpu-request", "gpu-exclusive", "allow-unsupported-gpu", "base", "ca-bundle", "index-url",
-        "wheelhouse", "no-python-downloads",
-    }
-)  # fmt: skip
-# Claims bring their own cases, and so their own time.
-OF_CLAIMS = SHARED - {"case", "suite", "workload-dir"}
-COMMANDS: Mapping[str, frozenset[str] | None] = {
-    "run": None,
-    "profile": None,
-    "bisect": None,
-    "reproduce": OF_CLAIMS,
-    "check": OF_CLAIMS,
-}
+# The commands that take settings; those of the second take only what says where to run, for they have their own cases.
+WHOLE, PLACED = ("run", "profile", "bisect"), ("reproduce", "check")
 # Values that a command looks at only later.
 CHECKS: Mapping[str, Callable[[str], object]] = {
     "budget": parse.budget,
@@ -63,31 +48,37 @@ def find_defaults(group: Any, words: Sequence[str]) -> dict[str, Any]:
     """Return the defaults of the command that these words call, as click takes them."""
     name = next((word for word in words if not word.startswith("-")), "")
     # A run that continues has all its settings in its plan.
-    if name not in (*COMMANDS, NIGHTLY) or any(word.partition("=")[0] == "--resume" for word in words):
+    if name not in (*WHOLE, *PLACED, NIGHTLY) or any(word.partition("=")[0] == "--resume" for word in words):
         return {}
     settings = read_settings(group)
     if settings is None:
         return {}
     command = group.get_command(None, name)
-    if name != NIGHTLY:
-        return {name: _for_command(command, settings.values, COMMANDS[name])}
+    if name in WHOLE:
+        return {name: _for_command(command, settings.values)}
+    # It is imported by now: these commands take such flags.
+    from orchestrator.cli.options import InstallationFlags, MachineFlags, MeasuringGpuFlags, SelectionFlags, names_of
+
+    place = names_of(MachineFlags, MeasuringGpuFlags, InstallationFlags)
+    if name in PLACED:
+        return {name: _for_command(command, settings.values, place)}
     run = command.commands["run"]
-    of_night = {**_for_command(run, settings.values, SHARED), **_for_command(run, settings.nightly)}
+    # How long it may take is a separate matter for a night.
+    shared = _for_command(run, settings.values, place | names_of(SelectionFlags))
+    of_night = {**shared, **_for_command(run, settings.nightly)}
     # The others check the flags of `run`, too.
     return {name: dict.fromkeys(("run", "install", "serve"), of_night)}
 
 
-def _for_command(command: Any, values: Mapping[str, Any], names: frozenset[str] | None = None) -> dict[str, Any]:
+def _for_command(command: Any, values: Mapping[str, Any], params: frozenset[str] | None = None) -> dict[str, Any]:
     """Return the values of those flags that the command has, by the names of its parameters."""
     flags, chosen = flags_of(command), {}
     for name, value in values.items():
-        if names is not None and name not in names:
-            continue
         if name == "target" and name not in flags and not any(map(_is_changed, value)):
             # Versions without changes go by another flag where there are no targets.
             name, value = "versions", ",".join(value)
         param = flags.get(name)
-        if param is not None and param.multiple == isinstance(value, list):
+        if param is not None and param.multiple == isinstance(value, list) and (params is None or param.name in params):
             chosen[str(param.name)] = value
     return chosen
 

@@ -14,6 +14,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from packaging.version import InvalidVersion
+from packaging.version import Version as Number
+
+from orchestrator import contract
 from orchestrator.catalog import lockfile
 from orchestrator.catalog.lock_on_demand import PLATFORM, RESOLVE_TIMEOUT_S, find_uv
 from orchestrator.engines.environment import cache
@@ -21,8 +25,6 @@ from orchestrator.errors import UsageError
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 
-# workloads/replicate.py reads it.
-VARIABLE = "WORKLOAD_LAYERS"
 INSTALL_TIMEOUT_S = 1800
 LOCK = "lock.txt"
 # What uv draws around its reasons.
@@ -45,7 +47,7 @@ def describe_layers(layers: Mapping[str, Layer], folder_of: Callable[[Path], str
         for workload, layer in layers.items()
         if layer.folder or layer.refusal
     }
-    return {VARIABLE: json.dumps(told)} if told else {}
+    return {contract.LAYERS: json.dumps(told)} if told else {}
 
 
 def make_layer(requirements: Sequence[str], facts: EnvironmentFacts, options: EngineOptions) -> Layer:
@@ -84,7 +86,7 @@ def _make(
     made = Path(tempfile.mkdtemp(dir=folder.parent))
     try:
         constraints, lock = made / "present.txt", made / LOCK
-        constraints.write_text("".join(f"{name}=={number}\n" for name, number in present.items()))
+        constraints.write_text("".join(f"{name}=={number}\n" for name, number in present.items() if _is_number(number)))
         target = ["--python-version", python, "--python-platform", PLATFORM, "--no-config", "--quiet"]
         resolving = [uv, "pip", "compile", "-", *target, "--no-header", "--no-annotate", "--generate-hashes"]
         resolved = _run(
@@ -103,6 +105,15 @@ def _make(
             (made / "packages").rename(folder)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def _is_number(text: str) -> bool:
+    """Return whether this is a version number: an image may hold packages whose number is none."""
+    try:
+        Number(text)
+    except InvalidVersion:
+        return False
+    return True
 
 
 def _run(command: Sequence[str], options: EngineOptions, timeout_s: float, text: str = "") -> str:

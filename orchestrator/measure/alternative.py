@@ -33,7 +33,7 @@ def make_error(
     message = "\n".join(join_failures(failures.values()))
     if not any(failure.lacks_python for failure in failures.values()):
         return EnvironmentFailed(f"no version could be made ready:\n{message}")
-    names = suggest([version for version in versions if version.name not in failures])
+    names = suggest([version for version in versions if version.name not in failures and not version.changes])
     if not options.command or len(names) < 2:
         return EnvironmentFailed(message)
     command = write_command(options.command, names)

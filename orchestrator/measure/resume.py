@@ -224,7 +224,7 @@ def same_sources(plan: Plan, manifest: Manifest, directory: RunDir, own: Path | 
     _same_files(plan, manifest, pinned_copy or own)
     if pinned_copy and own:
         _same_files(plan, manifest, own, f", or leave --workload-dir out: {directory.path} keeps the files it measured")
-    recorded = {name: digest for name, digest in manifest.sources.items() if name.startswith(f"{pinned.DATA}/")}
+    recorded = {name: digest for name, digest in manifest.sources.items() if name.startswith(f"{contract.DATA}/")}
     if recorded and pinned.hash_all_data(plan.large) != recorded:
         raise UsageError(f"the data of {plan.run} have other contents than when it was measured; start a new run")
     if changed := pinned.changes_of(plan.large):

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator import contract
 from orchestrator.engines.worker.client import Opened, Refused
 from tests.support.bench import Bench
 
@@ -16,7 +17,7 @@ def layered(tmp_path: Path):
     (layer / "plots.py").write_text("NUMBER = 2\n")
     (layer / "numpy.py").write_text("raise ImportError('the layer comes last')\n")
     layers = {"plotting": {"folder": str(layer)}, "impossible": {"refused": "it requires more than there is"}}
-    bench = Bench(tmp_path, own={"WORKLOAD_LAYERS": json.dumps(layers)})
+    bench = Bench(tmp_path, own={contract.LAYERS: json.dumps(layers)})
     bench.hello()
     yield bench
     bench.channel.close()
@@ -65,7 +66,7 @@ def test_data_are_found_where_the_copy_of_the_folder_has_them(veteran: Bench):
             return lambda: 1
         """
     veteran.workload("seeing", source)
-    place = veteran.workloads / "tfcompare_data" / "seeing" / "images"
+    place = veteran.workloads / contract.DATA / "seeing" / "images"
     place.mkdir(parents=True)
     (place / "one.txt").write_text("seen")
     assert isinstance(veteran.open("seeing")[1], Opened)

@@ -32,8 +32,6 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.model import GpuRequest, LargeFile
 
 ROOT = "/tfcompare"
-# Packages of the worker's that an image of the user's own lacks; the worker looks for them under this name.
-LIBRARY = "library"
 # The one writable place inside besides the results; it is memory.
 SCRATCH = "/tmp"  # noqa: S108
 RUN_LABEL = "tfcompare.run"
@@ -152,7 +150,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         mounts.append(mount("own", spec.own_workloads))
         mounts += [mount(f"own/{file.name}", Path(file.path)) for file in spec.large]
     if spec.library:
-        mounts.append(mount(LIBRARY, spec.library))
+        mounts.append(mount(contract.LIBRARY, spec.library))
     layers = list(dict.fromkeys(layer.folder for layer in spec.layers.values() if layer.folder))
     mounts += [mount(f"layers/{place}", folder) for place, folder in enumerate(layers)]
     for name, directory in (("results", spec.results), ("jit", spec.jit)):

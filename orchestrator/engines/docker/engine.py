@@ -238,7 +238,8 @@ class DockerEngine:
             packages=dict(found.inside.distributions),
             variables=version.variables,
         )
-        return DockerEnvironment(self._clients, facts, self._options, devices, found.library, own_image=True)
+        library = own_image.find_library(facts, self._options)
+        return DockerEnvironment(self._clients, facts, self._options, devices, library, own_image=True)
 
     def _devices(self, client: docker.DockerClient) -> tuple[tuple[str, ...], dict[str, str]]:
         """Return the devices that the engine is asked to put into each container, and how the run records them."""

@@ -51,6 +51,9 @@ def test_versions_continue_a_list_and_a_range_and_are_offered_once():
     assert words("run", "--versions", "2.8..2.1")[:2] == ["2.8..2.1", "2.8..2.10"]
     assert words("run", "--versions", "1.14,la") == ["1.14,latest"]
     assert words("bisect", "--good", "2.0.") == ["2.0.4", "2.0.0"]
+    assert words("run", "2.13", "2.1") == words("run", "--target", "2.1")
+    assert "2.16" in words("run", "2.13", "2.1")
+    assert "2.16" in words("check", "mine/training.py", "2.1")
 
 
 def test_a_case_is_completed_step_by_step():
@@ -192,7 +195,7 @@ def of_shell(home: Path) -> dict[str, str]:
     return {"PATH": f"{here}:{os.environ['PATH']}", "HOME": str(home), "ZDOTDIR": str(home), "TERM": "dumb"}
 
 
-# What a terminal is told besides text: bells, and whether to mark what is pasted.
+# Shells also write bells, and switch on the marks of pasted text.
 BESIDE = re.compile(r"[\a\r]|\x1b\[\?2004[hl]")
 ZSHRC = """
 PS1='> '

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator import contract
 from orchestrator.engines import layers
 from orchestrator.engines.layers import Layer, describe_layers, make_layer
 from orchestrator.model import EnvironmentFacts
@@ -72,7 +73,7 @@ def test_a_requirement_that_is_there_already_takes_no_package(options: EngineOpt
 def test_a_worker_is_told_where_layers_are_as_it_sees_them(tmp_path: Path):
     made = {"one": Layer(tmp_path), "two": Layer(refusal="no"), "three": Layer()}
     told = describe_layers(made, lambda folder: f"/inside/{folder.name}")
-    assert json.loads(told[layers.VARIABLE]) == {
+    assert json.loads(told[contract.LAYERS]) == {
         "one": {"folder": f"/inside/{tmp_path.name}"},
         "two": {"refused": "no"},
     }

@@ -5,6 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from orchestrator import catalog
+from orchestrator.catalog.changed import find
 from orchestrator.catalog.version import Version
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure import alternative
@@ -41,6 +42,13 @@ def test_the_last_line_compares_what_is_left_with_the_newest_release(on):
         "1.14.0, 2.0.0: Python 3.7 could not be downloaded (no network); the Pythons on this machine can run:",
         "tfcompare run --versions 2.13,2.21 --suite smoke --rounds=2",
     ]
+
+
+def test_targets_with_changes_are_no_versions_to_suggest(on):
+    on("3.7", "3.11")
+    targets = (*VERSIONS, *(find(text, "cpu") for text in ("image=some/image as own", "2.13 TF_X=1 as told")))
+    error = alternative.make_error(RunOptions(command=COMMAND), targets, fail("1.14.0"))
+    assert "--versions 2.0,2.13 --suite" in str(error).splitlines()[-1]
 
 
 def test_where_nothing_wanted_is_left_it_compares_the_oldest_and_the_newest_release(on):
