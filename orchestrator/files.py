@@ -13,7 +13,7 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from orchestrator.errors import UsageError
 
@@ -103,6 +103,21 @@ def read_named(path: Path, most: int) -> bytes:
 def read_text(path: Path) -> str:
     """Return the text of a source file or a table that the user named; raise OSError or UnicodeDecodeError."""
     return read_named(path, MOST_TEXT_BYTES).decode("utf-8")
+
+
+def read_toml(path: Path, what: str) -> tuple[dict[str, Any], str]:
+    """Return the tables of a TOML file that the user named, and its text; raise UsageError, which says what it is."""
+    # A shell that completes a word does without it.
+    import tomllib
+
+    try:
+        text = read_text(path)
+        return tomllib.loads(text), text
+    except OSError as error:
+        raise UsageError(f"{path}: {what} cannot be read: {error.strerror}") from error
+    # A number of 5,000 digits, or a thousand lists within each other, are none of TOML's own errors.
+    except (ValueError, RecursionError) as error:
+        raise UsageError(f"{path}: not TOML: {error}") from error
 
 
 def _read_to_end(handle: int, path: Path, most: int) -> bytes:

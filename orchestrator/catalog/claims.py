@@ -2,7 +2,6 @@
 
 import math
 import re
-import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -164,13 +163,9 @@ def choose(names: Sequence[str], suite: str | None, by_name: dict[str, Claim]) -
 
 
 def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
+    tables, text = files.read_toml(path, "the claim")
     try:
-        text = files.read_text(path)
-        table = ClaimTable.model_validate(tomllib.loads(text))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path}: cannot be read as TOML: {error}") from error
+        table = ClaimTable.model_validate(tables)
     except ValidationError as error:
         first = error.errors()[0]
         line = find_line(text, first["loc"])

@@ -1,7 +1,6 @@
 """The table of versions as written in its file: the values each key may hold, and the line of an invalid one."""
 
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -89,16 +88,9 @@ def read(path: Path, beside: Catalogue | None = None) -> Catalogue:
 
     If the table extends another one, entries may refer to the Pythons and CUDAs of that one as well.
     """
+    tables, text = files.read_toml(path, "the table of versions")
     try:
-        text = files.read_text(path)
-    except OSError as error:
-        raise UsageError(f"{path}: the table of versions cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{path}: not TOML, which is UTF-8: {error}") from error
-    try:
-        catalogue = Catalogue.model_validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{path}: not TOML: {error}") from error
+        catalogue = Catalogue.model_validate(tables)
     except ValidationError as error:
         first = error.errors()[0]
         where = tuple(str(part) for part in first["loc"])

@@ -4,7 +4,6 @@ A setting has the name of a flag, and is its default in the commands that take s
 """
 
 import os
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from orchestrator.errors import UsageError
 # Names another file; if it is empty, there are no settings.
 VARIABLE = "TFCOMPARE_CONFIG"
 FILE, PROJECT = Path("tfcompare.toml"), Path("pyproject.toml")
+WHAT = "the settings"
 NIGHTLY = "nightly"
 # Lists go by what they hold.
 PLURALS = {"targets": "target", "cases": "case"}
@@ -107,14 +107,20 @@ def read_settings(group: Any) -> Settings | None:
 
 
 def _find() -> tuple[Path, dict[str, Any]] | None:
+    from orchestrator.files import read_toml
+
     named = os.environ.get(VARIABLE)
     if named is not None:
-        return (Path(named), _read(Path(named))) if named else None
-    own = (FILE, _read(FILE)) if FILE.is_file() else None
-    project = _read(PROJECT).get("tool", {}).get("tfcompare") if _mentions_tfcompare(PROJECT) else None
-    if own and project is not None:
+        return (Path(named), read_toml(Path(named), WHAT)[0]) if named else None
+    own = (FILE, read_toml(FILE, WHAT)[0]) if FILE.is_file() else None
+    tools = read_toml(PROJECT, WHAT)[0].get("tool") if _mentions_tfcompare(PROJECT) else None
+    if not isinstance(tools, dict) or "tfcompare" not in tools:
+        return own
+    if own:
         raise UsageError(f"there are settings in {FILE} and in [tool.tfcompare] of {PROJECT}: keep one of them")
-    return own or (None if project is None else (PROJECT, dict(project)))
+    if not isinstance(tools["tfcompare"], dict):
+        raise UsageError(f"{PROJECT}: tool.tfcompare must be a table: [tool.tfcompare]")
+    return PROJECT, tools["tfcompare"]
 
 
 def _mentions_tfcompare(path: Path) -> bool:
@@ -123,17 +129,6 @@ def _mentions_tfcompare(path: Path) -> bool:
         return "tool.tfcompare" in path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         return False
-
-
-def _read(path: Path) -> dict[str, Any]:
-    from orchestrator import files
-
-    try:
-        return tomllib.loads(files.read_text(path))
-    except OSError as error:
-        raise UsageError(f"{path}: the settings cannot be read: {error.strerror}") from error
-    except ValueError as error:
-        raise UsageError(f"{path}: not TOML: {error}") from error
 
 
 def _values(path: Path, table: str, given: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:

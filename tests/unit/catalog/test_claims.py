@@ -133,7 +133,7 @@ def test_a_claim_names_every_case_once(read):
 
 
 BAD = {
-    "no TOML": ("title", "cannot be read as TOML"),
+    "no TOML": ("title", "not TOML"),
     "nothing that tests it": (HEAD, "[[shares]] or [[holds]] that test it"),
     "a set without a rule": (f'{HEAD}[[sets]]\ncases = ["power"]\n{VERSIONS}', "either `mean_within` or `more_often`"),
     "a set of nothing": (f"{HEAD}[[sets]]\ncases = []\n{VERSIONS}mean_within = 1.2", "sets.0.cases"),

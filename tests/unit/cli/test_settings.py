@@ -123,6 +123,14 @@ def test_settings_in_two_files_are_one_too_many(folder: Path, monkeypatch, capsy
     assert "keep one of them" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("text", ["[tool]\ntfcompare = 3", "tool = 'tool.tfcompare'"])
+def test_a_project_whose_tools_are_no_tables_is_refused_or_has_no_settings(folder: Path, monkeypatch, capsys, text: str):
+    (folder / "pyproject.toml").write_text(f"# Not [tool.tfcompare].\n{text}\n")
+    assert called(monkeypatch, "run", "--dry-run") == 2
+    message = capsys.readouterr().err
+    assert "tool.tfcompare must be a table" in message or "there is nothing to compare" in message
+
+
 @pytest.mark.parametrize("words", [("report", "nowhere"), ("list", "suites"), ("run", "--resume", "nowhere")])
 def test_commands_that_take_no_settings_do_not_read_them(folder: Path, monkeypatch, capsys, words: tuple[str, ...]):
     (folder / "tfcompare.toml").write_text("nonsense = 1\n")
