@@ -124,7 +124,7 @@ def test_settings_in_two_files_are_one_too_many(folder: Path, monkeypatch, capsy
 
 
 @pytest.mark.parametrize("text", ["[tool]\ntfcompare = 3", "tool = 'tool.tfcompare'"])
-def test_a_project_whose_tools_are_no_tables_is_refused_or_has_no_settings(folder: Path, monkeypatch, capsys, text: str):
+def test_tools_of_a_project_that_are_no_tables_hold_no_settings(folder: Path, monkeypatch, capsys, text: str):
     (folder / "pyproject.toml").write_text(f"# Not [tool.tfcompare].\n{text}\n")
     assert called(monkeypatch, "run", "--dry-run") == 2
     message = capsys.readouterr().err
