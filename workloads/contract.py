@@ -4,7 +4,8 @@ One JSON object a line goes each way. The host sends commands and waits for one 
 
     hello -> ready | failed      the worker imports TensorFlow and opens its Arrow stream
     probe -> probed | died       the GPUs that TensorFlow sees, asked in a fork so that the worker stays clean
-    open  -> opened | refused | died     a fork of the worker; or, where `hello` forbade forks, the worker itself, once
+    open  -> opened | refused | died     a fork of the worker; or, where `hello` forbade forks, the worker itself, once;
+                                         with the `words` of a program each call runs it, and without them is a workload
     burst -> measured | died     `calls` timed calls of the replicate's step, and more until `least_s` have passed
     close -> closed | died       the replicate's rows go to the stream as one flushed record batch
     profile -> profiled | refused | died     a fork that runs its calls under a profiler and ends; no row comes of it
@@ -27,6 +28,8 @@ LARGEST_FILE = 2 * 2 ** 30
 # The variable that says, as JSON and by workload, where the packages are that a workload requires in addition; the folder
 # of data in the copy of a workload folder; and the folder of packages of the worker's, next to its own.
 LAYERS, DATA, LIBRARY = "WORKLOAD_LAYERS", "tfcompare_data", "library"
+# What a measured program finds in its variables: the file for the times of its steps, and the folder of its packages.
+STEPS, PACKAGES = "TFCOMPARE_STEPS", "TFCOMPARE_PACKAGES"
 
 # Round 0 is the pilot: it calibrates the run and takes no part in any verdict.
 PILOT_ROUND = 0
@@ -68,6 +71,11 @@ FIELDS = (
     Field("traces", "int32", True, "Python functions traced into graphs since the fork"),
     Field("calls", "int32", True, "calls of the step, also those that were not timed"),
     Field("checksum", "label", True, "digest of the first call's rounded output"),
+    Field("items", "int32", True, "examples that a step handles, if the workload says so"),
+    # Of a program that calls Keras' fit.
+    Field("first_step_ns", "int64", True, "from the call of fit to the end of its first step"),
+    Field("step_ns", "int64", True, "mean of the later steps of its epochs"),
+    Field("losses", "label", True, "loss of each epoch, as JSON"),
 )
 
 REPLICATE_FIELDS = tuple(field.name for field in FIELDS if field.nullable)
@@ -90,6 +98,7 @@ COMMANDS = {
         "case": str,
         "workload": str,
         "params": dict,
+        "program": dict,
         "round": int,
         "position": int,
         "seed": int,
@@ -114,7 +123,16 @@ EVENTS = {
     "ready": {"facts": dict, "import_ns": int, "pid": int},
     "failed": {"stage": str, "message": str},
     "probed": {"gpus": list},
-    "opened": {"replicate": int, "build_ns": int, "first_ns": int, "second_ns": int, "steps": int, "threads": list},
+    "opened": {
+        "replicate": int,
+        "build_ns": int,
+        "first_ns": int,
+        "second_ns": int,
+        "steps": int,
+        "items": int,
+        "output": str,
+        "threads": list,
+    },
     "measured": {"replicate": int, "walls_ns": list, "cpu_ns": int},
     "closed": {"replicate": int, "rows": int},
     "profiled": {"replicate": int, "profile": dict},
@@ -137,9 +155,14 @@ def _fingerprint() -> str:
 
 FINGERPRINT = _fingerprint()
 
-# The contracts whose streams are read, and the nullable columns that these lack; in 558db712ee769e3f, `opened` had no
-# threads either.
-READABLE = {FINGERPRINT: (), "9a146b5b5a71bc43": ("calls",), "558db712ee769e3f": ("calls",)}
+# The contracts whose streams are read, and the nullable columns that these lack.
+_OF_PROGRAMS = ("items", "first_step_ns", "step_ns", "losses")
+READABLE = {
+    FINGERPRINT: (),
+    "b441cc3bc83f4f90": _OF_PROGRAMS,
+    "9a146b5b5a71bc43": ("calls",) + _OF_PROGRAMS,
+    "558db712ee769e3f": ("calls",) + _OF_PROGRAMS,
+}
 
 FINGERPRINT_KEY = b"tfcompare.contract"
 

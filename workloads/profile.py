@@ -13,7 +13,7 @@ import time
 import types
 
 from workloads import values
-from workloads.replicate import Replicate, steps_of
+from workloads.replicate import Replicate, count_of
 
 # How many calls at most are made besides the profiled ones, and how long they may take together.
 PLAIN_CALLS, PLAIN_NS = 10, 2 * 10 ** 9
@@ -42,7 +42,7 @@ class ProfiledReplicate(Replicate):
             step = build()
         finally:
             start.disable()
-        steps = steps_of(step)
+        steps = count_of(step, "steps")
         self.stage = "a call"
         # The first two calls trace, compile and allocate: what they do is building, and is kept apart.
         for _ in range(2):

@@ -36,13 +36,12 @@ def load(name, folders):
     raise LookupError("no file {}.py in {}".format(name, ", ".join(folders)))
 
 
-def use_layer(name):
-    """Makes the packages importable that the workload requires beyond those of this environment; they come last."""
+def find_layer(name):
+    """The folder of packages that the workload requires beyond those of this environment; None if there are none."""
     layer = json.loads(os.environ.get(contract.LAYERS) or "{}").get(name, {})
     if layer.get("refused"):
         raise compat.Refused(layer["refused"])
-    if layer.get("folder"):
-        sys.path.append(layer["folder"])
+    return layer.get("folder")
 
 
 def as_declared(module, params):
@@ -94,10 +93,13 @@ class Calls:
         result = function()
         wall_ns = int((time.perf_counter() - start) * 1e9)
         cpu_ns = int((time.process_time() - cpu) * 1e9)
+        self.add(burst, phase, wall_ns, cpu_ns)
+        return wall_ns, result
+
+    def add(self, burst, phase, wall_ns, cpu_ns):
         self.ordinal += 1
         for name, value in zip(self.COLUMNS, (burst, phase, self.ordinal, wall_ns, cpu_ns)):
             self.columns[name].append(value)
-        return wall_ns, result
 
 
 class Usage:
@@ -146,12 +148,15 @@ def _cpu_s():
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def steps_of(step):
-    """Into how many steps a call's time is divided; a slip in it must not reach the stream, which all rows share."""
-    steps = getattr(step, "steps", 1)
-    if not isinstance(steps, int) or steps < 1:
-        raise ValueError("the step's `steps` must be a whole number above zero, not {!r}".format(steps))
-    return steps
+def count_of(step, name):
+    """What a step says of itself: `steps`, by which a call's time is divided, or the `items` that one of them handles.
+
+    A slip in it must not reach the stream, which all rows share.
+    """
+    count = getattr(step, name, 1)
+    if not isinstance(count, int) or not 1 <= count < 2 ** 31:
+        raise ValueError("the step's `{}` must be a whole number above zero, not {!r}".format(name, count))
+    return count
 
 
 def find_place(error, folders):
@@ -191,6 +196,9 @@ class Replicate:
             answer = self.obey(order)
             send(answer)
 
+    def clear(self):
+        """Removes what it has left on the disk; the worker calls it once the process is gone."""
+
     def begin(self):
         return self._guarded(self._open)
 
@@ -219,7 +227,10 @@ class Replicate:
 
     def _prepare(self):
         """The workload's `build` with its parameters, in a process that is ready for it."""
-        use_layer(self.order["workload"])
+        layer = find_layer(self.order["workload"])
+        if layer:
+            # Last: an environment's own packages are what is measured.
+            sys.path.append(layer)
         module = load(self.order["workload"], self.folders)
         params = as_declared(module, self.order["params"])
         place_data(module, self.order["workload"])
@@ -240,7 +251,8 @@ class Replicate:
         build_ns, self.step = self.calls.time(build, 0, "build")
         if not callable(self.step):
             raise TypeError("build() returned {}; it must return the call to time".format(type(self.step).__name__))
-        self.steps = steps_of(self.step)
+        self.steps = count_of(self.step, "steps")
+        self.items = count_of(self.step, "items") if hasattr(self.step, "items") else None
         self.stage = "a call"
         first_ns, output = self._call(0, "first")
         self.checksum = values.checksum(output)
@@ -250,7 +262,7 @@ class Replicate:
             self.usual_ns, _ = self._call(0, "warmup")
         return self._answer(
             "opened", build_ns=build_ns, first_ns=first_ns, second_ns=second_ns, steps=self.steps,
-            threads=compat.threads(self.tf),
+            items=self.items or 0, output=values.describe(output), threads=compat.threads(self.tf),
         )
 
     def _call(self, burst, phase):
@@ -280,10 +292,13 @@ class Replicate:
                 break
 
     def _close(self):
-        facts = dict(self.usage.totals)
-        facts["peak_rss_kb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        facts["traces"] = self.traces.count
-        # The build is number 0, and the calls come after it.
-        facts["calls"] = self.calls.ordinal + self.untimed
-        facts["checksum"] = self.checksum
+        facts = dict(
+            self.usage.totals,
+            peak_rss_kb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+            traces=self.traces.count,
+            # The build is number 0, and the calls come after it.
+            calls=self.calls.ordinal + self.untimed,
+            checksum=self.checksum,
+            items=self.items,
+        )
         return self._answer("closed", columns=self.calls.columns, steps=self.steps, facts=facts)

@@ -26,6 +26,17 @@ def to_host(value):
     return value
 
 
+def describe(value, most=120):
+    """Type and shape of a result that is on the host, in a few words: `float32[32,10]`, or `(int64[4], dict)`."""
+    if isinstance(value, (list, tuple)):
+        text = "({})".format(", ".join(describe(inner, most) for inner in value[:4]) + (", ..." if len(value) > 4 else ""))
+    elif isinstance(value, (numpy.ndarray, numpy.generic)):
+        text = "{}[{}]".format(value.dtype, ",".join(map(str, value.shape)))
+    else:
+        text = type(value).__name__
+    return text if len(text) <= most else text[:most - 3] + "..."
+
+
 def checksum(value):
     """Short hex of the numbers in a step's output, or None if there are none.
 

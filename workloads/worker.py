@@ -38,6 +38,7 @@ ENDED = processes.guard() if __name__ == "__main__" else processes.Count()
 
 from workloads import compat, contract  # noqa: E402
 from workloads.profile import ProfiledReplicate  # noqa: E402
+from workloads.program import ProgramReplicate  # noqa: E402
 from workloads.replicate import Replicate  # noqa: E402
 
 LOG_TAIL_BYTES = 4000
@@ -367,6 +368,7 @@ class Worker:
         self.answers = answers
         self.children = {}
         self.orders = {}
+        self.replicates = {}
         self.hello = None
         self.limits = processes.raise_descriptors()
         self.deaths = None
@@ -471,7 +473,9 @@ class Worker:
         try:
             longest = LONGEST.get(command["kind"], contract.LONGEST_LINE)
             if begins:
+                begins = ProgramReplicate if command.get("program", {}).get("words") else begins
                 replicate = begins(self.tf, command, self.hello["folders"], self.hello["threads"])
+                self.replicates[number] = replicate
                 self.children[number] = self._fork(replicate.live) if self.hello["fork"] else self._settle(replicate)
                 self.orders[number] = command
             answer = self.children[number].ask(None if begins else command, command["timeout_s"], longest)
@@ -511,7 +515,7 @@ class Worker:
         values["steps"] = [answer["steps"]] * count
         facts = dict(answer["facts"], import_ns=self.import_ns)
         for name in contract.REPLICATE_FIELDS:
-            values[name] = [facts[name]] + [None] * (count - 1)
+            values[name] = [facts.get(name)] + [None] * (count - 1)
         schema = contract.arrow_schema(pa)
         arrays = [pa.array(values[field.name], schema.field(field.name).type) for field in contract.FIELDS]
         self.stream.write_batch(pa.RecordBatch.from_arrays(arrays, schema=schema))
@@ -519,7 +523,10 @@ class Worker:
         return {"kind": "closed", "replicate": order["replicate"], "rows": count}
 
     def _forget(self, number):
-        return self._finish(self.children.pop(number)) if number in self.children else ""
+        tail = self._finish(self.children.pop(number)) if number in self.children else ""
+        if number in self.replicates:
+            self.replicates.pop(number).clear()
+        return tail
 
     def _finish(self, child):
         """Ends a replicate and whatever it has left running; returns the tail of what it printed."""

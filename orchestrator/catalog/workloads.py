@@ -16,7 +16,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from orchestrator import files
 from orchestrator.bundled import WORKLOADS
-from orchestrator.catalog import did_you_mean
+from orchestrator.catalog import did_you_mean, pinned
 from orchestrator.catalog.imports import imports_of
 from orchestrator.errors import UsageError
 from orchestrator.model import Workload
@@ -102,14 +102,19 @@ def read_workload(path: Path, *, builtin: bool) -> Workload:
 def _requirements(path: Path, given: Any) -> tuple[str, ...]:
     if not isinstance(given, (tuple, list)) or not all(isinstance(text, str) for text in given):
         raise UsageError(f"{path}: REQUIREMENTS must be a tuple of strings, such as ('pandas', 'pillow>=9')")
+    return check_requirements(f"{path}: REQUIREMENTS", tuple(given))
+
+
+def check_requirements(where: str, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the requirements; raise UsageError, which begins with where they stand, for what is none."""
     for text in given:
         try:
             requirement = Requirement(text)
         except InvalidRequirement as error:
-            raise UsageError(f"{path}: REQUIREMENTS: {text!r} is no requirement: {error}") from error
+            raise UsageError(f"{where}: {text!r} is no requirement: {error}") from error
         if requirement.url:
-            raise UsageError(f"{path}: REQUIREMENTS: {text!r}: name a package of the index, not an address")
-    return tuple(given)
+            raise UsageError(f"{where}: {text!r}: name a package of the index, not an address")
+    return given
 
 
 def _data(path: Path, given: Any) -> dict[str, Path]:
@@ -235,6 +240,10 @@ def _source_hash(path: Path) -> str:
 
     If it imports none, this is the digest of its bytes, as in every earlier run.
     """
+    if path.is_dir():
+        # The folder of a program.
+        small, _ = pinned.divide(path)
+        return hashlib.sha256("".join(f"{name} {_digest(file)}\n" for name, file in small).encode()).hexdigest()
     own = _digest(path)
     others = imports_of(path)
     if not others:

@@ -90,11 +90,11 @@ def _print(tried: Sequence["TriedArm"], format: str) -> None:
         return
     from rich.table import Table
 
-    table = Table("case", "target", "build", "first call", "second call", "")
+    table = Table("case", "target", "build", "first call", "second call", "result", "")
     for arm in tried:
         times = (_format_ns(ns) for ns in (arm.build_ns, arm.first_ns, arm.second_ns))
         outcome = "" if arm.outcome == "ran" else f"{arm.outcome}: "
-        table.add_row(*map(safe_text, (arm.case.label, str(arm.target), *times, f"{outcome}{arm.note}")))
+        table.add_row(*map(safe_text, (arm.case.label, str(arm.target), *times, arm.output, f"{outcome}{arm.note}")))
     Console().print(table)
 
 
@@ -114,6 +114,7 @@ def _as_object(arm: "TriedArm") -> dict[str, Any]:
         "first_s": _seconds(arm.first_ns),
         "second_s": _seconds(arm.second_ns),
         "steps": arm.steps,
+        "output": arm.output,
         "note": arm.note,
     }
 

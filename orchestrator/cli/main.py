@@ -57,6 +57,7 @@ class Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         from orchestrator.cli.settings import find_defaults
 
+        args, ctx.obj = _cut_program(args)
         words = rename(args)
         ctx.default_map = find_defaults(self, words)
         return super().parse_args(ctx, words)
@@ -72,6 +73,14 @@ class Commands(TyperGroup):
             _hide_type_of_switches(command)
             self.commands[cmd_name] = command
         return self.commands[cmd_name]
+
+
+def _cut_program(args: list[str]) -> tuple[list[str], tuple[str, ...] | None]:
+    """Separate the command line of the user's program, which stands behind `--`; None if there is no such sign."""
+    if args[:1] != ["run"] or "--" not in args:
+        return args, None
+    at = args.index("--")
+    return args[:at], tuple(args[at + 1 :])
 
 
 def _hide_type_of_switches(command: Any) -> None:

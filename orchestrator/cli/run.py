@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, get_args
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 from rich.console import Console
@@ -30,6 +30,7 @@ from orchestrator.cli.options import (
     VerbosityFlags,
     choice,
     engine_options,
+    find_given_flags,
     names_of,
     refuse_others,
     run_options,
@@ -51,6 +52,8 @@ WITH_RESUME = names_of(
     OwnWorkloadsFlags, InstallationFlags, ReportFormatFlags, ArrangementFlags, FailOnFlags, VerbosityFlags
 ) | {"resume", "rounds", "budget", "gpu_request", "dry_run"}
 
+# What a program of the user's has itself.
+NOT_OF_PROGRAMS = {"suite", "case", "hash_data", "threads"}
 # A word of a program's command line among the targets.
 PROGRAM = re.compile(r"-.*|python[\d.]*|.*\.(py|sh)|\.?/.*")
 
@@ -90,6 +93,14 @@ def run(
     resume: Annotated[
         Path | None, typer.Option(help="Continue this run, for the cases that have no verdict yet.", metavar="RUN")
     ] = None,
+    requirements: Annotated[
+        Path | None,
+        typer.Option(
+            help="Packages that the program behind -- needs, one per line.",
+            metavar="FILE",
+            rich_help_panel=SelectionFlags.panel,
+        ),
+    ] = None,
     isolation: Annotated[
         str,
         choice(
@@ -114,6 +125,9 @@ def run(
     A target is a version, perhaps with changes: variables (NAME=VALUE), another Python (py=3.8) or Keras 2 (keras=2).
     What you built is a target, too: wheel=FILE, image=NAME. A name follows at the end: `as NAME`.
 
+    Behind -- stands a program of yours, which is measured as it is. It runs in a scratch folder that shows the files of
+    the working directory, or of --workload-dir.
+
     [bold]Examples[/bold]
 
       tfcompare run --versions 1.14,2.0,2.13
@@ -125,6 +139,8 @@ def run(
       tfcompare run 2.15 '2.15 TF_ENABLE_ONEDNN_OPTS=0 as onednn-off'
 
       tfcompare run --versions 2.0,2.13 --workload-dir mine
+
+      tfcompare run 2.8 2.15 2.20 -- python train.py --epochs 1
 
       tfcompare run --versions 2.0,2.13 --format json --quiet > comparison.json
 
@@ -168,10 +184,7 @@ def run(
         installation,
         measuring.budget,
         versions=named,
-        suite=selection.suite,
-        selected=tuple(selection.case or ()),
-        own_workloads=selection.workload_dir,
-        hash_data=selection.hash_data,
+        **_find_subject(context, selection, requirements),
         out=directory.output,
         rounds=measuring.rounds,
         margin=parse.margin(margin.margin),
@@ -189,6 +202,31 @@ def _find_targets(context: typer.Context, given: Mapping[str, Sequence[str]]) ->
     return tuple(target for name, words in given.items() if not typed or name in typed for target in _split(words))
 
 
+def _find_subject(context: typer.Context, selection: SelectionFlags, requirements: Path | None) -> dict[str, Any]:
+    """Return the options that say what is measured: workloads, or the program behind `--`."""
+    if context.obj is None:
+        if requirements:
+            raise UsageError("--requirements is for a program behind --; a workload file has REQUIREMENTS")
+        return {
+            "suite": selection.suite,
+            "selected": tuple(selection.case or ()),
+            "own_workloads": selection.workload_dir,
+            "hash_data": selection.hash_data,
+        }
+    from orchestrator.catalog import program
+
+    if not context.obj:
+        raise UsageError("there is no program behind --, e.g. tfcompare run 2.8 2.15 -- python train.py --epochs 1")
+    given = find_given_flags(context)
+    if others := [given[name][0] for name in sorted(NOT_OF_PROGRAMS & given.keys())]:
+        raise UsageError(f"{', '.join(others)}: not for a program behind --, which is measured as it is")
+    # The folder of the settings is that of workloads.
+    folder = selection.workload_dir if "workload_dir" in given and selection.workload_dir else Path(".")
+    program.check(context.obj, folder)
+    packages = program.read_requirements(requirements) if requirements else ()
+    return {"own_workloads": folder, "program": context.obj, "requirements": packages}
+
+
 def _is_setting(context: typer.Context, name: str) -> bool:
     return getattr(context.get_parameter_source(name), "name", "") == "DEFAULT_MAP"
 
@@ -199,9 +237,8 @@ def _split(words: Sequence[str]) -> tuple[str, ...]:
 
     if programs := [word for word in words if PROGRAM.fullmatch(word)]:
         raise UsageError(
-            f"unexpected: {shlex.join(programs)}. `run` measures workloads, not programs: put what a step does into a "
-            "file with a function build(tf, params), and name its folder with --workload-dir; docs/own-workload.md "
-            "says how"
+            f"unexpected: {shlex.join(programs)}. A program of yours stands behind --, e.g. "
+            "tfcompare run 2.8 2.15 -- python train.py --epochs 1"
         )
     return targets.split(words)
 

@@ -38,10 +38,7 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
     Where every arm did in the pilot what it will do in a round, and nothing disturbed it, the pilot is a round.
     """
     visit, progress = visitor.visit(order, PILOT_ROUND), visitor.progress
-    wanted = {
-        arm: progress.efforts.get(arm.key) or calibrate.effort(timed.pilot, patient=arm.case.label in visitor.patient)
-        for arm, timed in visit.timed.items()
-    }
+    wanted = {arm: progress.efforts.get(arm.key) or _effort(visitor, arm, timed) for arm, timed in visit.timed.items()}
     aligned = calibrate.align(wanted, {arm: timed.pilot.call_s for arm, timed in visit.timed.items()})
     efforts = {arm: effort for arm, effort in aligned.items() if arm.key not in progress.efforts}
     alike = all(_is_alike(visit.timed[arm], effort) for arm, effort in efforts.items())
@@ -54,6 +51,12 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
     if counts:
         progress.rounds.update({arm.case.label for arm in efforts})
     return visit
+
+
+def _effort(visitor: Visitor, arm: Arm, timed: Timed) -> calibrate.Effort:
+    if visitor.plan.program:
+        return calibrate.ONCE
+    return calibrate.effort(timed.pilot, patient=arm.case.label in visitor.patient)
 
 
 def _is_alike(timed: Timed, effort: calibrate.Effort) -> bool:

@@ -79,11 +79,12 @@ def pin_workloads(run: OpenRun) -> OpenRun:
         large += pinned.place_data(workload.data, name, run.directory.workloads)
     for note in pinned.notes_on(large):
         run.view.say(f"note: {note}")
-    workloads = {
-        name: workload if workload.builtin else replace(workload, path=run.directory.workloads / workload.path.name)
+    mine = {
+        name: replace(workload, path=run.directory.workloads / workload.path.relative_to(own))
         for name, workload in planned.workloads.items()
+        if not workload.builtin
     }
-    return replace(run, planned=replace(planned, workloads=workloads), large=large)
+    return replace(run, planned=replace(planned, workloads=planned.workloads | mine), large=large)
 
 
 def prepare_environments(run: OpenRun, *, enough: Callable[[Collection[str]], bool] = bool) -> PreparedRun:

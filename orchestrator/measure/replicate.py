@@ -53,7 +53,7 @@ class Replicates:
         try:
             answer = worker.open(
                 case, replicate=replicate.number, round=round, position=position,
-                seed=plan.seed, warmup=warmup, timeout_s=timeout_s or plan.timeout_s,
+                seed=plan.seed, warmup=warmup, timeout_s=timeout_s or plan.timeout_s, program=plan.program,
             )  # fmt: skip
         except WorkerDied as death:
             replicate.lose_worker(death)

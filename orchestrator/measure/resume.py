@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator import catalog, contract
-from orchestrator.catalog import changed, pinned
+from orchestrator.catalog import changed, pinned, program
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import Fitting
 from orchestrator.catalog.version import FlavourName, Version
@@ -180,7 +180,8 @@ def add_rounds(options: ResumeOptions, view: View) -> Done:
         environments = {version: made for version, made in environments.items() if version not in more.past.unable}
         own = find_workloads(plan, directory, more.held) or options.own_workloads
         named = {case.workload for case in plan.cases}
-        workloads = [workload for name, workload in suites.all_workloads(own).items() if name in named]
+        available = program.all_workloads(plan.program, plan.requirements, own)
+        workloads = [workload for name, workload in available.items() if name in named]
         prepared = PreparedRun(
             plan=plan,
             environments=environments,
@@ -232,7 +233,7 @@ def same_sources(plan: Plan, manifest: Manifest, directory: RunDir, own: Path | 
 
 
 def _same_files(plan: Plan, manifest: Manifest, own: Path | None, otherwise: str = "") -> None:
-    workloads = suites.all_workloads(own)
+    workloads = program.all_workloads(plan.program, plan.requirements, own)
     names = dict.fromkeys(case.workload for case in plan.cases)
     if absent := [name for name in names if name not in workloads]:
         raise UsageError(

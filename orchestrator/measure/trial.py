@@ -29,6 +29,8 @@ class TriedArm:
     first_ns: int | None = None
     second_ns: int | None = None
     steps: int = 1
+    # Type and shape of the first result.
+    output: str = ""
     reason: str = ""
 
     @property
@@ -98,4 +100,5 @@ def _try_one(run: PreparedRun, workers: Workers, arm: Arm, number: int) -> Tried
         first_ns=answer.first_ns,
         second_ns=answer.second_ns,
         steps=answer.steps,
+        output=answer.output,
     )

@@ -13,7 +13,7 @@ from orchestrator.measure.replicate import LiveReplicate, Progress, Replicates
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Arm, ArmKey, Case, Disturbed, Load, Plan, Watched
 from orchestrator.plan.order import alternating, divide
-from orchestrator.stats.calibrate import BURST_S, Effort, Pilot, first_effort
+from orchestrator.stats.calibrate import BURST_S, ONCE, Effort, Pilot, first_effort
 from orchestrator.terminal.progress import View
 
 Group = tuple[Case, ...]
@@ -114,7 +114,7 @@ class Visitor:
             replicate = self.replicates.open(arm, number, position=position, warmup=effort.warmup if effort else 0)
             if replicate is None:
                 continue
-            effort = effort or first_effort(replicate.second_ns / 1e9, patient=arm.case.label in self.patient)
+            effort = effort or self._first_effort(arm, replicate)
             live[arm], timed[arm] = replicate, Timed((replicate.number,), effort, time.monotonic() - begun)
         opened = [arm for arm in order if arm in live]
         cause = self._bursts(opened, number, live, timed)
@@ -122,6 +122,11 @@ class Visitor:
             if not replicate.close():
                 timed.pop(arm, None)
         return timed, cause
+
+    def _first_effort(self, arm: Arm, replicate: LiveReplicate) -> Effort:
+        if self.plan.program:
+            return ONCE
+        return first_effort(replicate.second_ns / 1e9, patient=arm.case.label in self.patient)
 
     def _bursts(
         self, order: Sequence[Arm], number: int, live: dict[Arm, LiveReplicate], timed: dict[Arm, Timed]

@@ -65,6 +65,12 @@ class ArmResult:
     # Over all calls of a replicate, also those that were not timed; workers of earlier releases did not count them.
     traces_per_call: float | None = None
     checksum: str | None = None
+    # Examples that a step handles, if the workload says so.
+    items: int | None = None
+    # Of a program that calls Keras' fit: a step, the first step, and the loss after each epoch.
+    step_ms: float | None = None
+    first_step_ms: float | None = None
+    losses: tuple[float, ...] = ()
     drift: Drift | None = None
 
     @property
@@ -86,6 +92,22 @@ class ArmResult:
     @property
     def median_s(self) -> float | None:
         return None if self.median_ms is None else self.median_ms / 1e3
+
+    @property
+    def first_step_s(self) -> float | None:
+        return None if self.first_step_ms is None else self.first_step_ms / 1e3
+
+    @property
+    def step_s(self) -> float | None:
+        return None if self.step_ms is None else self.step_ms / 1e3
+
+    @property
+    def loss(self) -> float | None:
+        return self.losses[-1] if self.losses else None
+
+    @property
+    def items_per_s(self) -> float | None:
+        return None if self.median_ms is None or not self.items else self.items / self.median_ms * 1e3
 
     @property
     def first_s(self) -> float | None:

@@ -61,6 +61,9 @@ class Plan:
     large: tuple[LargeFile, ...] = ()
     # Of the targets that change a version: from these they can be made again.
     definitions: tuple[str, ...] = ()
+    # The words of the program that is measured instead of workloads, and the packages that it needs.
+    program: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
 
     def arms(self) -> tuple[Arm, ...]:
         """Return the arms to measure."""

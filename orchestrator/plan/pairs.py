@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
-from orchestrator.model import ArmResult, Case, CasePair, Pair, Plan, Target, VersionPair, Workload
+from orchestrator.model import ArmResult, Case, CasePair, Metric, Pair, Plan, Target, VersionPair, Workload
 
 # Rounds after which a run is judged, and the error that these looks share.
 LOOKS = (4, 6, 8, 10, 13, 16, 20)
@@ -36,6 +36,17 @@ def plan_pairs(cases: Sequence[Case], versions: Sequence[Target], workloads: dic
                 if not version.control
             )
     return tuple(pairs)
+
+
+def plan_program_pairs(cases: Sequence[Case], targets: Sequence[Target]) -> tuple[Pair, ...]:
+    """Return the ratios that a run of a program reports: of its whole time, and of its training steps if it has any."""
+    metrics: tuple[Metric, ...] = ("steady", "step")
+    return tuple(
+        VersionPair(case=case, baseline=targets[0], candidate=target, metric=metric)
+        for metric in metrics
+        for case in cases
+        for target in targets[1:]
+    )
 
 
 def in_order(versions: Iterable[Target]) -> tuple[Target, ...]:

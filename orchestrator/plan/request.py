@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator import catalog
-from orchestrator.catalog import changed
+from orchestrator.catalog import changed, program
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.claims import BUDGETS_S, cases_of
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
@@ -17,7 +17,7 @@ from orchestrator.catalog.workloads import Suite
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Arm, Case, Claim, Isolation, LargeFile, Pair, Plan, Target, Workload, list_arms
 from orchestrator.options import EngineOptions
-from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
+from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs, plan_program_pairs
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +43,9 @@ class RunOptions:
     isolation: Isolation = "fork"
     claims: tuple[Claim, ...] = ()
     hash_data: bool = False
+    # The words of a program in `own_workloads`, which is measured instead of workloads; and the packages it needs.
+    program: tuple[str, ...] = ()
+    requirements: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
 
 
@@ -110,6 +113,8 @@ class PlannedRun:
             exclusive=options.environments.exclusive,
             large=large,
             definitions=tuple(version.changes.definition for version in selection.versions if version.changes),
+            program=options.program,
+            requirements=options.requirements,
         )
 
 
@@ -118,8 +123,8 @@ def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
 
     Every mistake in the options is found here. `fewest` is the smallest number of versions that makes sense.
     """
-    workloads = suites.all_workloads(options.own_workloads)
-    selection = _of_claims(options) if options.claims else _of_suite(options, workloads, fewest)
+    workloads = program.all_workloads(options.program, options.requirements, options.own_workloads)
+    selection = _of_claims(options) if options.claims else _of_cases(options, workloads, fewest)
     if any(options.threads or ()):
         _check_threads(selection.versions)
     for name in dict.fromkeys(case.workload for case in selection.cases):
@@ -138,7 +143,8 @@ def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
 
 def _check_syntax(workload: Workload, versions: tuple[Version, ...]) -> None:
     """Refuse a user's workload whose syntax is too new for every Python that one of the versions may run on."""
-    if workload.builtin:
+    # A program ends with the reason where it cannot be read.
+    if workload.builtin or workload.path.is_dir():
         return
     for version in versions:
         pythons = [flavour.python.number for flavour in version.flavours]
@@ -182,16 +188,20 @@ def suite_of(options: RunOptions, workloads: Mapping[str, Workload]) -> Suite:
     return replace(suite, name=name, summary="", cases=(*own, *suite.cases) if options.selected else own)
 
 
-def _of_suite(options: RunOptions, workloads: dict[str, Workload], fewest: int) -> Selection:
+def _of_cases(options: RunOptions, workloads: dict[str, Workload], fewest: int) -> Selection:
     # A version next to itself also is a comparison: of the machine with itself.
     versions = changed.resolve(options.versions, 1 if options.control else fewest, options.environments.device)
+    targets = tuple(Target(version.name) for version in versions)
+    if options.control:
+        targets = (targets[0], Target(targets[0].name, control=True), *targets[1:])
+    if options.program:
+        cases = tuple(Case(name, ()) for name in workloads)
+        # How long it runs is unknown.
+        return Selection(versions, targets, cases, plan_program_pairs(cases, targets), options.budget_s)
     suite = suite_of(options, workloads)
     cases = select_cases(options.selected, suite.cases, workloads)
     if not cases:
         raise NothingSelected("no case is selected; `tfcompare list workloads` shows what there is")
-    targets = tuple(Target(version.name) for version in versions)
-    if options.control:
-        targets = (targets[0], Target(targets[0].name, control=True), *targets[1:])
     budget_s = _budget_s(options, suite.budget_s(len(cases), len(targets)))
     return Selection(versions, targets, cases, plan_pairs(cases, targets, workloads), budget_s)
 

@@ -24,7 +24,8 @@ MARKS: dict[ShownVerdict, str] = {
 }  # fmt: skip
 # What a contrast compares, in words.
 MEASURES: Mapping[Metric, str] = {
-    "steady": "time a step", "first": "first call", "build": "build", "peak_rss": "peak memory", "traces": "traces",
+    "steady": "time a step", "step": "a step of fit", "first": "first call", "build": "build",
+    "peak_rss": "peak memory", "traces": "traces",
 }  # fmt: skip
 STAR, WAVE = "*", "~"
 # Cells on each side of the bar's middle; the smallest bar is half a cell.
@@ -244,6 +245,24 @@ COLUMNS: Mapping[str, Column] = {
         ),
         Column(name="time", header="time", of="arm", usual=True, cell=_time, meaning="steady state, per step"),
         Column(
+            name="items", header="items/s", of="arm",
+            cell=_of_arm(lambda arm: arm.items_per_s, lambda rate: f"{rate:.3g}" if rate < 1000 else f"{rate:,.0f}"),
+            meaning="examples, as the workload counts them, per second",
+        ),
+        Column(
+            name="first-step", header="first step", of="arm", cell=_of_arm(lambda arm: arm.first_step_ms, format_time),
+            meaning="from a program's call of fit to the end of its first step",
+        ),
+        Column(
+            name="step", header="step", of="arm", cell=_of_arm(lambda arm: arm.step_ms, format_time),
+            meaning="later steps of fit",
+        ),
+        Column(
+            name="loss", header="loss", of="arm",
+            cell=_of_arm(lambda arm: arm.loss, lambda loss: f"{loss:.4g}"),
+            meaning="after the last epoch",
+        ),
+        Column(
             name="train", header="train", of="arm",
             cell=_of_arm(lambda arm: arm.train_s, _seconds), meaning="all calls of a replicate, the first included",
         ),
@@ -308,12 +327,12 @@ def parse_columns(text: str) -> tuple[str, ...]:
     return names
 
 
-def choose(width: int, asked: Sequence[str] | None) -> tuple[Column, ...]:
+def choose(width: int, asked: Sequence[str] | None, *, items: bool = False) -> tuple[Column, ...]:
     """Return the requested columns in the requested order.
 
-    Columns added to the default ones are placed as in COLUMNS.
+    Columns added to the default ones are placed as in COLUMNS. With `items`, examples per second are one of these.
     """
-    usual = [column for column in COLUMNS.values() if column.usual]
+    usual = [column for column in COLUMNS.values() if column.usual or (items and column.name == "items")]
     adding, named = _parse(asked) if asked else (True, ())
     chosen = [column for column in COLUMNS.values() if column in usual or column in named] if adding else named
     return tuple(_narrow(column) if column.name == "bar" and width < WIDE else column for column in chosen)

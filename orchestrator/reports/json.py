@@ -61,6 +61,11 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
         "first_s": arm.first_s,
         "second_s": arm.second_s,
         "peak_rss_bytes": arm.peak_rss_bytes,
+        "items": arm.items,
+        "items_per_s": arm.items_per_s,
+        "first_step_s": arm.first_step_s,
+        "step_s": arm.step_s,
+        "losses": list(arm.losses) or None,
     }
 
 

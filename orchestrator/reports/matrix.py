@@ -2,23 +2,25 @@
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.model import ArmResult, CasePair, Comparison, Contrast, ShownVerdict, Target
+from orchestrator.model import ArmKey, ArmResult, CasePair, Comparison, Contrast, Plan, ShownVerdict, Target
 from orchestrator.reports.case_names import differences, short_names
-from orchestrator.reports.columns import LONGEST, MARKS, STAR, STYLES, WAVE, format_ratio, ratio
+from orchestrator.reports.columns import LONGEST, MARKS, MEASURES, STAR, STYLES, WAVE, format_ratio, ratio
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.reasons import describe_reasons
+from orchestrator.reports.steps import as_arms_of_steps, contrasts_of_steps
 from orchestrator.reports.summary import by_candidate, sentences
 from orchestrator.reports.table import (
     describe_errors,
     describe_place,
     note_what_is_left_out,
     render_differences,
+    render_losses,
     render_warnings,
 )
 from orchestrator.stats.averages import MeanRatio, mean_ratio
@@ -98,10 +100,12 @@ def layout(comparison: Comparison, width: int, arrangement: Arrangement | None =
         parts.append(safe_text(note_what_is_left_out(comparison, arrangement), style="dim"))
     means = mean_ratios(across, versions[1:])
     worst_first = arrangement.sort == Arrangement.sort
-    parts += _blocks(_Block(str(versions[0]), across, means, worst_first), versions[1:], width)
+    rows = [*across, *rows_of_steps(comparison, arrangement)]
+    parts += _blocks(_Block(str(versions[0]), rows, means, worst_first), versions[1:], width)
     parts += _blocks(_Block("inside each version", inside, {}, worst_first), versions, width)
     below: list[RenderableType] = [
         *_reasons(comparison),
+        *render_losses(comparison),
         *render_differences(comparison),
         *render_warnings(comparison),
         _legend(comparison),
@@ -112,9 +116,22 @@ def layout(comparison: Comparison, width: int, arrangement: Arrangement | None =
 def across_versions(comparison: Comparison, arrangement: Arrangement) -> list[CaseRow]:
     """Return a row per case that is compared across versions."""
     contrasts = by_candidate(each for each in comparison.contrasts if each.pair.metric == "steady")
+    return _rows(comparison, arrangement.arms(comparison), contrasts)
+
+
+def rows_of_steps(comparison: Comparison, arrangement: Arrangement) -> list[CaseRow]:
+    """Return a row for the steps of a program, if it has any."""
+    arms = as_arms_of_steps(arrangement.arms(comparison))
+    return [
+        replace(row, name=f"{row.name}, {MEASURES['step']}")
+        for row in _rows(comparison, arms, contrasts_of_steps(comparison))
+    ]
+
+
+def _rows(comparison: Comparison, arms: Iterable[ArmResult], contrasts: Mapping[ArmKey, Contrast]) -> list[CaseRow]:
     names = short_names(arm.case for arm in comparison.arms)
     rows: dict[str, dict[Target, ArmResult]] = {}
-    for arm in arrangement.arms(comparison):
+    for arm in arms:
         rows.setdefault(arm.case.label, {})[arm.version] = arm
     baseline = comparison.plan.versions[0]
     return [
@@ -253,7 +270,7 @@ def _legend(comparison: Comparison) -> Text:
     shown = {contrast.shown_verdict for contrast in comparison.contrasts}
     lines = [
         "  ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items() if verdict in shown),
-        f"time: per step in {plan.versions[0]} · ratio: relative to it, paired by round, with its interval",
+        f"time: {_unit(plan)} in {plan.versions[0]} · ratio: relative to it, paired by round, with its interval",
         f"margin {plan.margin:.0%} · {describe_errors(plan)}",
         "all comparisons with times and reasons: --table details",
     ]
@@ -263,3 +280,7 @@ def _legend(comparison: Comparison) -> Text:
     if any(arm.drift for arm in comparison.arms):
         lines.insert(1, f"{WAVE} its calls do not reach a steady state")
     return Text("\n").join(safe_text(line, style="dim") for line in lines if line)
+
+
+def _unit(plan: Plan) -> str:
+    return "of the whole program" if plan.program else "per step"

@@ -14,6 +14,7 @@ from orchestrator.reports.columns import (
     COLUMNS,
     CPU_OF_OPEN,
     LONGEST,
+    MEASURES,
     Column,
     Notes,
     choose,
@@ -23,6 +24,7 @@ from orchestrator.reports.columns import (
 )
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid, format_title
+from orchestrator.reports.steps import as_arms_of_steps, columns_of_steps, contrasts_of_steps, describe_losses
 from orchestrator.reports.summary import by_candidate, sentences
 from orchestrator.reports.target_differences import describe_differences
 from orchestrator.results.warnings import is_noisy
@@ -46,7 +48,8 @@ def layout(
 
     `columns` are names that `parse_columns` has parsed. Without any, the usual columns are shown.
     """
-    chosen, notes = choose(width, columns), Notes()
+    items = any(arm.items for arm in comparison.arms)
+    chosen, notes = choose(width, columns, items=items), Notes()
     arrangement = arrangement or Arrangement()
     arms, inside = arrangement.arms(comparison), arrangement.inside(comparison)
     cpu = _asks_for_cpu(comparison, chosen, columns)
@@ -61,10 +64,13 @@ def layout(
         draw_arms = partial(_versions_table, comparison, notes)
         parts.extend(_fit_with_cpu(draw_arms, of_workload, undecided, chosen, width))
     judging = [column for column in chosen if column.of == "contrast"]
+    if with_steps := as_arms_of_steps(arms):
+        parts += _fit(partial(_steps_table, comparison, notes, with_steps), columns_of_steps(judging), width)
     undecided_inside = [contrast for contrast in inside if cpu and is_open(contrast)]
     draw_contrasts = partial(_cases_table, comparison, notes)
     parts.extend(_fit_with_cpu(draw_contrasts, inside, undecided_inside, judging, width))
-    return Group(*parts, *below([*notes.lines(comparison.plan.alpha), *render_differences(comparison)]))
+    closing = [*notes.lines(comparison.plan.alpha), *render_losses(comparison), *render_differences(comparison)]
+    return Group(*parts, *below(closing))
 
 
 def below(notes: Sequence[Text]) -> Sequence[Text]:
@@ -117,6 +123,11 @@ def render_warnings(comparison: Comparison) -> Iterable[RenderableType]:
 
 def render_differences(comparison: Comparison) -> Iterable[Text]:
     for line in describe_differences(comparison):
+        yield safe_text(clip(line, LONGEST), style="dim")
+
+
+def render_losses(comparison: Comparison) -> Iterable[Text]:
+    for line in describe_losses(comparison):
         yield safe_text(clip(line, LONGEST), style="dim")
 
 
@@ -181,6 +192,15 @@ def _versions_table(comparison: Comparison, notes: Notes, arms: Sequence[ArmResu
             else:
                 grid.add(name, str(arm.version), *(column.cell(arm, contrast, notes) for column in columns))
         grid.end_section()
+    return grid
+
+
+def _steps_table(comparison: Comparison, notes: Notes, arms: Sequence[ArmResult], columns: Sequence[Column]) -> Grid:
+    contrasts = contrasts_of_steps(comparison)
+    # A run has one program.
+    grid = _frame(MEASURES["step"], "", ("", "version"), columns)
+    for arm in arms:
+        grid.add("", str(arm.version), *(column.cell(arm, contrasts.get(arm.key), notes) for column in columns))
     return grid
 
 

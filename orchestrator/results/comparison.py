@@ -1,5 +1,6 @@
 """Reads and judges a run directory: the same way at every look during the run and for every report afterwards."""
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,6 +31,8 @@ def _log(figure: float | None) -> Logs:
 # The logs of what a replicate says of each metric.
 METRICS: Mapping[Metric, Callable[[Replicate], Logs]] = {
     "steady": lambda replicate: replicate.bursts,
+    # Most programs have none.
+    "step": lambda replicate: _log(replicate.step_ns) if replicate.step_ns else (),
     "first": lambda replicate: _log(replicate.first_ns),
     "build": lambda replicate: _log(replicate.build_ns),
     "peak_rss": lambda replicate: _log(replicate.peak_rss_kb),
@@ -125,6 +128,9 @@ def compute_contrasts(
     """Compute arms and contrasts from replicates and endings, without reading any file."""
     by_arm, pilots_by_arm = _by_arm(replicates), _by_arm(pilots)
     arms = tuple(_result(arm, by_arm[arm.key], pilots_by_arm[arm.key], endings) for arm in plan.arms())
+    if not any(arm.step_ms for arm in arms):
+        # The program does not say how long its steps take.
+        plan = replace(plan, pairs=tuple(pair for pair in plan.pairs if pair.metric != "step"))
     return arms, _compare(plan, by_arm, endings, arms, flip=flip)
 
 
@@ -194,7 +200,8 @@ def _samples(plan: Plan, by_arm: Mapping[ArmKey, Sequence[Replicate]]) -> Sample
 def _by_round(replicates: Iterable[Replicate], logs: Callable[[Replicate], Logs]) -> dict[int, RoundTimes]:
     rounds: dict[int, list[Replicate]] = defaultdict(list)
     for replicate in sorted(replicates, key=lambda each: each.number):
-        rounds[replicate.round].append(replicate)
+        if logs(replicate):
+            rounds[replicate.round].append(replicate)
     return {
         number: RoundTimes(tuple(map(logs, of_round)), tuple(replicate.sitting for replicate in of_round))
         for number, of_round in rounds.items()
@@ -211,6 +218,19 @@ def _mark_exploratory(contrast: Contrast, samples: Samples, first: int | None) -
 def _traces_per_call(replicates: Sequence[Replicate]) -> float | None:
     rates = [each.traces / each.calls for each in replicates if each.calls and each.traces is not None]
     return median(rates) if rates else None
+
+
+def _median_ms(times_ns: Iterable[float | None]) -> float | None:
+    known = [time_ns for time_ns in times_ns if time_ns]
+    return median(known) / 1e6 if known else None
+
+
+def _read_losses(text: str | None) -> tuple[float, ...]:
+    """Return the loss of each epoch; a worker is not trusted to have written a list of numbers."""
+    try:
+        return tuple(map(float, json.loads(text))) if text else ()
+    except (TypeError, ValueError, RecursionError):
+        return ()
 
 
 def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicate], endings: Endings) -> ArmResult:
@@ -243,9 +263,10 @@ def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicat
         external=external,
         rounds=rounds,
         median_ms=median(replicate.steady_ns for replicate in replicates) / 1e6,
-        first_ms=median(replicate.first_ns for replicate in replicates) / 1e6,
-        first_call_ms=median(replicate.first_call_ns for replicate in replicates) / 1e6,
-        second_ms=median(replicate.second_ns for replicate in replicates) / 1e6,
+        # A program has no first calls.
+        first_ms=_median_ms(replicate.first_ns for replicate in replicates),
+        first_call_ms=_median_ms(replicate.first_call_ns for replicate in replicates),
+        second_ms=_median_ms(replicate.second_ns for replicate in replicates),
         train_s=median(replicate.calls_ns for replicate in replicates) / 1e9,
         build_s=median(replicate.build_ns for replicate in replicates) / 1e9,
         import_s=median(replicate.import_ns or 0 for replicate in replicates) / 1e9,
@@ -253,5 +274,9 @@ def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicat
         traces=replicates[-1].traces,
         traces_per_call=_traces_per_call(replicates),
         checksum=replicates[-1].checksum,
+        items=replicates[-1].items,
+        step_ms=_median_ms(replicate.step_ns for replicate in replicates),
+        first_step_ms=_median_ms(replicate.first_step_ns for replicate in replicates),
+        losses=_read_losses(replicates[-1].losses),
         drift=drift([replicate.rise for replicate in replicates]),
     )

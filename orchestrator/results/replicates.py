@@ -54,6 +54,11 @@ class Replicate(NamedTuple):
     position: int = 0
     # The whole first call: what it costs once, such as tracing, is no property of a step.
     first_call_ns: float = 0.0
+    items: int | None = None
+    # Of a program that calls Keras' fit; the loss of each epoch is JSON.
+    first_step_ns: int | None = None
+    step_ns: int | None = None
+    losses: str | None = None
 
     @property
     def sitting(self) -> int:

@@ -57,6 +57,10 @@ class Row(BaseModel):
     traces: Count | None
     calls: Count | None
     checksum: str | None
+    items: Annotated[int, Field(ge=1, le=2**31 - 1)] | None
+    first_step_ns: Duration | None
+    step_ns: Duration | None
+    losses: str | None
 
 
 @dataclass(frozen=True)

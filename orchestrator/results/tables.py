@@ -24,7 +24,8 @@ ARM = pa.schema(
         ("median_ms", NUMBER), ("first_ms", NUMBER), ("second_ms", NUMBER), ("build_s", NUMBER), ("train_s", NUMBER),
         ("import_s", NUMBER), ("peak_rss_mb", NUMBER), ("traces", COUNT), ("checksum", TEXT), ("drift", NUMBER),
         ("median_s", NUMBER), ("first_s", NUMBER), ("second_s", NUMBER), ("peak_rss_bytes", NUMBER),
-        ("traces_per_call", NUMBER), ("failure", TEXT), ("external", pa.bool_()),
+        ("traces_per_call", NUMBER), ("failure", TEXT), ("external", pa.bool_()), ("items", COUNT),
+        ("items_per_s", NUMBER), ("first_step_s", NUMBER), ("step_s", NUMBER), ("loss", NUMBER),
     ]
 )  # fmt: skip
 CONTRAST = pa.schema(
@@ -42,7 +43,8 @@ REPLICATE = pa.schema(
         ("second_ns", NUMBER), ("calls_ns", NUMBER), ("steady_ns", NUMBER), ("rise", NUMBER), ("import_ns", COUNT),
         ("peak_rss_kb", COUNT), ("minor_faults", COUNT), ("major_faults", COUNT), ("involuntary_switches", COUNT),
         ("steal_ns", COUNT), ("psi_us", COUNT), ("traces", COUNT), ("checksum", TEXT), ("cpu_ns", NUMBER),
-        ("calls", COUNT), ("first_call_ns", NUMBER),
+        ("calls", COUNT), ("first_call_ns", NUMBER), ("items", COUNT), ("first_step_ns", COUNT), ("step_ns", COUNT),
+        ("losses", TEXT),
     ]
 )  # fmt: skip
 

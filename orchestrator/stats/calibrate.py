@@ -64,6 +64,10 @@ class Effort:
     calls: int
 
 
+# A program is run once in each visit: it builds, warms up and makes its calls by itself.
+ONCE = Effort(0, 1, 1)
+
+
 def first_effort(second_s: float, *, patient: bool = False) -> Effort:
     """Return the effort of a pilot, of which only the second call is known: the floor for a call of that time."""
     if second_s >= SLOW_CALL_S:

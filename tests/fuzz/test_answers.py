@@ -14,7 +14,17 @@ from tests.fuzz.memory import bounded_memory
 ANSWERS = [
     {"kind": "ready", "facts": {"tensorflow": "2.13.0", "gpu": None, "eager": True}, "import_ns": 5, "pid": 7},
     {"kind": "failed", "stage": "import", "message": "no module"},
-    {"kind": "opened", "replicate": 1, "build_ns": 1, "first_ns": 5, "second_ns": 3, "steps": 2, "threads": [1, 2]},
+    {
+        "kind": "opened",
+        "replicate": 1,
+        "build_ns": 1,
+        "first_ns": 5,
+        "second_ns": 3,
+        "steps": 2,
+        "items": 0,
+        "output": "",
+        "threads": [1, 2],
+    },
     {"kind": "measured", "replicate": 1, "walls_ns": [5, 6, 7], "cpu_ns": 18},
     {"kind": "closed", "replicate": 1, "rows": 9},
     {"kind": "died", "replicate": 1, "how": "exception", "reason": "ValueError: no", "log": "Traceback"},

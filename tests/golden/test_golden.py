@@ -74,6 +74,15 @@ def test_one_that_was_interrupted_gives_its_whole_replicates(golden: Path, tmp_p
     assert loaded.problems == ("cut.arrow.partial was not closed by its worker: read up to its last whole replicate",)
 
 
+def test_a_stream_of_an_earlier_contract_is_read_without_the_columns_that_it_lacks():
+    path = stream("contract-b441cc3bc83f4f90")
+    loaded = replicates.load([streams.Stream.at(path)], RUN)
+    assert loaded.problems == loaded.broken == ()
+    assert len(loaded.replicates) == 4
+    assert {(each.items, each.step_ns, each.losses) for each in loaded.replicates} == {(None, None, None)}
+    assert all(each.calls for each in loaded.replicates)
+
+
 def test_a_run_of_an_earlier_contract_is_read_and_judged_by_the_rule_of_today():
     """`run-1` is a run of TensorFlow 1.14, 2.0 and 2.13 with three rounds, `run-1.json` what is reported of it.
 

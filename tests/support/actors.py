@@ -159,7 +159,7 @@ class Actor:
     def _done(self, order: dict[str, Any], opened: dict[str, Any], call_ns: int) -> dict[str, Any]:
         if order["kind"] == "open":
             times = dict.fromkeys(("build_ns", "first_ns", "second_ns"), call_ns)
-            return {"kind": "opened", "steps": 1, "threads": [], **times}
+            return {"kind": "opened", "steps": 1, "items": 0, "output": "", "threads": [], **times}
         if order["kind"] == "burst":
             # Like a real worker, which goes on with a burst that is too short.
             enough = math.ceil(order["least_s"] * 1e9 / call_ns)

@@ -50,6 +50,8 @@ class Opened:
     steps: int
     threads: tuple[int, ...] = ()
     build_ns: int = 0
+    # Type and shape of the first result.
+    output: str = ""
 
 
 @dataclass(frozen=True)
@@ -130,14 +132,16 @@ class WorkerClient:
         return [SeenGpu(gpu.name, gpu.capability) for gpu in self._expect(event, ProbedEvent).gpus]
 
     def open(
-        self, case: Case, *, replicate: int, round: int, position: int, seed: int, warmup: int, timeout_s: float
-    ) -> Opened | Refused | Died:
+        self, case: Case, *, replicate: int, round: int, position: int, seed: int, warmup: int, timeout_s: float,
+        program: Sequence[str] = (),
+    ) -> Opened | Refused | Died:  # fmt: skip
         order = {
             "kind": "open",
             "replicate": replicate,
             "case": case.label,
             "workload": case.workload,
             "params": dict(case.params),
+            "program": {"words": list(program)} if program else {},
             "round": round,
             "position": position,
             "seed": seed,
@@ -147,7 +151,7 @@ class WorkerClient:
         event = self._order(order, timeout_s, OpenedEvent)
         if not isinstance(event, OpenedEvent):
             return event
-        return Opened(event.first_ns, event.second_ns, event.steps, tuple(event.threads), event.build_ns)
+        return Opened(event.first_ns, event.second_ns, event.steps, tuple(event.threads), event.build_ns, event.output)
 
     def burst(self, replicate: int, calls: int, timeout_s: float, least_s: float = 0.0) -> Burst | Died:
         """Time this many calls, and more if they are so short that less than `least_s` has passed."""

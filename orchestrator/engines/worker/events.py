@@ -11,7 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter,
 from orchestrator import contract
 
 # Longer is a log, not a reason.
-LONGEST_TEXT, LONGEST_LOG = 2_000, 8_000
+LONGEST_TEXT, LONGEST_LOG, LONGEST_SHAPE = 2_000, 8_000, 200
 MOST_FACTS, MOST_CALLS, MOST_GPUS = 50, 10_000, 64
 # An event is two or three objects deep, a profile five.
 DEEPEST = 16
@@ -70,6 +70,10 @@ class OpenedEvent(Event):
     first_ns: Amount
     second_ns: Amount
     steps: Annotated[int, Field(ge=1, le=2**31 - 1)]
+    # Per step; 0 where the workload names none.
+    items: Annotated[int, Field(ge=0, le=2**31 - 1)]
+    # Type and shape of the first result, for people.
+    output: Annotated[str, BeforeValidator(lambda text: clean(text, LONGEST_SHAPE))]
     # Inter-op and intra-op; none from a TensorFlow that does not state them.
     threads: Annotated[list[Annotated[int, Field(ge=0, le=2**31 - 1)]], Field(max_length=2)]
 

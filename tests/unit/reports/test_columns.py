@@ -31,7 +31,7 @@ def test_what_is_added_joins_what_is_shown_unasked():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("tiem", r"unknown column 'tiem' \(did you mean time\?\); they are build, first, second, time, train, ratio,"),
+        ("tiem", r"unknown column 'tiem' \(did you mean time\?\); they are build, first, second, time, items,"),
         ("+biuld", r"unknown column 'biuld' \(did you mean build\?\)"),
         ("time,+build", r"unknown column '\+build' \(did you mean build\?\)"),
         ("", "unknown column ''; they are build,"),
@@ -47,7 +47,7 @@ def test_a_name_that_is_no_column_is_wrong_usage_with_the_names_that_are(text: s
 def test_each_column_shows_its_own_figure():
     one = arm(
         case(), build_s=0.5, first_call_ms=50.0, second_ms=20.0, median_ms=10.0, train_s=95.0, rounds=7, import_s=2.0,
-        peak_rss_mb=300.4, traces=3,
+        peak_rss_mb=300.4, traces=3, items=32, first_step_ms=800.0, step_ms=20.0, losses=(0.9, 0.25),
     )  # fmt: skip
     judged = contrast(
         version_pair(case()), ratio=2.0, verdict="slower", ci_low=1.9, ci_high=2.12, mde=0.043, seed_percent=-100.0,
@@ -58,6 +58,10 @@ def test_each_column_shows_its_own_figure():
         "first": "50.0 ms",
         "second": "20.0 ms",
         "time": "10.0 ms",
+        "items": "3,200",
+        "first-step": "800 ms",
+        "step": "20.0 ms",
+        "loss": "0.25",
         "train": "1.58 min",
         "ratio": "2.00x",
         "interval": "1.90-2.12",

@@ -13,7 +13,7 @@ from tests.support import scenes
 ARM = {
     "workload", "params", "version", "outcome", "reason", "failure", "external", "rounds", "median_ms", "first_ms",
     "second_ms", "build_s", "train_s", "import_s", "peak_rss_mb", "traces", "drift", "median_s", "first_s", "second_s",
-    "peak_rss_bytes",
+    "peak_rss_bytes", "items", "items_per_s", "first_step_s", "step_s", "losses",
 }  # fmt: skip
 CONTRAST = {
     "workload", "params", "kind", "version", "baseline", "candidate", "metric", "ratio", "ci_low", "ci_high", "rounds",

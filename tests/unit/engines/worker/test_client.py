@@ -17,7 +17,10 @@ from orchestrator.engines.worker.client import (
 )
 from tests.support.builders import case, target
 
-OPENED = {"kind": "opened", "replicate": 1, "build_ns": 1, "first_ns": 2, "second_ns": 3, "steps": 5, "threads": [0, 2]}
+OPENED = {
+    "kind": "opened", "replicate": 1, "build_ns": 1, "first_ns": 2, "second_ns": 3, "steps": 5, "items": 0,
+    "output": "float32[2]", "threads": [0, 2],
+}  # fmt: skip
 DIED = {"kind": "died", "replicate": 1, "how": "exit", "reason": "ended with exit code 3", "log": "tail"}
 
 
@@ -56,7 +59,7 @@ def opening(of: WorkerClient) -> Opened | Refused | Died:
 
 def test_an_order_carries_the_case_in_full():
     own, tape = client(OPENED)
-    assert opening(own) == Opened(first_ns=2, second_ns=3, steps=5, threads=(0, 2), build_ns=1)
+    assert opening(own) == Opened(first_ns=2, second_ns=3, steps=5, threads=(0, 2), build_ns=1, output="float32[2]")
     assert tape.told == [
         {
             "kind": "open", "replicate": 1, "case": "power[style=jit]", "workload": "power", "params": {"style": "jit"},

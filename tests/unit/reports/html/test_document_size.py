@@ -66,6 +66,7 @@ def _stream(version: str, place: int, labels: list[str]) -> pa.Table:
         "steps": np.ones(count * rows),
         **facts,
         "checksum": _label(np.zeros(count * rows), ["abcdef"]),
+        "losses": _label(np.zeros(count * rows), ["[]"]),
     }
     schema = contract.arrow_schema(pa)
     return pa.table([_typed(columns[one.name], one.type) for one in schema], schema=schema)

@@ -1,0 +1,80 @@
+"""A program of the user's that is measured as it is: its command, its folder, and the packages that it needs."""
+
+import re
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+
+from orchestrator import files
+from orchestrator.catalog import workloads as suites
+from orchestrator.errors import UsageError
+from orchestrator.model import Workload
+
+# It is the name of its case, which tables, files and exports have.
+MOST_LETTERS = 1000
+PYTHON = re.compile(r"python[\d.]*")
+
+
+def all_workloads(program: Sequence[str], requirements: Sequence[str], folder: Path | None) -> dict[str, Workload]:
+    """Return what a run can measure: its program or, without one, workloads."""
+    if not program:
+        return suites.all_workloads(folder)
+    name = shlex.join(program)
+    if folder is None:
+        # A run that continues may not know its folder any more.
+        return {}
+    workload = Workload(
+        name=name,
+        summary="",
+        path=folder,
+        params={},
+        contrasts={},
+        exclude=(),
+        builtin=False,
+        requirements=tuple(requirements),
+    )
+    return {name: workload}
+
+
+def check(program: Sequence[str], folder: Path) -> None:
+    """Raise UsageError for a command that could not run in any version."""
+    text = shlex.join(program)
+    if not text.isprintable() or len(text) > MOST_LETTERS:
+        raise UsageError(
+            f"a program's command has at most {MOST_LETTERS} letters, all in one line: put it into a file, such as "
+            "run.sh, and name that after --"
+        )
+    if not folder.is_dir():
+        raise UsageError(f"--workload-dir {folder}: no such folder")
+    script = find_script(program)
+    if script is None:
+        return
+    if Path(script).is_absolute() or ".." in Path(script).parts:
+        raise UsageError(
+            f"{script}: a version sees {folder.resolve()} and no other folder: name the file as it is seen from there, "
+            "or its own folder with --workload-dir"
+        )
+    if not (folder / script).is_file():
+        raise UsageError(f"there is no {script} in {folder.resolve()}; --workload-dir names another folder")
+
+
+def find_script(program: Sequence[str]) -> str | None:
+    """Return the file that the command's Python runs; None for a module, for code, and for other commands."""
+    if program[0].endswith(".py"):
+        return program[0]
+    if not PYTHON.fullmatch(program[0]):
+        return None
+    first = next((word for word in program[1:] if not re.fullmatch(r"-[bBdEiIOqsSuvx]+", word)), "")
+    return first if first.endswith(".py") else None
+
+
+def read_requirements(path: Path) -> tuple[str, ...]:
+    """Return the packages that a file names, one per line; raise UsageError for anything else in it."""
+    try:
+        lines = files.read_text(path).splitlines()
+    except OSError as error:
+        raise UsageError(f"--requirements {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"--requirements {path}: not a text: {error}") from error
+    named = [re.sub(r"(^|\s)#.*", "", line).strip() for line in lines]
+    return suites.check_requirements(f"--requirements {path}", tuple(filter(None, named)))

@@ -1,0 +1,284 @@
+"""A worker runs a program of the user's: in a scratch folder, with its own Python, and says what each run took."""
+
+import json
+from pathlib import Path
+from textwrap import dedent
+
+import pyarrow as pa
+import pytest
+
+from orchestrator import contract
+from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused
+from orchestrator.results.streams import read_stream
+from tests.support.bench import Bench
+
+
+class Project:
+    """The folder of a program, and a worker that runs it."""
+
+    def __init__(self, bench: Bench) -> None:
+        self.bench = bench
+        self.folder = bench.workloads
+
+    def write(self, name: str, source: str) -> None:
+        path = self.folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(source))
+
+    def open(self, *words: str, timeout_s: float = 60.0) -> tuple[int, Opened | Refused | Died]:
+        return self.bench.open(" ".join(words), program=words, timeout_s=timeout_s)
+
+    def run(self, *words: str, timeout_s: float = 60.0) -> Burst | Died:
+        """Run a program once; its replicate is closed if it has not died."""
+        number, opened = self.open(*words)
+        assert isinstance(opened, Opened), opened
+        burst = self.bench.burst(number, 1, timeout_s)
+        if isinstance(burst, Burst):
+            # Its build, which is nothing, and its run.
+            assert self.bench.close(number) == Closed(rows=2)
+        return burst
+
+    def facts(self) -> dict[str, object]:
+        """Return what the stream has of the last replicate."""
+        assert self.bench.client.quit()
+        table, cut = read_stream(self.bench.stream)
+        assert not cut
+        rows: list[dict[str, object]] = table.to_pylist()
+        return next(row for row in reversed(rows) if row["phase"] == "build")
+
+
+@pytest.fixture
+def project(bench: Bench) -> Project:
+    return Project(bench)
+
+
+@pytest.fixture(scope="module")
+def lasting(veteran: Bench) -> Project:
+    return Project(veteran)
+
+
+def test_a_program_is_timed_from_its_start_to_its_end(project: Project):
+    project.write("work.py", "import time\ntime.sleep(0.3)\nsum(range(3_000_000))\nheld = bytearray(150 * 2 ** 20)\n")
+    burst = project.run("python", "work.py")
+    assert isinstance(burst, Burst)
+    assert len(burst.walls_ns) == 1
+    assert burst.walls_ns[0] > 0.3e9
+    assert 0 < burst.cpu_ns < burst.walls_ns[0]
+    facts = project.facts()
+    assert 150 * 2**10 < int(str(facts["peak_rss_kb"])) < 250 * 2**10
+    assert (facts["calls"], facts["traces"], facts["step_ns"], facts["losses"]) == (1, None, None, None)
+
+
+def test_it_sees_its_project_and_writes_elsewhere(lasting: Project):
+    lasting.write("helpers/__init__.py", "WORD = 'helped'\n")
+    lasting.write("data/numbers.txt", "1 2 3")
+    source = """
+        import os, sys
+        import helpers
+        assert helpers.WORD == 'helped'
+        assert open('data/numbers.txt').read() == '1 2 3'
+        assert sys.argv[1:] == ['--epochs', '1']
+        assert sys.stdin.read() == ''
+        assert os.path.samefile(os.path.dirname(os.path.realpath(__file__)), {folder!r})
+        os.mkdir('checkpoints')
+        open('checkpoints/weights', 'w').write('heavy')
+        open('out.csv', 'w').write('1')
+        print(os.getcwd())
+        """
+    lasting.write("train.py", source.format(folder=str(lasting.folder)))
+    before = sorted(path.name for path in lasting.folder.iterdir())
+    for _ in range(2):
+        # Each run begins with an empty folder.
+        assert isinstance(lasting.run("python", "train.py", "--epochs", "1"), Burst)
+    assert sorted(path.name for path in lasting.folder.iterdir()) == before
+    place = lasting.bench.log.read_text().strip().splitlines()[-1]
+    assert not Path(place).exists()
+
+
+COMMANDS = {
+    "a file": ("train.py",),
+    "this Python by another name": ("python3.12", "train.py"),
+    "a module": ("python", "-m", "helpers.main"),
+    "code": ("python3", "-c", "import helpers.main"),
+    "a script of the shell": ("bash", "run.sh"),
+    "a script that can be run": ("./run.sh",),
+}
+
+
+@pytest.mark.parametrize("words", COMMANDS.values(), ids=COMMANDS)
+def test_a_command_can_be_of_any_kind(lasting: Project, words: tuple[str, ...]):
+    lasting.write("helpers/__init__.py", "")
+    lasting.write("helpers/main.py", "import tensorflow\nprint('ran with', tensorflow.__version__)\n")
+    lasting.write("train.py", "import helpers.main\n")
+    lasting.write("run.sh", "#!/bin/sh\npython train.py\n")
+    (lasting.folder / "run.sh").chmod(0o755)
+    assert isinstance(lasting.run(*words), Burst)
+    assert "ran with" in lasting.bench.log.read_text()
+
+
+ENDINGS = {
+    "an exception": ("raise SystemError('no such luck')", "raised", "exit code 1: SystemError: no such luck"),
+    "an exit code": ("print('half way')\nimport sys\nsys.exit(3)", "raised", "exit code 3: half way"),
+    "a question": ("input('continue? ')", "raised", "EOFError: EOF when reading a line"),
+    "a signal": ("import os\nos.kill(os.getpid(), 11)", "signal", "killed by SIGSEGV"),
+    "syntax": ("print 'old'", "raised", "SyntaxError: "),
+}
+
+
+@pytest.mark.parametrize(("source", "how", "reason"), ENDINGS.values(), ids=ENDINGS)
+def test_a_program_that_fails_says_why(lasting: Project, source: str, how: str, reason: str):
+    lasting.write("failing.py", source)
+    died = lasting.run("python", "failing.py")
+    assert isinstance(died, Died)
+    assert died.how == how
+    assert reason in died.reason
+    assert isinstance(lasting.run("python", "-c", "pass"), Burst)
+
+
+def test_a_command_that_does_not_exist_is_named(lasting: Project):
+    died = lasting.run("no-such-command", "train.py")
+    assert died == Died("raised", "no-such-command: No such file or directory")
+
+
+def test_a_program_that_never_ends_is_ended_with_what_it_has_started(lasting: Project):
+    source = """
+        import os, subprocess, time
+        child = subprocess.Popen(["sleep", "3600"], start_new_session=True)
+        with open("pids", "w") as pids:
+            pids.write("{} {}".format(os.getpid(), child.pid))
+        print("pids in", os.path.realpath("pids"), flush=True)
+        print("pids", os.getpid(), child.pid, flush=True)
+        time.sleep(3600)
+        """
+    lasting.write("endless.py", source)
+    died = lasting.run("python", "endless.py", timeout_s=3.0)
+    assert isinstance(died, Died)
+    assert died.how == "timeout"
+    pids = died.log.strip().splitlines()[-1].split()[1:]
+    assert len(pids) == 2
+    assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+    place = Path(died.log.strip().splitlines()[-2].removeprefix("pids in "))
+    assert not place.parent.exists()
+
+
+def test_packages_that_cannot_be_had_refuse_it(tmp_path: Path):
+    layers = {"python train.py": {"refused": "it requires more than there is"}}
+    bench = Bench(tmp_path, own={contract.LAYERS: json.dumps(layers)})
+    bench.hello()
+    assert Project(bench).open("python", "train.py")[1] == Refused("it requires more than there is")
+    bench.channel.close()
+
+
+def test_packages_come_last_and_reach_what_it_starts(tmp_path: Path):
+    layer = tmp_path / "layer"
+    layer.mkdir()
+    (layer / "plots.py").write_text("print('plotted')\n")
+    (layer / "json.py").write_text("raise ImportError('the layer comes last')\n")
+    bench = Bench(tmp_path, own={contract.LAYERS: json.dumps({"bash run.sh": {"folder": str(layer)}})})
+    bench.hello()
+    project = Project(bench)
+    project.write("run.sh", "python -c 'import json, plots'\n")
+    assert isinstance(project.run("bash", "run.sh"), Burst)
+    assert "plotted" in bench.log.read_text()
+    bench.channel.close()
+
+
+KERAS = {
+    "keras/__init__.py": "from keras.engine import training\nModel = training.Model\n",
+    "keras/engine/__init__.py": "",
+    "keras/callbacks.py": """
+        class Callback:
+            def on_epoch_begin(self, epoch, logs=None): pass
+            def on_batch_end(self, batch, logs=None): pass
+            def on_epoch_end(self, epoch, logs=None): pass
+
+        class Printing(Callback):
+            def on_epoch_end(self, epoch, logs=None):
+                print('epoch', epoch)
+        """,
+    "keras/engine/training.py": """
+        import time
+
+        class Model:
+            def fit(self, x=None, epochs=1, callbacks=None):
+                return self.fit_generator(x, epochs, callbacks)
+
+            def fit_generator(self, x, epochs=1, callbacks=None):
+                assert len([each for each in callbacks or [] if type(each).__name__ == 'StepTimes']) <= 1
+                time.sleep(0.2)
+                for epoch in range(epochs):
+                    for each in callbacks or []:
+                        each.on_epoch_begin(epoch)
+                    for batch in range(5):
+                        time.sleep(0.01)
+                        for each in callbacks or []:
+                            each.on_batch_end(batch, {})
+                    time.sleep(0.1)
+                    for each in callbacks or []:
+                        each.on_epoch_end(epoch, {'loss': 1.0 / (epoch + 1)})
+        """,
+}
+CALLS = {
+    "none": "fit([], 2)",
+    "a list": "fit([], epochs=2, callbacks=[Printing()])",
+    "a list in its place": "fit([], 2, [Printing()])",
+    "a tuple": "fit([], epochs=2, callbacks=(Printing(),))",
+    "one alone": "fit([], epochs=2, callbacks=Printing())",
+    "the other method": "fit_generator([], 2, callbacks=[Printing()])",
+}
+
+
+@pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+def test_steps_of_keras_are_timed(project: Project, call: str):
+    for name, source in KERAS.items():
+        project.write(name, source)
+    project.write("train.py", f"from keras import Model\nfrom keras.callbacks import Printing\nModel().{call}\n")
+    burst = project.run("python", "train.py")
+    assert isinstance(burst, Burst), burst
+    assert project.bench.log.read_text().count("epoch ") == (2 if "Printing" in call else 0)
+    facts = project.facts()
+    # Neither the end of an epoch nor what goes before the first step counts as a step.
+    assert 0.01e9 <= int(str(facts["step_ns"])) < 0.05e9
+    assert int(str(facts["first_step_ns"])) >= 0.21e9
+    assert json.loads(str(facts["losses"])) == [1.0, 0.5]
+
+
+def test_what_a_program_writes_into_the_file_of_steps_does_no_harm(project: Project):
+    lie = '{"step_ns": "long", "first_step_ns": -1, "losses": [[]]}'
+    project.write("lying.py", f"import os\nopen(os.environ.get('TFCOMPARE_STEPS', 'none'), 'w').write('{lie}')\n")
+    project.write("run.sh", f"echo '{lie}' > $TFCOMPARE_STEPS\n")
+    assert isinstance(project.run("bash", "run.sh"), Burst)
+    assert isinstance(project.run("python", "lying.py"), Burst)
+    facts = project.facts()
+    assert (facts["step_ns"], facts["losses"]) == (None, None)
+
+
+def test_the_sitecustomize_of_an_environment_still_runs(tmp_path: Path):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text("print('customised')\n")
+    (site / "usable.py").write_text("")
+    bench = Bench(tmp_path)
+    bench.hello()
+    project = Project(bench)
+    project.write("run.sh", f"PYTHONPATH=$PYTHONPATH:{site} python -c 'import usable'\n")
+    assert isinstance(project.run("bash", "run.sh"), Burst)
+    assert "customised" in bench.log.read_text()
+    bench.channel.close()
+
+
+def test_a_replicate_leaves_no_folder_behind(project: Project):
+    number, _ = project.open("python", "-c", "import os; print('in', os.getcwd())")
+    assert isinstance(project.bench.burst(number, 1), Burst)
+    assert isinstance(project.bench.close(number), Closed)
+    place = Path(project.bench.log.read_text().strip().splitlines()[-1].removeprefix("in "))
+    assert place.parent.parent.is_dir()
+    assert not place.parent.exists()
+
+
+def test_a_stream_of_programs_has_the_columns_of_the_contract(project: Project):
+    assert isinstance(project.run("python", "-c", "pass"), Burst)
+    project.facts()
+    table, _ = read_stream(project.bench.stream)
+    assert table.schema.equals(contract.arrow_schema(pa))
+    assert table["phase"].to_pylist() == ["build", "steady"]

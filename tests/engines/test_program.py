@@ -1,0 +1,148 @@
+"""A program that nobody changed, in real TensorFlows on both engines: its whole time, its steps and its losses."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import run_command
+from tests.support.end_to_end import Answer, compare
+
+TRAIN = """
+import sys
+
+import numpy
+from data import numbers
+{imports}
+
+numpy.random.seed(1)
+model = {keras}.models.Sequential([{keras}.layers.Dense(8, activation="relu"), {keras}.layers.Dense(1)])
+model.compile(optimizer="sgd", loss="mse")
+inputs = numpy.random.rand(640, 4).astype("float32")
+model.fit(inputs, inputs.sum(axis=1, keepdims=True), batch_size=32, epochs=int(sys.argv[1]), verbose=0)
+model.evaluate(inputs, inputs.sum(axis=1, keepdims=True), verbose=0)
+with open("weights.txt", "w") as weights:
+    weights.write(str(numbers))
+print("trained")
+"""
+OF_TENSORFLOW = TRAIN.format(imports="import tensorflow as tf", keras="tf.keras")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    folder = tmp_path / "project"
+    (folder / "data").mkdir(parents=True)
+    (folder / "data" / "__init__.py").write_text("numbers = [1, 2, 3]\n")
+    (folder / "train.py").write_text(OF_TENSORFLOW)
+    return folder
+
+
+def measure(
+    tfcompare: str, project: Path, engine: str, *words: str, env: dict[str, str] | None = None
+) -> tuple[int, Answer, str]:
+    few = ("--engine", engine, "--rounds", "2", "--output", str(project.parent / "run"))
+    return compare(tfcompare, *few, *words, env=env, cwd=project)
+
+
+def check(answer: Answer, epochs: int) -> None:
+    """Every target ran it, and saw as many epochs; it is compared by its whole time and by its steps."""
+    assert {arm["outcome"] for arm in answer["arms"]} == {"measured"}
+    for arm in answer["arms"]:
+        assert arm["workload"].startswith("python train.py")
+        # A start of TensorFlow takes a second, and steps of this model a few milliseconds.
+        assert arm["median_s"] > 0.5 > arm["first_step_s"] / 10 > 0
+        assert 0 < arm["step_s"] < arm["first_step_s"]
+        assert arm["peak_rss_mb"] > 100
+        assert len(arm["losses"]) == epochs
+        assert arm["losses"][-1] < arm["losses"][0]
+    targets = {arm["version"] for arm in answer["arms"]}
+    assert len(answer["contrasts"]) == 2 * (len(targets) - 1)
+    assert {entry["metric"] for entry in answer["contrasts"]} == {"steady", "step"}
+    assert all(entry["ratio"] > 0 for entry in answer["contrasts"])
+
+
+@pytest.mark.tensorflow
+def test_a_program_runs_unchanged_in_old_and_new_versions(tfcompare: str, project: Path):
+    words = ("1.14", "2.0", "2.13", "2.16", "--", "python", "train.py", "3")
+    code, answer, stderr = measure(tfcompare, project, "venv", *words)
+    assert code == 0, stderr
+    check(answer, epochs=3)
+    assert sorted(path.name for path in project.iterdir()) == ["data", "train.py"]
+    run = project.parent / "run"
+    shown = run_command(tfcompare, "report", run, "--table", "details")
+    assert "a step of fit" in shown.stdout
+    assert "loss after the last epoch: 1.14.0 " in shown.stdout
+    # It continues as any run does, with the program that it has kept.
+    (project / "train.py").write_text("raise SystemExit(1)")
+    more = run_command(tfcompare, "run", "--resume", run, "--rounds", "2", "--format", "json")
+    assert more.returncode == 0, more.stderr
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    ("imports", "keras", "targets"),
+    [
+        ("import keras", "keras", ("2.0", "2.13", "2.16")),
+        ("import tf_keras", "tf_keras", ("2.16 keras=2", "2.16 keras=2 TF_ENABLE_ONEDNN_OPTS=0 as without")),
+    ],
+    ids=["keras", "tf_keras"],
+)
+def test_the_steps_of_every_keras_are_timed(
+    tfcompare: str, project: Path, imports: str, keras: str, targets: tuple[str, ...]
+):
+    (project / "train.py").write_text(TRAIN.format(imports=imports, keras=keras))
+    code, answer, stderr = measure(tfcompare, project, "venv", *targets, "--", "python", "train.py", "2")
+    assert code == 0, stderr
+    check(answer, epochs=2)
+
+
+@pytest.mark.docker
+@pytest.mark.tensorflow
+def test_a_program_runs_in_containers(tfcompare: str, project: Path, docker_base: str):
+    words = ("2.0", "2.13", "--", "python", "train.py", "2")
+    code, answer, stderr = measure(tfcompare, project, "docker", *words, env={"TFCOMPARE_BASE": docker_base})
+    assert code == 0, stderr
+    check(answer, epochs=2)
+
+
+@pytest.mark.tensorflow
+def test_a_version_that_cannot_run_a_program_says_why_in_one_line(tfcompare: str, project: Path):
+    (project / "train.py").write_text("import tensorflow as tf\ntf.Session()\nprint('in a session')\n")
+    code, answer, stderr = measure(tfcompare, project, "venv", "1.14", "2.0", "--", "python", "train.py")
+    assert code == 4
+    old, new = answer["arms"]
+    assert (old["outcome"], old["step_s"]) == ("measured", None)
+    assert (new["outcome"], new["failure"]) == ("died", "workload")
+    assert "exit code 1: AttributeError: module 'tensorflow' has no attribute 'Session'" in new["reason"]
+    # It calls no `fit`, so nothing is said about steps.
+    assert [entry["metric"] for entry in answer["contrasts"]] == ["steady"]
+    assert "Traceback" not in stderr
+
+
+@pytest.mark.tensorflow
+def test_packages_that_a_program_needs_are_locked_for_each_target(tfcompare: str, project: Path):
+    (project / "train.py").write_text("import tabulate\nimport numpy\nprint(tabulate.tabulate([[1]]))\n")
+    (project / "needs.txt").write_text("tabulate\nnumpy<1.20\n")
+    flags = ("--requirements", "needs.txt")
+    code, answer, stderr = measure(tfcompare, project, "venv", "2.0", "2.13", *flags, "--", "python", "train.py")
+    assert code == 0, stderr
+    assert [arm["outcome"] for arm in answer["arms"]] == ["measured", "refused"]
+    assert "numpy" in answer["arms"][1]["reason"]
+
+
+MISTAKES = {
+    "no program": (("--",), "there is no program behind --"),
+    "no file": (("--", "python", "absent.py"), "there is no absent.py in"),
+    "a suite": (("--suite", "quick", "--", "python", "train.py"), "--suite: not for a program"),
+    "threads": (("--threads", "2", "--", "python", "train.py"), "--threads: not for a program"),
+    "no sign": (("python", "train.py"), "A program of yours stands behind --"),
+    "packages for nothing": (("--requirements", "needs.txt"), "--requirements is for a program"),
+}
+
+
+@pytest.mark.parametrize(("words", "reason"), MISTAKES.values(), ids=MISTAKES)
+def test_a_mistake_ends_before_any_work(tfcompare: str, project: Path, words: tuple[str, ...], reason: str):
+    done = run_command(tfcompare, "run", "2.0", "2.13", *words, cwd=project)
+    assert done.returncode == 2
+    assert reason in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not (project / "runs").exists()

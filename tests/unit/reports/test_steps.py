@@ -1,0 +1,65 @@
+"""What a program's steps and losses look like in the tables, and examples per second of a workload."""
+
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.model import Case, Comparison
+from orchestrator.reports import matrix, table
+from tests.support.builders import arm, comparison, contrast, plan, version_pair
+
+PROGRAM = Case("python train.py --epochs 2", ())
+
+
+@pytest.fixture
+def measured() -> Comparison:
+    """A program that is slower as a whole, by its start, and whose steps are faster."""
+    arms = (
+        arm(PROGRAM, "2.0.0", median_ms=4000.0, first_ms=None, first_step_ms=800.0, step_ms=20.0, losses=(0.9, 0.5)),
+        arm(PROGRAM, "2.13.0", median_ms=6000.0, first_ms=None, first_step_ms=900.0, step_ms=10.0, losses=(0.9, 0.25)),
+    )
+    whole = version_pair(PROGRAM, "2.0.0", "2.13.0")
+    contrasts = (contrast(whole, 1.5, "slower"), contrast(replace(whole, metric="step"), 0.5, "faster"))
+    return comparison(plan=plan([PROGRAM], ("2.0.0", "2.13.0")), arms=arms, contrasts=contrasts)
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "140")
+
+
+def line(drawn: str, *words: str) -> str:
+    [found] = [line for line in drawn.splitlines() if all(word in line for word in words)]
+    return found
+
+
+def test_the_matrix_has_a_row_for_the_whole_and_one_for_the_steps(measured: Comparison):
+    drawn = matrix.render(measured)
+    assert "1.50x" in line(drawn, "python train.py --epochs 2", "4.00 s")
+    assert "0.50x" in line(drawn, "python train.py --epochs 2, a step of fit", "20.0 ms")
+    assert line(drawn, "loss after the last epoch: 2.0.0 0.5, 2.13.0 0.25")
+    # Two rows of one case are no suite.
+    assert "geometric mean" not in drawn
+    assert "2.13.0 is slower than 2.0.0 in 1 of 1 case" in drawn
+
+
+def test_the_details_have_a_table_of_steps(measured: Comparison):
+    drawn = table.render(measured)
+    assert "1.50x" in line(drawn, "2.13.0", "6.00 s")
+    assert "0.50x" in line(drawn, "2.13.0", "900 ms", "10.0 ms", "0.25")
+
+
+def test_a_program_without_steps_has_neither(measured: Comparison):
+    arms = tuple(replace(each, step_ms=None, first_step_ms=None, losses=()) for each in measured.arms)
+    plain = replace(measured, arms=arms, contrasts=measured.contrasts[:1])
+    for drawn in (matrix.render(plain), table.render(plain)):
+        assert "a step of fit" not in drawn
+        assert "loss after" not in drawn
+
+
+def test_examples_per_second_are_a_column_where_a_workload_counts_them():
+    with_items = comparison()
+    drawn = table.render(replace(with_items, arms=tuple(replace(each, items=32) for each in with_items.arms)))
+    # 32 examples in steps of 10 ms.
+    assert "3,200" in line(drawn, "2.0.0", "10.0 ms", "1.00x")
+    assert "items/s" not in table.render(with_items)

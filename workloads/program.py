@@ -1,0 +1,157 @@
+"""A replicate that runs a program of the user's: each call is a new process, in a new scratch folder.
+
+The folder shows the files of the project, and takes what the program writes. If the program calls Keras' `fit`,
+`program_site/sitecustomize.py` writes down how long its steps take.
+"""
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+
+from workloads import contract
+from workloads.replicate import Replicate, find_layer
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+LAUNCHER, SITE = os.path.join(HERE, "launch.py"), os.path.join(HERE, "program_site")
+# What stands for the Python of the environment, whatever its number.
+PYTHON = re.compile(r"python(3(\.\d+)?)?")
+# Of the last line that a program printed, and of what it printed before that.
+MOST_LINE, LOOKED_AT = 300, 4096
+MOST_LOSSES, MOST_STEPS_BYTES = 1000, 2 ** 16
+
+
+class ProgramFailed(Exception):
+    def __init__(self, how, reason):
+        Exception.__init__(self, reason)
+        self.how = how
+
+
+class ProgramReplicate(Replicate):
+    def __init__(self, tf, order, folders, threads):
+        Replicate.__init__(self, tf, order, folders, threads)
+        # In the worker's own temporary folder, which goes with the worker.
+        self.scratch = tempfile.mkdtemp(prefix="program-")
+        self.peak_rss_kb = 0
+        self.steps = 1
+        self.fit = {}
+
+    def clear(self):
+        shutil.rmtree(self.scratch, ignore_errors=True)
+
+    def _guarded(self, act):
+        def act_or_fail():
+            try:
+                return act()
+            except ProgramFailed as failure:
+                return self._answer("died", how=failure.how, reason=str(failure), log="")
+
+        return Replicate._guarded(self, act_or_fail)
+
+    def _open(self):
+        self.layer = find_layer(self.order["workload"])
+        build_ns, _ = self.calls.time(lambda: None, 0, "build")
+        return self._answer(
+            "opened", build_ns=build_ns, first_ns=0, second_ns=0, steps=1, items=0, output="", threads=[]
+        )
+
+    def _burst(self, calls, least_s):
+        self.bursts += 1
+        self.usage.start()
+        reports = [self._run() for _ in range(calls)]
+        self.usage.stop()
+        for report in reports:
+            self.calls.add(self.bursts, "steady", report["wall_ns"], report["cpu_ns"])
+        self.peak_rss_kb = max([self.peak_rss_kb] + [report["peak_rss_kb"] for report in reports])
+        return self._answer(
+            "measured",
+            walls_ns=[report["wall_ns"] for report in reports],
+            cpu_ns=sum(report["cpu_ns"] for report in reports),
+        )
+
+    def _run(self):
+        """Runs the program once; returns what it took."""
+        place, steps = tempfile.mkdtemp(dir=self.scratch), os.path.join(self.scratch, "steps.json")
+        project = self.folders[-1]
+        for name in os.listdir(project):
+            os.symlink(os.path.join(project, name), os.path.join(place, name))
+        try:
+            report = self._launch(place, steps)
+            self.fit = read_steps(steps)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+        if report["code"] < 0:
+            raise ProgramFailed("signal", "killed by {}".format(signal.Signals(-report["code"]).name))
+        if report["code"]:
+            said = last_line()
+            raise ProgramFailed("raised", "it ended with exit code {}{}".format(report["code"], said and ": " + said))
+        return report
+
+    def _launch(self, place, steps):
+        reading, writing = os.pipe()
+        try:
+            launcher = subprocess.Popen(
+                [sys.executable, "-I", "-S", LAUNCHER, str(writing)] + find_command(self.order["program"]["words"]),
+                cwd=place, env=self._variables(steps), stdin=subprocess.DEVNULL, pass_fds=(writing,),
+            )
+        finally:
+            os.close(writing)
+        with os.fdopen(reading, "rb") as told:
+            text = told.read()
+        launcher.wait()
+        report = json.loads(text.decode("ascii")) if text else {"error": "what starts it was ended"}
+        if "error" in report:
+            raise ProgramFailed("raised", report["error"])
+        return report
+
+    def _variables(self, steps):
+        paths = os.environ.get("PATH", "/usr/bin:/bin")
+        return dict(
+            os.environ,
+            PATH=os.pathsep.join([os.path.dirname(sys.executable), paths]),
+            PYTHONPATH=os.pathsep.join(filter(None, [SITE, os.environ.get("PYTHONPATH")])),
+            **{contract.STEPS: steps, contract.PACKAGES: self.layer or ""}
+        )
+
+    def _close(self):
+        facts = dict(
+            self.usage.totals,
+            peak_rss_kb=self.peak_rss_kb,
+            calls=self.calls.ordinal,
+            first_step_ns=self.fit.get("first_step_ns"),
+            step_ns=self.fit.get("step_ns"),
+            losses=json.dumps(self.fit["losses"]) if self.fit.get("losses") else None,
+        )
+        return self._answer("closed", columns=self.calls.columns, steps=1, facts=facts)
+
+
+def find_command(words):
+    """The words of a command as they are run here: `python` is this environment's, and it also runs a bare file."""
+    if PYTHON.fullmatch(words[0]):
+        return [sys.executable] + words[1:]
+    return [sys.executable] + words if words[0].endswith(".py") else words
+
+
+def read_steps(path):
+    """What was written about the steps of a program, which can have put anything there."""
+    try:
+        with open(path, "rb") as file:
+            told = json.loads(file.read(MOST_STEPS_BYTES).decode("utf-8"))
+        os.unlink(path)
+        whole = {name: int(told[name]) for name in ("first_step_ns", "step_ns") if 0 < told.get(name, 0) < 2 ** 46}
+        return dict(whole, losses=[float(loss) for loss in told["losses"][:MOST_LOSSES]])
+    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+        return {}
+
+
+def last_line():
+    """The last line that this replicate's program has printed, if it can be read."""
+    try:
+        size = os.fstat(2).st_size
+        text = os.pread(2, LOOKED_AT, max(0, size - LOOKED_AT)).decode("utf-8", "replace")
+    except OSError:
+        return ""
+    return next((line.strip()[:MOST_LINE] for line in reversed(text.splitlines()) if line.strip()), "")

@@ -1,0 +1,149 @@
+"""Times the steps of Keras' `fit`, by a callback that is added to each call of it; stdlib only, Python 3.6 syntax.
+
+Every Keras has `fit` in a module with one of a few names, and its callbacks next to it. The first step is timed from
+the call of `fit`, and so includes tracing; the later ones of an epoch from the end of one to the end of another, and so
+leave out what happens between epochs.
+"""
+import functools
+import importlib
+import inspect
+import json
+import os
+import sys
+import time
+
+# The end of a module's name that defines `fit`, and what of its name goes before that of the callbacks.
+HOMES = {
+    "keras.engine.training": 2, "keras.engine.training_v1": 2, "keras.src.engine.training": 2,
+    "keras.src.engine.training_v1": 2, "keras.src.backend.tensorflow.trainer": 3, "keras.src.backend.jax.trainer": 3,
+    "keras.src.backend.torch.trainer": 3,
+}
+MOST_LOSSES = 1000
+
+
+class Record:
+    """The steps of one process, over all its calls of `fit`."""
+
+    def __init__(self, path):
+        self.path, self.pid = path, os.getpid()
+        self.first_step_ns = None
+        self.steady_s, self.steady_steps = 0.0, 0
+        self.losses = []
+        self.begun_s = self.seen = None
+
+    def begin_fit(self):
+        self.begun_s = time.perf_counter()
+
+    def begin_epoch(self):
+        self.seen = None
+
+    def end_step(self, batch):
+        now_s = time.perf_counter()
+        if self.first_step_ns is None and self.begun_s is not None:
+            self.first_step_ns = int((now_s - self.begun_s) * 1e9)
+        elif self.seen is not None:
+            # Some versions end several steps at once.
+            self.steady_s += now_s - self.seen[0]
+            self.steady_steps += max(batch - self.seen[1], 1)
+        self.seen = now_s, batch
+
+    def end_epoch(self, loss):
+        try:
+            self.losses.append(round(float(loss), 6))
+        except (TypeError, ValueError):
+            pass
+        self.write()
+
+    def write(self):
+        # A fork of the program's has a copy of this.
+        if os.getpid() != self.pid:
+            return
+        told = {"first_step_ns": self.first_step_ns or 0, "losses": self.losses[-MOST_LOSSES:]}
+        if self.steady_steps:
+            told["step_ns"] = int(self.steady_s / self.steady_steps * 1e9)
+        try:
+            with open(self.path, "w") as file:
+                json.dump(told, file)
+        except OSError:
+            pass
+
+
+def make_callback(base, record):
+    class StepTimes(base):
+        # What it gets of a step's results may stay where it is.
+        _supports_tf_logs = async_safe = True
+
+        def on_epoch_begin(self, epoch, logs=None):
+            record.begin_epoch()
+
+        # Every Keras calls this for a step of training.
+        def on_batch_end(self, batch, logs=None):
+            record.end_step(batch)
+
+        def on_epoch_end(self, epoch, logs=None):
+            record.end_epoch((logs or {}).get("loss"))
+
+    return StepTimes()
+
+
+def wrap(fit, package, record):
+    place = list(inspect.signature(fit).parameters).index("callbacks")
+
+    @functools.wraps(fit)
+    def timed(*args, **kwargs):
+        given = args[place] if len(args) > place else kwargs.get("callbacks")
+        # Keras takes a list, one callback, nothing, or its own container of callbacks.
+        present = getattr(given, "callbacks", None)
+        if present is None:
+            present = list(given) if isinstance(given, (list, tuple)) else [given] if given else []
+        if any(type(each).__name__ == "StepTimes" for each in present):
+            # One `fit` calls another.
+            return fit(*args, **kwargs)
+        own = make_callback(importlib.import_module(package + ".callbacks").Callback, record)
+        if hasattr(given, "callbacks"):
+            given.append(own)
+        elif len(args) > place:
+            args = args[:place] + (present + [own],) + args[place + 1:]
+        else:
+            kwargs["callbacks"] = present + [own]
+        record.begin_fit()
+        return fit(*args, **kwargs)
+
+    return timed
+
+
+class Finder:
+    """Lets modules be found as ever, and wraps what they define once they are loaded."""
+
+    def __init__(self, record):
+        self.record = record
+
+    def find_spec(self, name, path=None, target=None):
+        home = next((home for home in HOMES if name == home or name.endswith(("." + home, "_" + home))), None)
+        if home is None:
+            return None
+        others = (finder for finder in sys.meta_path if finder is not self and hasattr(finder, "find_spec"))
+        spec = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
+        if spec is not None and hasattr(spec.loader, "exec_module"):
+            run = spec.loader.exec_module
+            package = name.rsplit(".", HOMES[home])[0]
+
+            def exec_module(module):
+                run(module)
+                self.wrap_all(module, package)
+
+            spec.loader.exec_module = exec_module
+        return spec
+
+    def wrap_all(self, module, package):
+        for kind in list(vars(module).values()):
+            if not inspect.isclass(kind) or kind.__module__ != module.__name__:
+                continue
+            for name in ("fit", "fit_generator"):
+                fit = vars(kind).get(name)
+                if inspect.isfunction(fit) and "callbacks" in inspect.signature(fit).parameters:
+                    setattr(kind, name, wrap(fit, package, self.record))
+
+
+def watch(path):
+    sys.meta_path.insert(0, Finder(Record(path)))
