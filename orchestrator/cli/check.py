@@ -90,11 +90,13 @@ def _print(tried: Sequence["TriedArm"], format: str) -> None:
         return
     from rich.table import Table
 
-    table = Table("case", "target", "build", "first call", "second call", "result", "")
+    table = Table("case", "target", "build", "first call", "second call", "result")
     for arm in tried:
         times = (_format_ns(ns) for ns in (arm.build_ns, arm.first_ns, arm.second_ns))
-        outcome = "" if arm.outcome == "ran" else f"{arm.outcome}: "
-        table.add_row(*map(safe_text, (arm.case.label, str(arm.target), *times, arm.output, f"{outcome}{arm.note}")))
+        result = (
+            "; ".join(filter(None, (arm.output, arm.note))) if arm.outcome == "ran" else f"{arm.outcome}: {arm.note}"
+        )
+        table.add_row(*map(safe_text, (arm.case.label, str(arm.target), *times, result)))
     Console().print(table)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from orchestrator.cli import check
 from orchestrator.engines import ENGINES
 from orchestrator.measure.trial import LONG_NS, TriedArm
 from orchestrator.model import Case
@@ -93,6 +94,20 @@ def test_the_table_shows_times_and_notes(folder: Path, monkeypatch, capsys):
     out = capsys.readouterr().out
     assert "second call" in out
     assert "refused: not here" in " ".join(out.split())
+
+
+def test_the_table_shows_what_a_call_returned(capsys):
+    ran = TriedArm(
+        case=Case("x", ()),
+        target=target("2.13.0"),
+        outcome="ran",
+        build_ns=1,
+        first_ns=1,
+        second_ns=1,
+        output="int64[2]",
+    )
+    check._print([ran], "table")
+    assert "int64[2]; a call of" in " ".join(capsys.readouterr().out.replace("│", " ").split())
 
 
 def test_long_calls_and_many_steps_are_noted():
