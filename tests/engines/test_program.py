@@ -108,7 +108,7 @@ def test_a_program_runs_in_containers(tfcompare: str, project: Path, docker_base
 def test_a_version_that_cannot_run_a_program_says_why_in_one_line(tfcompare: str, project: Path):
     (project / "train.py").write_text("import tensorflow as tf\ntf.Session()\nprint('in a session')\n")
     code, answer, stderr = measure(tfcompare, project, "venv", "1.14", "2.0", "--", "python", "train.py")
-    assert code == 4
+    assert code == 6
     old, new = answer["arms"]
     assert (old["outcome"], old["step_s"]) == ("measured", None)
     assert (new["outcome"], new["failure"]) == ("died", "workload")
