@@ -148,10 +148,16 @@ def read_steps(path):
 
 
 def last_line():
-    """The last line that this replicate's program has printed, if it can be read."""
+    """What this replicate's program has said last, if it can be read: its exception, or else its last line."""
     try:
         size = os.fstat(2).st_size
         text = os.pread(2, LOOKED_AT, max(0, size - LOOKED_AT)).decode("utf-8", "replace")
     except OSError:
         return ""
-    return next((line.strip()[:MOST_LINE] for line in reversed(text.splitlines()) if line.strip()), "")
+    lines = text.splitlines()
+    begins = max((place for place, line in enumerate(lines) if line.startswith("Traceback (")), default=None)
+    if begins is not None:
+        # The message of an exception may have many lines, and the first says the most.
+        named = [line for line in lines[begins + 1:] if line and not line[0].isspace()]
+        lines = named[:1] or lines
+    return next((line.strip()[:MOST_LINE] for line in reversed(lines) if line.strip()), "")

@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.model import Case, Target
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.durations import format_minutes_seconds
 from orchestrator.terminal.text import lines, safe_text
 
@@ -82,7 +83,9 @@ class Plain(Quiet):
 
     def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
         remaining = format_minutes_seconds(left_s)
-        self.say(f"round {number} of at most {most}: {cases} cases in {took_s:.0f} s, at most {remaining} left")
+        self.say(
+            f"round {number} of at most {most}: {format_count(cases, 'case')} in {took_s:.0f} s, at most {remaining} left"
+        )
 
     def look_done(self, number: int, new: Sequence[str], decided: int, comparisons: int) -> None:
         if new:

@@ -118,6 +118,11 @@ def test_a_command_can_be_of_any_kind(lasting: Project, words: tuple[str, ...]):
 
 ENDINGS = {
     "an exception": ("raise SystemError('no such luck')", "raised", "exit code 1: SystemError: no such luck"),
+    "an exception of many lines": (
+        "print('Traceback (of another kind)')\nraise ValueError('wrong shape\\n\\nArguments:\\n  x=1\\n* y=2')",
+        "raised",
+        "exit code 1: ValueError: wrong shape",
+    ),
     "an exit code": ("print('half way')\nimport sys\nsys.exit(3)", "raised", "exit code 3: half way"),
     "a question": ("input('continue? ')", "raised", "EOFError: EOF when reading a line"),
     "a signal": ("import os\nos.kill(os.getpid(), 11)", "signal", "killed by SIGSEGV"),
