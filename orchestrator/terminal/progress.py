@@ -82,10 +82,8 @@ class Plain(Quiet):
             self.say(f"{version}: {text}")
 
     def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
-        remaining = format_minutes_seconds(left_s)
-        self.say(
-            f"round {number} of at most {most}: {format_count(cases, 'case')} in {took_s:.0f} s, at most {remaining} left"
-        )
+        done, remaining = format_count(cases, "case"), format_minutes_seconds(left_s)
+        self.say(f"round {number} of at most {most}: {done} in {took_s:.0f} s, at most {remaining} left")
 
     def look_done(self, number: int, new: Sequence[str], decided: int, comparisons: int) -> None:
         if new:
