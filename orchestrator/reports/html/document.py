@@ -32,6 +32,7 @@ from orchestrator.reports.html.rows import (
     arm_rows,
     contrast_rows,
 )
+from orchestrator.reports.steps import describe_losses
 from orchestrator.reports.summary import sentences
 from orchestrator.results.run import Run
 
@@ -129,7 +130,8 @@ def _overview(comparison: Comparison, names: Names, matrices: Sequence[Matrix]) 
         return None
     counts = {word: sum(contrast.shown_verdict == word for contrast in timed) for word in VERDICTS}
     listing = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    order = [row.anchor for matrix in matrices[:1] for group in matrix.groups for row in group.rows]
+    # The steps of a program are another row of its case.
+    order = list(dict.fromkeys(row.anchor for matrix in matrices[:1] for group in matrix.groups for row in group.rows))
     titles = {label: escape_value(title) for label, title in short_names(names.cases.values()).items()}
     ratios = [
         [
@@ -157,7 +159,7 @@ def _title(plan: Plan) -> str:
 def _summary(comparison: Comparison) -> Sequence[str]:
     """Return one sentence per version or, for many versions, one per case about the steps between neighbours."""
     if not is_trend(comparison.plan):
-        return sentences(comparison)
+        return [*sentences(comparison), *(f"{line[0].upper()}{line[1:]}." for line in describe_losses(comparison))]
     return [f"{case.label}: {trend.summary(points)}" for case, points in trend.points(comparison).items()]
 
 

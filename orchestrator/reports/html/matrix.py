@@ -53,6 +53,7 @@ def build_matrices(comparison: Comparison, anchors: dict[str, str]) -> list[Matr
     """Return the matrix across versions and the one inside versions, each if there is anything to compare."""
     baseline, *others = comparison.plan.versions
     across = matrix.across_versions(comparison, Arrangement())
+    rows = [*across, *matrix.rows_of_steps(comparison, Arrangement())]
     inside = matrix.inside_versions(comparison, Arrangement())
     means = matrix.mean_ratios(across, others)
     matrices = []
@@ -63,7 +64,7 @@ def build_matrices(comparison: Comparison, anchors: dict[str, str]) -> list[Matr
                 title=f"Against {escape_value(baseline)}",
                 baseline=escape_value(baseline),
                 versions=tuple(map(escape_value, others)),
-                groups=tuple(_groups(across, others, anchors)),
+                groups=tuple(_groups(rows, others, anchors)),
                 means=tuple(format_ratio(means[version]) if version in means else "" for version in others),
             )
         )
