@@ -93,11 +93,14 @@ def _print(tried: Sequence["TriedArm"], format: str) -> None:
     table = Table("case", "target", "build", "first call", "second call", "result")
     for arm in tried:
         times = (_format_ns(ns) for ns in (arm.build_ns, arm.first_ns, arm.second_ns))
-        result = (
-            "; ".join(filter(None, (arm.output, arm.note))) if arm.outcome == "ran" else f"{arm.outcome}: {arm.note}"
-        )
-        table.add_row(*map(safe_text, (arm.case.label, str(arm.target), *times, result)))
+        table.add_row(*map(safe_text, (arm.case.label, str(arm.target), *times, _result(arm))))
     Console().print(table)
+
+
+def _result(arm: "TriedArm") -> str:
+    if arm.outcome != "ran":
+        return f"{arm.outcome}: {arm.note}"
+    return "; ".join(text for text in (arm.output, arm.note) if text)
 
 
 def _format_ns(ns: int | None) -> str:

@@ -198,9 +198,9 @@ def _versions_table(comparison: Comparison, notes: Notes, arms: Sequence[ArmResu
 def _steps_table(comparison: Comparison, notes: Notes, arms: Sequence[ArmResult], columns: Sequence[Column]) -> Grid:
     contrasts = contrasts_of_steps(comparison)
     # A run has one program.
-    grid = _frame(MEASURES["step"], "", ("", "version"), columns)
+    grid = _frame(MEASURES["step"], "", ("version",), columns)
     for arm in arms:
-        grid.add("", str(arm.version), *(column.cell(arm, contrasts.get(arm.key), notes) for column in columns))
+        grid.add(str(arm.version), *(column.cell(arm, contrasts.get(arm.key), notes) for column in columns))
     return grid
 
 

@@ -48,9 +48,7 @@ def check(answer: Answer, epochs: int) -> None:
     assert {arm["outcome"] for arm in answer["arms"]} == {"measured"}
     for arm in answer["arms"]:
         assert arm["workload"].startswith("python train.py")
-        # A start of TensorFlow takes a second, and steps of this model a few milliseconds.
-        assert arm["median_s"] > 0.5 > arm["first_step_s"] / 10 > 0
-        assert 0 < arm["step_s"] < arm["first_step_s"]
+        assert 0 < arm["step_s"] < arm["first_step_s"] < arm["median_s"]
         assert arm["peak_rss_mb"] > 100
         assert len(arm["losses"]) == epochs
         assert arm["losses"][-1] < arm["losses"][0]
