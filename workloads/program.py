@@ -74,15 +74,16 @@ class ProgramReplicate(Replicate):
 
     def _run(self):
         """Runs the program once; returns what it took."""
-        place, steps = tempfile.mkdtemp(dir=self.scratch), os.path.join(self.scratch, "steps.json")
-        project = self.folders[-1]
-        for name in os.listdir(project):
-            os.symlink(os.path.join(project, name), os.path.join(place, name))
+        steps, fresh = os.path.join(self.scratch, "steps.json"), tempfile.mkdtemp(dir=self.scratch)
         try:
-            report = self._launch(place, steps)
+            place, home = os.path.join(fresh, "work"), os.path.join(fresh, "home")
+            os.mkdir(home)
+            show(self.folders[-1], place)
+            show_data(os.path.join(self.folders[-1], contract.DATA), self.order["program"]["data"], place, home)
+            report = self._launch(place, home, steps)
             self.fit = read_steps(steps)
         finally:
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(fresh, ignore_errors=True)
         if report["code"] < 0:
             raise ProgramFailed("signal", "killed by {}".format(signal.Signals(-report["code"]).name))
         if report["code"]:
@@ -90,12 +91,12 @@ class ProgramReplicate(Replicate):
             raise ProgramFailed("raised", "it ended with exit code {}{}".format(report["code"], said and ": " + said))
         return report
 
-    def _launch(self, place, steps):
+    def _launch(self, place, home, steps):
         reading, writing = os.pipe()
         try:
             launcher = subprocess.Popen(
                 [sys.executable, "-I", "-S", LAUNCHER, str(writing)] + find_command(self.order["program"]["words"]),
-                cwd=place, env=self._variables(steps), stdin=subprocess.DEVNULL, pass_fds=(writing,),
+                cwd=place, env=self._variables(home, steps), stdin=subprocess.DEVNULL, pass_fds=(writing,),
             )
         finally:
             os.close(writing)
@@ -107,10 +108,11 @@ class ProgramReplicate(Replicate):
             raise ProgramFailed("raised", report["error"])
         return report
 
-    def _variables(self, steps):
+    def _variables(self, home, steps):
         paths = os.environ.get("PATH", "/usr/bin:/bin")
         return dict(
             os.environ,
+            HOME=home,
             PATH=os.pathsep.join([os.path.dirname(sys.executable), paths]),
             PYTHONPATH=os.pathsep.join(filter(None, [SITE, os.environ.get("PYTHONPATH")])),
             **{contract.STEPS: steps, contract.PACKAGES: self.layer or ""}
@@ -126,6 +128,30 @@ class ProgramReplicate(Replicate):
             losses=json.dumps(self.fit["losses"]) if self.fit.get("losses") else None,
         )
         return self._answer("closed", columns=self.calls.columns, steps=1, facts=facts)
+
+
+def show(source, place):
+    """Shows a file, or what is in a folder, in another place, where files can be added."""
+    if not os.path.isdir(source):
+        os.symlink(source, place)
+        return
+    os.makedirs(place)
+    for name in os.listdir(source):
+        if name != contract.DATA:
+            os.symlink(os.path.join(source, name), os.path.join(place, name))
+
+
+def show_data(source, names, place, home):
+    """Shows data in a program's folder by their own names and, of the user's home, also where they are in there."""
+    for name in names:
+        root, inner = name.split("/", 1)
+        shown = [os.path.join(place, os.path.basename(inner))]
+        if root == "home":
+            shown.append(os.path.join(home, inner))
+            os.makedirs(os.path.dirname(shown[-1]), exist_ok=True)
+        for target in shown:
+            if not os.path.lexists(target):
+                show(os.path.join(source, name), target)
 
 
 def find_command(words):

@@ -98,9 +98,9 @@ def pin(directory: Path, copy: Path) -> tuple[LargeFile, ...]:
     return large
 
 
-def place_data(data: Mapping[str, Path], workload: str, copy: Path) -> tuple[LargeFile, ...]:
-    """Mark the place of a workload's data in the copy of its folder, where they are used and never copied."""
-    found = tuple(describe(f"{contract.DATA}/{workload}/{name}", place) for name, place in sorted(data.items()))
+def place_data(data: Mapping[str, Path], copy: Path) -> tuple[LargeFile, ...]:
+    """Mark the place of data in the copy of a workload folder, by their name there; they are never copied."""
+    found = tuple(describe(f"{contract.DATA}/{name}", place) for name, place in sorted(data.items()))
     for file in found:
         target = copy / file.name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -122,7 +122,13 @@ def hash_data(file: LargeFile) -> str:
 
 def hash_all_data(large: Iterable[LargeFile]) -> dict[str, str]:
     """Return the digests of data by the names under which a run records them."""
-    return {file.name: hash_data(file) for file in large if file.name.startswith(f"{contract.DATA}/")}
+    return {file.name: hash_data(file) for file in large if find_data_name(file)}
+
+
+def find_data_name(file: LargeFile) -> str:
+    """Return the name of data in the copy of a workload folder, or '' for another file of it."""
+    inner = file.name.removeprefix(f"{contract.DATA}/")
+    return "" if inner == file.name else inner
 
 
 def notes_on(large: Sequence[LargeFile]) -> list[str]:

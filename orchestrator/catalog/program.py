@@ -1,8 +1,10 @@
 """A program of the user's that is measured as it is: its command, its folder, and the packages that it needs."""
 
+import os
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from itertools import permutations
 from pathlib import Path
 
 from orchestrator import files
@@ -15,7 +17,9 @@ MOST_LETTERS = 1000
 PYTHON = re.compile(r"python[\d.]*")
 
 
-def all_workloads(program: Sequence[str], requirements: Sequence[str], folder: Path | None) -> dict[str, Workload]:
+def all_workloads(
+    program: Sequence[str], requirements: Sequence[str], folder: Path | None, data: Mapping[str, Path] | None = None
+) -> dict[str, Workload]:
     """Return what a run can measure: its program or, without one, workloads."""
     if not program:
         return suites.all_workloads(folder)
@@ -32,6 +36,7 @@ def all_workloads(program: Sequence[str], requirements: Sequence[str], folder: P
         exclude=(),
         builtin=False,
         requirements=tuple(requirements),
+        data=dict(data or {}),
     )
     return {name: workload}
 
@@ -66,6 +71,40 @@ def find_script(program: Sequence[str]) -> str | None:
         return None
     first = next((word for word in program[1:] if not re.fullmatch(r"-[bBdEiIOqsSuvx]+", word)), "")
     return first if first.endswith(".py") else None
+
+
+def find_data(places: Sequence[Path], folder: Path) -> dict[str, Path]:
+    """Return files and folders of data by where a program sees them: `home/PLACE` below its home, else `folder/NAME`.
+
+    Raises UsageError for what is not there, and for two of one name.
+    """
+    found: dict[str, Path] = {}
+    for given in places:
+        place = Path(os.path.normpath(given.expanduser().absolute()))
+        if not place.exists():
+            raise UsageError(f"--data {given}: there is no such file or folder")
+        if below := _below_home(place):
+            found[f"home/{below}"] = place
+            continue
+        name = f"folder/{place.name}"
+        if not place.name or found.get(name, place) != place or (folder / place.name).exists():
+            raise UsageError(
+                f"--data {given}: its place is {place.name or '/'} in the program's folder, and there is one already"
+            )
+        found[name] = place
+    for outer, inner in permutations(found.values(), 2):
+        if inner.is_relative_to(outer):
+            raise UsageError(f"--data {inner}: it is in {outer}, which is named as well")
+    return found
+
+
+def _below_home(place: Path) -> str:
+    """Return the place below this user's home, or '' if it is not in there."""
+    try:
+        below = place.relative_to(Path.home())
+    except (RuntimeError, ValueError):
+        return ""
+    return below.as_posix() if below.parts else ""
 
 
 def read_requirements(path: Path) -> tuple[str, ...]:

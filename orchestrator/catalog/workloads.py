@@ -243,7 +243,9 @@ def _source_hash(path: Path) -> str:
     if path.is_dir():
         # The folder of a program.
         small, _ = pinned.divide(path)
-        return hashlib.sha256("".join(f"{name} {_digest(file)}\n" for name, file in small).encode()).hexdigest()
+        # In the copy of a folder, what is empty may only mark the place of what is too large.
+        filled = {name: _digest(file) for name, file in small if file.stat().st_size}
+        return hashlib.sha256("".join(f"{name} {digest}\n" for name, digest in filled.items()).encode()).hexdigest()
     own = _digest(path)
     others = imports_of(path)
     if not others:

@@ -53,7 +53,7 @@ WITH_RESUME = names_of(
 ) | {"resume", "rounds", "budget", "gpu_request", "dry_run"}
 
 # What a program of the user's has itself.
-NOT_OF_PROGRAMS = {"suite", "case", "hash_data", "threads"}
+NOT_OF_PROGRAMS = {"suite", "case", "threads"}
 # A word of a program's command line among the targets.
 PROGRAM = re.compile(r"-.*|python[\d.]*|.*\.(py|sh)|\.?/.*")
 
@@ -98,6 +98,14 @@ def run(
         typer.Option(
             help="Packages that the program behind -- needs, one per line.",
             metavar="FILE",
+            rich_help_panel=SelectionFlags.panel,
+        ),
+    ] = None,
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A file or folder that the program behind -- reads, such as ~/.keras/datasets; repeatable.",
+            metavar="PATH",
             rich_help_panel=SelectionFlags.panel,
         ),
     ] = None,
@@ -184,7 +192,7 @@ def run(
         installation,
         measuring.budget,
         versions=named,
-        **_find_subject(context, selection, requirements),
+        **_find_subject(context, selection, requirements, data or []),
         out=directory.output,
         rounds=measuring.rounds,
         margin=parse.margin(margin.margin),
@@ -202,11 +210,15 @@ def _find_targets(context: typer.Context, given: Mapping[str, Sequence[str]]) ->
     return tuple(target for name, words in given.items() if not typed or name in typed for target in _split(words))
 
 
-def _find_subject(context: typer.Context, selection: SelectionFlags, requirements: Path | None) -> dict[str, Any]:
+def _find_subject(
+    context: typer.Context, selection: SelectionFlags, requirements: Path | None, data: Sequence[Path]
+) -> dict[str, Any]:
     """Return the options that say what is measured: workloads, or the program behind `--`."""
     if context.obj is None:
         if requirements:
             raise UsageError("--requirements is for a program behind --; a workload file has REQUIREMENTS")
+        if data:
+            raise UsageError("--data is for a program behind --; a workload file has DATA")
         return {
             "suite": selection.suite,
             "selected": tuple(selection.case or ()),
@@ -224,7 +236,13 @@ def _find_subject(context: typer.Context, selection: SelectionFlags, requirement
     folder = selection.workload_dir if "workload_dir" in given and selection.workload_dir else Path(".")
     program.check(context.obj, folder)
     packages = program.read_requirements(requirements) if requirements else ()
-    return {"own_workloads": folder, "program": context.obj, "requirements": packages}
+    return {
+        "own_workloads": folder,
+        "program": context.obj,
+        "requirements": packages,
+        "data": program.find_data(data, folder),
+        "hash_data": selection.hash_data,
+    }
 
 
 def _is_setting(context: typer.Context, name: str) -> bool:

@@ -76,7 +76,10 @@ def pin_workloads(run: OpenRun) -> OpenRun:
         return run
     large = pinned.pin(own, run.directory.workloads)
     for name, workload in planned.workloads.items():
-        large += pinned.place_data(workload.data, name, run.directory.workloads)
+        # A program is alone in its folder.
+        inner = "" if planned.options.program else f"{name}/"
+        data = {f"{inner}{key}": place for key, place in workload.data.items()}
+        large += pinned.place_data(data, run.directory.workloads)
     for note in pinned.notes_on(large):
         run.view.say(f"note: {note}")
     mine = {

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator.catalog.pinned import find_data_name
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
 from orchestrator.machine.evidence import MemoryMark
 from orchestrator.measure.failures import Death, classify, lacks_scratch
@@ -54,6 +55,7 @@ class Replicates:
             answer = worker.open(
                 case, replicate=replicate.number, round=round, position=position,
                 seed=plan.seed, warmup=warmup, timeout_s=timeout_s or plan.timeout_s, program=plan.program,
+                data=[name for file in plan.large if (name := find_data_name(file))],
             )  # fmt: skip
         except WorkerDied as death:
             replicate.lose_worker(death)

@@ -46,6 +46,8 @@ class RunOptions:
     # The words of a program in `own_workloads`, which is measured instead of workloads; and the packages it needs.
     program: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
+    # Of the program, by where it sees them.
+    data: Mapping[str, Path] = field(default_factory=dict)
     command: tuple[str, ...] = ()
 
 
@@ -123,7 +125,7 @@ def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
 
     Every mistake in the options is found here. `fewest` is the smallest number of versions that makes sense.
     """
-    workloads = program.all_workloads(options.program, options.requirements, options.own_workloads)
+    workloads = program.all_workloads(options.program, options.requirements, options.own_workloads, options.data)
     selection = _of_claims(options) if options.claims else _of_cases(options, workloads, fewest)
     if any(options.threads or ()):
         _check_threads(selection.versions)

@@ -1,6 +1,7 @@
 """A worker runs a program of the user's: in a scratch folder, with its own Python, and says what each run took."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
 
@@ -25,12 +26,14 @@ class Project:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(dedent(source))
 
-    def open(self, *words: str, timeout_s: float = 60.0) -> tuple[int, Opened | Refused | Died]:
-        return self.bench.open(" ".join(words), program=words, timeout_s=timeout_s)
+    def open(
+        self, *words: str, timeout_s: float = 60.0, data: Sequence[str] = ()
+    ) -> tuple[int, Opened | Refused | Died]:
+        return self.bench.open(" ".join(words), program=words, timeout_s=timeout_s, data=data)
 
-    def run(self, *words: str, timeout_s: float = 60.0) -> Burst | Died:
+    def run(self, *words: str, timeout_s: float = 60.0, data: Sequence[str] = ()) -> Burst | Died:
         """Run a program once; its replicate is closed if it has not died."""
-        number, opened = self.open(*words)
+        number, opened = self.open(*words, data=data)
         assert isinstance(opened, Opened), opened
         burst = self.bench.burst(number, 1, timeout_s)
         if isinstance(burst, Burst):
@@ -93,6 +96,29 @@ def test_it_sees_its_project_and_writes_elsewhere(lasting: Project):
     assert sorted(path.name for path in lasting.folder.iterdir()) == before
     place = lasting.bench.log.read_text().strip().splitlines()[-1]
     assert not Path(place).exists()
+
+
+def test_it_sees_data_by_their_name_and_in_its_home(lasting: Project):
+    lasting.write(f"{contract.DATA}/home/.keras/datasets/digits.csv", "1,2")
+    lasting.write(f"{contract.DATA}/folder/more.csv", "3,4")
+    source = """
+        import os
+        home = os.path.expanduser("~")
+        assert os.listdir(home) == [".keras"]
+        at_home = os.path.join(home, ".keras", "datasets")
+        for path in (os.path.join(at_home, "digits.csv"), os.path.join("datasets", "digits.csv")):
+            assert open(path).read() == "1,2"
+        assert open("more.csv").read() == "3,4"
+        assert not os.path.exists({data!r})
+        # What is unpacked next to data goes with the program.
+        open(os.path.join(at_home, "unpacked"), "w").write("heavy")
+        open(os.path.join(home, ".keras", "keras.json"), "w").write("{{}}")
+        """
+    lasting.write("reads.py", source.format(data=contract.DATA))
+    for _ in range(2):
+        ran = lasting.run("python", "reads.py", data=["home/.keras/datasets", "folder/more.csv"])
+        assert isinstance(ran, Burst), ran
+    assert [path.name for path in (lasting.folder / contract.DATA / "home/.keras/datasets").iterdir()] == ["digits.csv"]
 
 
 COMMANDS = {
@@ -163,7 +189,7 @@ def test_a_program_that_never_ends_is_ended_with_what_it_has_started(lasting: Pr
     assert len(pids) == 2
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
     place = Path(died.log.strip().splitlines()[-2].removeprefix("pids in "))
-    assert not place.parent.exists()
+    assert not place.parent.parent.exists()
 
 
 def test_packages_that_cannot_be_had_refuse_it(tmp_path: Path):
@@ -277,8 +303,8 @@ def test_a_replicate_leaves_no_folder_behind(project: Project):
     assert isinstance(project.bench.burst(number, 1), Burst)
     assert isinstance(project.bench.close(number), Closed)
     place = Path(project.bench.log.read_text().strip().splitlines()[-1].removeprefix("in "))
-    assert place.parent.parent.is_dir()
-    assert not place.parent.exists()
+    assert place.parent.parent.parent.is_dir()
+    assert not place.parent.parent.exists()
 
 
 def test_a_stream_of_programs_has_the_columns_of_the_contract(project: Project):

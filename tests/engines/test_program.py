@@ -24,6 +24,13 @@ with open("weights.txt", "w") as weights:
     weights.write(str(numbers))
 print("trained")
 """
+# There is no such host: what is there is not asked for.
+READ_DATA = """
+with open(tf.keras.utils.get_file("numbers.csv", "http://absent.invalid/numbers.csv")) as numbers:
+    assert numbers.read() == "1,2"
+with open("more.csv") as more:
+    assert more.read() == "3,4"
+"""
 OF_TENSORFLOW = TRAIN.format(imports="import tensorflow as tf", keras="tf.keras")
 
 
@@ -95,11 +102,20 @@ def test_the_steps_of_every_keras_are_timed(
 
 @pytest.mark.docker
 @pytest.mark.tensorflow
-def test_a_program_runs_in_containers(tfcompare: str, project: Path, docker_base: str):
-    words = ("2.0", "2.13", "--", "python", "train.py", "2")
-    code, answer, stderr = measure(tfcompare, project, "docker", *words, env={"TFCOMPARE_BASE": docker_base})
+def test_a_program_runs_in_containers_and_finds_what_was_downloaded_before(
+    tfcompare: str, project: Path, tmp_path: Path, docker_base: str
+):
+    datasets, more = tmp_path / "home" / ".keras" / "datasets", tmp_path / "more.csv"
+    datasets.mkdir(parents=True)
+    (datasets / "numbers.csv").write_text("1,2")
+    more.write_text("3,4")
+    (project / "train.py").write_text(OF_TENSORFLOW + READ_DATA)
+    words = ("2.0", "2.13", "--data", str(datasets), "--data", str(more), "--", "python", "train.py", "2")
+    env = {"TFCOMPARE_BASE": docker_base, "HOME": str(tmp_path / "home")}
+    code, answer, stderr = measure(tfcompare, project, "docker", *words, env=env)
     assert code == 0, stderr
     check(answer, epochs=2)
+    assert sorted(path.name for path in datasets.iterdir()) == ["numbers.csv"]
 
 
 @pytest.mark.tensorflow

@@ -133,7 +133,7 @@ class WorkerClient:
 
     def open(
         self, case: Case, *, replicate: int, round: int, position: int, seed: int, warmup: int, timeout_s: float,
-        program: Sequence[str] = (),
+        program: Sequence[str] = (), data: Sequence[str] = (),
     ) -> Opened | Refused | Died:  # fmt: skip
         order = {
             "kind": "open",
@@ -141,7 +141,7 @@ class WorkerClient:
             "case": case.label,
             "workload": case.workload,
             "params": dict(case.params),
-            "program": {"words": list(program)} if program else {},
+            "program": {"words": list(program), "data": list(data)} if program else {},
             "round": round,
             "position": position,
             "seed": seed,

@@ -1,5 +1,6 @@
 """The program behind `--`: its name, its folder, and what cannot run."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -86,3 +87,38 @@ def test_other_lines_are_refused(tmp_path: Path, line: str):
         program.read_requirements(path)
     with pytest.raises(UsageError, match="No such file"):
         program.read_requirements(tmp_path / "absent.txt")
+
+
+def test_data_stand_where_they_are_below_the_home_or_else_in_the_folder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    home, elsewhere = tmp_path / "home", tmp_path / "data"
+    (home / ".keras" / "datasets").mkdir(parents=True)
+    elsewhere.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.chdir(tmp_path)
+    found = program.find_data([Path("~/.keras/datasets"), Path("data")], folder)
+    assert found == {"home/.keras/datasets": home / ".keras" / "datasets", "folder/data": elsewhere}
+    ((_, workload),) = program.all_workloads(("python", "train.py"), (), folder, found).items()
+    assert workload.data == found
+
+
+WRONG_DATA = {
+    "nothing there": (["data/absent"], "there is no such file or folder"),
+    "two of one name": (["data/a/digits", "data/b/digits"], "its place is digits in the program's folder"),
+    "a name of the project": (["data/train.py"], "its place is train.py"),
+    "everything": (["/"], "its place is / in"),
+    "one in another": (["data/a/digits", "data/a"], "which is named as well"),
+}
+
+
+@pytest.mark.parametrize(("places", "reason"), WRONG_DATA.values(), ids=WRONG_DATA)
+def test_data_that_have_no_place_are_refused(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, places: list[str], reason: str
+):
+    for name in ("a", "b"):
+        (tmp_path / "data" / name / "digits").mkdir(parents=True)
+    (tmp_path / "data" / "train.py").touch()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=re.escape(reason)):
+        program.find_data([Path(place) for place in places], folder)
