@@ -1,6 +1,7 @@
 """Evaluates one run of a search: how each of its pairs compares, or that a version cannot be measured.
 
-A search is for a release, and its runs have no control arm: it knows versions by their numbers.
+A search is for a release, and its runs have no control arm: it knows versions by their numbers. Whatever changes them
+changes all of them.
 """
 
 from collections.abc import Collection
@@ -8,7 +9,7 @@ from collections.abc import Collection
 from orchestrator.bisect.search import BisectFinding, Wanted, swap_versions
 from orchestrator.bisect.state import Skipped
 from orchestrator.errors import ArmsDied, NothingSelected, TfCompareError
-from orchestrator.model import ArmResult, Comparison, Contrast, Ended
+from orchestrator.model import ArmResult, Comparison, Contrast, Ended, Target
 from orchestrator.results.rundir import RunDir
 
 
@@ -20,17 +21,22 @@ def learn(
     A version in the middle that cannot be measured is left out. An end was measured before, so if it cannot be measured
     now, this run is the cause.
     """
-    arms = {arm.version.name: arm for arm in comparison.arms}
+    arms = {number_of(arm.version): arm for arm in comparison.arms}
     if len(wanted.versions) > 2:
         middle = wanted.versions[1]
         if not _usable(arms[middle], timeouts):
             return (), (Skipped(version=middle, reason=why_not(arms[middle]), environment=False),)
-    contrasts = {contrast.pair.arms[1].version.name: contrast for contrast in comparison.contrasts}
-    baseline = comparison.plan.versions[0].name
+    contrasts = {number_of(contrast.pair.arms[1].version): contrast for contrast in comparison.contrasts}
+    baseline = number_of(comparison.plan.versions[0])
     return tuple(
         _late(pair, timeouts, wanted.thorough) or _finding(pair, baseline, contrasts, wanted.thorough)
         for pair in wanted.pairs
     ), ()
+
+
+def number_of(target: Target) -> str:
+    """Return the version of a target, which may have changes behind it."""
+    return target.name.partition("+")[0]
 
 
 def order(wanted: Wanted) -> tuple[str, ...]:
@@ -47,7 +53,7 @@ def order(wanted: Wanted) -> tuple[str, ...]:
 def versions_out_of_time(run: RunDir) -> frozenset[str]:
     """Return the versions in which the case exceeded its deadline."""
     return frozenset(
-        entry.version.name
+        number_of(entry.version)
         for entry in run.entries()
         if isinstance(entry, Ended) and entry.outcome == "died" and entry.how == "timeout"
     )
@@ -55,7 +61,7 @@ def versions_out_of_time(run: RunDir) -> frozenset[str]:
 
 def end_lost(comparison: Comparison, wanted: Wanted, timeouts: Collection[str]) -> TfCompareError | None:
     """Return an error if the first run lacks an end, without which nothing can be searched."""
-    lost = [arm for arm in comparison.arms if arm.version.name in wanted.versions and not _usable(arm, timeouts)]
+    lost = [arm for arm in comparison.arms if number_of(arm.version) in wanted.versions and not _usable(arm, timeouts)]
     if not lost:
         return None
     reasons = "\n".join(f"{arm.version} {arm.outcome}: {arm.reason}" for arm in lost)
@@ -68,7 +74,7 @@ def why_not(arm: ArmResult) -> str:
 
 
 def _usable(arm: ArmResult, timeouts: Collection[str]) -> bool:
-    return arm.outcome == "measured" or arm.version.name in timeouts
+    return arm.outcome == "measured" or number_of(arm.version) in timeouts
 
 
 def _late(pair: tuple[str, str], timeouts: Collection[str], thorough: bool) -> BisectFinding | None:
@@ -94,7 +100,7 @@ def _finding(pair: tuple[str, str], baseline: str, contrasts: dict[str, Contrast
     contrast = contrasts[later if earlier == baseline else earlier]
     finding = BisectFinding(
         earlier=baseline,
-        later=contrast.pair.arms[1].version.name,
+        later=number_of(contrast.pair.arms[1].version),
         verdict=contrast.verdict,
         reason=contrast.reason,
         ratio=contrast.ratio,

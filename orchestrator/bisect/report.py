@@ -1,6 +1,7 @@
 """The report of a search: the answer, the path with one line per visited version, and the steps; also as an object."""
 
 import math
+import shlex
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,7 +63,9 @@ def facts(state: State) -> str:
     host, run = state.host, state.question.run
     device = run.environments.device
     machine = f"{host.get('cpu')}, {host.get('usable_cores')} cores"
-    parts = (state.engine, device, machine, f"margin {run.margin:.0%}", _describe_effort(state))
+    changes = shlex.join(state.question.changes)
+    with_changes = f"every version with {changes}" if changes else ""
+    parts = (state.engine, device, machine, with_changes, f"margin {run.margin:.0%}", _describe_effort(state))
     return " · ".join(str(part) for part in parts if part)
 
 
@@ -189,6 +192,7 @@ def as_object(state: State, result: SearchResult) -> dict[str, Any]:
         "params": dict(state.case.params),
         "good": state.question.good,
         "bad": state.question.bad,
+        "measured_with": list(state.question.changes),
         "engine": state.engine,
         "device": state.question.run.environments.device,
         "margin": state.question.run.margin,

@@ -1,5 +1,6 @@
 """The course of a search, from top to bottom: the question, its cost, step after step, and the result."""
 
+import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,7 @@ from orchestrator.bisect.findings import end_lost, learn, order, versions_out_of
 from orchestrator.bisect.search import SearchResult, Wanted
 from orchestrator.bisect.state import Question, Skipped, State, Step
 from orchestrator.bisect.wording import announce_step
-from orchestrator.catalog import lock_on_demand
+from orchestrator.catalog import lock_on_demand, targets
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.selectors import select_cases
 from orchestrator.engines.choose import choose_engine
@@ -72,8 +73,9 @@ def begin(question: Question, directory: Path | None, view: View, hands: Hands |
     If the directory already holds this search, it is resumed.
     """
     hands = hands or Hands()
-    good, bad = (lock_version(name, hands, view) for name in (question.good, question.bad))
-    question = replace(question, good=good, bad=bad, run=replace(question.run, command=()))
+    changes = common_changes(question.good, question.bad)
+    good, bad = (lock_version(name.split()[0], hands, view) for name in (question.good, question.bad))
+    question = replace(question, good=good, bad=bad, changes=changes, run=replace(question.run, command=()))
     candidates = releases_between(good, bad)
     case = one_case(question.run)
     # By its full name, which selects one case whatever the suite holds.
@@ -94,6 +96,20 @@ def begin(question: Question, directory: Path | None, view: View, hands: Hands |
     if directory.is_dir() and any(directory.iterdir()):
         raise UsageError(f"{directory} is not empty, and holds no search to continue; choose another --output")
     return directory, fresh
+
+
+def common_changes(good: str, bad: str) -> tuple[str, ...]:
+    """Return what changes both ends, and so every version between them; raise UsageError for other targets."""
+    changed = [targets.Changed(version=text) if targets.is_plain(text) else targets.parse(text) for text in (good, bad)]
+    for text, end in zip((good, bad), changed, strict=True):
+        if not end.version or end.name:
+            raise UsageError(f"{text!r}: a search is between two versions; an end has no wheel=, image= or name")
+    if changed[0].changes != changed[1].changes:
+        raise UsageError(
+            f"--good and --bad have other changes ({shlex.join(changed[0].changes) or 'none'}, "
+            f"{shlex.join(changed[1].changes) or 'none'}): give both the same, and every version gets them"
+        )
+    return changed[0].changes
 
 
 def lock_version(name: str, hands: Hands, view: View) -> str:
@@ -205,7 +221,7 @@ def _step(directory: Path, state: State, wanted: Wanted, view: View, hands: Hand
     view.say(announce_step(state, wanted, number))
     options = replace(state.question.run, engine=state.engine or state.question.run.engine)
     begun = time.monotonic()
-    if unready := _skip_middle(directory, wanted, options, view, hands):
+    if unready := _skip_middle(directory, wanted, options, state, view, hands):
         step = Step(
             kind=wanted.kind,
             versions=wanted.versions,
@@ -215,7 +231,8 @@ def _step(directory: Path, state: State, wanted: Wanted, view: View, hands: Hand
         )
         return replace(state, steps=(*state.steps, step))
     path = _free(directory / "steps", number)
-    done = hands.measure(replace(how(options, wanted), versions=order(wanted), out=path), view)
+    measured_as = state.question.targets(order(wanted))
+    done = hands.measure(replace(how(options, wanted), versions=measured_as, out=path), view)
     _check_run(done, path, state)
     late = versions_out_of_time(RunDir(done.path))
     if wanted.kind == "ends" and (lost := end_lost(done.comparison, wanted, late)):
@@ -234,12 +251,15 @@ def _step(directory: Path, state: State, wanted: Wanted, view: View, hands: Hand
     return replace(state, engine=done.comparison.plan.engine, steps=(*state.steps, step))
 
 
-def _skip_middle(directory: Path, wanted: Wanted, options: RunOptions, view: View, hands: Hands) -> Skipped | None:
+def _skip_middle(
+    directory: Path, wanted: Wanted, options: RunOptions, state: State, view: View, hands: Hands
+) -> Skipped | None:
     """Return why the version in the middle cannot be made ready, or None."""
     if len(wanted.versions) < 3:
         return None
     middle = wanted.versions[1]
-    obstacle = (hands.obstacle or obstacle_to)(options, middle, RunDir(directory), view)
+    (measured_as,) = state.question.targets((middle,))
+    obstacle = (hands.obstacle or obstacle_to)(options, measured_as, RunDir(directory), view)
     if obstacle is None:
         return None
     view.say(f"{middle} is left out: {obstacle.headline}")
@@ -267,13 +287,13 @@ def how(options: RunOptions, wanted: Wanted) -> RunOptions:
     return replace(options, rounds=rounds, budget_s=budget_s * MORE_TIMES)
 
 
-def obstacle_to(options: RunOptions, number: str, directory: RunDir, view: View) -> TfCompareError | None:
+def obstacle_to(options: RunOptions, target: str, directory: RunDir, view: View) -> TfCompareError | None:
     """Return why a version cannot be made ready, or None.
 
     A problem that is found here costs only that version, and no round.
     """
     try:
-        planned = plan_run(replace(options, versions=(number,)), view.say, fewest=1)
+        planned = plan_run(replace(options, versions=(target,)), view.say, fewest=1)
     except UsageError as error:
         return error
     options = planned.options

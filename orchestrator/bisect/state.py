@@ -5,6 +5,8 @@ DIR/steps/NN/     the run of each step, as `tfcompare run` leaves it
 DIR/logs/         output of the installs of single versions
 """
 
+import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -33,8 +35,14 @@ class Question:
     good: str
     bad: str
     run: RunOptions
+    # What every version is measured with, each as a target has it, such as TF_ENABLE_ONEDNN_OPTS=0.
+    changes: tuple[str, ...] = ()
     nightlies: bool = False
     every: bool = False
+
+    def targets(self, numbers: Iterable[str]) -> tuple[str, ...]:
+        """Return the targets that these versions are measured as."""
+        return tuple(shlex.join([number, *self.changes]) for number in numbers)
 
     def with_index(self, url: str | None) -> "Question":
         """Return the question with another address of the index, which may hold a login and is stored nowhere."""

@@ -107,6 +107,8 @@ def bisect(
       tfcompare bisect --resume runs/hunt
 
       tfcompare bisect --good nightly-20260701 --bad nightly --case 'power\[style=function]'
+
+      tfcompare bisect --good '2.16 keras=2' --bad '2.20 keras=2' --case 'train_loop\[mode=fit,model=small]'
     """
     question = None
     if resume:
@@ -133,7 +135,7 @@ def bisect(
             margin=parse.margin(margin.margin),
             seed=measuring.seed,
         )
-        parse.check_versions((good, bad))
+        parse.check_targets((good, bad))
         say_ignored(options.environments, verbosity.say)
         from orchestrator.bisect.state import Question
 

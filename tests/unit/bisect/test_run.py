@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.bisect import estimate, run, state
+from orchestrator.bisect import estimate, report, run, state
 from orchestrator.bisect.quiet_view import Once
 from orchestrator.bisect.run import Bisected, Hands
 from orchestrator.bisect.search import Wanted
@@ -68,7 +68,7 @@ class Theatre:
     def prepare(self, version: Version, log: BuildLog) -> Environment:
         if version.number in self._unmade:
             raise EnvironmentFailed("no costume", version=version.number, detail="the end of a log")
-        facts = EnvironmentFacts(version=version.number, kind="venv", identity="", lock="", python="")
+        facts = EnvironmentFacts(version=version.name, kind="venv", identity="", lock="", python="")
         return Dressing(self._stage, facts)
 
     def storage(self) -> tuple[str, Path]:
@@ -116,6 +116,42 @@ def test_the_version_is_found_and_every_step_is_a_run_that_can_be_reported(unmad
     for step in done.state.measured:
         judged = judge_run(RunDir.open(done.path / step.run))
         assert set(judged.plan.versions) == set(step.versions)
+
+
+def test_what_changes_both_ends_changes_every_version(unmade, stage, tmp_path: Path):
+    change_of_all = "TF_ENABLE_ONEDNN_OPTS=0"
+    stage.parts = {(CASE, f"{version}+{change_of_all}"): part for (_, version), part in stage.parts.items()}
+    question = replace(QUESTION, good=f"1.14 {change_of_all}", bad=f"2.3 {change_of_all}")
+    done = searched(tmp_path / "hunt", question)
+    assert change(done) == [("2.0.0", "2.1.4")]
+    assert (done.state.question.good, done.state.question.bad) == ("1.14.0", "2.3.4")
+    for step in done.state.measured:
+        assert sorted(measured_as(done, step)) == sorted(f"{number}+{change_of_all}" for number in step.versions)
+    written = report.as_object(done.state, done.result)
+    assert (written["good"], written["measured_with"]) == ("1.14.0", [change_of_all])
+    assert f"every version with {change_of_all}" in report.facts(done.state)
+    assert searched(tmp_path / "hunt", question).result == done.result
+    with pytest.raises(UsageError, match="other options"):
+        searched(tmp_path / "hunt")
+
+
+def measured_as(done: Bisected, step: state.Step) -> list[str]:
+    assert step.run
+    return [target.name for target in judge_run(RunDir.open(done.path / step.run)).plan.versions]
+
+
+ENDS = {
+    "one with a change": ("1.14", "2.3 TF_ENABLE_ONEDNN_OPTS=0", r"other changes \(none, TF_ENABLE_ONEDNN_OPTS=0\)"),
+    "other values": ("1.14 TF_CPP=1", "2.3 TF_CPP=2", "give both the same"),
+    "a name": ("1.14 TF_CPP=1 as mine", "2.3 TF_CPP=1", "an end has no wheel=, image= or name"),
+    "an image": ("image=mine as ngc", "2.3", "a search is between two versions"),
+}
+
+
+@pytest.mark.parametrize(("good", "bad", "reason"), ENDS.values(), ids=ENDS)
+def test_ends_that_differ_in_more_than_their_version_are_refused(tmp_path: Path, good: str, bad: str, reason: str):
+    with pytest.raises(UsageError, match=reason):
+        run.begin(replace(QUESTION, good=good, bad=bad), tmp_path / "hunt", Quiet())
 
 
 def test_what_all_steps_have_in_common_is_said_once(unmade, tmp_path: Path):
