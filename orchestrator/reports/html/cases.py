@@ -168,7 +168,7 @@ def _trend(comparison: Comparison, results: CaseResults) -> tuple[Plot, ...]:
         Plot(
             kind="pace",
             title="Trend of the time",
-            label=escape_value(f"Time a step by version. {'; '.join(times)}."),
+            label=escape_value(f"Time by version. {'; '.join(times)}."),
             caption="Medians of the replicates, and their quartiles.",
         ),
     )

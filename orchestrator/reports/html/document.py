@@ -31,6 +31,7 @@ from orchestrator.reports.html.rows import (
     TableRow,
     arm_rows,
     contrast_rows,
+    fit_columns,
 )
 from orchestrator.reports.steps import describe_losses
 from orchestrator.reports.summary import sentences
@@ -67,13 +68,13 @@ def render_page(run: Run, calls: Calls) -> str:
             summary=[escape_value(sentence) for sentence in _summary(comparison)] or [NOTHING_MEASURED],
             warnings=[escape_value(warning) for warning in (*comparison.broken, *comparison.warnings)],
             rows=rows,
-            columns=ARM_COLUMNS,
+            columns=fit_columns(ARM_COLUMNS, comparison.plan),
             tables=_further(comparison, names),
             workloads=list(dict.fromkeys(row.workload for row in rows)),
             versions=[escape_value(version) for version in versions],
             verdicts=_present(comparison, rows),
             cases=cases,
-            case_columns=COLUMNS,
+            case_columns=fit_columns(COLUMNS, comparison.plan),
             data={case.anchor: script_data(case.data) for case in cases},
             specs=script_data(charts.specs()),
             claims=claims,

@@ -247,7 +247,7 @@
       const numbers = [...new Set(data.rounds.flatMap((rounds) => rounds.map(([round]) => round)))].sort((a, b) => a - b);
       const found = data.rounds.map((rounds) => new Map(rounds));
       const lines = numbers.map((round) => [round, ...found.map((of) => (of.has(round) ? duration(of.get(round)) : ""))]);
-      return tabled("Time a step of every replicate", ["Round", ...data.versions], lines);
+      return tabled("Times of every replicate", ["Round", ...data.versions], lines);
     },
     calls: (data) => {
       const lines = data.calls.flatMap((course, place) => course === null ? [] : course.middle.map((middle, point) => {

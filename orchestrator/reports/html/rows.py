@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from orchestrator.model import ArmResult, Case, Comparison, Contrast, Pair, Target, VersionPair, params_text
+from orchestrator.model import ArmResult, Case, Comparison, Contrast, Pair, Plan, Target, VersionPair, params_text
 from orchestrator.reports.case_names import by_workload, separate_params
 from orchestrator.reports.columns import MARKS, MEASURES, interval, ratio
 from orchestrator.reports.html.escape import escape_value, round_figure
@@ -63,8 +63,18 @@ TIMES = (
     TableColumn("rounds", "Rounds", True),
 )
 ARM_COLUMNS = (*NAMES, *JUDGED, *TIMES)
+# A program is timed as a whole: nothing is built, and no call is the first.
+NOT_OF_PROGRAMS = ("build", "first", "second")
 CONTRAST_COLUMNS = (*NAMES, *JUDGED, TableColumn("rounds", "Rounds", True))
 MEASURED_COLUMNS = (*NAMES, TableColumn("measure", "Measure"), *JUDGED, TableColumn("rounds", "Rounds", True))
+
+
+def fit_columns(columns: Sequence[TableColumn], plan: Plan) -> tuple[TableColumn, ...]:
+    """Return the columns that have a meaning for what the plan measures, a workload or a program."""
+    if not plan.program:
+        return tuple(columns)
+    left = (column for column in columns if column.name not in NOT_OF_PROGRAMS)
+    return tuple(column._replace(header="Whole time") if column.name == "time" else column for column in left)
 
 
 @dataclass(frozen=True, kw_only=True)

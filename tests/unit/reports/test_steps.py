@@ -6,6 +6,7 @@ import pytest
 
 from orchestrator.model import Case, Comparison
 from orchestrator.reports import matrix, table
+from orchestrator.reports.html.rows import ARM_COLUMNS, fit_columns
 from tests.support.builders import arm, comparison, contrast, plan, version_pair
 
 PROGRAM = Case("python train.py --epochs 2", ())
@@ -63,3 +64,13 @@ def test_examples_per_second_are_a_column_where_a_workload_counts_them():
     # 32 examples in steps of 10 ms.
     assert "3,200" in line(drawn, "2.0.0", "10.0 ms", "1.00x")
     assert "items/s" not in table.render(with_items)
+
+
+def test_the_page_of_a_program_has_no_columns_of_calls():
+    measured = plan([PROGRAM], ("2.0.0", "2.13.0"))
+    usual = [column.header for column in fit_columns(ARM_COLUMNS, measured)]
+    of_program = [
+        column.header for column in fit_columns(ARM_COLUMNS, replace(measured, program=("python", "train.py")))
+    ]
+    assert {"Time a step", "First call", "Build"} <= set(usual)
+    assert of_program == [*usual[:-4], "Whole time", "Rounds"]
