@@ -29,9 +29,11 @@ REAL_CACHE = {"TFCOMPARE_CACHE": os.environ.get("TFCOMPARE_CACHE", "")}
 os.environ["TFCOMPARE_DATA"] = tempfile.mkdtemp(prefix="tfcompare-data-")
 atexit.register(shutil.rmtree, os.environ["TFCOMPARE_DATA"], ignore_errors=True)
 
-# A shell's background job ignores interrupts, and so would every program that it starts; some tests are about them.
-if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# A shell's background job ignores interrupts, and one below nohup a closed terminal; so would every program that it
+# starts. Some tests are about them.
+for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, usual)
 
 
 # What tests need, by folder; the first folder that fits says it. `slow` is said by the test itself.
