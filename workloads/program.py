@@ -3,6 +3,7 @@
 The folder shows the files of the project, and takes what the program writes. If the program calls Keras' `fit`,
 `program_site/sitecustomize.py` writes down how long its steps take.
 """
+import itertools
 import json
 import os
 import re
@@ -21,6 +22,11 @@ LAUNCHER, SITE = os.path.join(HERE, "launch.py"), os.path.join(HERE, "program_si
 PYTHON = re.compile(r"python(3(\.\d+)?)?")
 # Of the last line that a program printed, and of what it printed before that.
 MOST_LINE, LOOKED_AT = 300, 4096
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+# The last line of an abseil program whose flags are wrong: the line before it says which.
+HINT = re.compile(r"Pass --help")
+WRAPPER = re.compile(r"^[\w.]+: (in (user|converted) code:$|Exception encountered when calling )")
+ARGUMENTS = re.compile(r"(Call a|A)rguments received by ")
 MOST_LOSSES, MOST_STEPS_BYTES = 1000, 2 ** 16
 
 
@@ -87,7 +93,7 @@ class ProgramReplicate(Replicate):
         if report["code"] < 0:
             raise ProgramFailed("signal", "killed by {}".format(signal.Signals(-report["code"]).name))
         if report["code"]:
-            said = last_line()
+            said = last_words()
             raise ProgramFailed("raised", "it ended with exit code {}{}".format(report["code"], said and ": " + said))
         return report
 
@@ -173,17 +179,25 @@ def read_steps(path):
         return {}
 
 
-def last_line():
-    """What this replicate's program has said last, if it can be read: its exception, or else its last line."""
+def last_words():
+    """What this replicate's program has said last, if it can be read: why it failed."""
     try:
         size = os.fstat(2).st_size
-        text = os.pread(2, LOOKED_AT, max(0, size - LOOKED_AT)).decode("utf-8", "replace")
+        return find_reason(os.pread(2, LOOKED_AT, max(0, size - LOOKED_AT)).decode("utf-8", "replace"))
     except OSError:
         return ""
-    lines = text.splitlines()
+
+
+def find_reason(text):
+    """One line for why a program failed: its exception, or else its last line."""
+    lines = [line for line in COLOUR.sub("", text).splitlines() if line.strip() and not HINT.match(line)]
     begins = max((place for place, line in enumerate(lines) if line.startswith("Traceback (")), default=None)
     if begins is not None:
-        # The message of an exception may have many lines, and the first says the most.
-        named = [line for line in lines[begins + 1:] if line and not line[0].isspace()]
-        lines = named[:1] or lines
-    return next((line.strip()[:MOST_LINE] for line in reversed(lines) if line.strip()), "")
+        ends = next((place for place in range(begins + 1, len(lines)) if not lines[place][0].isspace()), begins)
+        said = lines[ends]
+        if WRAPPER.search(said):
+            # Keras and AutoGraph only say where it happened; the reason is the last line of what they cite.
+            cited = itertools.takewhile(lambda line: not ARGUMENTS.match(line), lines[ends:])
+            said = " ".join(dict.fromkeys(line.strip() for line in (said, list(cited)[-1])))
+        lines = [said]
+    return lines[-1].strip()[:MOST_LINE] if lines else ""

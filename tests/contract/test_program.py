@@ -149,7 +149,24 @@ ENDINGS = {
         "raised",
         "exit code 1: ValueError: wrong shape",
     ),
+    "an exception that AutoGraph wraps": (
+        "raise TypeError('in converted code:\\n\\n    train.py:9 call  *\\n        net()\\n\\n  TypeError: no inputs')",
+        "raised",
+        "exit code 1: TypeError: in converted code: TypeError: no inputs",
+    ),
+    "an exception that Keras wraps": (
+        "raise ValueError('Exception encountered when calling Net.call().\\n\\n\\x1b[1mno shape\\n\\nnot one\\x1b[0m\\n"
+        "\\nArguments received by Net.call():\\n  • x=1')",
+        "raised",
+        "exit code 1: ValueError: Exception encountered when calling Net.call(). not one",
+    ),
     "an exit code": ("print('half way')\nimport sys\nsys.exit(3)", "raised", "exit code 3: half way"),
+    "a flag": (
+        "print('FATAL Flags parsing error: no flag x')\nprint('Pass --helpshort or --helpfull to see help on flags.')\n"
+        "raise SystemExit(1)",
+        "raised",
+        "exit code 1: FATAL Flags parsing error: no flag x",
+    ),
     "a question": ("input('continue? ')", "raised", "EOFError: EOF when reading a line"),
     "a signal": ("import os\nos.kill(os.getpid(), 11)", "signal", "killed by SIGSEGV"),
     "syntax": ("print 'old'", "raised", "SyntaxError: "),
