@@ -233,8 +233,8 @@ def _cell(row: CaseRow, version: Target, *, short: bool) -> str | Text:
     if contrast is None or contrast.ratio is None:
         if arm and arm.outcome != "measured":
             return arm.outcome
-        # Without its baseline, it has no ratio.
-        return f"  {format_time(arm.median_ms)}" if arm and arm.median_ms and row.time_ms is None else ""
+        # There is no ratio without a baseline, or after a single round.
+        return f"  {format_time(arm.median_ms)}" if arm and arm.median_ms else ""
     verdict = contrast.shown_verdict
     figure = ratio(contrast.ratio) if short else format_ratio(contrast)
     drifts = f" {WAVE}" if arm and arm.drift else ""

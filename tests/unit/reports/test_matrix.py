@@ -104,6 +104,15 @@ def test_the_mean_is_geometric_and_its_interval_that_of_the_ends(draw):
     assert math.isclose(mean.ratio, 2.0)
 
 
+def test_a_single_round_has_times_and_no_ratio(draw):
+    of = case("train_loop")
+    versions = ("1.14.0", "2.0.0")
+    arms = tuple(arm(of, version, median_ms=time) for version, time in zip(versions, (11.0, 23.0), strict=True))
+    one_round = contrast(version_pair(of, *versions), None, "inconclusive", "1 round is too few to tell")
+    drawn = draw(comparison(plan=plan([of], versions), arms=arms, contrasts=(one_round,)))
+    assert ["11.0", "ms", "23.0", "ms"] in [line.split()[-4:] for line in drawn.splitlines()]
+
+
 def test_reasons_are_one_line_per_class_and_none_per_row():
     made = [case(size=str(number)) for number in range(5)]
     reasons = ["too noisy: 6 rounds show slowdowns from 9% on", "too noisy: 6 rounds show slowdowns from 28% on",
