@@ -114,7 +114,7 @@ def test_wheels_and_an_image_are_compared_on_docker(
     assert contrast(answer, "work", "version", {"candidate": "slow"})["verdict"] == "slower"
     manifest = json.loads((scene / "docker" / "manifest.json").read_text())
     built = manifest["environments"]["slow"]["details"]["tag"]
-    own = "tfcompare-tests-own:latest"
+    own, other = "tfcompare-tests-own:latest", "tfcompare-tests-other-machine:latest"
     try:
         dockerfile = scene / "Dockerfile"
         dockerfile.write_text(
@@ -122,22 +122,28 @@ def test_wheels_and_an_image_are_compared_on_docker(
             " && printf '#!/bin/sh\\necho WELCOME\\nexec \"$@\"\\n' > /welcome && chmod 755 /welcome\n"
             'ENTRYPOINT ["/welcome"]\n'
         )
+        build = ["docker", "build", "--network", "none", "--quiet"]
+        subprocess.run([*build, "--tag", own, "--file", dockerfile, scene], check=True)
+        dockerfile.write_text("FROM scratch\nCOPY Dockerfile /\n")
         subprocess.run(
-            ["docker", "build", "--network", "none", "--quiet", "--tag", own, "--file", dockerfile, scene], check=True
+            [*build, "--platform", "linux/arm64", "--tag", other, "--file", dockerfile, scene],
+            check=True,
         )
         texts = (
             wheels["quick"],
             f"image={own} TF_TOLD=more as own",
             f"image={docker_base.format(python='3.7')} as bare",
+            f"image={other} as other",
         )
         code, answer, stderr = compare(tfcompare, *texts, *flags, "--output", scene / "image", env=env)
         assert code == 5, stderr
         assert "holds no TensorFlow that can be imported" in stderr
+        assert f"{other} is an image for arm64, and this needs amd64" in stderr
         assert contrast(answer, "work", "version", {"candidate": "own"})["verdict"] == "slower"
         found = differences(answer, "own")
         assert found["pyarrow"][1] == "none"
         assert found["TF_TOLD"] == ("none", "more")
     finally:
-        for name in (own, built):
+        for name in (own, other, built):
             with suppress(docker.errors.ImageNotFound):
                 client.images.remove(name, force=True)
