@@ -12,7 +12,9 @@ import pytest
 from tests.conftest import run_command
 
 CASE = "predict[call=predict,state=uncompiled,model=tiny]"
-FLAGS = ("--good", "2.0", "--bad", "2.3", "--case", CASE, "--engine", "venv", "--rounds", "4")
+# A variable of its own reaches every version of the search.
+SETTING = "TF_DETERMINISTIC_OPS=1"
+FLAGS = ("--good", f"2.0 {SETTING}", "--bad", f"2.3 {SETTING}", "--case", CASE, "--engine", "venv", "--rounds", "4")
 
 
 def change(found: dict[str, Any]) -> dict[str, Any]:
@@ -37,6 +39,7 @@ def test_the_release_is_found_though_the_search_was_interrupted(tfcompare: str, 
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert [step["versions"] for step in found["steps"]][: len(first)] == [step["versions"] for step in first]
+    assert found["measured_with"] == [SETTING]
     assert found["whole"]["verdict"] == "slower"
     assert change(found)["kind"] == "change"
     assert change(found)["finding"]["ratio"] > 3
@@ -45,7 +48,9 @@ def test_the_release_is_found_though_the_search_was_interrupted(tfcompare: str, 
     for step in found["steps"]:
         report = run_command(tfcompare, "report", folder / step["run"], "--format", "json")
         assert report.returncode == 0, report.stderr
-        assert {arm["version"] for arm in json.loads(report.stdout)["arms"]} == set(step["versions"])
+        assert {arm["version"] for arm in json.loads(report.stdout)["arms"]} == {
+            f"{version}+{SETTING}" for version in step["versions"]
+        }
     assert "<svg" in (folder / "report.html").read_text()
 
 
