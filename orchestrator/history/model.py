@@ -22,7 +22,7 @@ State = Literal["new", "confirmed", "known", "recovered", "muted"]
 class Surroundings:
     """The environment in which a point was measured.
 
-    A new image, driver, source or worker begins a new segment of a series.
+    A new image, driver, source or worker, or another variable of TensorFlow, begins a new segment of a series.
     """
 
     image: str
@@ -33,8 +33,10 @@ class Surroundings:
     python: str
     machine: str
     tool: str
-    # Of a point of an earlier release it is not known.
+    # Of a point of an earlier release these are not known.
     worker: str = ""
+    variables: str = ""
+    reference_variables: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

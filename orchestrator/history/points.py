@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import date
 
 from orchestrator.history.model import Outcome, Point, Stage, Surroundings
-from orchestrator.model import ArmResult, Contrast, Manifest, Target, VersionPair
+from orchestrator.model import ArmResult, Contrast, EnvironmentFacts, Manifest, Target, VersionPair
 from orchestrator.old_flags import RENAMED_SUITES
 from orchestrator.results.compare_runs import WORKER
 from orchestrator.results.comparison import samples
@@ -71,9 +71,20 @@ def _outcome(between: list[ArmResult], contrast: Contrast) -> tuple[Outcome, str
 
 
 def _surroundings(manifest: Manifest, workload: str, reference: Target, build: Target, device: str) -> Surroundings:
-    def image(version: Target) -> str:
-        facts = manifest.environments.get(version) or manifest.environments.get(Target(version.name))
+    def environment(target: Target) -> EnvironmentFacts | None:
+        return manifest.environments.get(target) or manifest.environments.get(Target(target.name))
+
+    def image(target: Target) -> str:
+        facts = environment(target)
         return facts.identity if facts else ""
+
+    def variables(target: Target) -> str:
+        facts = environment(target)
+        if not facts or not facts.packages:
+            # Earlier releases recorded neither packages nor variables.
+            return ""
+        own = manifest.variables | facts.variables
+        return " ".join(f"{name}={value}" for name, value in sorted(own.items())) or "none"
 
     host = manifest.host
     worker = manifest.workers.get(build, {})
@@ -87,4 +98,6 @@ def _surroundings(manifest: Manifest, workload: str, reference: Target, build: T
         machine=str(host.get("cpu") or ""),
         tool=manifest.tool,
         worker=manifest.sources.get(WORKER, ""),
+        variables=variables(build),
+        reference_variables=variables(reference),
     )

@@ -11,7 +11,7 @@ from orchestrator.history.model import Point, Surroundings
 from orchestrator.old_flags import RENAMED_SUITES
 
 LAYOUT = "tfcompare.history"
-CURRENT = 3
+CURRENT = 4
 
 TEXT = pa.string()
 OF_SURROUNDINGS = tuple(field.name for field in fields(Surroundings))
@@ -102,4 +102,15 @@ def _without_a_worker(table: pa.Table) -> pa.Table:
     return table.append_column("worker", pa.array([""] * len(table), TEXT))
 
 
-MIGRATIONS: dict[int, Callable[[pa.Table], pa.Table]] = {1: _all_were_screens, 2: _without_a_worker}
+def _without_variables(table: pa.Table) -> pa.Table:
+    """Add the variables to layout 3, which did not record them."""
+    for name in ("variables", "reference_variables"):
+        table = table.append_column(name, pa.array([""] * len(table), TEXT))
+    return table
+
+
+MIGRATIONS: dict[int, Callable[[pa.Table], pa.Table]] = {
+    1: _all_were_screens,
+    2: _without_a_worker,
+    3: _without_variables,
+}

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from orchestrator.history.model import Key, Segment, Series, Value
 from orchestrator.history.schema import to_points
-from orchestrator.history.surroundings import CUTS, cuts
+from orchestrator.history.surroundings import CUTS, RECORDED_LATER, cuts
 from orchestrator.stats.paired import quantile
 
 KEY = ("case", "version", "reference", "device", "engine", "host")
@@ -191,7 +191,7 @@ def _pieces(table: pa.Table, timed: Any, of_timed: Any) -> tuple[Any, list[tuple
         changed = codes[1:] != codes[:-1]
         if name == "image":
             changed &= own[1:]
-        elif name == "worker":
+        elif name in RECORDED_LATER:
             recorded = np.array([bool(text) for text in columns[name].texts], dtype=bool)[codes]
             changed &= recorded[1:] & recorded[:-1]
         differs |= changed

@@ -14,7 +14,11 @@ CUTS = {
     "driver": "driver",
     "source": "source of the workload",
     "worker": "worker of tfcompare",
+    "variables": "variables of the version",
+    "reference_variables": "variables of the reference",
 }
+# Earlier releases did not record these, which is no change.
+RECORDED_LATER = ("worker", "variables", "reference_variables")
 NAMES = {**CUTS, "kernel": "kernel", "python": "Python", "machine": "CPU", "tool": "tfcompare"}
 
 
@@ -35,10 +39,11 @@ def differences(before: Point, after: Point) -> tuple[str, ...]:
 
 def _change(name: str, before: Point, after: Point) -> str:
     was, now = (getattr(point.surroundings, name) for point in (before, after))
-    # Which worker measured was not recorded by earlier releases.
-    if was == now or (name == "worker" and not (was and now)):
+    if was == now or (name in RECORDED_LATER and not (was and now)):
         return ""
-    return f"{NAMES[name]}: {_short(was)} -> {_short(now)}"
+    if "variables" not in name:
+        was, now = _short(was), _short(now)
+    return f"{NAMES[name]}: {was} -> {now}"
 
 
 def _short(text: str) -> str:

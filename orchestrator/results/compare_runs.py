@@ -180,6 +180,7 @@ def _setting(run: Run) -> dict[str, str]:
     for version, facts in manifest.environments.items():
         settings |= {f"{version} environment": facts.identity, f"{version} lock": facts.lock}
         settings |= {f"{version} {name}": value for name, value in manifest.workers.get(version, {}).items()}
+        settings |= {f"{version} variable {name}": value for name, value in facts.variables.items()}
     return {name: str(value) for name, value in settings.items() if value is not None}
 
 

@@ -68,6 +68,8 @@ def test_a_version_may_be_followed_by_another_name(run: Run):
 def test_surroundings_are_those_of_the_manifest(run: Run):
     facts = EnvironmentFacts(version="x", kind="docker", identity="sha256:1", lock="l", python="3.11.7")
     environments = {target(version): replace(facts, identity=f"sha256:{version}") for version in RELEASES}
+    known = replace(facts, identity="sha256:2.13.0", packages={"numpy": "1.24"}, variables={"TF_X": "1"})
+    environments[target("2.13.0")] = known
     workers = {target("2.13.0"): {"python": "3.11.7"}}
     manifest = replace(
         run.manifest,
@@ -75,12 +77,15 @@ def test_surroundings_are_those_of_the_manifest(run: Run):
         environments=environments,
         sources={"predict": "p1", "power": "q1", "worker": "w1"},
         workers=workers,
+        variables={"OMP_NUM_THREADS": "2"},
     )
     changed = replace(run, comparison=replace(run.comparison, manifest=manifest))
     found = {(point.case, point.version): point.surroundings for point in of_run(changed, "screen")}
     there = found[PREDICT.label, "2.13.0"]
     assert (there.image, there.reference_image) == ("sha256:2.13.0", f"sha256:{RELEASES[0]}")
     assert (there.source, there.kernel, there.machine, there.python) == ("p1", "6.1", "A CPU", "3.11.7")
+    # Where packages were not recorded, variables were not either.
+    assert (there.variables, there.reference_variables) == ("OMP_NUM_THREADS=2 TF_X=1", "")
     on_gpu = replace(changed, comparison=replace(changed.comparison, plan=replace(run.plan, device="gpu")))
     assert {point.surroundings.driver for point in of_run(on_gpu, "screen")} == {"NVIDIA L4, driver 535.1"}
     # No driver has a say where no GPU was used.

@@ -5,20 +5,21 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.history.surroundings import differences, first_after
+from orchestrator.history.surroundings import CUTS, RECORDED_LATER, differences, first_after
 from tests.support.nights import FIRST, SURROUNDINGS, history, one_series
 
 
-def test_a_worker_that_was_not_recorded_begins_no_segment():
+@pytest.mark.parametrize("what", RECORDED_LATER)
+def test_what_was_not_recorded_begins_no_segment(what: str):
     points = history(6, 1, ["2.0.0"], control=False)
-    workers = ["", "", "first", "first", "second", "second"]
+    texts = ["", "", "none", "none", "TF_X=1 TF_Y=2", "TF_X=1 TF_Y=2"]
     points = [
-        replace(one, surroundings=replace(SURROUNDINGS, worker=worker))
-        for one, worker in zip(points, workers, strict=True)
+        replace(one, surroundings=replace(SURROUNDINGS, **{what: text}))
+        for one, text in zip(points, texts, strict=True)
     ]
     first, second = one_series(points).segments
     assert (len(first.values), len(second.values)) == (4, 2)
-    assert second.because == ("worker of tfcompare: first -> second",)
+    assert second.because == (f"{CUTS[what]}: none -> TF_X=1 TF_Y=2",)
 
 
 @pytest.mark.parametrize("what", ["image", "reference_image", "driver", "source"])

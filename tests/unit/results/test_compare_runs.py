@@ -105,7 +105,10 @@ def test_a_machine_on_which_everything_takes_ten_times_as_long_has_changed_no_ra
 
 def test_environments_flags_and_tool_that_differ_are_told_and_equal_ones_are_not(tmp_path: Path):
     environments = manifest().environments
-    other = {**environments, target(NEW): replace(environments[target(NEW)], lock="another lock")}
+    other = {
+        **environments,
+        target(NEW): replace(environments[target(NEW)], lock="another lock", variables={"TF_X": "1"}),
+    }
     earlier = run(tmp_path / "earlier", {"a": 2.0})
     later = run(
         tmp_path / "later",
@@ -122,6 +125,7 @@ def test_environments_flags_and_tool_that_differ_are_told_and_equal_ones_are_not
         "threads": ("-", "1,2"),
         "variable XLA_FLAGS": ("-", "--x"),
         f"{NEW} lock": ("y", "another lock"),
+        f"{NEW} variable TF_X": ("-", "1"),
     }
 
 
