@@ -38,8 +38,8 @@ def version(tf):
     return tuple(int(part or 0) for part in found.groups())
 
 
-def describe(tf):
-    """Plain facts about this TensorFlow, for the record."""
+def describe(tf, device="cpu"):
+    """Plain facts about this TensorFlow on a device, for the record."""
     return {
         "tensorflow": tf.__version__,
         "tensorflow_git": tf.version.GIT_VERSION,
@@ -49,6 +49,7 @@ def describe(tf):
         "numpy": numpy.__version__,
         "onednn": _uses_onednn(),
         "tf32": _uses_tf32(tf),
+        "xla": _keras_xla(tf) if device == "gpu" else None,
     }
 
 
@@ -70,6 +71,13 @@ def _uses_tf32(tf):
         return bool(tf.config.experimental.tensor_float_32_execution_enabled())
     except AttributeError:
         return None
+
+
+def _keras_xla(tf):
+    """What Keras compiles with XLA without being told to, where TensorFlow has a GPU."""
+    if keras_is_3(tf):
+        return "fit and predict"
+    return "optimizers" if version(tf) >= (2, 11) else "off"
 
 
 def keras_is_3(tf):
@@ -369,6 +377,21 @@ def gpus(tf):
     from tensorflow.python.client import device_lib
 
     return [_described(d.physical_device_desc) for d in device_lib.list_local_devices() if d.device_type == "GPU"]
+
+
+def count_gpus(tf):
+    """How many GPUs TensorFlow uses in this process; what it finds at first, it keeps."""
+    if version(tf) >= (1, 14):
+        return len(tf.config.experimental.list_physical_devices("GPU"))
+    return len(gpus(tf))
+
+
+def gpu_memory_kb(tf):
+    """The most memory of the first GPU that tensors have taken in this process, or None where TensorFlow does not tell."""
+    try:
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"] // 1024
+    except (AttributeError, ValueError, KeyError, RuntimeError):  # before 2.5, or without a GPU
+        return None
 
 
 def _told(details):

@@ -3,7 +3,8 @@
 One JSON object a line goes each way. The host sends commands and waits for one event after each:
 
     hello -> ready | failed      the worker imports TensorFlow and opens its Arrow stream
-    probe -> probed | died       the GPUs that TensorFlow sees, asked in a fork so that the worker stays clean
+    probe -> probed | died       the GPUs that TensorFlow sees, asked in a fork so that the worker stays clean; if there is
+                                         none, also what the driver says and which libraries are absent
     open  -> opened | refused | died     a fork of the worker; or, where `hello` forbade forks, the worker itself, once;
                                          with the `words` of a program each call runs it, and without them is a workload
     burst -> measured | died     `calls` timed calls of the replicate's step, and more until `least_s` have passed
@@ -34,6 +35,8 @@ STEPS, PACKAGES = "TFCOMPARE_STEPS", "TFCOMPARE_PACKAGES"
 # Round 0 is the pilot: it calibrates the run and takes no part in any verdict.
 PILOT_ROUND = 0
 PHASES = ("build", "first", "second", "warmup", "steady")
+# How a replicate dies that does not have the GPUs that it must have.
+GPU_LOST = "gpu lost"
 
 
 class ContractError(Exception):
@@ -76,6 +79,8 @@ FIELDS = (
     Field("first_step_ns", "int64", True, "from the call of fit to the end of its first step"),
     Field("step_ns", "int64", True, "mean of the later steps of its epochs"),
     Field("losses", "label", True, "loss of each epoch, as JSON"),
+    Field("device", "label", True, "names and UUIDs of the GPUs it had, none on a CPU"),
+    Field("gpu_memory_kb", "int64", True, "most memory of the GPU that TensorFlow had in use"),
 )
 
 REPLICATE_FIELDS = tuple(field.name for field in FIELDS if field.nullable)
@@ -87,6 +92,7 @@ COMMANDS = {
         "run": str,
         "version": str,
         "device": str,
+        "gpus": int,
         "threads": list,
         "fork": bool,
         "folders": list,
@@ -122,7 +128,7 @@ COMMANDS = {
 EVENTS = {
     "ready": {"facts": dict, "import_ns": int, "pid": int},
     "failed": {"stage": str, "message": str},
-    "probed": {"gpus": list},
+    "probed": {"gpus": list, "driver": dict},
     "opened": {
         "replicate": int,
         "build_ns": int,
@@ -156,9 +162,11 @@ def _fingerprint() -> str:
 FINGERPRINT = _fingerprint()
 
 # The contracts whose streams are read, and the nullable columns that these lack.
-_OF_PROGRAMS = ("items", "first_step_ns", "step_ns", "losses")
+_OF_GPUS = ("device", "gpu_memory_kb")
+_OF_PROGRAMS = ("items", "first_step_ns", "step_ns", "losses") + _OF_GPUS
 READABLE = {
     FINGERPRINT: (),
+    "229f4b63a8e8c23b": _OF_GPUS,
     "b441cc3bc83f4f90": _OF_PROGRAMS,
     "9a146b5b5a71bc43": ("calls",) + _OF_PROGRAMS,
     "558db712ee769e3f": ("calls",) + _OF_PROGRAMS,

@@ -13,8 +13,8 @@ import subprocess
 import sys
 import tempfile
 
-from workloads import contract
-from workloads.replicate import Replicate, find_layer
+from workloads import contract, cuda
+from workloads.replicate import GpuLost, Replicate, find_layer
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 LAUNCHER, SITE = os.path.join(HERE, "launch.py"), os.path.join(HERE, "program_site")
@@ -37,8 +37,8 @@ class ProgramFailed(Exception):
 
 
 class ProgramReplicate(Replicate):
-    def __init__(self, tf, order, folders, threads):
-        Replicate.__init__(self, tf, order, folders, threads)
+    def __init__(self, tf, order, folders, threads, gpus=0):
+        Replicate.__init__(self, tf, order, folders, threads, gpus)
         # In the worker's own temporary folder, which goes with the worker.
         self.scratch = tempfile.mkdtemp(prefix="program-")
         self.peak_rss_kb = 0
@@ -90,12 +90,21 @@ class ProgramReplicate(Replicate):
             self.fit = read_steps(steps)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
+        self._check_gpus()
         if report["code"] < 0:
             raise ProgramFailed("signal", "killed by {}".format(signal.Signals(-report["code"]).name))
         if report["code"]:
             said = last_words()
             raise ProgramFailed("raised", "it ended with exit code {}{}".format(report["code"], said and ": " + said))
         return report
+
+    def _check_gpus(self):
+        """The next process had them; so the program, whose process ended just now, did."""
+        if self.gpus:
+            found = cuda.ask_anew()[0]["devices"]
+            if len(found) < self.gpus:
+                raise GpuLost("the driver shows {} of {} GPUs after a run".format(len(found), self.gpus))
+            self.device = cuda.describe(found)
 
     def _launch(self, place, home, steps):
         reading, writing = os.pipe()
@@ -132,6 +141,7 @@ class ProgramReplicate(Replicate):
             first_step_ns=self.fit.get("first_step_ns"),
             step_ns=self.fit.get("step_ns"),
             losses=json.dumps(self.fit["losses"]) if self.fit.get("losses") else None,
+            device=self.device,
         )
         return self._answer("closed", columns=self.calls.columns, steps=1, facts=facts)
 

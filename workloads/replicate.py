@@ -8,7 +8,7 @@ import sys
 import time
 import traceback
 
-from workloads import compat, contract, values
+from workloads import compat, contract, cuda, values
 
 MESSAGE_LIMIT, NAME_LIMIT = 500, 100
 # What a pause does to the calls after it, while other arms have the machine: caches go cold, and a call of 0.4 ms took
@@ -170,14 +170,21 @@ def find_place(error, folders):
     return ""
 
 
+class GpuLost(Exception):
+    """A process does not have the GPUs that its worker had."""
+
+
 class Replicate:
     """Answers the orders of its worker, one message each."""
 
-    def __init__(self, tf, order, folders, threads):
+    def __init__(self, tf, order, folders, threads, gpus=0):
+        """`gpus` is how many it must find."""
         self.tf = tf
         self.order = order
         self.folders = folders
         self.threads = threads
+        self.gpus = gpus
+        self.device = None
         self.calls = Calls()
         self.usage = Usage()
         self.bursts = 0
@@ -209,6 +216,8 @@ class Replicate:
         """An exception of the workload is an answer, not a crash."""
         try:
             return act()
+        except GpuLost as lost:
+            return self._answer("died", how=contract.GPU_LOST, reason=str(lost), log="")
         except compat.Refused as refused:
             return self._answer("refused", reason=str(refused)[:MESSAGE_LIMIT])
         except Exception as error:
@@ -249,6 +258,7 @@ class Replicate:
         build = self._prepare()
         self.traces = compat.count_traces(self.tf)
         build_ns, self.step = self.calls.time(build, 0, "build")
+        self._check_gpus()
         if not callable(self.step):
             raise TypeError("build() returned {}; it must return the call to time".format(type(self.step).__name__))
         self.steps = count_of(self.step, "steps")
@@ -264,6 +274,14 @@ class Replicate:
             "opened", build_ns=build_ns, first_ns=first_ns, second_ns=second_ns, steps=self.steps,
             items=self.items or 0, output=values.describe(output), threads=compat.threads(self.tf),
         )
+
+    def _check_gpus(self):
+        """Ends a replicate that would compute on the CPU: a container can lose its GPU while its worker lives on."""
+        if self.gpus:
+            count = compat.count_gpus(self.tf)
+            if count < self.gpus:
+                raise GpuLost("TensorFlow found {} of {} GPUs in its process".format(count, self.gpus))
+            self.device = cuda.describe(cuda.ask()["devices"])
 
     def _call(self, burst, phase):
         # The result is pulled to the host inside the clock: an accelerator's work is not done before that.
@@ -300,5 +318,7 @@ class Replicate:
             calls=self.calls.ordinal + self.untimed,
             checksum=self.checksum,
             items=self.items,
+            device=self.device,
+            gpu_memory_kb=compat.gpu_memory_kb(self.tf) if self.gpus else None,
         )
         return self._answer("closed", columns=self.calls.columns, steps=self.steps, facts=facts)

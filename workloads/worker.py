@@ -36,7 +36,7 @@ from workloads import processes  # noqa: E402
 # Before anything that starts threads or takes memory; from here on, this is the fork.
 ENDED = processes.guard() if __name__ == "__main__" else processes.Count()
 
-from workloads import compat, contract  # noqa: E402
+from workloads import compat, contract, cuda  # noqa: E402
 from workloads.profile import ProfiledReplicate  # noqa: E402
 from workloads.program import ProgramReplicate  # noqa: E402
 from workloads.replicate import Replicate  # noqa: E402
@@ -424,7 +424,7 @@ class Worker:
             # After TensorFlow: both bring their own copies of shared libraries, and TensorFlow's must win in its own house.
             import pyarrow as pa
             self.tf, self.pa = tf, pa
-            facts = dict(compat.describe(tf), python=platform.python_version(), pyarrow=pa.__version__)
+            facts = dict(compat.describe(tf, command["device"]), python=platform.python_version(), pyarrow=pa.__version__)
             stage = "results"
             self.file = Unwritten(command["results"])
             self.stream = pa.ipc.new_stream(self.file, contract.arrow_schema(pa))
@@ -456,12 +456,13 @@ class Worker:
     def _probe(self, command):
         def main(receive, send):
             compat.grow_memory(self.tf)
-            send({"kind": "probed", "gpus": compat.gpus(self.tf)})
+            send({"kind": "probed", "gpus": compat.gpus(self.tf), "driver": {}})
 
         child = None
         try:
             child = self._fork(main)
-            return child.ask(None, command["timeout_s"])
+            answer = child.ask(None, command["timeout_s"])
+            return answer if answer.get("gpus") else dict(answer, driver=cuda.explain(command["timeout_s"]))
         except ChildDied as death:
             return _died(-1, death.how, str(death))
         finally:
@@ -474,7 +475,7 @@ class Worker:
             longest = LONGEST.get(command["kind"], contract.LONGEST_LINE)
             if begins:
                 begins = ProgramReplicate if command.get("program", {}).get("words") else begins
-                replicate = begins(self.tf, command, self.hello["folders"], self.hello["threads"])
+                replicate = begins(self.tf, command, self.hello["folders"], self.hello["threads"], self.hello["gpus"])
                 self.replicates[number] = replicate
                 self.children[number] = self._fork(replicate.live) if self.hello["fork"] else self._settle(replicate)
                 self.orders[number] = command

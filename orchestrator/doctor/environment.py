@@ -133,9 +133,9 @@ def _versions(setup: Setup) -> Iterator[DoctorFinding]:
                 number, "note", outlooks, "its first run makes it ready; so does `tfcompare images build`"
             )
         else:
-            yield DoctorFinding(
-                number, "problem", outlooks, "name a base with --base, or install a Python that it runs on"
-            )
+            # Without an engine, its finding says what to do.
+            advice = "name a base with --base, or install a Python that it runs on" if ways else ""
+            yield DoctorFinding(number, "problem", outlooks, advice)
 
 
 def _gpus(setup: Setup) -> Iterator[DoctorFinding]:
@@ -149,6 +149,19 @@ def _gpus(setup: Setup) -> Iterator[DoctorFinding]:
     for gpu in setup.gpus:
         capability = f", compute capability {gpu.capability}" if gpu.capability else ""
         yield DoctorFinding(f"GPU {gpu.index}", "fine", f"{gpu}{capability}")
+        if gpu.linked is False:
+            yield DoctorFinding(
+                f"GPU {gpu.index}", "problem" if setup.gpu else "note", "its links to other GPUs are not ready",
+                "`systemctl start nvidia-fabricmanager`; until then, CUDA does not start",
+            )  # fmt: skip
+        if gpu.mode in ("exclusive", "prohibited"):
+            takes = "takes one process at a time" if gpu.mode == "exclusive" else "takes no process"
+            yield DoctorFinding(
+                f"GPU {gpu.index}", "note" if gpu.mode == "exclusive" else "problem", f"{takes} (its compute mode)",
+                "measure with --gpu-exclusive, or `sudo nvidia-smi --compute-mode=0`",
+            )  # fmt: skip
+        for part in gpu.slices:
+            yield DoctorFinding(f"GPU {gpu.index}", "fine", f"slice {part.uuid} ({part.name}): --gpus names it")
     for match in setup.matches:
         if match.fit == "unsupported":
             yield DoctorFinding(

@@ -5,11 +5,12 @@ takes a tenth of a second to start would disturb what it observes.
 """
 
 import importlib
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator
+from ctypes import byref
+from dataclasses import dataclass, replace
 from functools import cache
 from itertools import groupby
-from typing import Any
+from typing import Any, Literal
 
 from orchestrator.machine import nvidia_smi
 from orchestrator.model import GpuSpan
@@ -29,6 +30,17 @@ REASONS = {
 DISTURBING = ("thermal slowdown", "power brake", "hardware slowdown")
 
 
+# How many processes may use a GPU at once; `exclusive` is one.
+ComputeMode = Literal["shared", "exclusive", "prohibited"]
+# By NVML's number; the second, one thread, is older than every TensorFlow.
+MODES: tuple[ComputeMode, ...] = ("shared", "exclusive", "prohibited", "exclusive")
+SMI_MODES: dict[str, ComputeMode] = {
+    "Default": "shared", "Exclusive_Thread": "exclusive", "Exclusive_Process": "exclusive", "Prohibited": "prohibited",
+}  # fmt: skip
+# NVML's states of the links: none, not begun, begun, and ready.
+LINKS = (None, False, False, True)
+
+
 @dataclass(frozen=True)
 class Gpu:
     """A GPU; None means that the GPU does not report the value."""
@@ -42,6 +54,12 @@ class Gpu:
     power_limit_w: int | None
     persistence: bool | None
     mig: bool | None
+    free_mb: int | None = None
+    mode: ComputeMode | None = None
+    # Of a GPU that is linked to others by switches: whether these have made the links ready.
+    linked: bool | None = None
+    # The slices of a GPU that is split (MIG); each is a GPU by itself, with the index of the card.
+    slices: tuple["Gpu", ...] = ()
 
     @property
     def key(self) -> str:
@@ -105,7 +123,7 @@ def read_gpus(nvml: Any = None, only: Collection[str] = (), *, brief: bool = Fal
     `brief` leaves out which processes use the GPU, because the driver takes longest to report them.
     """
     nvml = nvml or _package()
-    return tuple(_reading(nvml, index, handle, brief) for index, handle in _gpus_to_read(nvml, frozenset(only)))
+    return tuple(_reading(nvml, *found, brief=brief) for found in _gpus_to_read(nvml, frozenset(only)))
 
 
 def spans(readings: Iterable[GpuReading]) -> tuple[GpuSpan, ...]:
@@ -128,22 +146,19 @@ def _span(index: int, readings: tuple[GpuReading, ...]) -> GpuSpan:
     )
 
 
-def disturbance(before: tuple[GpuReading, ...], after: tuple[GpuReading, ...], own_pids: frozenset[int] | None) -> str:
-    """Return what disturbed the GPUs, in words, or '' if nothing did.
-
-    NVML reports the pids of the host, while a container counts its own. `own_pids` is None if ours are not known on the
-    host; then no process is judged.
-    """
-    readings = (*before, *after)
+def disturbance(readings: Iterable[GpuReading]) -> str:
+    """Return what held the GPUs back, in words, or '' if nothing did."""
     for reading in readings:
         for reason in DISTURBING:
             if reason in (reading.throttled or ()):
                 return f"GPU {reading.index} was throttled ({reason})"
-    if own_pids is not None:
-        for reading in readings:
-            if foreign := sorted(set(reading.pids or ()) - own_pids):
-                return f"another process (pid {foreign[0]}) was on GPU {reading.index}"
     return ""
+
+
+def describe_processes(readings: Iterable[GpuReading]) -> str:
+    """Say which process is on a GPU, by its pid on the host, or return '' if none is known to be."""
+    found = [(min(reading.pids), reading.index) for reading in readings if reading.pids]
+    return f"another process (pid {found[0][0]}) was on GPU {found[0][1]}" if found else ""
 
 
 def _gpu(nvml: Any, index: int, handle: Any) -> Gpu:
@@ -151,7 +166,8 @@ def _gpu(nvml: Any, index: int, handle: Any) -> Gpu:
     memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", handle)
     persistence = _ask(nvml, "nvmlDeviceGetPersistenceMode", handle)
     mig = _ask(nvml, "nvmlDeviceGetMigMode", handle)
-    return Gpu(
+    mode = _ask(nvml, "nvmlDeviceGetComputeMode", handle)
+    gpu = Gpu(
         index=index,
         uuid=_ask(nvml, "nvmlDeviceGetUUID", handle),
         name=_ask(nvml, "nvmlDeviceGetName", handle),
@@ -161,7 +177,36 @@ def _gpu(nvml: Any, index: int, handle: Any) -> Gpu:
         power_limit_w=_watts(_ask(nvml, "nvmlDeviceGetEnforcedPowerLimit", handle)),
         persistence=None if persistence is None else bool(persistence),
         mig=mig and bool(mig[0]),  # what holds now; the second is what the next reset brings
+        free_mb=memory and memory.free // 2**20,
+        mode=MODES[mode] if mode in range(len(MODES)) else None,
+        linked=_is_linked(nvml, handle),
     )
+    return replace(gpu, slices=tuple(_slices(nvml, handle, gpu))) if gpu.mig else gpu
+
+
+def _is_linked(nvml: Any, handle: Any) -> bool | None:
+    try:
+        info = nvml.c_nvmlGpuFabricInfo_t()
+        nvml.nvmlDeviceGetGpuFabricInfo(handle, byref(info))
+        return LINKS[info.state] if info.state in range(len(LINKS)) else None
+    except (AttributeError, TypeError, nvml.NVMLError):
+        return None
+
+
+def _slices(nvml: Any, handle: Any, card: Gpu) -> Iterator[Gpu]:
+    for place in range(_ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle) or 0):
+        part = _ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, place)
+        if part is None:
+            # Places are counted that hold no slice.
+            continue
+        memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", part)
+        yield replace(
+            card,
+            uuid=_ask(nvml, "nvmlDeviceGetUUID", part),
+            name=_ask(nvml, "nvmlDeviceGetName", part) or card.name,
+            memory_mb=memory and memory.total // 2**20,
+            free_mb=memory and memory.free // 2**20,
+        )
 
 
 def _build_gpu(row: nvidia_smi.Row) -> Gpu:
@@ -176,6 +221,9 @@ def _build_gpu(row: nvidia_smi.Row) -> Gpu:
         power_limit_w=_to_int(row["power.limit"]),
         persistence=_to_bool(row["persistence_mode"]),
         mig=_to_bool(row["mig.mode.current"]),
+        free_mb=_to_int(row["memory.free"]),
+        mode=SMI_MODES.get(row["compute_mode"] or ""),
+        linked=None if row["fabric.state"] is None else row["fabric.state"] == "Completed",
     )
 
 
@@ -187,11 +235,11 @@ def _to_bool(text: str | None) -> bool | None:
     return None if text is None else text == "Enabled"
 
 
-def _reading(nvml: Any, index: int, handle: Any, brief: bool) -> GpuReading:
+def _reading(nvml: Any, index: int, handle: Any, of_processes: Any, *, brief: bool) -> GpuReading:
     busy = None if brief else _ask(nvml, "nvmlDeviceGetUtilizationRates", handle)
     mask = _ask(nvml, "nvmlDeviceGetCurrentClocksEventReasons nvmlDeviceGetCurrentClocksThrottleReasons", handle)
     names = "nvmlDeviceGetComputeRunningProcesses_v3 nvmlDeviceGetComputeRunningProcesses_v2"
-    processes = None if brief else _ask(nvml, names, handle)
+    processes = None if brief else _ask(nvml, names, of_processes)
     return GpuReading(
         index=index,
         sm_mhz=_ask(nvml, "nvmlDeviceGetClockInfo", handle, nvml.NVML_CLOCK_SM),
@@ -247,10 +295,20 @@ def _handles(nvml: Any) -> tuple[tuple[int, Any], ...]:
 
 
 @cache
-def _gpus_to_read(nvml: Any, only: frozenset[str]) -> tuple[tuple[int, Any], ...]:
-    """Return the GPUs to read, found once per choice: they are read after each of hundreds of bursts."""
-    return tuple(
-        (index, handle)
-        for index, handle in _handles(nvml)
-        if not only or str(index) in only or _ask(nvml, "nvmlDeviceGetUUID", handle) in only
-    )
+def _gpus_to_read(nvml: Any, only: frozenset[str]) -> tuple[tuple[int, Any, Any], ...]:
+    """Return the index and handle of the GPUs to read, and the handle of what processes are looked for on.
+
+    They are found once per choice, because they are read after each of hundreds of bursts. A slice has processes of its
+    own, and its card's clocks.
+    """
+    by_uuid = {}
+    for key in sorted(only):
+        if key.startswith("MIG-") and (part := _ask(nvml, "nvmlDeviceGetHandleByUUID", key)) is not None:
+            card = _ask(nvml, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle", part)
+            by_uuid[_ask(nvml, "nvmlDeviceGetUUID", card)] = part
+    found = []
+    for index, handle in _handles(nvml):
+        uuid = _ask(nvml, "nvmlDeviceGetUUID", handle)
+        if not only or str(index) in only or uuid in only or uuid in by_uuid:
+            found.append((index, handle, by_uuid.get(uuid, handle)))
+    return tuple(found)

@@ -12,7 +12,7 @@ from itertools import takewhile
 from pathlib import Path
 from statistics import fmean
 
-from orchestrator.machine.gpu import Gpu, GpuReading, disturbance, gpus, read_gpus, spans
+from orchestrator.machine.gpu import Gpu, GpuReading, describe_processes, disturbance, gpus, read_gpus, spans
 from orchestrator.model import GpuSpan
 
 Facts = dict[str, str | int | float | None]
@@ -319,10 +319,15 @@ class Witness:
         cause = meanwhile.disturbance if meanwhile else ""
         if cause or self.gpus is None:
             return cause
-        return disturbance((*self.before, *self.looks), read_gpus(only=self.gpus), own_pids=None)
+        return disturbance((*self.before, *self.looks, *read_gpus(only=self.gpus)))
 
     def spans(self) -> tuple[GpuSpan, ...]:
         return spans(self.looks)
+
+
+def find_stranger(gpus: Collection[str] | None) -> str:
+    """Say which process is on these GPUs at a moment when none of this run's is; return '' on a CPU."""
+    return "" if gpus is None else describe_processes(read_gpus(only=gpus))
 
 
 def free_gb(directory: Path) -> float:

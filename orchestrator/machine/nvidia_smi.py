@@ -8,7 +8,7 @@ from functools import cache
 
 FIELDS = (
     "index", "uuid", "name", "compute_cap", "driver_version", "memory.total", "power.limit", "persistence_mode",
-    "mig.mode.current",
+    "mig.mode.current", "memory.free", "compute_mode", "fabric.state",
 )  # fmt: skip
 # How a driver names a question that it is too old for; it then answers none of the others either.
 UNKNOWN_FIELD = re.compile(r'Field "([\w.]+)" is not a valid field')

@@ -13,7 +13,7 @@ ROOT = Path("/")
 class Room:
     """The memory and the tasks (processes and threads) that are left, and the descriptors that a process may open.
 
-    `total_mb` is all memory of the machine.
+    `total_mb` is all memory of the machine, and `gpu_mb` what is left on the GPUs of a run.
 
     None means that nothing is known to limit it.
     """
@@ -22,6 +22,7 @@ class Room:
     total_mb: int | None = None
     tasks: int | None = None
     descriptors: int | None = None
+    gpu_mb: int | None = None
 
 
 def read_room(root: Path = ROOT) -> Room:

@@ -2,16 +2,19 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from orchestrator.engines import ENGINES
+from orchestrator.machine.gpu import gpus
 from orchestrator.machine.room import Room, read_room
 from orchestrator.model import ArmKey, Case, Plan
 from orchestrator.plan.order import group_linked
 
 # A worker that has imported TensorFlow, and what a replicate adds: 0.22 to 0.36 GB and 0.1 to 0.2 GB were seen.
 WORKER_MB, REPLICATE_MB = 350, 200
+# What CUDA and its libraries take of a GPU for each process before any tensor: as reported, from 0.3 to 1.5 GB.
+GPU_ARM_MB = 1500
 # The rest is for the page cache, and for what else runs on the machine.
 MEMORY_SHARE = 0.9
 # Of a worker: what it has open by itself, what each replicate takes, and the most that it asks for if it may.
@@ -57,7 +60,13 @@ class OpenAtOnce:
 
 def read_capacity(plan: Plan, *, started: bool = False) -> Capacity:
     """Return the capacity of this machine as it is now, where the workers of a run have started or not."""
-    return find_capacity(plan, read_room(), len(os.sched_getaffinity(0)), started=started)
+    room = replace(read_room(), gpu_mb=_find_gpu_mb(plan.gpus) if plan.device == "gpu" else None)
+    return find_capacity(plan, room, len(os.sched_getaffinity(0)), started=started)
+
+
+def _find_gpu_mb(keys: Collection[str]) -> int | None:
+    cards = [part for gpu in gpus() for part in (gpu, *gpu.slices)]
+    return min((card.free_mb for card in cards if card.key in keys and card.free_mb is not None), default=None)
 
 
 def find_capacity(plan: Plan, room: Room, cpus: int, *, started: bool = False) -> Capacity:
@@ -70,6 +79,8 @@ def find_capacity(plan: Plan, room: Room, cpus: int, *, started: bool = False) -
     limits = [(len(plan.arms()), "")]
     if room.memory_mb is not None:
         limits.append((int(room.memory_mb * MEMORY_SHARE - workers_mb) // arm_mb, "memory"))
+    if room.gpu_mb is not None:
+        limits.append((room.gpu_mb // GPU_ARM_MB, "GPU memory"))
     if room.tasks is not None:
         limits.append((room.tasks // tasks, "processes"))
     in_version = [(len(plan.arms()), "")]

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator import contract
 from orchestrator.machine.evidence import (
     Evidence,
     MemoryMark,
@@ -85,7 +86,7 @@ def classify(death: Death, evidence: Evidence) -> DeathCause:
         return DeathCause("workload", f"{death.reason}; {OF_WRITING}")
     if NO_ROOM.search(death.reason):
         return _of_disk(death.reason, evidence.full)
-    if evidence.gone_gpus or LOST_GPU.search(death.reason):
+    if death.how == contract.GPU_LOST or evidence.gone_gpus or LOST_GPU.search(death.reason):
         return _of_gpu(death.reason, evidence.gone_gpus)
     if death.how in ("raised", "asserted"):
         is_memory = death.how == "raised" and NO_MEMORY.search(death.reason)
@@ -144,11 +145,11 @@ def _of_signal(name: str, death: Death, evidence: Evidence) -> DeathCause:
     return DeathCause("signal", reason, external=death.innocent or name in SENT)
 
 
-def classify_start(reason: str, evidence: Evidence, *, limited: bool = False) -> DeathCause:
-    """Return why a worker did not start."""
+def classify_start(reason: str, evidence: Evidence, *, limited: bool = False, blind: bool = False) -> DeathCause:
+    """Return why a worker did not start; `blind` says that its TensorFlow does not see the GPUs of the run."""
     if NO_ROOM.search(reason) or evidence.full:
         return _of_disk(reason, evidence.full)
-    if evidence.gone_gpus or LOST_GPU.search(reason):
+    if blind or evidence.gone_gpus or LOST_GPU.search(reason):
         return _of_gpu(reason, evidence.gone_gpus)
     if killed := KILLED.search(reason):
         return _of_signal(killed[1], Death(how="start", reason=reason, innocent=True, limited=limited), evidence)

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from orchestrator import contract
 from orchestrator.catalog.pinned import find_data_name
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
 from orchestrator.machine.evidence import MemoryMark
@@ -28,6 +29,8 @@ class Progress:
     rounds: Counter[str] = field(default_factory=Counter)
     redone: Counter[str] = field(default_factory=Counter)
     replicates: int = 0
+    # How often a replicate did not find its GPU.
+    gpu_losses: int = 0
 
 
 @dataclass(frozen=True)
@@ -61,7 +64,7 @@ class Replicates:
             replicate.lose_worker(death)
             return None
         if not isinstance(answer, Opened):
-            replicate.end(answer)
+            replicate.stop(answer)
             return None
         replicate.second_ns, replicate.threads = answer.second_ns, answer.threads
         return replicate
@@ -91,7 +94,7 @@ class LiveReplicate:
             self.lose_worker(death)
             return None
         if isinstance(answer, Died):
-            self.end(answer)
+            self.stop(answer)
             return None
         return answer
 
@@ -104,7 +107,7 @@ class LiveReplicate:
         except WorkerDied as death:
             self.lose_worker(death)
             return False
-        self.end(answer)
+        self.stop(answer)
         return isinstance(answer, Closed)
 
     @property
@@ -123,6 +126,16 @@ class LiveReplicate:
 
     def lose_worker(self, death: WorkerDied) -> None:
         failure = self.end(Died("worker", f"its worker died: {death}"))
+        self.of.workers.restart(self.arm.version, failure)
+
+    def stop(self, answer: Closed | Refused | Died) -> None:
+        """End the replicate; where it did not find its GPU, its container is replaced and its arm measured again."""
+        if not isinstance(answer, Died) or answer.how != contract.GPU_LOST:
+            self.end(answer)
+            return
+        failure = self.end(answer)
+        self.of.progress.ended.discard(self.arm.key)
+        self.of.progress.gpu_losses += 1
         self.of.workers.restart(self.arm.version, failure)
 
     def end(self, answer: Closed | Refused | Died) -> DeathCause | None:

@@ -2,11 +2,11 @@
 
 import os
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator.engines import ENGINES
-from orchestrator.machine.host import Witness
+from orchestrator.machine.host import Witness, find_stranger
 from orchestrator.measure.capacity import Capacity
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.replicate import LiveReplicate, Progress, Replicates
@@ -17,6 +17,7 @@ from orchestrator.stats.calibrate import BURST_S, ONCE, Effort, Pilot, first_eff
 from orchestrator.terminal.progress import View
 
 Group = tuple[Case, ...]
+GPU_LOST = "a replicate did not find its GPU"
 
 
 @dataclass
@@ -77,7 +78,7 @@ class Visitor:
 
         Without efforts it is a pilot: each arm makes what its second call suggests.
         """
-        begun = time.monotonic()
+        begun, losses = time.monotonic(), self.progress.gpu_losses
         timed: dict[Arm, Timed] = {}
         causes = []
         for first, together in self._sittings(order):
@@ -86,6 +87,8 @@ class Visitor:
                 before = timed.get(arm)
                 timed[arm] = replace(before, replicates=before.replicates + each.replicates) if before else each
             causes += [cause] if cause else []
+        if self.progress.gpu_losses > losses:
+            causes.insert(0, GPU_LOST)
         return Visit(timed, next(iter(causes), ""), time.monotonic() - begun)
 
     def _sittings(self, order: Sequence[Arm]) -> list[tuple[int, Sequence[Arm]]]:
@@ -104,6 +107,8 @@ class Visitor:
         """
         live: dict[Arm, LiveReplicate] = {}
         timed: dict[Arm, Timed] = {}
+        # Nothing of this run is on the GPU before the first replicate is opened and after the last is closed.
+        stranger = find_stranger(self._gpus)
         for position, arm in enumerate(order, first):
             if arm.key in self.progress.ended:
                 # In an earlier sitting.
@@ -121,7 +126,12 @@ class Visitor:
         for arm, replicate in live.items():
             if not replicate.close():
                 timed.pop(arm, None)
-        return timed, cause
+        return timed, cause or stranger or find_stranger(self._gpus)
+
+    @property
+    def _gpus(self) -> Collection[str] | None:
+        """The keys of the GPUs to watch; None on a CPU."""
+        return self.plan.gpus if self.plan.device == "gpu" else None
 
     def _first_effort(self, arm: Arm, replicate: LiveReplicate) -> Effort:
         if self.plan.program:
@@ -157,4 +167,4 @@ class Visitor:
         cpus = self.plan.cpus or (None if ENGINES[self.plan.engine].detached else os.sched_getaffinity(0))
         clients = [self.workers.client(version) for version in {version for _, version in order}]
         groups = [client.pid for client in clients if client and client.pid]
-        return Witness.begin(cpus, self.plan.gpus if self.plan.device == "gpu" else None, groups)
+        return Witness.begin(cpus, self._gpus, groups)

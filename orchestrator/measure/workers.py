@@ -52,6 +52,8 @@ class WorkerSlot:
     started: bool = False
     deaths: int = 0
     lost: bool = False
+    # Why its TensorFlow has not the GPUs of the run, or ''.
+    blind: str = ""
 
 
 class Workers:
@@ -125,7 +127,9 @@ class Workers:
         A failed start costs only its own version.
         """
         self._round = number
-        return self._start_in_turn() if self._plan.exclusive else self._start_together(self._slots, self._start)
+        started = self._start_in_turn() if self._plan.exclusive else self._start_together(self._slots, self._start)
+        self._require_sight()
+        return started
 
     def renew(self, versions: Collection[Target], number: int) -> None:
         """Replace the resident workers of these versions for this round.
@@ -136,6 +140,13 @@ class Workers:
         self._round = number
         resident = [version for version in self.versions() if version in versions and not self._slots[version].isolated]
         self._start_together(resident, self._replace)
+        self._require_sight()
+
+    def _require_sight(self) -> None:
+        """Raise EngineUnavailable if no version sees the GPUs of the run: then the machine is the cause."""
+        blind = [slot.blind for slot in self._slots.values() if slot.blind]
+        if blind and len(blind) == len(self._slots):
+            raise EngineUnavailable(blind[0])
 
     def _replace(self, version: Target) -> Ready | None:
         self._leave(self._slots[version])
@@ -199,6 +210,7 @@ class Workers:
             ready = client.hello(
                 run=self._plan.run,
                 device=self._plan.device,
+                gpus=(len(self._fitting.gpus) or 1) if self._plan.device == "gpu" else 0,
                 threads=self._plan.threads,
                 fork=not slot.isolated,
                 folders=started.folders,
@@ -208,7 +220,9 @@ class Workers:
             # A card can be lost between two rounds. Where each replicate has its own worker, checking all of them would
             # take too long.
             if self._plan.device == "gpu" and not (slot.started and slot.isolated):
-                self._require_gpu(client)
+                slot.blind = self._find_blindness(client)
+                if slot.blind:
+                    raise WorkerDied(slot.blind)
         except (WorkerDied, EnvironmentFailed) as error:
             if client:
                 client.channel.close()
@@ -218,7 +232,9 @@ class Workers:
             last_line = read_last_line(paths.log) if isinstance(error.__cause__, ChannelClosed) else ""
             log = f"; see {paths.log}" if paths.log.exists() else ""
             reason = f"{error}{f' ({last_line})' if last_line else ''}{log}"
-            self._not_started(version, classify_start(reason, self.scene.examine(memory), limited=self.limited))
+            evidence = self.scene.examine(memory)
+            failure = classify_start(reason, evidence, limited=self.limited, blind=bool(slot.blind))
+            self._not_started(version, failure)
             return None
         except BaseException:
             if client:
@@ -240,15 +256,19 @@ class Workers:
                 return
         self.lose(version, "start", failure)
 
-    def _require_gpu(self, client: WorkerClient) -> None:
-        """Raise EngineUnavailable unless TensorFlow itself sees the GPUs that were requested for the run."""
+    def _find_blindness(self, client: WorkerClient) -> str:
+        """Return why TensorFlow itself does not see the GPUs that were requested for the run, or ''."""
         slow = client.version.name in self._fitting.slow_starts
         seen = client.gpus(SLOW_START_TIMEOUT_S if slow else START_TIMEOUT_S)
-        if wrong := misfit(self._fitting.gpus, seen):
-            raise EngineUnavailable(
-                f"--gpu: TensorFlow {client.version} {wrong}. Check `nvidia-smi` on this machine, see whether "
-                "`tfcompare doctor --gpu` finds something, try another --gpu-request, or leave --gpu out"
-            )
+        wrong = misfit(self._fitting.gpus, seen.gpus, "inside its container" if self.limited else "in its environment")
+        if not wrong:
+            return ""
+        cause = str(seen.driver)
+        hint = cause or (
+            "check `nvidia-smi` on this machine, see whether `tfcompare doctor --gpu` finds something, try another "
+            "--gpu-request, or leave --gpu out"
+        )
+        return f"--gpu: TensorFlow {client.version} {wrong}; {hint}"
 
     def lose(self, version: Target, stage: str, failure: DeathCause) -> None:
         self._slots[version].lost = True
@@ -327,17 +347,17 @@ class Workers:
         return self._slots[version].parts
 
 
-def misfit(requested: Sequence[Gpu], seen: Sequence[SeenGpu]) -> str:
+def misfit(requested: Sequence[Gpu], seen: Sequence[SeenGpu], place: str) -> str:
     """Describe how the GPUs that TensorFlow sees differ from those requested; return '' if they match.
 
     If no particular GPU was requested, any GPU will do.
     """
     if not seen:
         where = f", where {_describe_gpus(requested)} was asked for" if requested else ""
-        return f"sees no GPU inside its container{where}"
+        return f"sees no GPU {place}{where}"
     unlike = len(seen) != len(requested) or not _alike(requested, seen)
     if requested and unlike:
-        return f"sees {', '.join(map(str, seen))} inside its container, where {_describe_gpus(requested)} was asked for"
+        return f"sees {', '.join(map(str, seen))} {place}, where {_describe_gpus(requested)} was asked for"
     return ""
 
 

@@ -17,7 +17,12 @@ NOT_SEEN = (
 NOT_WATCHED = (
     "NVML does not answer here, so GPU clocks and temperatures were not watched: `pip install nvidia-ml-py` allows it"
 )
-SPLIT = "is split (MIG), and TensorFlow gets one slice of it: figures are the slice's"
+SPLIT = "is split (MIG), and TensorFlow gets one slice of it: figures are the slice's. --gpus MIG-... names which"
+TIGHT = "has {} MB left, and two arms that are compared are open at once: if they do not fit, take --gpu-exclusive"
+UNLINKED = "its links to other GPUs are not ready, and until then CUDA does not start: look after the fabric manager"
+SHARE = "`sudo nvidia-smi --compute-mode=0` lets others in"
+# What two processes need at least.
+LEAST_FREE_MB = 3000
 
 
 def choose(names: Sequence[str], available: Sequence[Gpu]) -> tuple[Gpu, ...]:
@@ -37,16 +42,20 @@ def _find_gpu(name: str, available: Sequence[Gpu]) -> Gpu:
             f"--gpus {name}: neither NVML nor nvidia-smi shows a GPU on this machine; see whether `nvidia-smi` works"
         )
     # A UUID may be cut short, as nvidia-smi itself takes it.
-    matching = [
-        gpu
-        for gpu in available
-        if name == str(gpu.index) or (name.startswith("GPU-") and gpu.uuid and gpu.uuid.startswith(name))
+    matching = [gpu for gpu in available if name == str(gpu.index)] or [
+        part
+        for part in _with_slices(available)
+        if name.startswith(("GPU-", "MIG-")) and part.uuid and part.uuid.startswith(name)
     ]
     if len(matching) != 1:
-        there = "; ".join(f"{gpu.index}: {gpu.name} {gpu.uuid}" for gpu in available)
+        there = "; ".join(f"{part.index}: {part.name} {part.uuid}" for part in _with_slices(available))
         why = "stands for several GPUs" if matching else "is no GPU of this machine"
         raise UsageError(f"--gpus: {name} {why}; there are {there}")
     return matching[0]
+
+
+def _with_slices(gpus: Sequence[Gpu]) -> list[Gpu]:
+    return [part for gpu in gpus for part in (gpu, *gpu.slices)]
 
 
 def fit(
@@ -62,6 +71,7 @@ def fit(
     if not environments.gpu:
         return planned
     chosen = choose(environments.gpus, find())
+    _check_modes(chosen, exclusive=environments.exclusive)
     matches = tuple(judge(version, gpu, catalog.releases()) for version in planned.selection.versions for gpu in chosen)
     failing = [match for match in matches if match.fit == "unsupported"]
     if failing and not environments.force:
@@ -73,6 +83,18 @@ def fit(
         options=replace(options, environments=replace(environments, gpus=keys, chosen_gpus=chosen)),
         fitting=Fitting(chosen, matches, notes),
     )
+
+
+def _check_modes(chosen: Sequence[Gpu], *, exclusive: bool) -> None:
+    """Raise UsageError for a GPU that does not take as many processes at once as the run opens."""
+    for gpu in chosen:
+        if gpu.mode == "prohibited":
+            raise UsageError(f"--gpu: {gpu.title} takes no process (its compute mode is Prohibited); {SHARE}")
+        if gpu.mode == "exclusive" and not exclusive:
+            raise UsageError(
+                f"--gpu: {gpu.title} takes one process at a time (its compute mode is Exclusive_Process): add "
+                f"--gpu-exclusive, or {SHARE}"
+            )
 
 
 def again(keys: Sequence[str], versions: Sequence[Version]) -> Fitting:
@@ -99,7 +121,15 @@ def _refusal(failing: Sequence[Match], versions: Sequence[Version], *, by_claims
 def _about(chosen: Sequence[Gpu], *, watched: bool) -> list[str]:
     if not chosen:
         return [NOT_SEEN]
-    return [*([] if watched else [NOT_WATCHED]), *(f"{gpu.title} {SPLIT}" for gpu in chosen if gpu.mig)]
+    notes = [] if watched else [NOT_WATCHED]
+    for gpu in chosen:
+        if gpu.slices or (gpu.mig and not (gpu.uuid or "").startswith("MIG-")):
+            notes.append(f"{gpu.title} {SPLIT}")
+        if gpu.free_mb is not None and gpu.free_mb < LEAST_FREE_MB:
+            notes.append(f"{gpu.title} {TIGHT.format(gpu.free_mb)}")
+        if gpu.linked is False:
+            notes.append(f"{gpu.title}: {UNLINKED}")
+    return notes
 
 
 def _note(match: Match) -> str:

@@ -7,7 +7,10 @@ from orchestrator.model import Manifest, Plan, Target, VersionPair
 
 # What a worker says of itself, and how it is called here.
 TENSORFLOW = "TensorFlow"
-STATED = {"python": "Python", "tensorflow": TENSORFLOW, "tf_keras": "Keras", "onednn": "oneDNN", "tf32": "TF32"}
+STATED = {
+    "python": "Python", "tensorflow": TENSORFLOW, "tf_keras": "Keras", "onednn": "oneDNN", "tf32": "TF32",
+    "xla": "XLA by default",
+}  # fmt: skip
 # What the user built.
 OWN = ("wheel", "image")
 # Their own facts tell of these.

@@ -59,6 +59,9 @@ class Replicate(NamedTuple):
     first_step_ns: int | None = None
     step_ns: int | None = None
     losses: str | None = None
+    # On a GPU.
+    device: str | None = None
+    gpu_memory_kb: int | None = None
 
     @property
     def sitting(self) -> int:

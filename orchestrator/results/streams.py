@@ -61,6 +61,8 @@ class Row(BaseModel):
     first_step_ns: Duration | None
     step_ns: Duration | None
     losses: str | None
+    device: str | None
+    gpu_memory_kb: Amount | None
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ REPLICATE = pa.schema(
         ("peak_rss_kb", COUNT), ("minor_faults", COUNT), ("major_faults", COUNT), ("involuntary_switches", COUNT),
         ("steal_ns", COUNT), ("psi_us", COUNT), ("traces", COUNT), ("checksum", TEXT), ("cpu_ns", NUMBER),
         ("calls", COUNT), ("first_call_ns", NUMBER), ("items", COUNT), ("first_step_ns", COUNT), ("step_ns", COUNT),
-        ("losses", TEXT),
+        ("losses", TEXT), ("device", TEXT), ("gpu_memory_kb", COUNT),
     ]
 )  # fmt: skip
 

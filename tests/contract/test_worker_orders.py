@@ -19,6 +19,7 @@ HELLO = {
     "run": RUN,
     "version": stub.VERSION,
     "device": "cpu",
+    "gpus": 0,
     "threads": [],
     "fork": True,
     "folders": [],
@@ -157,7 +158,7 @@ def test_threads_that_can_no_longer_be_set_are_not_stated(fresh: Bench):
 
 
 def test_a_probe_asks_for_gpus_in_a_process_of_its_own(veteran: Bench):
-    assert veteran.client.gpus(PATIENCE_S) == []
+    assert veteran.client.gpus(PATIENCE_S).gpus == ()
     veteran.measure()
 
 

@@ -30,7 +30,12 @@ ANSWERS = [
     {"kind": "died", "replicate": 1, "how": "exception", "reason": "ValueError: no", "log": "Traceback"},
     {"kind": "refused", "replicate": 1, "reason": "not in this version"},
     {"kind": "profiled", "replicate": 1, "profile": {"calls": 3, "functions": [{"name": "step", "total_ns": 5}]}},
-    {"kind": "probed", "gpus": [{"name": "A100", "capability": "8.0"}]},
+    {"kind": "probed", "gpus": [{"name": "A100", "capability": "8.0"}], "driver": {}},
+    {
+        "kind": "probed",
+        "gpus": [],
+        "driver": {"library": "", "code": 802, "driver": 12040, "absent": ["libcudnn.so.8"]},
+    },
     {"kind": "error", "message": "what?"},
     {"kind": "bye"},
 ]

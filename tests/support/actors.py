@@ -4,6 +4,7 @@ The workers, the clients, the run directory and the judge around them are the re
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -45,6 +46,8 @@ class Part:
     how: str = "exit"
     reason: str = "ended with exit code 3"
     takes_its_worker_along: Order | None = None
+    # How often it dies so.
+    times: float = math.inf
 
 
 @dataclass(frozen=True)
@@ -67,13 +70,20 @@ class Stage:
     forks: list[bool] = field(default_factory=list)
     # The GPUs that every TensorFlow sees, and which workers came and went, in order.
     gpus: list[dict[str, str]] = field(default_factory=list)
+    # What the driver says where they see none.
+    driver: dict[str, Any] = field(default_factory=dict)
     doors: list[tuple[str, str]] = field(default_factory=list)
     # The directory of the user's own workloads that each worker was given.
     workload_directories: list[Path | None] = field(default_factory=list)
     # The seed that each worker was given.
     seeds: list[int] = field(default_factory=list)
+    deaths: Counter[tuple[str, str]] = field(default_factory=Counter)
     # Called when a worker starts, with its version; it may raise EnvironmentFailed.
     on_start: Callable[[str], None] = lambda version: None
+
+    def count_death(self, case: str, version: str) -> int:
+        self.deaths[case, version] += 1
+        return self.deaths[case, version]
 
     def visits(self) -> list[str]:
         """The log with one line a visit: `round case: open:version ...`."""
@@ -134,7 +144,8 @@ class Actor:
             self._stage.forks.append(order["fork"])
             return {"kind": "ready", "facts": {"python": "3.11.7"}, "import_ns": MS, "pid": 1}
         if order["kind"] == "probe":
-            return {"kind": "probed", "gpus": self._stage.gpus}
+            gpus = self._stage.gpus
+            return {"kind": "probed", "gpus": gpus, "driver": {} if gpus else self._stage.driver}
         if order["kind"] == "quit":
             if self._version in self._stage.rude:
                 raise ChannelClosed("killed by SIGKILL")
@@ -150,7 +161,7 @@ class Actor:
         here = (order["kind"], opened["round"])
         if part.takes_its_worker_along == here:
             raise ChannelClosed("killed by SIGKILL")
-        if part.dies == here:
+        if part.dies == here and self._stage.count_death(opened["case"], self._version) <= part.times:
             return {"kind": "died", "replicate": number, "how": part.how, "reason": part.reason, "log": "x"}
         if part.refuses:
             return {"kind": "refused", "replicate": number, "reason": part.refuses}

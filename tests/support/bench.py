@@ -68,10 +68,11 @@ class Bench:
     def ask(self, kind: str, **values: Any) -> dict[str, Any]:
         return self.say(contract.encode({"kind": kind, **values}))
 
-    def hello(self, *, run: str = RUN, threads: Sequence[int] = (), fork: bool = True) -> Ready:
+    def hello(self, *, run: str = RUN, threads: Sequence[int] = (), fork: bool = True, gpus: int = 0) -> Ready:
         return self.client.hello(
             run=run,
-            device="cpu",
+            device="gpu" if gpus else "cpu",
+            gpus=gpus,
             threads=threads,
             fork=fork,
             folders=[str(self.workloads)],

@@ -190,7 +190,7 @@ def rows(
     of = of or case()
     walls = [("build", 500 * MS), ("first", 50 * MS), ("second", 20 * MS), ("warmup", 10 * MS)]
     walls += [("steady", wall) for wall in steady]
-    of_programs = dict.fromkeys(("items", "first_step_ns", "step_ns", "losses"))
+    of_programs = dict.fromkeys(("items", "first_step_ns", "step_ns", "losses", "device", "gpu_memory_kb"))
     facts = dict.fromkeys(contract.REPLICATE_FIELDS, 1) | {"checksum": "abcdef"} | of_programs
     return [
         {

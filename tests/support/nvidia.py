@@ -26,6 +26,21 @@ class MadeUpDriver:
             raise pynvml.NVMLError_NoPermission
         return self.cards[index]
 
+    def nvmlDeviceGetHandleByUUID(self, uuid: str) -> Any:
+        for card in self.cards:
+            for part in (card, *card.get("nvmlDeviceGetMigDeviceHandleByIndex", {}).values()):
+                if part.get("nvmlDeviceGetUUID") == uuid:
+                    return part
+        raise pynvml.NVMLError_NotFound
+
+    def nvmlDeviceGetDeviceHandleFromMigDeviceHandle(self, part: dict[str, Any]) -> dict[str, Any]:
+        return next(card for card in self.cards if part in card.get("nvmlDeviceGetMigDeviceHandleByIndex", {}).values())
+
+    def nvmlDeviceGetGpuFabricInfo(self, card: dict[str, Any], info: Any) -> None:
+        if "nvmlDeviceGetGpuFabricInfo" not in card:
+            raise pynvml.NVMLError_NotSupported
+        info._obj.state = card["nvmlDeviceGetGpuFabricInfo"]
+
     def nvmlSystemGetDriverVersion(self) -> str:
         return "570.1"
 
@@ -37,6 +52,10 @@ class MadeUpDriver:
         def answer(card: dict[str, Any], *which: int) -> Any:
             if name not in card:
                 raise pynvml.NVMLError_NotSupported
-            return card[name][which[0]] if isinstance(card[name], dict) else card[name]
+            if not isinstance(card[name], dict):
+                return card[name]
+            if which[0] not in card[name]:
+                raise pynvml.NVMLError_NotFound
+            return card[name][which[0]]
 
         return answer

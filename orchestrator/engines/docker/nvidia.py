@@ -3,9 +3,9 @@
 One directory per image and set of GPUs keeps the code that the driver compiles from PTX, for later containers and runs.
 """
 
-import hashlib
 import io
 import json
+import stat
 import tarfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -26,18 +26,47 @@ from orchestrator.model import GpuRequest
 KIND = "nvidia.com/gpu="
 # The driver's own bound is 1 GiB on new drivers and 256 MiB on old ones, and TensorFlow's kernels take more.
 CACHE_BYTES = 4 * 2**30
+# What several GPUs use to talk to each other; Docker gives 64 MiB.
+SHARED_BYTES = 2**30
+# What a trial starts in an empty image; that it is missing is the last thing that an engine finds.
+MISSING = "/tfcompare-is-not-here"
+
+# By what an engine says; the first that fits.
+ADVICE = {
+    "mode 'cdi'": "The toolkit is set up for CDI: ask for it with --gpu-request cdi",
+    "unresolvable CDI": "Write the list of its devices again: `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml`",
+    "driver/library version mismatch": "The driver was updated: restart the machine",
+    "driver not loaded": "The driver does not run: see whether `nvidia-smi` works",
+    "unknown device": "The GPU was renumbered or is gone: `nvidia-smi -L` lists those that are there",
+}
 
 
 def options(request: GpuRequest | None, devices: Sequence[str] = ()) -> dict[str, Any]:
     """Return the GPU part of a container's host config; without devices, all GPUs are requested."""
+    if request is None:
+        return {}
+    shared = {"shm_size": SHARED_BYTES} if len(devices) > 1 else {}
+    return {"group_add": find_groups(), **shared, **_request(request, devices)}
+
+
+def find_groups(directory: Path = Path("/dev")) -> list[int]:
+    """Return the groups that may open the driver's device files, where not everybody may."""
+    groups = set()
+    for path in directory.glob("nvidia*"):
+        with suppress(OSError):
+            status = path.stat()
+            if stat.S_ISCHR(status.st_mode) and status.st_mode & 0o066 == 0o060:
+                groups.add(status.st_gid)
+    return sorted(groups)
+
+
+def _request(request: GpuRequest, devices: Sequence[str]) -> dict[str, Any]:
     if request == "runtime":
         return {"runtime": "nvidia"}
     if request == "device":
         wanted = {"device_ids": list(devices)} if devices else {"count": -1}
         return {"device_requests": [DeviceRequest(capabilities=[["gpu"]], **wanted)]}
-    if request == "cdi":
-        return {"device_requests": [DeviceRequest(driver="cdi", device_ids=list(devices) or [f"{KIND}all"])]}
-    return {}
+    return {"device_requests": [DeviceRequest(driver="cdi", device_ids=list(devices) or [f"{KIND}all"])]}
 
 
 def variables(request: GpuRequest | None, devices: Sequence[str] = ()) -> dict[str, str]:
@@ -46,7 +75,12 @@ def variables(request: GpuRequest | None, devices: Sequence[str] = ()) -> dict[s
     # The runtime reads these; images that are no NVIDIA images do not set them. What CDI has put in place, an engine
     # whose usual runtime is NVIDIA's must not put there again.
     visible = "void" if request == "cdi" else ",".join(devices) or "all"
-    return {"NVIDIA_VISIBLE_DEVICES": visible, "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+    return {
+        "NVIDIA_VISIBLE_DEVICES": visible,
+        "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+        # Images ask for a driver that they do not need. Whether a driver is new enough, the table of versions says.
+        "NVIDIA_DISABLE_REQUIRE": "1",
+    }
 
 
 def names(request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any]) -> tuple[str, ...]:
@@ -81,20 +115,33 @@ def _cdi_devices(info: dict[str, Any]) -> tuple[str, ...] | None:
 
 
 def check(client: docker.DockerClient, request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any]) -> None:
-    """Raise EngineUnavailable if the engine cannot provide GPUs in the requested way."""
+    """Raise EngineUnavailable if the engine cannot provide GPUs in the requested way, before anything is built."""
+    devices = judge(request, gpus, info)
+    if refusal := _find_refusal(client, request, devices):
+        raise EngineUnavailable(
+            f"--gpu: this Docker engine cannot hand out a GPU with --gpu-request {request} ({refusal}). "
+            f"{advise(refusal)}"
+        )
+
+
+def judge(request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any]) -> tuple[str, ...]:
+    """Return the names of the GPUs in such a request; raise EngineUnavailable if the engine says that it cannot."""
     if request == "runtime" and "nvidia" not in (info.get("Runtimes") or ()):
         raise EngineUnavailable(
             "--gpu: this Docker engine has no runtime named nvidia. Install the NVIDIA Container Toolkit and run "
             "`nvidia-ctk runtime configure --runtime=docker`, or ask for a device with --gpu-request device or cdi"
         )
-    if request == "device" and (refusal := _device_refusal(client)):
-        raise EngineUnavailable(
-            f"--gpu: this Docker engine cannot hand out a GPU device ({refusal}). "
-            "Install the NVIDIA Container Toolkit and restart Docker"
-        )
     if request == "cdi" and (refusal := cdi_refusal(info)):
         raise EngineUnavailable(f"--gpu: this Docker engine cannot hand out a GPU by CDI: {refusal}")
-    names(request, gpus, info)
+    return names(request, gpus, info)
+
+
+def advise(refusal: str) -> str:
+    """Return what to do about an engine's refusal of a GPU."""
+    for words, advice in ADVICE.items():
+        if words in refusal:
+            return advice
+    return "Install the NVIDIA Container Toolkit and restart Docker"
 
 
 def cdi_refusal(info: dict[str, Any]) -> str:
@@ -114,11 +161,11 @@ def cdi_refusal(info: dict[str, Any]) -> str:
     return ""
 
 
-def _device_refusal(client: docker.DockerClient) -> str:
+def _find_refusal(client: docker.DockerClient, request: GpuRequest, devices: Sequence[str]) -> str:
     """Return the engine's refusal of a GPU request, or ''.
 
-    The request uses an empty image: an engine with a GPU driver then only misses the program, while one without refuses
-    the device first.
+    The request uses an empty image: an engine that can do it then only misses the program, while any other refuses
+    the GPU first.
     """
     empty = io.BytesIO()
     with tarfile.open(fileobj=empty, mode="w"):
@@ -128,12 +175,15 @@ def _device_refusal(client: docker.DockerClient) -> str:
     image_id = json.loads(imported.splitlines()[-1])["status"]
     container_id = ""
     try:
-        host_config = client.api.create_host_config(network_mode="none", **options("device"))
-        container_id = client.api.create_container(image_id, ["/none"], host_config=host_config)["Id"]
+        host_config = client.api.create_host_config(network_mode="none", **options(request, devices))
+        created = client.api.create_container(
+            image_id, [MISSING], host_config=host_config, environment=variables(request, devices)
+        )
+        container_id = created["Id"]
         client.api.start(container_id)
     except APIError as error:
-        message = str(error.explanation)
-        return message if any(word in message for word in ("device driver", "CDI", "nvidia-container-cli")) else ""
+        message = str(error.explanation).strip()
+        return "" if MISSING in message else message
     finally:
         if container_id:
             with suppress(DockerException, requests.RequestException):
@@ -158,10 +208,10 @@ def jit_root() -> Path:
 def jit_directory(image: str, gpus: Sequence[Gpu]) -> Path:
     """Return the directory for what the drivers of these GPUs compile from an image's PTX, and create it if necessary.
 
-    It belongs to this user, like the container's processes. A volume of the engine would belong to root.
+    All GPUs of a compute capability share it: the driver itself keeps apart what it compiled for different ones. It
+    belongs to this user, like the container's processes. A volume of the engine would belong to root.
     """
-    keys = ",".join(gpu.key for gpu in gpus) or "any"
-    key = keys if len(gpus) < 2 else hashlib.sha256(keys.encode()).hexdigest()[:32]
+    key = "-".join(sorted({f"sm{(gpu.capability or 'any').replace('.', '')}" for gpu in gpus})) or "any"
     directory = jit_root() / f"{image.removeprefix('sha256:')[:12]}-{key}"
     try:
         directory.mkdir(parents=True, exist_ok=True)

@@ -23,6 +23,7 @@ from orchestrator.engines.worker.events import (
     ReadyEvent,
     RefusedEvent,
 )
+from orchestrator.machine.cuda_start import DriverAnswer
 from orchestrator.model import Case, Target
 
 # The worker keeps an order's own deadline; the host waits this much longer before it ends the worker itself.
@@ -79,6 +80,14 @@ class SeenGpu:
 
 
 @dataclass(frozen=True)
+class Sight:
+    """The GPUs that TensorFlow sees; if it sees none, what the driver answers."""
+
+    gpus: tuple[SeenGpu, ...]
+    driver: DriverAnswer
+
+
+@dataclass(frozen=True)
 class Ready:
     facts: dict[str, Any]
     import_ns: int
@@ -103,8 +112,9 @@ class WorkerClient:
 
     def hello(
         self, *, run: str, device: str, threads: Sequence[int] | None, folders: Sequence[str], results: str,
-        timeout_s: float, fork: bool = True,
+        timeout_s: float, fork: bool = True, gpus: int = 0,
     ) -> Ready:  # fmt: skip
+        """Start the session; each replicate has to find this many `gpus`."""
         event = self._ask(
             {
                 "kind": "hello",
@@ -113,6 +123,7 @@ class WorkerClient:
                 "run": run,
                 "version": str(self.version),
                 "device": device,
+                "gpus": gpus,
                 "threads": list(threads or ()),
                 "fork": fork,
                 "folders": list(folders),
@@ -125,11 +136,16 @@ class WorkerClient:
         ready = self._expect(event, ReadyEvent)
         return Ready(dict(ready.facts), ready.import_ns)
 
-    def gpus(self, timeout_s: float) -> list[SeenGpu]:
+    def gpus(self, timeout_s: float) -> Sight:
         event = self._ask({"kind": "probe", "timeout_s": timeout_s}, timeout_s + GRACE_S)
         if isinstance(event, DiedEvent):
             raise WorkerDied(f"asking TensorFlow for its GPUs ended the process: {event.reason}")
-        return [SeenGpu(gpu.name, gpu.capability) for gpu in self._expect(event, ProbedEvent).gpus]
+        probed = self._expect(event, ProbedEvent)
+        driver = probed.driver
+        return Sight(
+            tuple(SeenGpu(gpu.name, gpu.capability) for gpu in probed.gpus),
+            DriverAnswer(driver.library, driver.code, driver.driver, tuple(driver.absent)),
+        )
 
     def open(
         self, case: Case, *, replicate: int, round: int, position: int, seed: int, warmup: int, timeout_s: float,

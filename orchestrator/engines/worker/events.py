@@ -58,8 +58,17 @@ class GpuAnswer(Event):
     capability: Text = ""
 
 
+class DriverEvent(Event):
+    library: Text = ""
+    code: Annotated[int, Field(ge=-1, le=2**31 - 1)] = 0
+    driver: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    absent: Annotated[list[Text], Field(max_length=MOST_GPUS)] = []
+
+
 class ProbedEvent(Event):
     kind: Literal["probed"]
+    # Empty where there are GPUs.
+    driver: DriverEvent
     gpus: Annotated[list[GpuAnswer], Field(max_length=MOST_GPUS)]
 
 

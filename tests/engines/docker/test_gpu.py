@@ -35,6 +35,7 @@ from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.conftest import run_command
 from tests.engines.docker.conftest import OWN, MakeEngine, PrivateEngine, base_image, build_stubs, version
+from tests.support import libcuda
 from tests.support.builders import target
 
 GPU = ("run", "--engine", "docker", "--gpu", "--versions", "1.14,2.0", "--rounds", "2", "--suite", "smoke")
@@ -152,7 +153,7 @@ def test_runtime_is_asked_for_all_gpus_and_tensorflow_is_asked_what_it_sees(
         worker.hello(
             run="gpu", device="gpu", threads=None, folders=started.folders, results=started.results, timeout_s=60
         )
-        assert worker.gpus(60) == []
+        assert worker.gpus(60).gpus == ()
     finally:
         worker.quit()
 
@@ -163,9 +164,58 @@ def test_gpu_that_tensorflow_does_not_see_ends_the_run(
     done = run_command(tfcompare, *GPU, "--base", docker_base, "--output", tmp_path / "run")
     assert done.returncode == 4, done.stderr
     assert "sees no GPU inside its container" in done.stderr
-    assert "nvidia-smi" in done.stderr
+    assert "nothing has put libcuda.so.1 in" in done.stderr
     assert f"1.14.0: ready ({gpu_environment.facts.details['tag']})" in done.stderr
     assert gpu_environment.client.api.containers(all=True) == []
+
+
+@pytest.mark.parametrize(("code", "words"), [(34, "is the stub of an image"), (802, "fabric manager")])
+def test_what_the_driver_says_inside_a_container_is_the_reason(
+    on_private: PrivateEngine, gpu_environment: DockerEnvironment, tmp_path: Path, code: int, words: str
+) -> None:
+    """A library in place of the driver's, as the toolkit would have put it in."""
+    library = libcuda.build(tmp_path / "cuda")
+    variables = f"LD_LIBRARY_PATH=/opt/cuda STUB_CUINIT={code}"
+    lines = (f"FROM {gpu_environment.facts.identity}", "COPY libcuda.so.1 /opt/cuda/", f"ENV {variables}")
+    (library / "Dockerfile").write_text("\n".join(lines))
+    client = gpu_environment.client
+    built, _ = client.images.build(path=str(library), rm=True)
+    assert built.id
+    environment = replace(gpu_environment, facts=replace(gpu_environment.facts, identity=built.id))
+    results = tmp_path / "results"
+    results.mkdir()
+    paths = WorkerPaths(run="blind", results=results, log=tmp_path / "log", own_workloads=None)
+    started = environment.start(paths, tmp_path / "stream.arrow")
+    worker = WorkerClient(started.channel, target("1.14.0"))
+    try:
+        worker.hello(
+            run="blind", device="gpu", gpus=1, threads=None, folders=started.folders, results=started.results,
+            timeout_s=60,
+        )  # fmt: skip
+        seen = worker.gpus(120)
+    finally:
+        worker.quit()
+        client.api.remove_image(built.id, force=True)
+    assert seen.gpus == ()
+    assert seen.driver.code == code
+    assert words in str(seen.driver)
+
+
+def test_what_a_toolkit_answers_is_said_before_anything_is_built(
+    tfcompare: str, docker_base: str, on_private: PrivateEngine, tmp_path: Path
+) -> None:
+    """One that is set up for CDI refuses what a hook asks for, in words of its own."""
+    refusal = on_private.root / "refusal"
+    words = "Using requested mode 'cdi'\ninvoking the NVIDIA Container Runtime Hook directly is not supported"
+    refusal.write_text(json.dumps({"level": "error", "msg": words}))
+    try:
+        done = run_command(tfcompare, *GPU, "--base", docker_base, "--output", tmp_path / "run")
+    finally:
+        refusal.unlink()
+    assert done.returncode == 4, done.stderr
+    assert "cannot hand out a GPU with --gpu-request runtime" in done.stderr
+    assert "ask for it with --gpu-request cdi" in done.stderr
+    assert not (tmp_path / "run").exists()
 
 
 def test_device_request_is_for_all_gpus_and_its_refusal_names_the_version(
@@ -217,7 +267,7 @@ def on_cards(environment: DockerEnvironment, *cards: Gpu) -> DockerEnvironment:
 def test_runtime_is_asked_for_gpus_by_uuid_and_code_that_the_driver_makes_is_kept(
     on_private: PrivateEngine, gpu_environment: DockerEnvironment, own_cache: Path, tmp_path: Path
 ) -> None:
-    """One folder an image and card, writable for who the container runs as, and there after it."""
+    """One folder an image and compute capability, writable for who the container runs as, and there after it."""
     client = gpu_environment.client
     paths = WorkerPaths(run="kept", results=tmp_path, log=tmp_path / "log", own_workloads=None)
     started = on_cards(gpu_environment, V100, SECOND).start(paths, tmp_path / "stream.arrow")

@@ -10,7 +10,7 @@ from typing import Any
 import pynvml
 import pytest
 
-from orchestrator.machine.gpu import REASONS, GpuReading, disturbance, gpus, read_gpus, spans
+from orchestrator.machine.gpu import REASONS, GpuReading, describe_processes, disturbance, gpus, read_gpus, spans
 from orchestrator.model import GpuSpan
 from tests.support.nvidia import MadeUpDriver
 
@@ -19,7 +19,8 @@ ALL_FACTS = {
     "nvmlDeviceGetUUID": "GPU-4d6a",
     "nvmlDeviceGetName": "NVIDIA H200",
     "nvmlDeviceGetCudaComputeCapability": (9, 0),
-    "nvmlDeviceGetMemoryInfo": SimpleNamespace(total=143771 * 2**20),
+    "nvmlDeviceGetMemoryInfo": SimpleNamespace(total=143771 * 2**20, free=140000 * 2**20),
+    "nvmlDeviceGetComputeMode": pynvml.NVML_COMPUTEMODE_DEFAULT,
     "nvmlDeviceGetEnforcedPowerLimit": 700_000,
     "nvmlDeviceGetPersistenceMode": pynvml.NVML_FEATURE_ENABLED,
     "nvmlDeviceGetMigMode": [pynvml.NVML_DEVICE_MIG_DISABLE, pynvml.NVML_DEVICE_MIG_ENABLE],
@@ -63,7 +64,8 @@ def throttled(mask: int) -> tuple[str, ...] | None:
 def test_a_card_tells_its_facts() -> None:
     (card,) = gpus(MadeUpDriver(ALL_FACTS))
     assert (card.uuid, card.name, card.driver, card.capability) == ("GPU-4d6a", "NVIDIA H200", "570.1", "9.0")
-    assert (card.memory_mb, card.power_limit_w, card.persistence) == (143771, 700, True)
+    assert (card.memory_mb, card.free_mb, card.power_limit_w, card.persistence) == (143771, 140000, 700, True)
+    assert (card.mode, card.linked, card.slices) == ("shared", None, ())
     assert card.mig is False, "what the next reset brings does not hold yet"
     assert str(card) == "NVIDIA H200 (GPU-4d6a, driver 570.1, limit 700 W)"
 
@@ -84,6 +86,46 @@ def test_a_card_tells_what_it_does_now() -> None:
     (reading,) = read_gpus(MadeUpDriver(ALL_FACTS))
     assert reading == replace(QUIET, throttled=("power cap",))
     assert str(reading) == "1980 MHz, memory 3201 MHz, 41 C, 122 W, 35% busy, processes: 1, power cap"
+
+
+@pytest.mark.parametrize(
+    ("number", "mode"), [(0, "shared"), (1, "exclusive"), (2, "prohibited"), (3, "exclusive"), (9, None)]
+)
+def test_a_card_tells_how_many_processes_it_takes(number: int, mode: str | None) -> None:
+    (card,) = gpus(MadeUpDriver({**ALL_FACTS, "nvmlDeviceGetComputeMode": number}))
+    assert card.mode == mode
+
+
+@pytest.mark.parametrize(("state", "linked"), [(0, None), (1, False), (2, False), (3, True), (9, None)])
+def test_a_card_tells_whether_its_links_are_ready(state: int, linked: bool | None) -> None:
+    (card,) = gpus(MadeUpDriver({**ALL_FACTS, "nvmlDeviceGetGpuFabricInfo": state}))
+    assert card.linked is linked
+
+
+SLICE = {
+    "nvmlDeviceGetUUID": "MIG-77aa",
+    "nvmlDeviceGetName": "NVIDIA H200 MIG 1g.18gb",
+    "nvmlDeviceGetMemoryInfo": SimpleNamespace(total=16000 * 2**20, free=15000 * 2**20),
+    "nvmlDeviceGetComputeRunningProcesses_v3": [],
+}
+SPLIT = {
+    **ALL_FACTS,
+    "nvmlDeviceGetMigMode": [pynvml.NVML_DEVICE_MIG_ENABLE, pynvml.NVML_DEVICE_MIG_ENABLE],
+    "nvmlDeviceGetMaxMigDeviceCount": 7,
+    "nvmlDeviceGetMigDeviceHandleByIndex": {2: SLICE},
+}
+
+
+def test_a_card_that_is_split_lists_its_slices() -> None:
+    (card,) = gpus(MadeUpDriver(SPLIT))
+    (part,) = card.slices
+    assert (part.index, part.key, part.name) == (0, "MIG-77aa", "NVIDIA H200 MIG 1g.18gb")
+    assert (part.memory_mb, part.free_mb, part.capability) == (16000, 15000, "9.0")
+
+
+def test_a_slice_has_processes_of_its_own_and_its_cards_clock() -> None:
+    (reading,) = read_gpus(MadeUpDriver({**ALL_FACTS, "nvmlDeviceGetUUID": "GPU-other"}, SPLIT), ("MIG-77aa",))
+    assert (reading.index, reading.sm_mhz, reading.pids) == (1, 1980, ())
 
 
 def test_only_the_cards_that_are_watched_are_read() -> None:
@@ -185,34 +227,30 @@ def test_an_idle_card_and_a_setting_are_no_throttling(setting: str) -> None:
 @pytest.mark.parametrize("reason", ["thermal slowdown", "power brake", "hardware slowdown"])
 def test_throttling_before_or_after_is_a_disturbance(reason: str) -> None:
     hot = replace(QUIET, index=1, throttled=("power cap", reason))
-    for before, after in (((QUIET, hot), (QUIET, QUIET)), ((QUIET, QUIET), (QUIET, hot))):
-        assert disturbance(before, after, own_pids=None) == f"GPU 1 was throttled ({reason})"
+    for readings in ((QUIET, hot, QUIET, QUIET), (QUIET, QUIET, QUIET, hot)):
+        assert disturbance(readings) == f"GPU 1 was throttled ({reason})"
 
 
 def test_the_cause_is_told_rather_than_the_slowdown_that_it_brings() -> None:
     hot = replace(QUIET, throttled=("hardware slowdown", "thermal slowdown"))
-    assert disturbance((QUIET,), (hot,), own_pids=None) == "GPU 0 was throttled (thermal slowdown)"
+    assert disturbance((QUIET, hot)) == "GPU 0 was throttled (thermal slowdown)"
 
 
 def test_a_busy_card_at_its_power_cap_is_no_disturbance() -> None:
     capped = replace(QUIET, throttled=("power cap",))
-    assert disturbance((capped,), (capped,), own_pids=frozenset({4711})) == ""
+    assert disturbance((capped, capped)) == ""
 
 
-def test_a_process_that_is_not_ours_is_a_disturbance() -> None:
-    shared = replace(QUIET, pids=(4711, 815))
-    assert disturbance((QUIET,), (shared,), frozenset({4711})) == "another process (pid 815) was on GPU 0"
-    assert disturbance((shared,), (QUIET,), frozenset({4711})) == "another process (pid 815) was on GPU 0"
-
-
-def test_processes_are_not_judged_where_our_own_are_unknown() -> None:
-    assert disturbance((QUIET,), (QUIET,), own_pids=None) == ""
+def test_a_process_on_a_card_is_named_by_its_number() -> None:
+    shared = replace(QUIET, index=1, pids=(4711, 815))
+    assert describe_processes((replace(QUIET, pids=()), shared)) == "another process (pid 815) was on GPU 1"
 
 
 def test_nothing_known_and_no_cards_disturb_nobody() -> None:
     silent = replace(QUIET, throttled=None, pids=None)
-    assert disturbance((silent,), (silent,), own_pids=frozenset()) == ""
-    assert disturbance((), (), own_pids=frozenset()) == ""
+    for readings in ((silent, silent), ()):
+        assert disturbance(readings) == ""
+        assert describe_processes(readings) == ""
 
 
 def asked_elsewhere(first: str) -> str:

@@ -14,11 +14,13 @@ from tests.support.nvidia import MadeUpDriver
 A100 = {
     "index": "0", "uuid": "GPU-4d6a", "name": "NVIDIA A100-SXM4-80GB", "compute_cap": "8.0",
     "driver_version": "550.54.15", "memory.total": "81920", "power.limit": "400.00", "persistence_mode": "Enabled",
-    "mig.mode.current": "Disabled",
+    "mig.mode.current": "Disabled", "memory.free": "80000", "compute_mode": "Exclusive_Process",
+    "fabric.state": "Completed",
 }  # fmt: skip
 GTX = {
     "index": "1", "uuid": "GPU-9f31", "name": "GeForce GTX 980", "driver_version": "550.54.15", "memory.total": "4043",
     "power.limit": "[Not Supported]", "persistence_mode": "Disabled", "mig.mode.current": "[N/A]", "compute_cap": "5.2",
+    "memory.free": "4000", "compute_mode": "Default", "fabric.state": "[N/A]",
 }  # fmt: skip
 
 FAKE = """#!{python}
@@ -63,9 +65,14 @@ def without_nvml() -> MadeUpDriver:
 def test_a_card_tells_the_same_facts_as_to_nvml(install):
     install(A100, GTX)
     assert gpus(without_nvml()) == (
-        Gpu(0, "GPU-4d6a", "NVIDIA A100-SXM4-80GB", "8.0", "550.54.15", 81920, 400, True, False),
-        Gpu(1, "GPU-9f31", "GeForce GTX 980", "5.2", "550.54.15", 4043, None, False, None),
-    )
+        Gpu(
+            0, "GPU-4d6a", "NVIDIA A100-SXM4-80GB", "8.0", "550.54.15", 81920, 400, True, False,
+            free_mb=80000, mode="exclusive", linked=True,
+        ),
+        Gpu(
+            1, "GPU-9f31", "GeForce GTX 980", "5.2", "550.54.15", 4043, None, False, None, free_mb=4000, mode="shared",
+        ),
+    )  # fmt: skip
 
 
 def test_it_is_not_asked_where_nvml_answers(install):
@@ -81,7 +88,7 @@ def test_it_is_asked_once_in_a_process(install):
     (asked,) = log.read_text().splitlines()
     assert asked == (
         "--query-gpu=index,uuid,name,compute_cap,driver_version,memory.total,power.limit,persistence_mode,"
-        "mig.mode.current --format=csv,noheader,nounits"
+        "mig.mode.current,memory.free,compute_mode,fabric.state --format=csv,noheader,nounits"
     )
 
 

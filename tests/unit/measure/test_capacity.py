@@ -24,6 +24,8 @@ def test_where_nothing_is_known_to_limit_them_all_arms_are_open_at_once():
         (Room(memory_mb=1 << 20, tasks=1 << 20, descriptors=1 << 20), 200, ""),
         (Room(memory_mb=10_000), 41, "memory"),
         (Room(memory_mb=100), 2, "memory"),
+        (Room(gpu_mb=16_000, memory_mb=10_000), 10, "GPU memory"),
+        (Room(gpu_mb=2_000), 2, "GPU memory"),
         (Room(tasks=1_000), 50, "processes"),
         (Room(memory_mb=10_000, tasks=400), 20, "processes"),
         (Room(descriptors=108), 40, "descriptors"),

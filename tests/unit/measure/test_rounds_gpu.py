@@ -3,15 +3,17 @@
 import time
 from collections.abc import Collection
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from orchestrator import contract
 from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.machine.gpu import Gpu, GpuReading
 from orchestrator.measure import replicate, workers
-from orchestrator.model import Disturbed, GpuSpan, Watched
+from orchestrator.model import Disturbed, Ended, GpuSpan, Watched
 from tests.support.actors import Part, Stage, play
 from tests.support.builders import NEW, OLD, case, plan
 
@@ -78,15 +80,16 @@ def jit(*versions: str) -> Fitting:
     return Fitting(gpus=(CARD,), matches=tuple(Match(version, CARD.title, "jit", "PTX only") for version in versions))
 
 
-def test_a_version_whose_code_the_driver_makes_is_opened_once_before_the_pilot(tmp_path: Path):
+def test_a_version_whose_code_the_driver_makes_opens_each_case_once_before_the_pilot(tmp_path: Path):
     stage = Stage(gpus=SEEN)
     play(tmp_path, on_gpu(A, B, looks=(2,), seed=0), stage, jit(NEW))
-    first, *others = stage.openings()
-    assert [(event.kind, event.version, event.case) for event in first] == [
-        ("open", NEW, "a"),
-        ("burst", NEW, "a"),
-        ("close", NEW, "a"),
-    ]
+    first, second, *others = stage.openings()
+    for opening, name in ((first, "a"), (second, "b")):
+        assert [(event.kind, event.version, event.case) for event in opening] == [
+            ("open", NEW, name),
+            ("burst", NEW, name),
+            ("close", NEW, name),
+        ]
     assert {(event.version, event.case) for visit in others[:2] for event in visit} == {
         (version, case) for version in (OLD, NEW) for case in "ab"
     }
@@ -161,6 +164,47 @@ def test_a_pilot_with_a_throttled_burst_is_not_the_first_round(tmp_path: Path, h
     played = play(tmp_path, on_gpu(A, looks=(2,)), stage, Fitting(gpus=(CARD,)))
     assert stage.opened("a", NEW) == [0, 1, 2]
     assert {arm.rounds for arm in played.comparison.arms} == {2}
+
+
+def test_a_replicate_without_its_gpu_has_its_container_replaced_and_its_round_repeated(tmp_path: Path, hot):
+    part = Part(dies=("open", 3), how=contract.GPU_LOST, reason="TensorFlow found 0 of 1 GPUs", times=1)
+    stage = Stage({("a", NEW): part}, gpus=SEEN)
+    played = play(tmp_path, on_gpu(A, looks=(5,)), stage, Fitting(gpus=(CARD,)))
+    (disturbed,) = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
+    assert (disturbed.round, disturbed.redone, disturbed.cause) == (3, True, "a replicate did not find its GPU")
+    assert stage.opened("a", NEW) == [0, 2, 3, 3, 4, 5]
+    # One for each round after the pilot's, and the one that was replaced.
+    assert stage.doors.count(("in", NEW)) == stage.doors.count(("in", OLD)) + 1
+    (died,) = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.outcome == "died"]
+    assert (died.how, died.failure, died.external) == ("gpu lost", "gpu", True)
+    assert {arm.rounds for arm in played.comparison.arms} == {5}
+
+
+def test_a_gpu_that_stays_lost_costs_the_version_and_not_the_run(tmp_path: Path, hot):
+    part = Part(dies=("open", 3), how=contract.GPU_LOST, reason="TensorFlow found 0 of 1 GPUs")
+    stage = Stage({("a", NEW): part}, gpus=SEEN)
+    played = play(tmp_path, on_gpu(A, looks=(5,)), stage, Fitting(gpus=(CARD,)))
+    assert stage.opened("a", NEW)[:4] == [0, 2, 3, 3]
+    assert played.ending == ""
+    assert {arm.version: arm.rounds for arm in played.comparison.arms}[OLD] == 5
+
+
+def test_a_stranger_on_the_gpu_has_the_visit_redone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    asked = count(1)
+
+    def read(only: Collection[str] = (), *, brief: bool = False) -> tuple[GpuReading, ...]:
+        if brief:
+            return (COOL,)
+        # Before, at the beginning, at the end and after the bursts of each visit.
+        visit, place = divmod(next(asked) - 1, 4)
+        return (replace(COOL, pids=(815,) if (visit, place) == (2, 3) else (4711,) if place in (1, 2) else ()),)
+
+    monkeypatch.setattr("orchestrator.machine.host.read_gpus", read)
+    monkeypatch.setattr("orchestrator.machine.host.read_counters", lambda cpus: None)
+    played = play(tmp_path, on_gpu(A, looks=(5,)), Stage(gpus=SEEN), Fitting(gpus=(CARD,)))
+    (disturbed,) = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
+    assert (disturbed.round, disturbed.redone) == (3, True)
+    assert disturbed.cause == "another process (pid 815) was on GPU 0"
 
 
 def test_on_a_cpu_nothing_of_a_card_is_in_the_journal(tmp_path: Path, hot):

@@ -10,12 +10,14 @@ import pytest
 
 from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.engines import Environment, Started, WorkerPaths
-from orchestrator.engines.worker.client import SeenGpu, WorkerClient
+from orchestrator.engines.worker.client import SeenGpu, Sight, WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.machine.cuda_start import DriverAnswer
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Workers, misfit
-from orchestrator.model import EnvironmentFacts, Target
+from orchestrator.model import EnvironmentFacts, Lost, Target
+from orchestrator.results.rundir import RunDir
 from tests.support.actors import Dressing, Stage
 from tests.support.builders import NEW, OLD, plan, run_directory, target
 
@@ -39,7 +41,7 @@ SEES_A100, SEES_T4 = SeenGpu("NVIDIA A100-SXM4-80GB", "8.0"), SeenGpu("Tesla T4"
     ],
 )
 def test_what_was_asked_for_is_seen(asked, seen):
-    assert misfit(asked, seen) == ""
+    assert misfit(asked, seen, "there") == ""
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,7 @@ def test_what_was_asked_for_is_seen(asked, seen):
     ],
 )
 def test_what_was_not_asked_for_is_told_beside_what_was(asked, seen, words: str):
-    assert words in misfit(asked, seen)
+    assert words in misfit(asked, seen, "inside its container")
 
 
 def workers(folder: Path, stage: Stage, fitting: Fitting, *versions: str, **changes) -> Workers:
@@ -71,7 +73,7 @@ def workers(folder: Path, stage: Stage, fitting: Fitting, *versions: str, **chan
 
 def test_a_worker_that_sees_another_gpu_ends_the_run_before_it_begins(tmp_path: Path):
     stage = Stage(gpus=[{"name": "Tesla T4", "capability": "7.5"}])
-    with pytest.raises(EngineUnavailable, match=r"^--gpu: TensorFlow 1\.0\.0 sees Tesla T4 .* was asked for\. Check"):
+    with pytest.raises(EngineUnavailable, match=r"^--gpu: TensorFlow 1\.0\.0 sees Tesla T4 .* was asked for; check"):
         workers(tmp_path, stage, Fitting(gpus=(A100,)), OLD).start_all()
     assert stage.doors == [("in", OLD), ("out", OLD)]
 
@@ -81,9 +83,31 @@ def test_a_card_that_is_lost_between_two_rounds_ends_the_run(tmp_path: Path):
     made = workers(tmp_path, stage, Fitting(gpus=(T4,)), OLD, NEW)
     made.start_all()
     stage.gpus.clear()
-    with pytest.raises(EngineUnavailable, match=r"sees no GPU inside its container"):
+    with pytest.raises(EngineUnavailable, match=r"sees no GPU in its environment"):
         made.renew({OLD, NEW}, 2)
     made.kill()
+
+
+def test_why_there_is_no_gpu_is_said_by_the_driver(tmp_path: Path):
+    stage = Stage(driver={"code": 802})
+    with pytest.raises(EngineUnavailable, match=r"cuInit returned 802: .* `systemctl start nvidia-fabricmanager"):
+        workers(tmp_path, stage, Fitting(gpus=(T4,)), OLD, NEW).start_all()
+
+
+def test_a_version_that_sees_no_gpu_costs_only_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A wheel can lack its libraries, and the others have theirs."""
+    driver = DriverAnswer(absent=("libcudnn.so.8", "libcublas.so.11"))
+    monkeypatch.setattr(
+        WorkerClient,
+        "gpus",
+        lambda self, timeout_s: Sight((), driver) if self.version == target(OLD) else Sight((SEES_T4,), DriverAnswer()),
+    )
+    made = workers(tmp_path, Stage(), Fitting(gpus=(T4,)), OLD, NEW)
+    assert set(made.start_all()) == {NEW}
+    (lost,) = [entry for entry in RunDir.open(tmp_path / "run").entries() if isinstance(entry, Lost)]
+    assert (lost.version, lost.failure) == (OLD, "gpu")
+    assert "TensorFlow does not find libcudnn.so.8, libcublas.so.11" in lost.reason
+    made.stop()
 
 
 def test_workers_that_see_what_was_asked_for_are_ready(tmp_path: Path):
@@ -96,9 +120,9 @@ def test_workers_that_see_what_was_asked_for_are_ready(tmp_path: Path):
 def test_a_version_without_code_for_the_card_is_given_time_and_so_is_its_control(tmp_path: Path, monkeypatch):
     given: dict[Target, float] = {}
 
-    def gpus(self: WorkerClient, timeout_s: float) -> list[SeenGpu]:
+    def gpus(self: WorkerClient, timeout_s: float) -> Sight:
         given[self.version] = timeout_s
-        return [SEES_A100]
+        return Sight((SEES_A100,), DriverAnswer())
 
     monkeypatch.setattr(WorkerClient, "gpus", gpus)
     fitting = Fitting(gpus=(A100,), matches=(Match(OLD, "", "unsupported", ""), Match(NEW, "", "fine", "")))

@@ -140,3 +140,49 @@ def test_one_process_at_a_time_is_a_container_a_replicate():
     options = RunOptions(versions=("1.14", "2.0"), suite="smoke", environments=EngineOptions(gpu=True, exclusive=True))
     plan = check_request(options).freeze("venv")
     assert (plan.exclusive, plan.isolation) == (True, "container")
+
+
+MIG = replace(H100, mig=True, slices=(replace(H100, uuid="MIG-77aa", name="NVIDIA H100 MIG 1g.10gb", mig=True),))
+
+
+def test_a_slice_goes_by_its_uuid_and_is_no_note():
+    asked = fitted("2.16", "2.18", seen=(V100, MIG), gpus=("MIG-77",))
+    assert asked.options.environments.gpus == ("MIG-77aa",)
+    assert asked.fitting.notes == ()
+
+
+def test_a_split_card_is_noted_with_the_way_to_name_a_slice():
+    asked = fitted("2.16", "2.18", seen=(V100, MIG), gpus=("2",))
+    (note,) = asked.fitting.notes
+    assert "is split (MIG)" in note
+    assert "--gpus MIG-" in note
+
+
+def test_slices_are_listed_where_none_is_what_was_named():
+    with pytest.raises(UsageError, match=r"2: NVIDIA H100 MIG 1g.10gb MIG-77aa"):
+        choose(("MIG-9",), (V100, MIG))
+
+
+def test_a_card_for_one_process_takes_the_run_that_opens_one():
+    alone = replace(H100, mode="exclusive")
+    with pytest.raises(UsageError, match=r"takes one process at a time .* add --gpu-exclusive, or `sudo nvidia-smi"):
+        fitted("2.16", "2.18", seen=(alone,))
+    places = EngineOptions(gpu=True, exclusive=True)
+    assert fitted("2.16", "2.18", seen=(alone,), environments=places).fitting.gpus == (alone,)
+
+
+def test_a_card_that_takes_no_process_is_refused():
+    with pytest.raises(UsageError, match=r"takes no process \(its compute mode is Prohibited\)"):
+        fitted("2.16", "2.18", seen=(replace(H100, mode="prohibited"),))
+
+
+@pytest.mark.parametrize(
+    ("card", "words"),
+    [
+        (replace(H100, free_mb=2999), "has 2999 MB left, and two arms"),
+        (replace(H100, linked=False), "look after the fabric manager"),
+    ],
+)
+def test_what_may_go_wrong_on_a_card_is_noted_before(card: Gpu, words: str):
+    (note,) = fitted("2.16", "2.18", seen=(card,)).fitting.notes
+    assert words in note

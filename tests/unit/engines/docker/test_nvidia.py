@@ -1,5 +1,7 @@
 """What an engine is asked for, and what it is told to be missing, from what engines say of themselves."""
 
+import os
+import stat
 from dataclasses import replace
 from pathlib import Path
 
@@ -32,8 +34,12 @@ def requested(request: str, *devices: str) -> dict:
 
 
 def test_the_runtime_reads_its_cards_from_a_variable():
-    assert nvidia.options("runtime", ("GPU-4d6a",)) == {"runtime": "nvidia"}
-    variables = {"NVIDIA_VISIBLE_DEVICES": "GPU-4d6a,GPU-9f31", "NVIDIA_DRIVER_CAPABILITIES": "compute,utility"}
+    assert nvidia.options("runtime", ("GPU-4d6a",))["runtime"] == "nvidia"
+    variables = {
+        "NVIDIA_VISIBLE_DEVICES": "GPU-4d6a,GPU-9f31",
+        "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
+        "NVIDIA_DISABLE_REQUIRE": "1",
+    }
     assert nvidia.variables("runtime", ("GPU-4d6a", "GPU-9f31")) == variables
     assert nvidia.variables("runtime")["NVIDIA_VISIBLE_DEVICES"] == "all"
 
@@ -73,7 +79,7 @@ def test_a_card_that_cdi_does_not_list_is_named_with_those_that_it_does():
     with pytest.raises(
         EngineUnavailable, match=r"no device nvidia.com/gpu=1 for GPU 1 \(NVIDIA A100\); it knows nvidia"
     ):
-        nvidia.check(None, "cdi", (SECOND,), listing("nvidia.com/gpu=0"))
+        nvidia.judge("cdi", (SECOND,), listing("nvidia.com/gpu=0"))
 
 
 @pytest.mark.parametrize(
@@ -88,20 +94,20 @@ def test_a_card_that_cdi_does_not_list_is_named_with_those_that_it_does():
 )
 def test_an_engine_without_cdi_is_refused_with_what_it_lacks(info: dict, words: tuple[str, ...]):
     with pytest.raises(EngineUnavailable) as refused:
-        nvidia.check(None, "cdi", (), info)
+        nvidia.judge("cdi", (), info)
     for word in ("--gpu: this Docker engine cannot hand out a GPU by CDI", *words):
         assert word in str(refused.value)
 
 
 @pytest.mark.parametrize("info", [WITHOUT_LIST, BY_INDEX, BY_BOTH])
 def test_an_engine_with_cdi_is_accepted(info: dict):
-    assert nvidia.check(None, "cdi", (FIRST, SECOND), info) is None
+    assert len(nvidia.judge("cdi", (FIRST, SECOND), info)) == 2
 
 
 def test_an_engine_without_the_runtime_is_refused_and_one_with_it_is_taken():
     with pytest.raises(EngineUnavailable, match="no runtime named nvidia"):
-        nvidia.check(None, "runtime", (FIRST,), OLD)
-    nvidia.check(None, "runtime", (FIRST,), {**OLD, "Runtimes": {"nvidia": {}}})
+        nvidia.judge("runtime", (FIRST,), OLD)
+    nvidia.judge("runtime", (FIRST,), {**OLD, "Runtimes": {"nvidia": {}}})
 
 
 @pytest.fixture
@@ -113,20 +119,42 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 IMAGE = "sha256:0123456789abcdef"
 
 
-def test_code_is_kept_by_image_and_card(cache: Path):
-    assert nvidia.jit_directory(IMAGE, (FIRST,)) == cache / "0123456789ab-GPU-4d6a"
-    folders = {
-        nvidia.jit_directory(image, cards)
-        for image in (IMAGE, "sha256:fedcba")
-        for cards in ((), (FIRST,), (SECOND,), (FIRST, SECOND))
-    }
-    assert len(folders) == 8
-    assert all(folder.is_dir() for folder in folders)
+def test_code_is_kept_by_image_and_compute_capability(cache: Path):
+    """Whichever of the eight cards of a machine a run gets, the driver makes its code once."""
+    assert nvidia.jit_directory(IMAGE, (FIRST,)) == cache / "0123456789ab-sm80"
+    h100, unknown = replace(SECOND, capability="9.0"), replace(SECOND, capability=None)
+    names = [nvidia.jit_directory(IMAGE, cards).name for cards in ((SECOND, FIRST), (h100, FIRST), (unknown,), ())]
+    assert names == [f"0123456789ab-{key}" for key in ("sm80", "sm80-sm90", "smany", "any")]
+    assert nvidia.jit_directory("sha256:fedcba", (FIRST,)).is_dir()
 
 
-def test_code_of_many_cards_has_a_name_that_a_folder_can_have(cache: Path):
-    many = tuple(replace(FIRST, uuid=f"GPU-{number:032x}") for number in range(16))
-    assert len(nvidia.jit_directory(IMAGE, many).name) < 64
+def test_several_cards_have_room_to_talk_and_one_does_not_need_it():
+    assert nvidia.options("runtime", ("a", "b"))["shm_size"] == 2**30
+    assert "shm_size" not in nvidia.options("runtime", ("a",))
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can make device files")
+def test_a_container_is_in_the_group_that_may_open_the_device_files(tmp_path: Path):
+    for name, mode in (("nvidia0", 0o660), ("nvidiactl", 0o666), ("null", 0o660)):
+        os.mknod(tmp_path / name, stat.S_IFCHR, os.makedev(1, 3))
+        (tmp_path / name).chmod(mode)
+        os.chown(tmp_path / name, 0, 4000 + mode)
+    (tmp_path / "nvidia-modeset").write_text("no device")
+    assert nvidia.find_groups(tmp_path) == [4000 + 0o660]
+    assert nvidia.find_groups(tmp_path / "none") == []
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("Using requested mode 'cdi'\ninvoking the NVIDIA Container Runtime Hook directly", "--gpu-request cdi"),
+        ("unresolvable CDI devices nvidia.com/gpu=0", "nvidia-ctk cdi generate"),
+        ("nvml error: driver/library version mismatch", "restart the machine"),
+        ("could not select device driver", "Install the NVIDIA Container Toolkit"),
+    ],
+)
+def test_a_refusal_comes_with_what_to_do_about_it(said: str, advice: str):
+    assert advice in nvidia.advise(said)
 
 
 def test_what_is_kept_is_told_with_its_image_and_its_size(cache: Path):

@@ -141,8 +141,8 @@ def test_a_worker_that_failed_to_start_says_at_what():
 
 
 def test_a_probe_that_ends_its_process_is_no_list_of_gpus():
-    seen = {"kind": "probed", "gpus": [{"name": "H200", "capability": "9.0"}, {"name": "", "capability": ""}]}
-    assert client(seen)[0].gpus(1.0) == [SeenGpu("H200", "9.0"), SeenGpu("", "")]
+    seen = {"kind": "probed", "gpus": [{"name": "H200", "capability": "9.0"}, {}], "driver": {}}
+    assert client(seen)[0].gpus(1.0).gpus == (SeenGpu("H200", "9.0"), SeenGpu("", ""))
     with pytest.raises(WorkerDied, match="asking TensorFlow for its GPUs ended the process: ended with exit code 3"):
         client(DIED)[0].gpus(1.0)
 

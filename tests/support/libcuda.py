@@ -1,0 +1,37 @@
+"""A libcuda.so.1 that answers as its variables say: STUB_CUINIT, STUB_CUDA_DEVICES and, for slices, STUB_MIG."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+UUID = "4d4d4d4d-4d4d-4d4d-4d4d-4d4d4d4d4d00"
+SOURCE = r"""
+#include <stdlib.h>
+#include <string.h>
+static int number(const char *name) { const char *text = getenv(name); return text ? atoi(text) : 0; }
+int cuInit(unsigned flags) { return number("STUB_CUINIT"); }
+int cuDriverGetVersion(int *version) { *version = 12040; return 0; }
+int cuDeviceGetCount(int *count) { *count = number("STUB_CUDA_DEVICES"); return 0; }
+int cuDeviceGet(int *device, int index) { *device = index; return 0; }
+int cuDeviceGetName(char *name, int size, int device) { strncpy(name, "Tesla T4", size); return 0; }
+int cuDeviceGetUuid(char *uuid, int device) { memset(uuid, 0x4d, 16); uuid[15] = device; return 0; }
+int cuDeviceGetUuid_v2(char *uuid, int device) {
+    cuDeviceGetUuid(uuid, device);
+    if (number("STUB_MIG")) uuid[0] = 1;
+    return 0;
+}
+"""
+
+
+def build(folder: Path) -> Path:
+    """Compile the library into a folder; without a compiler, the test is skipped."""
+    compiler = shutil.which("cc")
+    if compiler is None:
+        pytest.skip("there is no C compiler for a stub of libcuda")
+    folder.mkdir(parents=True, exist_ok=True)
+    library = folder / "libcuda.so.1"
+    command = [compiler, "-shared", "-fPIC", "-w", "-x", "c", "-", "-o", str(library)]
+    subprocess.run(command, input=SOURCE.encode(), check=True)
+    return folder
