@@ -74,7 +74,7 @@ def _uses_tf32(tf):
 
 
 def _keras_xla(tf):
-    """What Keras compiles with XLA without being told to, where TensorFlow has a GPU."""
+    """What Keras compiles with XLA by default, where TensorFlow has a GPU."""
     if keras_is_3(tf):
         return "fit and predict"
     return "optimizers" if version(tf) >= (2, 11) else "off"
