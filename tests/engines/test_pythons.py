@@ -66,7 +66,7 @@ def run_cases(number: str, python: str, cases: Sequence[Case], folder: Path) -> 
         )
         assert ready.facts["tensorflow"] == number
         assert str(ready.facts["python"]).startswith(python + ".")
-        assert client.gpus(60) == []
+        assert client.gpus(60).gpus == ()
         for replicate, case in enumerate(cases, start=1):
             opened = client.open(case, replicate=replicate, round=1, position=0, seed=1, warmup=0, timeout_s=240)
             assert isinstance(opened, (Opened, Refused)), (case, opened, (folder / "worker.log").read_text())
