@@ -56,36 +56,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(marker)
 
 
-# Of the folder of those that measure: what builds environments, schedules or looks, and measures nothing.
-UNMEASURED = tuple(
-    f"engines/test_{name}.py"
-    for name in (
-        "venv",
-        "venv_in_use",
-        "venv_index",
-        "schedule",
-        "image_inventory",
-        "downloaded_pythons",
-        "locking",
-        "doctor",
-    )
-)
-# What takes longest begins first: the two chains, then files that take up to minutes each.
-ORDER = ("measuring", "docker", *UNMEASURED, "browser/")
+# What takes longest begins first: the chain, then files that take up to minutes each.
+ORDER = ("docker", "engines/", "soak/", "faults/", "browser/")
 
 
 class ByPlace(LoadScopeScheduling):
-    """Share the tests out by file, but for two chains, each of which one process has for itself.
+    """Share the tests out by file, but for a chain that one process has for itself.
 
-    All tests that start Docker engines or change what an engine holds follow one another, and so do all others that
-    measure.
+    All tests that start Docker engines or change what an engine holds follow one another.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         place = nodeid.partition("::")[0].removeprefix("tests/")
-        if place.startswith("engines/docker/") or place == "engines/test_compose.py":
-            return "docker"
-        return "measuring" if place.startswith(("engines/", "faults/")) and place not in UNMEASURED else place
+        return "docker" if place.startswith("engines/docker/") or place == "engines/test_compose.py" else place
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         self.workqueue.move_to_end(min(self.workqueue, key=_rank), last=False)
