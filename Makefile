@@ -12,7 +12,7 @@ WORKERS ?= 2
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: run test check lint docs bench fuzz soak locks verify-versions clean
+.PHONY: run test check lint docs bench fuzz soak gpu-check locks verify-versions clean
 
 run: .venv/run
 	$(BIN)/tfcompare run --versions $(VERSIONS) $(ARGS)
@@ -55,6 +55,10 @@ soak: .venv/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" SOAK_KILLS=$(KILLS) SOAK_SEED=$(SEED) $(BIN)/python -m pytest -rA \
 		tests/soak tests/engines/docker/test_kills.py -n $(WORKERS) $(ARGS)
 
+# Ten steps on a machine with an NVIDIA card, and a file with all that they saw; docs/gpu-check.md.
+gpu-check: .venv/gpu
+	$(BIN)/python -m tools.gpu_check $(ARGS)
+
 locks: .venv/dev
 	tools/lock-host
 	$(BIN)/python tools/lock.py
@@ -72,6 +76,10 @@ verify-versions: .venv/dev
 .venv/run: .venv/made requirements/run.txt pyproject.toml
 	$(PIP) --require-hashes -r requirements/run.txt
 	$(PIP) --no-deps --no-build-isolation --editable .
+	touch $@
+
+.venv/gpu: .venv/run requirements/gpu.txt
+	$(PIP) --require-hashes -r requirements/gpu.txt
 	touch $@
 
 .venv/dev: .venv/run requirements/dev.txt

@@ -11,8 +11,9 @@ ENV PATH=/opt/tfcompare/bin:${PATH} \
     TFCOMPARE_DATA=/data \
     TFCOMPARE_CACHE=/cache
 
-COPY requirements/run.txt /tmp/build/
-RUN python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r /tmp/build/run.txt
+COPY requirements/run.txt requirements/gpu.txt /tmp/build/
+RUN python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes \
+    -r /tmp/build/run.txt -r /tmp/build/gpu.txt
 
 COPY pyproject.toml README.md LICENSE /tmp/build/tfcompare/
 COPY orchestrator /tmp/build/tfcompare/orchestrator

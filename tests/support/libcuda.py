@@ -10,6 +10,7 @@ UUID = "4d4d4d4d-4d4d-4d4d-4d4d-4d4d4d4d4d00"
 SOURCE = r"""
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 static int number(const char *name) { const char *text = getenv(name); return text ? atoi(text) : 0; }
 int cuInit(unsigned flags) { return number("STUB_CUINIT"); }
 int cuDriverGetVersion(int *version) { *version = 12040; return 0; }
@@ -17,6 +18,14 @@ int cuDeviceGetCount(int *count) { *count = number("STUB_CUDA_DEVICES"); return 
 int cuDeviceGet(int *device, int index) { *device = index; return 0; }
 int cuDeviceGetName(char *name, int size, int device) { strncpy(name, "Tesla T4", size); return 0; }
 int cuDeviceGetUuid(char *uuid, int device) { memset(uuid, 0x4d, 16); uuid[15] = device; return 0; }
+/* What a probe of a card does with it: it is busy for a millisecond. */
+int cuCtxCreate_v2(void **context, unsigned flags, int device) { *context = context; return number("STUB_CTX"); }
+int cuCtxDestroy_v2(void *context) { return 0; }
+int cuModuleLoadData(void **module, const void *image) { *module = module; return 0; }
+int cuModuleGetFunction(void **function, void *module, const char *name) { *function = function; return 0; }
+int cuLaunchKernel(void *function, unsigned x, unsigned y, unsigned z, unsigned a, unsigned b, unsigned c,
+                   unsigned shared, void *stream, void **arguments, void **extra) { return 0; }
+int cuCtxSynchronize(void) { usleep(1000); return 0; }
 int cuDeviceGetUuid_v2(char *uuid, int device) {
     cuDeviceGetUuid(uuid, device);
     if (number("STUB_MIG")) uuid[0] = 1;

@@ -1,0 +1,121 @@
+"""The course of `make gpu-check`, with a program in place of tfcompare: what passes, what fails, and what is left."""
+
+import json
+import re
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tools import gpu_check
+from tools.gpu_check import Check, Record, StepFailed, StepSkipped, bundle, run_steps
+
+
+@pytest.fixture
+def check(tmp_path: Path) -> Check:
+    """A check whose tfcompare prints the file `answer` and ends with the code in the file `code`."""
+    program = tmp_path / "tfcompare"
+    program.write_text(
+        f"#!/bin/sh\necho \"$*\" >> {tmp_path}/asked\ncat {tmp_path}/answer\necho 'last words' >&2\n"
+        f"exit $(cat {tmp_path}/code)\n"
+    )
+    program.chmod(0o755)
+    (tmp_path / "code").write_text("0")
+    (tmp_path / "answer").write_text("[]")
+    directory = tmp_path / "check"
+    directory.mkdir()
+    return Check(directory, str(program))
+
+
+def steps(outcomes: dict[str, str | Exception], taken: list[str]) -> dict[str, Callable[[Check], str]]:
+    def step(name: str) -> Callable[[Check], str]:
+        def take(check: Check) -> str:
+            taken.append(name)
+            if isinstance(outcome := outcomes[name], Exception):
+                raise outcome
+            return outcome
+
+        return take
+
+    return {name: step(name) for name in outcomes}
+
+
+def test_what_has_passed_is_not_taken_again_unless_it_is_asked_for(check: Check, capsys: pytest.CaptureFixture[str]):
+    taken: list[str] = []
+    outcomes: dict[str, str | Exception] = {"a": "well", "b": StepFailed("a card is gone"), "c": StepSkipped("no root")}
+    path = check.directory / "steps.json"
+    assert not run_steps(check, Record.read(path), steps(outcomes, taken), ())
+    outcomes["b"] = "repaired"
+    assert run_steps(check, Record.read(path), steps(outcomes, taken), ())
+    assert taken == ["a", "b", "c", "b", "c"]
+    run_steps(check, Record.read(path), steps(outcomes, taken), ("a",))
+    assert taken[5:] == ["a", "c"]
+    seen = json.loads(path.read_text())
+    assert {name: (each["outcome"], each["seen"]) for name, each in seen.items()} == {
+        "a": ("passed", "well"),
+        "b": ("passed", "repaired"),
+        "c": ("skipped", "no root"),
+    }
+    assert "a card is gone" in capsys.readouterr().out
+
+
+def test_what_nobody_has_seen_yet_fails_its_step_only(check: Check):
+    taken: list[str] = []
+    record = Record.read(check.directory / "steps.json")
+    assert not run_steps(check, record, steps({"a": ZeroDivisionError("by a card"), "b": "well"}, taken), ())
+    assert (record.seen["a"]["outcome"], record.seen["a"]["seen"]) == ("failed", "ZeroDivisionError: by a card")
+    assert taken == ["a", "b"]
+
+
+def test_without_a_card_nothing_else_is_tried(check: Check, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(gpu_check, "gpus", lambda: ())
+    record = Record.read(check.directory / "steps.json")
+    assert not run_steps(check, record, gpu_check.STEPS, ())
+    assert list(record.seen) == ["look"]
+    assert "neither NVML nor nvidia-smi shows a card" in record.seen["look"]["seen"]
+
+
+def test_what_the_program_prints_is_kept_and_its_last_line_is_the_reason(check: Check):
+    (check.directory.parent / "code").write_text("5")
+    with pytest.raises(StepFailed, match="tfcompare images ended with exit code 5: last words"):
+        gpu_check.build(check)
+    assert (check.directory / "logs" / "build.err").read_text() == "last words\n"
+    assert (check.directory.parent / "asked").read_text().startswith("images build 2.13 2.15 2.16 2.18 2.21 --gpu")
+
+
+def verified(*found: tuple[str, bool, str]) -> str:
+    return json.dumps(
+        [
+            {"version": version, "checks": [{"subject": "step on the GPU", "ok": ok, "found": text}]}
+            for version, ok, text in found
+        ]
+    )
+
+
+def test_a_step_that_died_in_one_image_fails_the_step(check: Check):
+    (check.directory.parent / "answer").write_text(verified(("2.16.2", True, "trained"), ("2.21.0", False, "died: x")))
+    with pytest.raises(StepFailed, match=r"^2.21.0, step on the GPU: died: x$"):
+        gpu_check.train(check)
+    (check.directory.parent / "answer").write_text(verified(("2.16.2", True, "trained; the first call took 3 s")))
+    assert gpu_check.train(check) == "2.16.2, step on the GPU: trained; the first call took 3 s"
+    (check.directory.parent / "answer").write_text("[]")
+    with pytest.raises(StepFailed, match="no image took a step"):
+        gpu_check.train(check)
+
+
+def test_a_run_that_ends_before_its_first_round_is_no_run(check: Check):
+    with pytest.raises(StepFailed, match="ended before its first round"):
+        gpu_check.kill_worker(check)
+
+
+def test_all_that_it_leaves_is_in_the_bundle(check: Check):
+    (check.directory.parent / "code").write_text("0")
+    check.call("doctor", "doctor")
+    with tarfile.open(bundle(check.directory)) as archive:
+        assert {"check/logs/doctor.out", "check/logs/doctor.err"} <= set(archive.getnames())
+
+
+def test_every_step_of_the_page_is_taken(check: Check):
+    page = (Path(gpu_check.__file__).parent.parent / "docs" / "gpu-check.md").read_text()
+    assert re.findall(r"^\| `(\w+)` \|", page, re.MULTILINE) == list(gpu_check.STEPS)

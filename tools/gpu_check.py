@@ -1,0 +1,361 @@
+"""Ten steps that a person with an NVIDIA card runs once: `make gpu-check`. Each says what it saw.
+
+They try on a real card what stubs stand for in tests. A step that has passed is not repeated, so an interrupted check
+continues where it was. At the end everything is in one file, which can be attached to a report.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from orchestrator import files
+from orchestrator.engines.docker import nvidia
+from orchestrator.engines.docker.container import RUN_LABEL
+from orchestrator.engines.docker.engine import connect
+from orchestrator.machine.gpu import gpus
+from orchestrator.model import Ended
+from orchestrator.options import EngineOptions
+from orchestrator.results.run import Run, load_run
+from orchestrator.results.rundir import RunDir
+from orchestrator.results.streams import read_stream
+
+# The driver makes code for the first on cards that are newer than its wheel; the others hold code for an H100.
+OLD, NEW = "2.13", ("2.16", "2.18")
+BUILT = (OLD, "2.15", *NEW, "2.21")
+STEP = ("--case", "conv_step[compiler=none]", "--rounds", "4")
+USUAL = ("--case", "power", "--case", "train_loop[loop=train_on_batch,api=tf.keras,input=numpy,model=small,data=small]")
+PATIENCE_S, LOOK_S = 3600.0, 1.0
+# Done, and a part of the arms died: both leave a run that can be read.
+READABLE = (0, 6)
+LOAD = """
+import time, tensorflow as tf
+end, square = time.time() + 1800, tf.random.normal((4096, 4096))
+while time.time() < end:
+    square = tf.linalg.l2_normalize(square @ square)
+"""
+
+
+class StepFailed(Exception):
+    """What a step saw instead of what it wants."""
+
+
+class StepSkipped(Exception):
+    """Why a step could not be tried."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """A folder for all that the check leaves, the command that it tries, and how it asks for the card."""
+
+    directory: Path
+    program: str
+    request: str = "runtime"
+    gpu: str = "0"
+    base: str = ""
+
+    @property
+    def on_gpu(self) -> tuple[str, ...]:
+        return ("--gpus", self.gpu, "--gpu-request", self.request)
+
+    @property
+    def installation(self) -> tuple[str, ...]:
+        return ("--base", self.base) if self.base else ()
+
+    def call(self, name: str, *argv: str, expected: Sequence[int] = (0,)) -> str:
+        """Run tfcompare, keep what it prints under this name, and return its standard output."""
+        done = subprocess.run([self.program, *argv], capture_output=True, text=True)
+        logs = self.directory / "logs"
+        logs.mkdir(parents=True, exist_ok=True)
+        (logs / f"{name}.out").write_text(done.stdout)
+        (logs / f"{name}.err").write_text(done.stderr)
+        self._expect(name, argv[0], done.returncode, expected)
+        return done.stdout
+
+    def _expect(self, name: str, command: str, code: int, expected: Sequence[int]) -> None:
+        if code not in expected:
+            told = (self.directory / "logs" / f"{name}.err").read_text().strip().splitlines() or ["it printed nothing"]
+            raise StepFailed(f"tfcompare {command} ended with exit code {code}: {told[-1]}")
+
+    def measure(self, name: str, *flags: str, meanwhile: Callable[[Path], None] | None = None) -> Run:
+        """Measure a run on the card, and do something to it once its first round has begun."""
+        out = self.directory / "runs" / name
+        shutil.rmtree(out, ignore_errors=True)
+        logs = self.directory / "logs"
+        logs.mkdir(parents=True, exist_ok=True)
+        command = (self.program, "run", "--engine", "docker", *self.on_gpu, *self.installation, *flags)
+        with open(logs / f"{name}.out", "w") as printed, open(logs / f"{name}.err", "w") as told:
+            process = subprocess.Popen([*command, "--output", str(out)], stdout=printed, stderr=told)
+            try:
+                if meanwhile:
+                    _await_round(out, process)
+                    meanwhile(out)
+                code = process.wait()
+            finally:
+                if process.poll() is None:
+                    process.terminate()
+                    process.wait()
+        self._expect(name, "run", code, READABLE)
+        return load_run(out)
+
+
+def _await_round(out: Path, process: subprocess.Popen[bytes]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while time.monotonic() < end and process.poll() is None:
+        if (out / "plan.json").exists() and any(_measured(out)):
+            return
+        time.sleep(LOOK_S)
+    raise StepFailed("the run ended before its first round")
+
+
+def _measured(out: Path) -> Iterator[Ended]:
+    entries = RunDir.open(out).entries()
+    return (entry for entry in entries if isinstance(entry, Ended) and entry.round >= 1 and entry.outcome == "measured")
+
+
+def find_devices(run: Path) -> set[str | None]:
+    """Return the devices of all replicates that were built in a run; None is a CPU."""
+    rows = [row for stream in RunDir.open(run).streams() for row in read_stream(stream.path)[0].to_pylist()]
+    return {row["device"] for row in rows if row["phase"] == "build"}
+
+
+def _require_gpus(run: Run) -> str:
+    devices = find_devices(run.path)
+    if not devices or None in devices:
+        raise StepFailed("replicates were measured without a GPU")
+    return f"all replicates on {', '.join(sorted(map(str, devices)))}"
+
+
+def _require_measured(run: Run) -> str:
+    if died := [f"{arm.version}: {arm.reason}" for arm in run.arms if arm.outcome == "died"]:
+        raise StepFailed(f"arms died: {'; '.join(died)}")
+    return _require_gpus(run)
+
+
+def look(check: Check) -> str:
+    """Keep what this machine says of itself."""
+    found = gpus()
+    if not found:
+        raise StepFailed("neither NVML nor nvidia-smi shows a card: nothing else can be tried")
+    # Not every version can run on every card: it says which.
+    check.call("doctor", "doctor", "--gpu", "--versions", "all", "--no-probe", "--format", "json", expected=(0, 3))
+    for name, command in (
+        ("nvidia-smi", ("nvidia-smi", "-q")),
+        ("docker-info", ("docker", "info")),
+        ("toolkit", ("nvidia-ctk", "--version")),
+    ):
+        with suppress(OSError):
+            done = subprocess.run(command, capture_output=True, text=True)
+            (check.directory / "logs" / f"{name}.out").write_text(done.stdout + done.stderr)
+    return "; ".join(map(str, found))
+
+
+def build(check: Check) -> str:
+    """Build the images that the other steps use."""
+    built = check.call("build", "images", "build", *BUILT, "--gpu", *check.installation, "--format", "json")
+    return ", ".join(f"{image['version']} {image['outcome']}" for image in json.loads(built))
+
+
+def train(check: Check) -> str:
+    """Train one step of a convolution in each image, plain and compiled by XLA."""
+    return "; ".join(_verify(check, "verify", BUILT))
+
+
+def _verify(check: Check, name: str, versions: Sequence[str]) -> list[str]:
+    printed = check.call(
+        name, "images", "verify", *versions, *check.on_gpu, *check.installation, "--format", "json", expected=(0, 5)
+    )
+    steps = [
+        (image["version"], step)
+        for image in json.loads(printed)
+        for step in image["checks"]
+        if step["subject"].startswith("step on the GPU")
+    ]
+    if wrong := [f"{version}, {step['subject']}: {step['found']}" for version, step in steps if not step["ok"]]:
+        raise StepFailed("; ".join(wrong))
+    if not steps:
+        raise StepFailed("no image took a step")
+    return [f"{version}, {step['subject']}: {step['found']}" for version, step in steps]
+
+
+def compare_twins(check: Check) -> str:
+    """Measure the baseline twice: nothing may come out as slower or faster than itself."""
+    run = check.measure("twins", "--versions", ",".join(NEW), "--control", *USUAL)
+    where = _require_measured(run)
+    verdicts = [
+        contrast.verdict for contrast in run.contrasts if any(arm.version.control for arm in contrast.pair.arms)
+    ]
+    if not verdicts or {"slower", "faster"} & set(verdicts):
+        raise StepFailed(f"the control arm against its twin: {', '.join(verdicts) or 'no comparison'}")
+    return f"the control arm against its twin: {', '.join(verdicts)}; {where}"
+
+
+def meet_stranger(check: Check) -> str:
+    """Keep the card busy with another container: the run has to notice."""
+    with _load(check):
+        run = check.measure("stranger", "--versions", ",".join(NEW), *STEP)
+    told = [warning for warning in run.warnings if "another process" in warning]
+    if not told:
+        raise StepFailed("a process that kept the card busy was not noticed")
+    return told[0]
+
+
+@contextmanager
+def _load(check: Check) -> Iterator[None]:
+    listed = json.loads(check.call("list", "images", "list", *check.installation, "--format", "json"))
+    image = next(each["tag"] for each in listed if each["version"].startswith(NEW[-1]) and each["flavour"] == "gpu")
+    api = connect().api
+    options = EngineOptions(gpu=True, chosen_gpus=tuple(gpu for gpu in gpus() if str(gpu.index) == check.gpu))
+    devices = nvidia.names(check.request, options.chosen_gpus, api.info())  # type: ignore[arg-type]
+    host_config = api.create_host_config(**nvidia.options(check.request, devices))  # type: ignore[arg-type]
+    made = api.create_container(
+        image, ["python", "-c", LOAD], host_config=host_config,
+        environment={"HOME": "/tmp", **nvidia.variables(check.request, devices)},  # type: ignore[arg-type]  # noqa: S108
+    )  # fmt: skip
+    try:
+        api.start(made["Id"])
+        yield
+    finally:
+        api.remove_container(made["Id"], force=True)
+
+
+def reload_daemons(check: Check) -> str:
+    """Run `systemctl daemon-reload` in mid-run, which has taken cards from containers: no CPU may stand in for one."""
+    command = ["systemctl", "daemon-reload"] if os.geteuid() == 0 else ["sudo", "-n", "systemctl", "daemon-reload"]
+    if shutil.which(command[0]) is None or subprocess.run(command, capture_output=True).returncode:
+        raise StepSkipped(f"`{' '.join(command)}` does not work here: run the check as root")
+
+    def reload(out: Path) -> None:
+        subprocess.run(command, check=True)
+
+    run = check.measure("reload", "--versions", ",".join(NEW), *STEP, "--gpu-exclusive", meanwhile=reload)
+    lost = sum(entry.how == "gpu lost" for entry in RunDir.open(run.path).entries() if isinstance(entry, Ended))
+    return f"{_require_gpus(run)}; {lost} replicates lost their GPU"
+
+
+def make_code(check: Check) -> str:
+    """Let the driver make the code of an older version, and find it again."""
+    for folder in nvidia.jit_root().glob("*") if nvidia.jit_root().is_dir() else ():
+        files.remove_tree(folder)
+    cold, warm = (_verify(check, name, (OLD,))[0] for name in ("cold", "warm"))
+    return f"without kept code: {cold}; with it: {warm}"
+
+
+def kill_worker(check: Check) -> str:
+    """Kill a worker's container in mid-run: another one takes its place."""
+
+    def kill(out: Path) -> None:
+        client = connect()
+        running = client.containers.list(filters={"label": f"{RUN_LABEL}={RunDir.open(out).read_plan().run}"})
+        if not running:
+            raise StepFailed("no container of the run could be found")
+        running[0].kill()
+
+    run = check.measure("killed", "--versions", ",".join(NEW), *STEP, meanwhile=kill)
+    return _require_gpus(run)
+
+
+def take_turns(check: Check) -> str:
+    """Give the card to one process at a time."""
+    run = check.measure("exclusive", "--versions", ",".join(NEW), *STEP, "--gpu-exclusive")
+    return _require_measured(run)
+
+
+def draw(check: Check) -> str:
+    """Draw the report of the first run from its directory alone."""
+    check.call("report", "report", str(check.directory / "runs" / "twins"), "--format", "json")
+    return "the run of step 4 can be read; it is in the bundle"
+
+
+STEPS: Mapping[str, Callable[[Check], str]] = {
+    "look": look,
+    "build": build,
+    "train": train,
+    "twins": compare_twins,
+    "stranger": meet_stranger,
+    "reload": reload_daemons,
+    "code": make_code,
+    "kill": kill_worker,
+    "turns": take_turns,
+    "draw": draw,
+}
+
+
+@dataclass
+class Record:
+    """What each step saw, in a file that the next call reads."""
+
+    path: Path
+    seen: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path) -> "Record":
+        return cls(path, json.loads(path.read_text()) if path.exists() else {})
+
+    def write(self, name: str, outcome: str, seen: str, seconds: float) -> None:
+        self.seen[name] = {"outcome": outcome, "seen": seen, "seconds": round(seconds)}
+        files.write_atomically(self.path, (json.dumps(self.seen, indent=2) + "\n").encode())
+
+    def has_passed(self, name: str) -> bool:
+        return self.seen.get(name, {}).get("outcome") == "passed"
+
+
+def run_steps(check: Check, record: Record, steps: Mapping[str, Callable[[Check], str]], again: Sequence[str]) -> bool:
+    """Take the steps that have not passed; return whether all have by then, or could not be tried."""
+    for number, (name, step) in enumerate(steps.items(), 1):
+        title = f"{number} of {len(steps)}, {name}"
+        if record.has_passed(name) and name not in again:
+            print(f"{title}: passed before: {record.seen[name]['seen']}")
+            continue
+        print(f"{title}: {(step.__doc__ or '').strip()}", flush=True)
+        begun = time.monotonic()
+        try:
+            outcome, seen = "passed", step(check)
+        except StepSkipped as reason:
+            outcome, seen = "skipped", str(reason)
+        except Exception as error:
+            # Whatever a card does that nobody has seen yet: the other steps are still worth their time.
+            kind = "" if isinstance(error, StepFailed) else f"{type(error).__name__}: "
+            outcome, seen = "failed", f"{kind}{error}"
+        record.write(name, outcome, seen, time.monotonic() - begun)
+        print(f"  {outcome}: {seen}", flush=True)
+        if name == "look" and outcome == "failed":
+            return False
+    return all(each["outcome"] != "failed" for each in record.seen.values())
+
+
+def bundle(directory: Path) -> Path:
+    """Pack all that the check has left into one file next to it."""
+    path = directory.with_suffix(".tar.gz")
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(directory, directory.name)
+    return path
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="gpu_check", description=__doc__)
+    parser.add_argument("--output", type=Path, default=Path("runs/gpu-check"), help="folder for all that it leaves")
+    parser.add_argument("--gpu", default="0", help="index of the card")
+    parser.add_argument("--gpu-request", default="runtime", choices=("runtime", "device", "cdi"))
+    parser.add_argument("--base", default=os.environ.get("TFCOMPARE_BASE", ""), help="base of images, as for `run`")
+    parser.add_argument("--again", action="append", default=[], choices=list(STEPS), help="take this step again")
+    given = parser.parse_args()
+    program = Path(sys.executable).with_name("tfcompare")
+    check = Check(given.output, str(program), given.gpu_request, given.gpu, given.base)
+    check.directory.mkdir(parents=True, exist_ok=True)
+    passed = run_steps(check, Record.read(check.directory / "steps.json"), STEPS, given.again)
+    print(f"\nAll of it is in {bundle(check.directory)}: attach that to a report.")
+    sys.exit(0 if passed else 1)
+
+
+if __name__ == "__main__":
+    main()
