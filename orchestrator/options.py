@@ -34,6 +34,7 @@ class EngineOptions:
     gpus: tuple[str, ...] = ()
     chosen_gpus: tuple[Gpu, ...] = ()
     exclusive: bool = False
+    lock_mhz: int | None = None
     force: bool = False
     base: str | None = None
     ca_bundle: Path | None = None

@@ -16,9 +16,10 @@ from orchestrator.bisect.findings import end_lost, learn, order, versions_out_of
 from orchestrator.bisect.search import SearchResult, Wanted
 from orchestrator.bisect.state import Question, Skipped, State, Step
 from orchestrator.bisect.wording import announce_step
-from orchestrator.catalog import lock_on_demand, targets
+from orchestrator.catalog import changed, lock_on_demand, targets
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.selectors import select_cases
+from orchestrator.catalog.version import FlavourName
 from orchestrator.engines.choose import choose_engine
 from orchestrator.errors import (
     ContractBroken,
@@ -52,7 +53,7 @@ class Hands:
     """The functions through which a search acts on the outside world."""
 
     measure: Callable[[RunOptions, View], Done] = running.run
-    provide: Callable[[Sequence[str], Callable[[str], None]], tuple[str, ...]] = lock_on_demand.provide
+    provide: Callable[[Sequence[str], Callable[[str], None], FlavourName], tuple[str, ...]] = changed.provide
     nightlies: Callable[[], Iterable[str]] = lock_on_demand.nightlies
     obstacle: Callable[[RunOptions, str, RunDir, View], TfCompareError | None] | None = None
 
@@ -74,7 +75,8 @@ def begin(question: Question, directory: Path | None, view: View, hands: Hands |
     """
     hands = hands or Hands()
     changes = common_changes(question.good, question.bad)
-    good, bad = (lock_version(name.split()[0], hands, view) for name in (question.good, question.bad))
+    device = question.run.environments.device
+    good, bad = (lock_version(name.split()[0], device, hands, view) for name in (question.good, question.bad))
     question = replace(question, good=good, bad=bad, changes=changes, run=replace(question.run, command=()))
     candidates = releases_between(good, bad)
     case = one_case(question.run)
@@ -112,9 +114,9 @@ def common_changes(good: str, bad: str) -> tuple[str, ...]:
     return changed[0].changes
 
 
-def lock_version(name: str, hands: Hands, view: View) -> str:
+def lock_version(name: str, device: FlavourName, hands: Hands, view: View) -> str:
     """Return the full number of one version, which is locked on first use."""
-    (provided,) = hands.provide((name,), view.say)
+    (provided,) = hands.provide((name,), view.say, device)
     versions = catalog.resolve((provided,), 1)
     if len(versions) != 1:
         raise UsageError(f"{name!r} is {len(versions)} versions; --good and --bad name one each")

@@ -14,11 +14,11 @@ from packaging.version import Version as Number
 
 from orchestrator.bundled import IMAGES
 from orchestrator.catalog import lockfile, user_data
-from orchestrator.catalog.version import Cuda, Flavour, FlavourName, Python, Version
+from orchestrator.catalog.version import Build, Cuda, Flavour, FlavourName, Python, Version
 from orchestrator.errors import UsageError
 
 if TYPE_CHECKING:
-    from orchestrator.catalog.table import Catalogue, FlavourTable, VersionTable
+    from orchestrator.catalog.table import BuildTable, Catalogue, FlavourTable, VersionTable
 
 LOCKS = IMAGES / "locks"
 DOCKERFILE = IMAGES / "Dockerfile"
@@ -82,6 +82,7 @@ def _version(number: str, entry: "VersionTable", tables: "Catalogue", locks: Pat
         for python in flavour.pythons if flavour else ():
             assert flavour is not None
             base = tables.python[python]
+            packages = tables.cuda[flavour.libraries].packages if flavour.libraries else ()
             image, digest = (flavour.image, flavour.digest) if flavour.image else (base.image, base.digest)
             flavours.append(
                 Flavour(
@@ -91,8 +92,10 @@ def _version(number: str, entry: "VersionTable", tables: "Catalogue", locks: Pat
                     pip_lock=LOCKS / f"pip-py{python}.txt",
                     image=image,
                     digest=digests.get(image, digest),
-                    requirements=flavour.requirements,
-                    cuda=_cuda(flavour, tables),
+                    requirements=(*flavour.requirements, *packages),
+                    cuda=_cuda(flavour, flavour.cuda, flavour.libraries or flavour.cuda, tables)
+                    if flavour.cuda
+                    else None,
                 )
             )
     return Version(
@@ -101,21 +104,28 @@ def _version(number: str, entry: "VersionTable", tables: "Catalogue", locks: Pat
         keras=entry.keras,
         flavours=tuple(flavours),
         notes=entry.notes,
+        build=_build(entry.build, tables, digests) if entry.build else None,
     )
 
 
-def _cuda(flavour: "FlavourTable", tables: "Catalogue") -> Cuda | None:
-    if flavour.cuda is None:
-        return None
-    entry = tables.cuda[flavour.cuda]
+def _build(table: "BuildTable", tables: "Catalogue", digests: dict[str, str]) -> Build:
+    digest = digests.get(table.image, table.digest)
+    image = f"{table.image}@{digest}" if digest else table.image
+    return Build(maker=table.maker, image=image, cuda=_cuda(table, table.cuda, table.cuda, tables))
+
+
+def _cuda(of: "FlavourTable | BuildTable", number: str, libraries: str, tables: "Catalogue") -> Cuda:
+    entry = tables.cuda[number]
     return Cuda(
-        number=flavour.cuda,
-        cudnn=flavour.cudnn,
-        compute=flavour.compute,
+        number=number,
+        cudnn=of.cudnn,
+        compute=of.compute,
         driver=entry.driver,
         jit_driver=entry.jit_driver,
         broken_from=entry.broken_from,
         broken=entry.broken,
+        libraries=libraries,
+        knows=tables.cuda[libraries].knows,
     )
 
 
@@ -130,6 +140,11 @@ def minor(number: str) -> str:
 def releases() -> tuple[Version, ...]:
     """Return one version per minor release, oldest first: the one that has the release's short name."""
     return tuple(version for version in all_versions() if minor(version.number) in version.aliases)
+
+
+def builds() -> tuple[Version, ...]:
+    """Return the builds of other makers, oldest first."""
+    return tuple(version for version in all_versions() if version.build)
 
 
 def find(name: str) -> Version | None:

@@ -43,10 +43,11 @@ def provide(texts: Sequence[str], say: Callable[[str], None], device: FlavourNam
 
 def _provide_one(text: str, say: Callable[[str], None], device: FlavourName) -> str:
     if targets.is_plain(text):
-        return lock_on_demand.provide((text,), say)[0]
+        return lock_on_demand.provide((text,), say, device=device)[0]
     changed = targets.parse(text)
     if changed.version:
-        changed = replace(changed, version=lock_on_demand.provide((changed.version,), say)[0])
+        [number] = lock_on_demand.provide((changed.version,), say, device=device)
+        changed = replace(changed, version=number)
     locked = _describe(changed, device)
     for new in locked.locks:
         if not new.lock.is_current():
@@ -126,6 +127,10 @@ def _of_version(changed: Changed, device: FlavourName) -> LockedVersion:
     if len(versions) > 1:
         raise UsageError(f"target '{changed}': {changed.version} is {len(versions)} versions, and a target is one")
     version = versions[0]
+    if version.build and (changed.python or changed.keras):
+        raise UsageError(
+            f"target '{changed}': {version.number} is an image that is used as it is: no py= and no keras="
+        )
     flavours, locks = version.on(device), []
     if changed.python:
         flavours = tuple(flavour for flavour in flavours if flavour.python.number == changed.python)

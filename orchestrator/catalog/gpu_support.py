@@ -1,6 +1,6 @@
 """Decides whether a version can run on a GPU, from the table of versions and before anything is built. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,13 +16,14 @@ Fit = Literal["fine", "jit", "unsupported", "unknown"]
 
 @dataclass(frozen=True)
 class Match:
-    """One version on one GPU: how well they fit, why, and which version would fit instead."""
+    """One version on one GPU: how well they fit, why, and which version would fit instead, in words and by name."""
 
     version: str
     gpu: str
     fit: Fit
     reason: str
     alternative: str = ""
+    nearest: str | None = None
 
     def __str__(self) -> str:
         return f"{self.version} on {self.gpu}: {self.reason}" + (f"; {self.alternative}" if self.alternative else "")
@@ -43,6 +44,7 @@ class Fitting:
 
 
 NO_GPUS = Fitting()
+KNOWN = "is known to run on it"
 
 
 def judge(version: Version, gpu: Gpu, others: Iterable[Version]) -> Match:
@@ -50,15 +52,26 @@ def judge(version: Version, gpu: Gpu, others: Iterable[Version]) -> Match:
     fit, reason = _fit(version, gpu)
     if fit != "unsupported":
         return Match(version.name, gpu.title, fit, reason)
-    fine = [other.number for other in others if _fit(other, gpu)[0] == "fine"]
-    return Match(version.name, gpu.title, fit, reason, _alternative(version.number, fine))
+    fine = [other for other in others if _fit(other, gpu)[0] == "fine"]
+    release = _find_nearest(version.number, [other for other in fine if not other.build])
+    build = _find_nearest(version.number, [other for other in fine if other.build])
+    nearest = _find_nearest(version.number, fine)
+    return Match(
+        version.name, gpu.title, fit, reason, _alternative(release, build), _short(nearest) if nearest else None
+    )
 
 
-def _alternative(number: str, fine: list[str]) -> str:
-    if not fine:
-        return "no version of the table is known to run on it"
-    nearest = min(fine, key=lambda other: (abs(_rank(other) - _rank(number)), other))
-    return f"the nearest that runs on it is {nearest}"
+def _alternative(release: Version | None, build: Version | None) -> str:
+    if not build or not build.build:
+        return f"the nearest that runs on it is {release.number}" if release else f"no version of the table {KNOWN}"
+    told = f"the nearest release that runs on it is {release.number}" if release else f"no release {KNOWN}"
+    return f"{told}; {_short(build)}, {build.build.maker}'s build of {Number(build.number).base_version}, runs on it"
+
+
+def _find_nearest(number: str, others: Sequence[Version]) -> Version | None:
+    """Return the version whose number is nearest; of two that are as near, the release."""
+    distance = {other.number: abs(_rank(other.number) - _rank(number)) for other in others}
+    return min(others, key=lambda other: (distance[other.number], bool(other.build), other.number), default=None)
 
 
 def _rank(number: str) -> int:
@@ -66,13 +79,17 @@ def _rank(number: str) -> int:
     return major * 100 + minor
 
 
+def _short(version: Version) -> str:
+    return next(iter(version.aliases), version.number)
+
+
 def _fit(version: Version, gpu: Gpu) -> tuple[Fit, str]:
-    if version.image:
-        return "unknown", "it is an image, of which only its user knows what it was built for"
     flavours = version.on("gpu")
-    if not flavours:
+    if not flavours and version.build is None:
+        if version.image:
+            return "unknown", "it is an image, of which only its user knows what it was built for"
         return "unsupported", "the table of versions has no GPU flavour of it"
-    cuda = next((flavour.cuda for flavour in flavours if flavour.cuda), None)
+    cuda = version.build.cuda if version.build else next((each.cuda for each in flavours if each.cuda), None)
     if cuda is None:
         return "unknown", "the table of versions does not say what its GPU flavour was built for"
     if _older(gpu.driver, cuda.driver):
@@ -99,10 +116,11 @@ def _by_capability(cuda: Cuda, capability: str, driver: str | None) -> tuple[Fit
             f"it holds no code for compute capability {capability}, and driver {driver} cannot make it from the PTX of "
             f"CUDA {cuda.number}: that takes {cuda.jit_driver}"
         )
+    strange = cuda.knows is not None and here.major > Number(cuda.knows).major
     return "jit", (
         f"it holds no code for compute capability {capability}, only PTX for {held[-1]}: the driver makes code from it "
         "at the first start, which takes minutes and is kept for later runs"
-    )
+    ) + (f"; its cuBLAS and cuDNN (CUDA {cuda.libraries}) are older than such cards, and may fail" if strange else "")
 
 
 def _older(driver: str | None, least: str) -> bool:

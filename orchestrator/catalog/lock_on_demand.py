@@ -22,7 +22,7 @@ from orchestrator import catalog
 from orchestrator.bundled import IMAGES
 from orchestrator.catalog import user_data
 from orchestrator.catalog.table import FlavourTable
-from orchestrator.catalog.version import Version
+from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.errors import UsageError
 
 # Packages that come as source are built with these, without isolation.
@@ -90,25 +90,35 @@ def resolve(lock: Lock, constraints: Path | None = None, options: Sequence[str] 
 
 
 def provide(
-    names: Sequence[str], say: Callable[[str], None], packages: Mapping[str, str] | None = None
+    names: Sequence[str],
+    say: Callable[[str], None],
+    packages: Mapping[str, str] | None = None,
+    *,
+    device: FlavourName = "cpu",
 ) -> tuple[str, ...]:
-    """Lock the named patches and nightlies that no table has, and return the names.
+    """Lock the named patches and nightlies that no table has for this device, and return the names.
 
     A nightly's name becomes its number. `packages` holds the nightlies of the index, if it has been asked for them
     already.
     """
-    return tuple(_provide_one(name, say, packages) for name in names)
+    return tuple(_provide_one(name, say, packages, device) for name in names)
 
 
-def _provide_one(name: str, say: Callable[[str], None], packages: Mapping[str, str] | None) -> str:
-    if version := catalog.find(name):
+def _provide_one(name: str, say: Callable[[str], None], packages: Mapping[str, str] | None, device: FlavourName) -> str:
+    version = catalog.find(name)
+    if version and _has(version, device):
         _touch_locks(version)
         return name
     if catalog.EXACT.fullmatch(name):
-        _lock_patch(name, say)
+        _lock_patch(name, say, device)
     elif catalog.NIGHTLY.fullmatch(name):
-        return _lock_nightly(name, say, nightlies() if packages is None else packages)
+        return _lock_nightly(name, say, nightlies() if packages is None else packages, device)
     return name
+
+
+def _has(version: Version, device: FlavourName) -> bool:
+    """Return whether a version has all that it can have for a device: what a user or the table wrote is whole."""
+    return bool(version.on(device)) or not (version.flavours and is_locked_by_us(version))
 
 
 def _touch_locks(version: Version) -> None:
@@ -119,34 +129,44 @@ def _touch_locks(version: Version) -> None:
                 os.utime(flavour.lock)
 
 
-def _lock_patch(number: str, say: Callable[[str], None]) -> None:
+def _lock_patch(number: str, say: Callable[[str], None], device: FlavourName) -> None:
     """Lock a patch like its release in the table, but with its own number.
 
-    The first Python that has wheels for it is used.
+    The first Python that has wheels for it is used; on a GPU, the release says which one goes with its CUDA.
     """
     release = catalog.minor(number)
     entries = catalog.builtin_catalogue().version
     siblings = [entry for other, entry in entries.items() if catalog.minor(other) == release]
     sibling = next((entry for entry in siblings if release in entry.aliases), None)
-    if sibling is None or sibling.cpu is None:
+    usual: FlavourTable | None = getattr(sibling, device) if sibling else None
+    if usual is None:
+        what = f"no release {release} is" if sibling is None else f"release {release} has no {device.upper()} flavour"
         raise UsageError(
-            f"{number}: no release {release} is in the table of versions, so nothing says what goes with it. "
+            f"{number}: {what} in the table of versions, so nothing says what goes with it. "
             f"Describe it in {user_data.table()}, like a version in {IMAGES / 'versions.toml'}"
         )
-    say(f"{number}: locking it, as {release} is in the table")
+    say(f"{number}: locking it{_for(device)}, as {release} is in the table")
     message = ""
-    for python, keep_keras in product(_pythons(sibling.cpu), (True, False)):
-        wanted = tuple(_requirements(sibling.cpu, number, python, keep_keras=keep_keras))
+    for python, keep_keras in product(_pythons(usual) if device == "cpu" else usual.pythons, (True, False)):
+        wanted = tuple(_requirements(usual, number, python, keep_keras=keep_keras))
         try:
-            text = _resolve(number, python, wanted)
+            text = _resolve(number, device, python, (*wanted, *_libraries(usual)))
         except Unresolved as error:
             message = message or str(error)
             if _is_final(str(error)):
                 break
             continue
-        _keep(number, python, wanted, text, say)
+        _keep(number, device, usual.model_copy(update={"pythons": (python,), "requirements": wanted}), text, say)
         return
     raise UsageError(_why_not(number, message))
+
+
+def _for(device: FlavourName) -> str:
+    return " for a GPU" if device == "gpu" else ""
+
+
+def _libraries(flavour: FlavourTable) -> tuple[str, ...]:
+    return catalog.builtin_catalogue().cuda[flavour.libraries].packages if flavour.libraries else ()
 
 
 def _is_final(message: str) -> bool:
@@ -190,10 +210,12 @@ def _requirements(flavour: FlavourTable, number: str, python: str, *, keep_keras
     return wanted
 
 
-def _resolve(number: str, python: str, wanted: tuple[str, ...], options: Sequence[str] = ()) -> str:
+def _resolve(
+    number: str, device: FlavourName, python: str, wanted: tuple[str, ...], options: Sequence[str] = ()
+) -> str:
     tools = pip_lock(python)
     lock = Lock(
-        user_data.locks() / catalog.lock_name(number, "cpu", python),
+        user_data.locks() / catalog.lock_name(number, device, python),
         ON_FIRST_USE + number, python, wanted, tools.requirements,
     )  # fmt: skip
     return resolve(lock, tools.path, options)
@@ -209,29 +231,37 @@ def _why_not(number: str, message: str) -> str:
     return f"{number}: it cannot be locked:\n{message}\nCheck the network, or the index that uv is set to use"
 
 
-def _keep(number: str, python: str, wanted: tuple[str, ...], text: str, say: Callable[[str], None]) -> None:
+def _keep(number: str, device: FlavourName, flavour: FlavourTable, text: str, say: Callable[[str], None]) -> None:
     """Write a lock and its entry into the user's folder.
 
     The lock is written first, so that no table names a lock that does not exist.
     """
+    [python] = flavour.pythons
     with user_data.changing():
         # Another run may have locked it meanwhile, and a table that has a version twice is none.
         catalog.reread()
-        if catalog.find(number):
+        known = catalog.find(number)
+        if known and known.on(device):
             return
-        path = user_data.write(user_data.locks() / catalog.lock_name(number, "cpu", python), text)
+        path = user_data.write(user_data.locks() / catalog.lock_name(number, device, python), text)
         before = user_data.table().read_text(encoding="utf-8") if user_data.table().exists() else HEAD
-        user_data.write(user_data.table(), before + _entry(number, python, wanted, text))
+        user_data.write(user_data.table(), _with_entry(before, number, device, flavour, text))
     catalog.reread()
-    say(f"{number}: locked for Python {python} in {path}")
+    say(f"{number}: locked{_for(device)} for Python {python} in {path}")
 
 
-def _entry(number: str, python: str, wanted: tuple[str, ...], text: str) -> str:
+def _with_entry(before: str, number: str, device: FlavourName, flavour: FlavourTable, text: str) -> str:
+    """Return the text of a table with a flavour more."""
     import tomlkit
 
+    stated = {key: value for key, value in flavour.model_dump(mode="json").items() if value}
+    entry = {**stated, "requirements": tomlkit.item(stated["requirements"]).multiline(True)}
+    if number in tomllib.loads(before).get("version", {}):
+        document = tomlkit.parse(before)
+        document["version"][number][device] = entry
+        return tomlkit.dumps(document)
     keras = next((pin["number"] for pin in re.finditer(r"^keras(-nightly)?==(?P<number>\S+)", text, re.MULTILINE)), "")
-    cpu = {"pythons": [python], "requirements": tomlkit.item(wanted).multiline(True)}
-    return "\n" + tomlkit.dumps({"version": {number: {"keras": keras, "cpu": cpu}}})
+    return f"{before}\n{tomlkit.dumps({'version': {number: {'keras': keras, device: entry}}})}"
 
 
 def is_locked_by_us(version: Version) -> bool:
@@ -284,29 +314,47 @@ def _without(table: str, number: str) -> str:
     return document.as_string().rstrip("\n") + "\n"
 
 
-def _lock_nightly(name: str, say: Callable[[str], None], packages: Mapping[str, str]) -> str:
+def _lock_nightly(name: str, say: Callable[[str], None], packages: Mapping[str, str], device: FlavourName) -> str:
     package, number = nearest(name, packages, say)
-    if version := catalog.find(number):
+    version = catalog.find(number)
+    if version and _has(version, device):
         _touch_locks(version)
         return number
-    newest = catalog.releases()[-1]
-    flavour = newest.on("cpu")[0]
-    say(f"{number}: locking it, on Python {flavour.python.number}")
+    newest = catalog.builtin_catalogue().version[catalog.releases()[-1].number]
+    usual = newest.gpu if device == "gpu" else newest.cpu
+    assert usual is not None
+    python = usual.pythons[0]
+    say(f"{number}: locking it{_for(device)}, on Python {python}")
     message = ""
-    # Not the pins of a release: a nightly comes with the Keras and the numpy of that day.
-    wanted = (f"{package}=={number}", f"pyarrow=={catalog.builtin_catalogue().python[flavour.python.number].pyarrow}")
+    # Not the pins of a release: a nightly comes with the Keras, the numpy and the CUDA of that day.
+    tensorflow = f"{NIGHTLIES[-1]}[and-cuda]" if device == "gpu" else package
+    wanted = (f"{tensorflow}=={number}", f"pyarrow=={catalog.builtin_catalogue().python[python].pyarrow}")
     day = date_of(number)
     until = ("--exclude-newer", f"{day[:4]}-{day[4:6]}-{day[6:]}T23:59:59Z")
     for options in (("--prerelease", "allow", *until), ("--prerelease", "allow")):
         try:
-            text = _resolve(number, flavour.python.number, wanted, options)
+            text = _resolve(number, device, python, wanted, options)
         except Unresolved as error:
             message = str(error)
             continue
-        _keep(number, flavour.python.number, wanted, text, say)
+        _keep(number, device, _of_nightly(usual, python, wanted, text), text, say)
         return number
     advice = "" if "No solution found" in message else "\nCheck the network, or the index that uv is set to use"
-    raise UsageError(f"{number}: this nightly cannot be locked:\n{message}{advice}")
+    raise UsageError(f"{number}: this nightly cannot be locked{_for(device)}:\n{message}{advice}")
+
+
+def _of_nightly(usual: FlavourTable, python: str, wanted: tuple[str, ...], text: str) -> FlavourTable:
+    """Return the flavour of a nightly.
+
+    Which cards it holds code for is known of the newest release only. Its CUDA is that of the lock, if the table knows
+    that one.
+    """
+    locked = re.search(r"^nvidia-cuda-runtime(-cu\d+)?==(?P<number>\d+\.\d+)", text, re.MULTILINE)
+    cuda = usual.cuda
+    if cuda and locked and locked["number"] in catalog.builtin_catalogue().cuda:
+        cuda = locked["number"]
+    same = {"pythons": (python,), "requirements": wanted, "cuda": cuda, "cudnn": None}
+    return usual.model_copy(update=same)
 
 
 def nightlies() -> dict[str, str]:

@@ -54,9 +54,11 @@ class CudaTable(_VersionTable):
 
     driver: VersionNumber
     jit_driver: VersionNumber
+    knows: Capability | None = None
     # Cards from this capability on are known to fail, however the wheel was built.
     broken_from: Capability | None = None
     broken: str = ""
+    packages: tuple[str, ...] = ()
 
 
 class FlavourTable(_VersionTable):
@@ -65,8 +67,20 @@ class FlavourTable(_VersionTable):
     image: str | None = None
     digest: Digest = ""
     cuda: str | None = None
+    libraries: str | None = None
     cudnn: str | None = None
     compute: tuple[Capability, ...] = ()
+
+
+class BuildTable(_VersionTable):
+    """An image that is used as it is, instead of flavours that are installed."""
+
+    maker: str
+    image: str
+    digest: Digest = ""
+    cuda: str
+    cudnn: str | None = None
+    compute: tuple[Capability, ...] = Field(min_length=1)
 
 
 class VersionTable(_VersionTable):
@@ -75,6 +89,7 @@ class VersionTable(_VersionTable):
     notes: tuple[str, ...] = ()
     cpu: FlavourTable | None = None
     gpu: FlavourTable | None = None
+    build: BuildTable | None = None
 
 
 class Catalogue(_VersionTable):
@@ -110,16 +125,25 @@ def _inconsistencies(catalogue: Catalogue, beside: Catalogue) -> Iterator[tuple[
         for name in (number, *version.aliases):
             if (other := owner.setdefault(name, number)) != number:
                 yield ("version", number, "aliases"), f"{name!r} already means {other}: an alias has one version"
+        if version.build and (version.cpu or version.gpu):
+            yield ("version", number, "build"), "a build is an image that is used as it is: it has no cpu and no gpu"
+        if version.build and version.build.cuda not in cudas:
+            yield ("version", number, "build", "cuda"), _unknown_cuda(version.build.cuda)
         for flavour, table in (("cpu", version.cpu), ("gpu", version.gpu)):
             where = ("version", number, flavour)
             if table is None:
                 continue
             if absent := [python for python in table.pythons if python not in pythons]:
                 yield (*where, "pythons"), f'Python {absent[0]} has no table [python."{absent[0]}"]'
-            if table.cuda is not None and table.cuda not in cudas:
-                yield (*where, "cuda"), f'CUDA {table.cuda} has no table [cuda."{table.cuda}"]'
+            for key, cuda in (("cuda", table.cuda), ("libraries", table.libraries)):
+                if cuda is not None and cuda not in cudas:
+                    yield (*where, key), _unknown_cuda(cuda)
             if flavour == "gpu" and (table.cuda is None or not table.compute):
                 yield where, "a GPU flavour needs `cuda` and `compute`: without them no card can be judged"
+
+
+def _unknown_cuda(number: str) -> str:
+    return f'CUDA {number} has no table [cuda."{number}"]'
 
 
 def format_position(text: str, where: tuple[str, ...]) -> str:

@@ -21,7 +21,8 @@ class Cuda:
     """What a GPU flavour was built for.
 
     Holds the compute capabilities that it has code for, the last also as PTX, from which newer GPUs can make their own
-    code; the oldest drivers that run it and that read its PTX; and the GPUs that fail with it nevertheless.
+    code; the oldest drivers that run it and that read its PTX; and the GPUs that fail with it nevertheless. `libraries`
+    is the CUDA of its libraries, and `knows` the newest compute capability that these hold code for.
     """
 
     number: str
@@ -31,6 +32,8 @@ class Cuda:
     jit_driver: str
     broken_from: str | None
     broken: str
+    libraries: str = ""
+    knows: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,13 +53,21 @@ class Flavour:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Build:
+    """A TensorFlow that is not the release: an image that is used as it is, who made it, and what it was built for."""
+
+    maker: str
+    image: str
+    cuda: Cuda
+
+
+@dataclass(frozen=True, kw_only=True)
 class TargetChanges:
     """What a target changes in a version: the name it then has, and the text from which it can be made again."""
 
     name: str
     definition: str
     variables: tuple[tuple[str, str], ...] = ()
-    # Used instead of all that a version installs.
     image: str = ""
 
 
@@ -64,7 +75,8 @@ class TargetChanges:
 class Version:
     """One pinned TensorFlow, with one flavour per device and Python, the preferred Python first.
 
-    A target may change it. An image of the user's own is a version without number and flavours.
+    A target may change it. An image of the user's own is a version without number and flavours; one of another maker's
+    has its build instead of flavours.
     """
 
     number: str
@@ -74,6 +86,7 @@ class Version:
     # Known problems of this version, for lists and verdicts.
     notes: tuple[str, ...] = ()
     changes: TargetChanges | None = None
+    build: Build | None = None
 
     @property
     def name(self) -> str:
@@ -87,7 +100,9 @@ class Version:
 
     @property
     def image(self) -> str:
-        return self.changes.image if self.changes else ""
+        """The image that is used instead of all that a version installs, or ''."""
+        own = self.changes.image if self.changes else ""
+        return own or (self.build.image if self.build else "")
 
     def on(self, name: FlavourName) -> tuple[Flavour, ...]:
         return tuple(flavour for flavour in self.flavours if flavour.name == name)

@@ -52,9 +52,11 @@ def examine_machine(
     from orchestrator import catalog
     from orchestrator.catalog.lock_on_demand import provide
 
-    names = provide(parse.names(versions), lambda text: say.print(safe_text(text), soft_wrap=True))
-    versions_here = catalog.resolve(names, fewest=1)
     options = EngineOptions(gpu=gpu.gpu, base=base.base, python_downloads=not downloads.no_python_downloads)
+    names = provide(
+        parse.names(versions), lambda text: say.print(safe_text(text), soft_wrap=True), device=options.device
+    )
+    versions_here = catalog.resolve(names, fewest=1)
     from orchestrator.doctor import environment, noise
     from orchestrator.doctor.report import as_object, layout
 

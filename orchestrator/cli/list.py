@@ -35,21 +35,29 @@ def _versions() -> Listing:
     rows = []
     for version in catalog.all_versions():
         flavours = list(dict.fromkeys(flavour.name for flavour in version.flavours))
+        cuda = next((flavour.cuda for flavour in version.on("gpu") if flavour.cuda), None)
         pythons = [flavour.python.number for flavour in version.on("cpu")]
         objects.append(
             {
                 "version": version.number,
                 "aliases": list(version.aliases),
-                "python": pythons[0],
+                "python": pythons[0] if pythons else None,
                 "pythons": pythons,
                 "keras": version.keras,
                 "flavours": flavours,
-                "cuda": next((flavour.cuda.number for flavour in version.on("gpu") if flavour.cuda), None),
+                "cuda": cuda.number if cuda else version.build.cuda.number if version.build else None,
+                "image": version.image or None,
                 "notes": list(version.notes),
             }
         )
         rows.append(
-            (version.number, ", ".join(version.aliases), ", ".join(pythons), version.keras, ", ".join(flavours))
+            (
+                version.number,
+                ", ".join(version.aliases),
+                ", ".join(pythons),
+                version.keras,
+                f"{version.build.maker}'s image" if version.build else ", ".join(flavours),
+            )
         )
     return Listing(("version", "aliases", "Python", "Keras", "flavours"), rows, objects)
 

@@ -65,8 +65,6 @@ def look(versions: Sequence[Version], options: EngineOptions, find_gpus: Callabl
     lines: dict[str, str] = {}
     unavailable = None
     for name, info in ENGINES.items():
-        if options.gpu and not info.gpus:
-            continue
         engine = info.make(options)
         try:
             lines[name] = engine.check()
@@ -81,7 +79,7 @@ def look(versions: Sequence[Version], options: EngineOptions, find_gpus: Callabl
         for engine in usable.values():
             engine.close()
     seen_gpus = find_gpus()
-    gpu_versions = [version for version in catalog.all_versions() if version.on("gpu")]
+    gpu_versions = [version for version in catalog.all_versions() if version.on("gpu") or version.build]
     return Setup(
         versions=tuple(version.number for version in versions),
         gpu=options.gpu,
@@ -112,12 +110,9 @@ def _engine(setup: Setup) -> DoctorFinding:
     if setup.engine:
         return DoctorFinding("engine", "fine", setup.engine)
     assert setup.unavailable is not None
-    what, advice = setup.unavailable.what, setup.unavailable.advice
-    if setup.gpu:
-        return DoctorFinding("engine", "problem", what, advice or "a GPU takes Docker with NVIDIA's runtime")
-    return DoctorFinding(
-        "engine", "note", f"{what}; virtual environments are taken", "start Docker for isolated versions"
-    )
+    # With --gpu, Docker may answer and lack only what a GPU takes.
+    advice = setup.unavailable.advice if setup.gpu else "start Docker for isolated versions"
+    return DoctorFinding("engine", "note", f"{setup.unavailable.what}; virtual environments are taken", advice)
 
 
 def _versions(setup: Setup) -> Iterator[DoctorFinding]:

@@ -98,7 +98,6 @@ class EngineInfo:
     make: Callable[[EngineOptions], Engine]
     # What a replicate may have for itself, where forks are not wanted.
     isolation: Isolation
-    gpus: bool = False
     # Whether workers are children of another program: they are not bound by this process's CPUs and do not see its
     # directories.
     detached: bool = False
@@ -122,8 +121,6 @@ def _venv(options: EngineOptions) -> Engine:
 AUTO = "auto"
 # In the order in which `auto` tries them.
 ENGINES: dict[str, EngineInfo] = {
-    "docker": EngineInfo(
-        title="Docker", make=_docker, isolation="container", gpus=True, detached=True, tasks=WORKER_TASKS
-    ),
+    "docker": EngineInfo(title="Docker", make=_docker, isolation="container", detached=True, tasks=WORKER_TASKS),
     "venv": EngineInfo(title="virtual environments", make=_venv, isolation="process", tasks=WORKER_TASKS),
 }

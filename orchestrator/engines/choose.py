@@ -34,8 +34,7 @@ def find_candidates(wanted: str, isolation: Isolation, options: EngineOptions) -
     """Return the engines that may be taken, best first; raise UsageError if they cannot isolate as asked."""
     able = [name for name, info in ENGINES.items() if isolation in ("fork", info.isolation)]
     if wanted == AUTO:
-        # A CPU is never taken for a GPU.
-        return [name for name in able if ENGINES[name].gpus or not options.gpu] or able
+        return able
     if wanted not in ENGINES:
         raise UsageError(
             f"unknown engine {wanted!r}{did_you_mean(wanted, ENGINES)}; there are {AUTO}, {', '.join(sorted(ENGINES))}"

@@ -96,7 +96,8 @@ def _built(version: Version, result: ReadyEnvironment, size: int) -> BuiltImage:
     facts = result.environment.facts
     return BuiltImage(
         version=version,
-        tag=facts.details["tag"],
+        # An image that is used as it is has its own name.
+        tag=facts.details.get("tag") or facts.details["image"],
         identity=facts.identity,
         new=result.made,
         size=size,

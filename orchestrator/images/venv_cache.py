@@ -18,7 +18,7 @@ def find_outdated(versions: Iterable[Version]) -> list[Path]:
     """Return the environments whose lock is no longer in the tables, or whose Python is gone."""
     by_lock: defaultdict[str, list[Flavour]] = defaultdict(list)
     for version in versions:
-        for flavour in version.on("cpu"):
+        for flavour in version.flavours:
             by_lock[flavour.lock.stem].append(flavour)
     with suppress(FileNotFoundError):
         folders = [path for path in environments_directory().iterdir() if path.is_dir()]

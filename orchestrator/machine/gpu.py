@@ -111,7 +111,7 @@ class GpuReading:
 
 def gpus(nvml: Any = None) -> tuple[Gpu, ...]:
     """Return all GPUs of this machine, including those that CUDA_VISIBLE_DEVICES hides."""
-    nvml = nvml or _package()
+    nvml = nvml or find_package()
     return tuple(_gpu(nvml, index, handle) for index, handle in _handles(nvml)) or tuple(
         map(_build_gpu, nvidia_smi.gpus())
     )
@@ -122,7 +122,7 @@ def read_gpus(nvml: Any = None, only: Collection[str] = (), *, brief: bool = Fal
 
     `brief` leaves out which processes use the GPU, because the driver takes longest to report them.
     """
-    nvml = nvml or _package()
+    nvml = nvml or find_package()
     return tuple(_reading(nvml, *found, brief=brief) for found in _gpus_to_read(nvml, frozenset(only)))
 
 
@@ -272,8 +272,14 @@ def _ask(nvml: Any, functions: str, *arguments: Any) -> Any:
     return None
 
 
+def find_handles(nvml: Any, keys: Collection[str]) -> list[Any]:
+    """Return NVML's handles of the GPUs with these keys, or of all GPUs; of a slice, that of its card."""
+    return [handle for _, handle, _ in _gpus_to_read(nvml, frozenset(keys))]
+
+
 @cache
-def _package() -> Any:
+def find_package() -> Any:
+    """Return the package that asks NVML, or None."""
     try:
         return importlib.import_module("pynvml")
     except ImportError:

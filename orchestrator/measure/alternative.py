@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 
 from orchestrator import catalog
-from orchestrator.catalog.version import Version
+from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.engines.venv.engine import has_python
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.old_flags import rename
@@ -33,20 +33,21 @@ def make_error(
     message = "\n".join(join_failures(failures.values()))
     if not any(failure.lacks_python for failure in failures.values()):
         return EnvironmentFailed(f"no version could be made ready:\n{message}")
-    names = suggest([version for version in versions if version.name not in failures and not version.changes])
+    wanted = [version for version in versions if version.name not in failures and not version.changes]
+    names = suggest(wanted, options.environments.device)
     if not options.command or len(names) < 2:
         return EnvironmentFailed(message)
     command = write_command(options.command, names)
     return EnvironmentFailed(f"{message}; the Pythons on this machine can run:\n{command}")
 
 
-def suggest(wanted: Sequence[Version]) -> tuple[str, ...]:
+def suggest(wanted: Sequence[Version], device: FlavourName) -> tuple[str, ...]:
     """Return the names of versions to compare with the Pythons on this machine.
 
     Wanted versions come first. If fewer than two of them are usable, the newest and oldest releases fill the list.
     """
-    usable = [version for version in wanted if has_python(version)]
-    releases = [version for version in catalog.releases() if has_python(version)]
+    usable = [version for version in wanted if has_python(version, device)]
+    releases = [version for version in catalog.releases() if has_python(version, device)]
     ends = [*releases[-1:], *releases[:1]] if usable else [*releases[:1], *releases[-1:]]
     suggestions = list(dict.fromkeys([*usable, *ends]))
     return tuple(_name(version) for version in suggestions[: max(2, len(usable))])

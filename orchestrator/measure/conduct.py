@@ -6,6 +6,7 @@ from pathlib import Path
 
 from orchestrator import interrupts
 from orchestrator.errors import EngineUnavailable, Interrupted, TfCompareError
+from orchestrator.machine.gpu_clocks import hold_clocks
 from orchestrator.machine.host import moment
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.replicate import Progress
@@ -39,7 +40,13 @@ def conduct(run: PreparedRun, rounds: RoundRange, progress: Progress, view: View
 
 
 def measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, view: View) -> TfCompareError | None:
-    """Start the workers, measure, and end the workers whatever happens; return the error that cut it short."""
+    """Measure with the clocks of the run's GPUs as asked for; return the error that cut it short."""
+    with hold_clocks(run.plan.gpus, run.plan.lock_mhz):
+        return _measure_rounds(run, rounds, progress, view)
+
+
+def _measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, view: View) -> TfCompareError | None:
+    """Start the workers, measure, and end the workers whatever happens."""
     directory = run.directory
     begun = time.monotonic()
     workers = Workers(run, view.say)

@@ -22,8 +22,8 @@ def outline(planned: PlannedRun, engine: str) -> str:
         if claims
         else f"{format_count(len(selection.cases), 'case')} x"
     )
-    what = f"plan: {arms} {len(selection.targets)} versions, {rounds}, {_minutes(planned)} min"
-    return f"{what} once the environments are there; {find_open_at_once(planned, engine)}{_memory(planned)}"
+    what = f"plan: {arms} {len(selection.targets)} versions, {rounds}, {_minutes(planned, engine)} min"
+    return f"{what} once the environments are there; {find_open_at_once(planned, engine)}{_memory(planned, engine)}"
 
 
 def find_open_at_once(planned: PlannedRun, engine: str) -> OpenAtOnce:
@@ -31,7 +31,7 @@ def find_open_at_once(planned: PlannedRun, engine: str) -> OpenAtOnce:
     return open_at_once(plan, plan.cases, read_capacity(plan))
 
 
-def _minutes(planned: PlannedRun) -> str:
+def _minutes(planned: PlannedRun, engine: str) -> str:
     """Say how long the run takes at most or, without a budget, about how long.
 
     A replicate takes milliseconds or half a minute: only the pilot tells.
@@ -40,16 +40,16 @@ def _minutes(planned: PlannedRun) -> str:
         return f"at most {format_minutes(planned.selection.budget_s)}"
     arms = planned.arms()
     round_s = len(arms) * ISOLATED_S
-    if planned.isolation == "fork":
+    if planned.isolate(engine) == "fork":
         round_s = len(arms) * REPLICATE_S + len({version for _, version in arms}) * START_S
     took = ((looks + 1) * round_s for looks in (planned.looks[0], planned.looks[-1]))
     return f"about {' to '.join(dict.fromkeys(map(format_minutes, took)))}"
 
 
-def _memory(planned: PlannedRun) -> str:
+def _memory(planned: PlannedRun, engine: str) -> str:
     """Estimate the memory that many versions take at the same time. Return '' for a few versions."""
     resident = len({version for _, version in planned.arms()})
-    if planned.isolation != "fork" or resident < TREND_FROM:
+    if planned.isolate(engine) != "fork" or resident < TREND_FROM:
         return ""
     needed_gb, available_mb = resident * (WORKER_MB + REPLICATE_MB) / 1024, moment()["available_mb"]
     estimate = f"; one worker per version and its replicate take about {needed_gb:.0f} GB of memory"

@@ -264,9 +264,10 @@ class Workers:
         if not wrong:
             return ""
         cause = str(seen.driver)
+        other_request = "try another --gpu-request, " if self.limited else ""
         hint = cause or (
-            "check `nvidia-smi` on this machine, see whether `tfcompare doctor --gpu` finds something, try another "
-            "--gpu-request, or leave --gpu out"
+            "check `nvidia-smi` on this machine, see whether `tfcompare doctor --gpu` finds something, "
+            f"{other_request}or leave --gpu out"
         )
         return f"--gpu: TensorFlow {client.version} {wrong}; {hint}"
 

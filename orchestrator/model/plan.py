@@ -57,6 +57,8 @@ class Plan:
     # By UUID; with device gpu and none named, all that the engine gives. Exclusive: one process at a time holds them.
     gpus: tuple[str, ...] = ()
     exclusive: bool = False
+    # The frequency at which the clocks of the GPUs are held.
+    lock_mhz: int | None = None
     # Of the user's own workload folder, what was not copied into the run directory.
     large: tuple[LargeFile, ...] = ()
     # Of the targets that change a version: from these they can be made again.

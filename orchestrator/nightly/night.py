@@ -13,6 +13,7 @@ from time import monotonic
 from typing import Any
 
 from orchestrator import catalog, files
+from orchestrator.catalog.version import FlavourName
 from orchestrator.errors import ArmsDied, EnvironmentFailed, InternalError, Interrupted, TfCompareError, UsageError
 from orchestrator.history.alarms import judge, state, steps
 from orchestrator.history.model import Event, Key, Night, NightReport, Point, Segment, Stage
@@ -32,7 +33,9 @@ from orchestrator.terminal.counts import format_count
 
 MOST_NAMED = 3
 # Flags that change what is measured or in what, next to device and engine.
-DECISIVE = frozenset(("--workload-dir", "--gpus", "--gpu-exclusive", "--base", "--threads", "--cpuset", "--memory"))
+DECISIVE = frozenset(
+    ("--workload-dir", "--gpus", "--gpu-exclusive", "--lock-clocks", "--base", "--threads", "--cpuset", "--memory")
+)
 NOTHING = versions.ResolvedVersions(versions=(), names={})
 
 
@@ -61,14 +64,18 @@ class NightOptions:
         return suite_name(self.suite, self.own_workloads)
 
     @property
+    def device(self) -> FlavourName:
+        flags = dict(_flags(self.flags))
+        return "gpu" if flags.keys() & {"--gpu", "--gpus", "--gpu-exclusive"} else "cpu"
+
+    @property
     def identity(self) -> dict[str, Any]:
         """The options that make two nightly runs the same, as a Night records them."""
         flags = dict(_flags(self.flags))
-        gpu = "--gpu" in flags or "--gpus" in flags
         return {
             "suite": self.suite_name,
             "versions": self.names,
-            "device": "gpu" if gpu else "cpu",
+            "device": self.device,
             "engine": flags.get("--engine", "auto"),
             "selected": self.selected,
             "flags": tuple(sorted(f"{flag} {value}".strip() for flag, value in flags.items() if flag in DECISIVE)),
@@ -117,7 +124,7 @@ def _alone(options: NightOptions, night: NightContext, say: Callable[[str], None
         warnings = (*warnings, *read.warnings, *_later_than_now(read.points(), night))
         night = replace(night, warnings=warnings)
         past = read.until(night.started, night.host)
-        resolved = versions.resolve(options.names, say, versions.last_builds(past.points()))
+        resolved = versions.resolve(options.names, say, versions.last_builds(past.points()), device=options.device)
         return _measure_night(options, replace(night, resolved=resolved), say)
     except (Exception, KeyboardInterrupt) as error:
         return _record_break(options, night, error)

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from orchestrator import catalog
 from orchestrator.catalog import lock_on_demand
+from orchestrator.catalog.version import FlavourName
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.history.model import Point
 
@@ -47,7 +48,9 @@ def last_builds(points: Iterable[Point]) -> dict[str, str]:
     return {point.version: point.build for point in points if point.version != point.build and point.rounds}
 
 
-def resolve(names: Sequence[str], say: Say, last: Mapping[str, str] | None = None) -> ResolvedVersions:
+def resolve(
+    names: Sequence[str], say: Say, last: Mapping[str, str] | None = None, *, device: FlavourName = "cpu"
+) -> ResolvedVersions:
     """Resolve names to the versions to measure tonight.
 
     `last` holds the builds of followed names on the night before. A version that is not available is reported and left
@@ -59,7 +62,7 @@ def resolve(names: Sequence[str], say: Say, last: Mapping[str, str] | None = Non
             f"nothing to measure {', '.join(names) or 'anything'} against: a nightly is another TensorFlow each night. "
             f"Name a release too, e.g. --versions {','.join((*names, '2.13'))}"
         )
-    resolver = _Resolver(say, last or {})
+    resolver = _Resolver(say, last or {}, device)
     resolver.begin(pinned[0])
     for name in names[: names.index(pinned[0])]:
         resolver.take(name)
@@ -84,8 +87,9 @@ class _Resolver:
     The index is asked for its nightlies once, and only if a name needs them.
     """
 
-    def __init__(self, say: Say, last: Mapping[str, str]) -> None:
+    def __init__(self, say: Say, last: Mapping[str, str], device: FlavourName) -> None:
         self._say = say
+        self._device = device
         self._last = last
         self._nightlies: Mapping[str, str] | None = None
         # Why the index could not be asked.
@@ -130,12 +134,12 @@ class _Resolver:
         A name that neither the table nor the index can know is the user's mistake.
         """
         if catalog.EXACT.fullmatch(name):
-            _provide(name, self._say)
+            self._provide(name)
         return [version.number for version in catalog.resolve((name,), fewest=1)]
 
     def _nightly(self, name: str) -> str:
         if catalog.find(name):
-            return _provide(name, self._say)
+            return self._provide(name)
         if self._nightlies is None and not self._silent:
             try:
                 self._nightlies = lock_on_demand.nightlies()
@@ -143,7 +147,7 @@ class _Resolver:
                 self._silent = str(error)
         if self._silent:
             return self._find_locked_nightly(name)
-        return _provide(name, self._say, self._nightlies)
+        return self._provide(name, self._nightlies)
 
     def _find_locked_nightly(self, name: str) -> str:
         """Return the newest nightly that was locked here earlier, for use without an index.
@@ -160,7 +164,14 @@ class _Resolver:
             raise EnvironmentFailed(f"{self._silent}, and {which} is locked here")
         number = max(here, key=lock_on_demand.date_of)
         self._note(f"{self._silent}; taking {number} for {name}, which is locked here")
-        return _provide(number, self._say)
+        return self._provide(number)
+
+    def _provide(self, name: str, nightlies: Mapping[str, str] | None = None) -> str:
+        try:
+            (number,) = lock_on_demand.provide((name,), self._say, nightlies, device=self._device)
+        except UsageError as error:
+            raise EnvironmentFailed(str(error)) from error
+        return number
 
     def _follow(self, number: str) -> None:
         self.names[number] = FOLLOWED
@@ -177,14 +188,6 @@ class _Resolver:
     def _note(self, text: str) -> None:
         self._say(text)
         self.notes.append(text)
-
-
-def _provide(name: str, say: Say, nightlies: Mapping[str, str] | None = None) -> str:
-    try:
-        (number,) = lock_on_demand.provide((name,), say, nightlies)
-    except UsageError as error:
-        raise EnvironmentFailed(str(error)) from error
-    return number
 
 
 def age_of(number: str) -> int:

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from packaging.version import Version as Number
+
 from orchestrator import catalog
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting, Match, judge
 from orchestrator.catalog.version import Version
@@ -72,11 +74,20 @@ def fit(
         return planned
     chosen = choose(environments.gpus, find())
     _check_modes(chosen, exclusive=environments.exclusive)
-    matches = tuple(judge(version, gpu, catalog.releases()) for version in planned.selection.versions for gpu in chosen)
+    versions = planned.selection.versions
+    # What is an image does not run in a virtual environment.
+    others = (*catalog.releases(), *(catalog.builds() if options.engine != "venv" else ()))
+    matches = tuple(judge(version, gpu, others) for version in versions for gpu in chosen)
     failing = [match for match in matches if match.fit == "unsupported"]
     if failing and not environments.force:
-        raise UsageError(_refusal(failing, planned.selection.versions, by_claims=bool(options.claims)))
-    notes = (*_about(chosen, watched=bool(read())), *(note for match in matches if (note := _note(match))))
+        raise UsageError(_refusal(failing, versions, by_claims=bool(options.claims)))
+    held = environments.lock_mhz
+    notes = (
+        *([f"GPU clocks were held at {held} MHz (--lock-clocks)"] if held else []),
+        *_about(chosen, watched=bool(read())),
+        *(note for match in matches if (note := _note(match))),
+        *(note_build(version) for version in versions if version.build),
+    )
     keys = tuple(gpu.key for gpu in chosen)
     return replace(
         planned,
@@ -107,12 +118,14 @@ def again(keys: Sequence[str], versions: Sequence[Version]) -> Fitting:
 
 def _refusal(failing: Sequence[Match], versions: Sequence[Version], *, by_claims: bool) -> str:
     lines = ["--gpu: not every version can run here:", *(f"  {match}" for match in failing)]
-    failing_versions = {match.version for match in failing}
-    others = [version.name for version in versions if version.name not in failing_versions]
+    # What fails on one of several GPUs has an alternative for that one; the next refusal tells of the others.
+    instead = {match.version: match.nearest for match in failing}
+    names = [instead.get(version.name, version.name) for version in versions if not version.changes]
+    usable = list(dict.fromkeys(name for name in names if name))
     if by_claims:
         way = "Name claims about other versions"
-    elif others:
-        way = f"Leave them out (--versions {','.join(others)})"
+    elif len(usable) > 1:
+        way = f"Take what runs on it (--versions {','.join(usable)})"
     else:
         way = "Take other versions, or another GPU (--gpus)"
     return "\n".join([*lines, f"{way}, or measure them anyway with --allow-unsupported-gpu"])
@@ -130,6 +143,15 @@ def _about(chosen: Sequence[Gpu], *, watched: bool) -> list[str]:
         if gpu.linked is False:
             notes.append(f"{gpu.title}: {UNLINKED}")
     return notes
+
+
+def note_build(version: Version) -> str:
+    """Return what every report says of a version that is not the release."""
+    assert version.build
+    return (
+        f"{version.name} is {version.build.maker}'s build of TensorFlow {Number(version.number).base_version}, and not "
+        "the release: it has other patches, libraries and defaults"
+    )
 
 
 def _note(match: Match) -> str:

@@ -78,10 +78,12 @@ class PlannedRun:
     def looks(self) -> tuple[int, ...]:
         return (self.options.rounds,) if self.options.rounds else LOOKS
 
-    @property
-    def isolation(self) -> Isolation:
-        # A container each: whatever holds the GPU ends with it, before the next begins.
-        return "container" if self.options.environments.exclusive else self.options.isolation
+    def isolate(self, engine: str) -> Isolation:
+        """Return what every replicate has for itself on this engine."""
+        if not self.options.environments.exclusive:
+            return self.options.isolation
+        # A worker each: whatever holds the GPU ends with it, before the next begins.
+        return "process" if engine == "venv" else "container"
 
     def arms(self) -> tuple[Arm, ...]:
         """Return the arms to measure."""
@@ -107,12 +109,13 @@ class PlannedRun:
             seed=self.seed,
             threads=options.threads,
             timeout_s=options.timeout_s,
-            isolation=self.isolation,
+            isolation=self.isolate(engine),
             cpus=options.environments.cpus,
             memory_mb=options.environments.memory_mb,
             claims=options.claims,
             gpus=tuple(gpu.key for gpu in self.fitting.gpus),
             exclusive=options.environments.exclusive,
+            lock_mhz=options.environments.lock_mhz,
             large=large,
             definitions=tuple(version.changes.definition for version in selection.versions if version.changes),
             program=options.program,

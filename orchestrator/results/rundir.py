@@ -204,7 +204,7 @@ class RunDir:
 
     def write_plan(self, plan: Plan) -> None:
         # Earlier releases refuse a key that they do not know, and most runs have no such targets.
-        nothing = {name for name in ("definitions", "program", "requirements") if not getattr(plan, name)}
+        nothing = {name for name in ("definitions", "program", "requirements", "lock_mhz") if not getattr(plan, name)}
         self._write("plan.json", PLAN.dump_json(plan, indent=1, exclude=nothing))
 
     def write_manifest(self, manifest: Manifest) -> None:

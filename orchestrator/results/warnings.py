@@ -182,6 +182,5 @@ def _clock(index: int, spans: Sequence[GpuSpan]) -> str:
     reasons = Counter(reason for span in spans for reason in span.throttled)
     held = "".join(f", {reason} in {count} of {len(spans)} visits" for reason, count in reasons.most_common())
     return (
-        f"GPU {index} ran at {slowest} to {fastest} MHz after its bursts{heat}{held}; "
-        "`nvidia-smi --lock-gpu-clocks` keeps it still"
+        f"GPU {index} ran at {slowest} to {fastest} MHz after its bursts{heat}{held}; --lock-clocks MHZ holds it still"
     )

@@ -23,10 +23,13 @@ from tests.support.builders import target
 WORKLOADS = workloads.all_workloads()
 # The smoke suite leaves `forward` out for its time only.
 SMOKE = select_cases((), (*workloads.suite("smoke").cases, "forward[net=mobilenet_v2,style=eager]"), WORKLOADS)
-# One case each of those that single reports are about, and no study.
+# One case each of those that single reports are about, and no study; XLA compiles a convolution on a CPU as well.
 REPORTED = [
-    expand(parse_selector(name, WORKLOADS), WORKLOADS[name])[0]
-    for name in sorted(WORKLOADS.keys() - {case.workload for case in SMOKE})
+    *(
+        expand(parse_selector(name, WORKLOADS), WORKLOADS[name])[0]
+        for name in sorted(WORKLOADS.keys() - {case.workload for case in SMOKE})
+    ),
+    *expand(parse_selector("conv_step[compiler=xla]", WORKLOADS), WORKLOADS["conv_step"]),
 ]
 
 

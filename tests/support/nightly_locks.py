@@ -6,6 +6,7 @@ from pathlib import Path
 
 from orchestrator import catalog
 from orchestrator.catalog import lock_on_demand, user_data
+from orchestrator.catalog.table import FlavourTable
 from orchestrator.catalog.version import Version
 
 DAY_S = 86400
@@ -14,7 +15,8 @@ DAY_S = 86400
 def lock(number: str, used_days_ago: float = 0.0, requirements: str = "") -> Version:
     """As if it had been locked and used then."""
     header = f"{lock_on_demand.WRITTEN_BY}{lock_on_demand.ON_FIRST_USE}{number}\n"
-    lock_on_demand._keep(number, "3.11", (f"tf-nightly=={number}",), header + requirements, lambda text: None)
+    flavour = FlavourTable(pythons=("3.11",), requirements=(f"tf-nightly=={number}",))
+    lock_on_demand._keep(number, "cpu", flavour, header + requirements, lambda text: None)
     [version] = catalog.resolve([number], fewest=1)
     age(version, used_days_ago)
     return version

@@ -44,8 +44,15 @@ class MadeUpDriver:
     def nvmlSystemGetDriverVersion(self) -> str:
         return "570.1"
 
+    def _lock(self, card: dict[str, Any], mhz: tuple[int, ...]) -> None:
+        if not card.get("lockable"):
+            raise pynvml.NVMLError_NoPermission
+        card["locked"] = mhz
+
     def __getattr__(self, name: str) -> Any:
         real = getattr(pynvml, name)
+        if name in ("nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks"):
+            return lambda card, *mhz: self._lock(card, mhz)
         if not name.startswith("nvmlDeviceGet"):
             return real
 

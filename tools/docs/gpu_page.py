@@ -22,7 +22,8 @@ def gpu_page(now: str) -> str:
 
 
 def _tables() -> str:
-    releases = [(version, cuda) for version in catalog.releases() if (cuda := _cuda(version))]
+    listed = (*catalog.releases(), *catalog.builds())
+    releases = [(version, cuda) for version in listed if (cuda := _cuda(version))]
     heads = [f"{name}<br>{capability}" for name, capability in CARDS.items()]
     lines = [
         f"With a driver of today ({NEW_DRIVER}):", "",
@@ -30,12 +31,14 @@ def _tables() -> str:
     ]  # fmt: skip
     for version, cuda in releases:
         fits = (WORDS[judge(version, _card(*card), ()).fit] for card in CARDS.items())
-        needs = (catalog.minor(version.number), cuda.number, cuda.driver, cuda.jit_driver, " ".join(cuda.compute))
+        needs = (version.aliases[0], cuda.number, cuda.driver, cuda.jit_driver, " ".join(cuda.compute))
         lines.append(_row(*needs, *fits))
     return "\n".join(lines) + "\n"
 
 
 def _cuda(version: Version) -> Cuda | None:
+    if version.build:
+        return version.build.cuda
     return next((flavour.cuda for flavour in version.on("gpu") if flavour.cuda), None)
 
 

@@ -4,7 +4,7 @@ import json
 
 from orchestrator import catalog
 from orchestrator.bundled import IMAGES
-from orchestrator.catalog.version import Flavour, Version
+from orchestrator.catalog.version import Build, Flavour, Version
 from tools.docs import WRITTEN
 
 RECORD = IMAGES / "verified.json"
@@ -37,10 +37,23 @@ GPU_HEAD = """
 
 The locks are made and hashed like the others. **None of these was run on a GPU**: there was none to run them on. From
 2.3 on, the wheel itself says what it was built for; before that, the release's build scripts do. A base without a
-digest has not been verified yet; `tfcompare images lock` asks its registry.
+digest has not been verified yet; `tfcompare images lock` asks its registry. Where the libraries of CUDA are packages,
+the base is plain Python, and the version runs in virtual environments too.
 
-| version | package | Python | base | digest | CUDA | cuDNN | holds code for | driver |
-|---|---|---|---|---|---|---|---|---|
+| version | package | Python | base | digest | CUDA | cuDNN | libraries | holds code for | driver |
+|---|---|---|---|---|---|---|---|---|---|
+"""
+
+BUILDS_HEAD = """
+## Builds of NVIDIA's
+
+Not the releases: NVIDIA adds patches, and other libraries and defaults, so a ratio to one of these is not a ratio to
+the release. They run on cards on which the wheels of the same age fail. Each is an image that is used as it is, on
+Docker only, and reports name it by its full number. NVIDIA's release notes and public build files say what is in them;
+tfcompare has not run them yet. A digest that is given here was found in public build files.
+
+| version | goes by | image | digest | CUDA | cuDNN | holds code for | driver |
+|---|---|---|---|---|---|---|---|
 """
 
 
@@ -51,6 +64,7 @@ def versions_page() -> str:
     lines += [_cpu(version, flavour, record) for version in versions for flavour in version.on("cpu")]
     lines.append(GPU_HEAD.rstrip("\n"))
     lines += [_gpu(version, flavour) for version in versions for flavour in version.on("gpu")]
+    lines += [BUILDS_HEAD.rstrip("\n"), *(_build(version, version.build) for version in versions if version.build)]
     if notes := [f"- {version.number}: {note}" for version in versions for note in version.notes]:
         lines += ["", "## Known to be bad", "", *notes]
     return "\n".join(lines) + "\n"
@@ -76,6 +90,24 @@ def _gpu(version: Version, flavour: Flavour) -> str:
     digest = f"`{flavour.digest[:19]}`" if flavour.digest else "none"
     cells = (
         version.number, f"`{package}`", flavour.python.number, f"`{flavour.image}`", digest, flavour.cuda.number,
-        flavour.cuda.cudnn or "", " ".join(flavour.cuda.compute), flavour.cuda.driver,
+        flavour.cuda.cudnn or "", _libraries(flavour), " ".join(flavour.cuda.compute), flavour.cuda.driver,
+    )  # fmt: skip
+    return "| " + " | ".join(cells) + " |"
+
+
+def _libraries(flavour: Flavour) -> str:
+    """Return where CUDA's libraries come from: the base, packages of the lock, or both numbers where they differ."""
+    assert flavour.cuda is not None
+    if flavour.image != flavour.python.image:
+        return "of the base"
+    return "packages" if flavour.cuda.libraries == flavour.cuda.number else f"packages of {flavour.cuda.libraries}"
+
+
+def _build(version: Version, build: Build) -> str:
+    image, _, digest = build.image.partition("@")
+    cells = (
+        version.number, ", ".join(f"`{alias}`" for alias in version.aliases), f"`{image}`",
+        f"`{digest[:19]}`" if digest else "none", build.cuda.number, build.cuda.cudnn or "",
+        " ".join(build.cuda.compute), build.cuda.driver,
     )  # fmt: skip
     return "| " + " | ".join(cells) + " |"

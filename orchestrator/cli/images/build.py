@@ -17,7 +17,7 @@ from orchestrator.options import EngineOptions
 from orchestrator.terminal.text import safe_text
 
 if TYPE_CHECKING:
-    from orchestrator.catalog.version import Flavour, Version
+    from orchestrator.catalog.version import Flavour, FlavourName, Version
     from orchestrator.images.build import BuiltImage
 
 USUAL = ("1.14", "2.0", "2.13")
@@ -71,7 +71,7 @@ def build_images(
 
       tfcompare images build 2.13 --wheelhouse wheels --sbom sboms
     """
-    flavour = "gpu" if gpu else "cpu"
+    flavour: FlavourName = "gpu" if gpu else "cpu"
     if name and "{version}" not in name:
         raise UsageError(f"--name {name!r}: without {{version}} in it, every version would take it from the one before")
     base, quiet = installation.base, verbosity.quiet
@@ -85,7 +85,7 @@ def build_images(
     from orchestrator.terminal.progress import view
 
     with view(Console(stderr=True), quiet=quiet, verbose=verbosity.verbose) as watching:
-        asked = _resolve_versions(versions or USUAL, watching.say)
+        asked = _resolve_versions(versions or USUAL, flavour, watching.say)
         # Imported here: other commands need no engine, and its client is slow to import.
         from orchestrator.images.build import build, call
 
@@ -119,7 +119,7 @@ def write_sbom(
 
       tfcompare images sbom 2.13 --output 2.13.cdx.json
     """
-    resolved = _resolve_versions([version], say)
+    resolved = _resolve_versions([version], "gpu" if gpu else "cpu", say)
     if len(resolved) != 1:
         raise UsageError(
             f"{version}: these are {len(resolved)} versions; `images build --sbom DIR` writes one for each"
@@ -131,12 +131,12 @@ def write_sbom(
         _write(Path(output), text, "--output", quiet=False)
 
 
-def _resolve_versions(texts: Sequence[str], say: Callable[[str], None]) -> "tuple[Version, ...]":
+def _resolve_versions(texts: Sequence[str], device: "FlavourName", say: Callable[[str], None]) -> "tuple[Version, ...]":
     from orchestrator import catalog
     from orchestrator.catalog.lock_on_demand import provide
 
     names = [name for text in texts for name in parse.names(text)]
-    return catalog.resolve(provide(names, say), fewest=1)
+    return catalog.resolve(provide(names, say, device=device), fewest=1)
 
 
 def _print_images(built: "Sequence[BuiltImage]") -> None:

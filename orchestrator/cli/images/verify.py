@@ -1,13 +1,20 @@
 """`tfcompare images verify`."""
 
 import json
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import typer
+from rich.console import Console
 
 from orchestrator.cli.images.common import Versions, current_images, find_versions, open_engine
-from orchestrator.cli.options import BaseFlags, FormatFlags, QuietFlags, with_options
-from orchestrator.errors import EnvironmentFailed
+from orchestrator.cli.options import BaseFlags, FormatFlags, GpuFlags, QuietFlags, gpu_options, with_options
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed, UsageError
+from orchestrator.options import EngineOptions
 from orchestrator.terminal.text import print_table
+
+if TYPE_CHECKING:
+    from orchestrator.images.verify import Verified
 
 app = typer.Typer()
 
@@ -15,16 +22,21 @@ app = typer.Typer()
 @app.command("verify")
 @with_options
 def verify_images(
-    installation: BaseFlags, output: FormatFlags, verbosity: QuietFlags, versions: Versions = None
+    installation: BaseFlags, gpu: GpuFlags, output: FormatFlags, verbosity: QuietFlags, versions: Versions = None
 ) -> None:
     """Start each image and check what is in it against the table of versions and the locks.
+
+    With --gpu, each GPU image also trains one step of a convolution on the GPU, plain and compiled by XLA.
 
     [bold]Examples[/bold]
 
       tfcompare images verify
 
       tfcompare images verify 1.14 2.13 --format json
+
+      tfcompare images verify 2.16 2.18 --gpu
     """
+    environments = gpu_options(gpu, installation)
     from orchestrator import catalog
     from orchestrator.images import inventory, report
     from orchestrator.images.verify import verify
@@ -39,12 +51,37 @@ def verify_images(
             version, flavour = inventory.find_entry(status, catalog.all_versions())
             assert status.recipe is not None
             results.append(verify(client, status.image.id, status.tag, version, flavour, status.recipe))
+    unseen = None
+    if environments.gpu:
+        try:
+            results = _add_steps(results, environments, verbosity)
+        except EngineUnavailable as error:
+            # What was verified without the GPU is shown anyway.
+            unseen = error
     if output.format == "json":
         print(json.dumps([result.as_object() for result in results], indent=2))
     else:
         print_table(lambda width: report.of_checks(results))
+    if unseen:
+        raise unseen
     if wrong := [result.image for result in results if not result.ok]:
         raise EnvironmentFailed(
             f"{', '.join(wrong)}: not what was built; something has changed it, or the build was not whole. "
             "Remove it (`docker image rm`, or `tfcompare images prune --all`) and run `tfcompare images build` again"
         )
+
+
+def _add_steps(results: "list[Verified]", environments: EngineOptions, verbosity: QuietFlags) -> "list[Verified]":
+    """Return the results with what GPU images did on the GPU."""
+    from orchestrator.images.gpu_step import check_steps
+    from orchestrator.terminal.progress import view
+
+    numbers = [result.version for result in results if result.flavour == "gpu"]
+    if not numbers:
+        raise UsageError("--gpu: none of these images is for a GPU; `tfcompare images build --gpu` builds some")
+    with view(Console(stderr=True), quiet=verbosity.quiet, verbose=False) as watching:
+        steps = check_steps(numbers, environments, watching)
+    return [
+        replace(result, checks=(*result.checks, *steps.get(result.version, ()))) if result.flavour == "gpu" else result
+        for result in results
+    ]

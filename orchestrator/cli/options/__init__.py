@@ -5,7 +5,7 @@ honour all of them: where a command needs only some of them, the group is split,
 smaller.
 """
 
-from orchestrator.cli.options.convert import engine_options, run_options, say_ignored
+from orchestrator.cli.options.convert import engine_options, gpu_options, run_options, say_ignored
 from orchestrator.cli.options.declare import (
     Group,
     choice,
@@ -70,6 +70,7 @@ __all__ = [
     "choice",
     "engine_options",
     "find_given_flags",
+    "gpu_options",
     "names_of",
     "number",
     "refuse_others",

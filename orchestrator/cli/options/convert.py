@@ -1,11 +1,12 @@
 """Turns groups of flags into the options of environments and runs."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from orchestrator.catalog.variables import find_of_tensorflow, note_ignored
 from orchestrator.cli import parse
-from orchestrator.cli.options.installation import InstallationFlags
+from orchestrator.cli.options.installation import BaseFlags, InstallationFlags
 from orchestrator.cli.options.machine import GpuFlags, MachineFlags
 from orchestrator.errors import UsageError
 from orchestrator.model import GpuRequest
@@ -15,12 +16,14 @@ if TYPE_CHECKING:
     from orchestrator.plan.request import RunOptions
 
 
-def engine_options(machine: MachineFlags, gpu: GpuFlags, installation: InstallationFlags) -> EngineOptions:
-    """Return the settings for environments; naming a GPU, or how to hold it, implies --gpu."""
+def gpu_options(gpu: GpuFlags, installation: BaseFlags) -> EngineOptions:
+    """Return the settings for a GPU; naming one, or how to hold it, implies --gpu."""
     gpus = parse.names(gpu.gpus) if gpu.gpus is not None else ()
     if gpu.gpus is not None and not gpus:
         raise UsageError(f"--gpus {gpu.gpus!r}: indices or UUIDs, e.g. 0,1; `nvidia-smi -L` lists them")
     on_gpu = gpu.gpu or bool(gpus) or gpu.exclusive
+    if gpu.lock_mhz and not on_gpu:
+        raise UsageError("--lock-clocks holds the clocks of GPUs: it goes with --gpu")
     if gpu.allow_unsupported_gpu and not on_gpu:
         raise UsageError("--allow-unsupported-gpu is about versions that fail on a GPU: it goes with --gpu")
     return EngineOptions(
@@ -28,8 +31,16 @@ def engine_options(machine: MachineFlags, gpu: GpuFlags, installation: Installat
         gpu_request=cast(GpuRequest, gpu.gpu_request),
         gpus=gpus,
         exclusive=gpu.exclusive,
+        lock_mhz=gpu.lock_mhz,
         force=gpu.allow_unsupported_gpu,
         base=installation.base,
+    )
+
+
+def engine_options(machine: MachineFlags, gpu: GpuFlags, installation: InstallationFlags) -> EngineOptions:
+    """Return the settings for environments."""
+    return replace(
+        gpu_options(gpu, installation),
         ca_bundle=installation.ca_bundle,
         index_url=installation.index_url,
         wheelhouse=installation.wheelhouse,

@@ -75,6 +75,10 @@ class GpuFlags(OnGpuFlags):
     def exclusive(self) -> bool:
         return False
 
+    @property
+    def lock_mhz(self) -> int | None:
+        return None
+
 
 @dataclass(frozen=True, kw_only=True)
 class MeasuringGpuFlags(GpuFlags):
@@ -84,10 +88,25 @@ class MeasuringGpuFlags(GpuFlags):
         bool,
         typer.Option(
             "--gpu-exclusive",
-            help="Let only one process use the GPU at a time (slower: a new container per replicate).",
+            help="Let only one process use the GPU at a time (slower: a new worker per replicate).",
         ),
     ] = False
+
+    lock_clocks: Annotated[
+        int | None,
+        typer.Option(
+            "--lock-clocks",
+            help="Hold the clocks of the GPUs at this frequency during the run; takes root.",
+            metavar="MHZ",
+            min=1,
+            max=100_000,
+        ),
+    ] = None
 
     @property
     def exclusive(self) -> bool:
         return self.gpu_exclusive
+
+    @property
+    def lock_mhz(self) -> int | None:
+        return self.lock_clocks

@@ -23,6 +23,7 @@ from docker.types import LogConfig, Mount, Ulimit
 
 from orchestrator import contract
 from orchestrator import files as confined
+from orchestrator.engines.cuda_libraries import code_variables
 from orchestrator.engines.docker import host_paths, limits, nvidia, security
 from orchestrator.engines.environment import worker_variables
 from orchestrator.engines.layers import Layer, describe_layers
@@ -194,7 +195,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
             **describe_layers(spec.layers, lambda folder: f"{ROOT}/layers/{layers.index(folder)}"),
             "HOME": SCRATCH,
             **nvidia.variables(spec.gpu, spec.devices),
-            **(nvidia.jit_variables(f"{ROOT}/jit") if spec.jit else {}),
+            **(code_variables(f"{ROOT}/jit") if spec.jit else {}),
         },
         stdin_open=True,
         labels={RUN_LABEL: spec.run, OWNER_LABEL: owner(), "tfcompare.version": spec.version},

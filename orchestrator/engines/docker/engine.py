@@ -16,6 +16,7 @@ from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, FlavourName, Version
 from orchestrator.engines import Outlook, Started, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
+from orchestrator.engines.cuda_libraries import find_variables
 from orchestrator.engines.docker import container, image, limits, nvidia, own_image, security
 from orchestrator.engines.index.proxy import Index
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError, UsageError
@@ -112,6 +113,9 @@ class DockerEnvironment:
             raise EngineUnavailable(
                 f"the Docker engine stopped answering while {self.facts.version} was started ({cause})"
             ) from gone
+        asked = {**dict(self.options.variables), **self.facts.variables}
+        packaged = self.options.gpu and not self.own_image
+        libraries = find_variables(self.facts, image.PREFIX, asked) if packaged else {}
         spec = container.Spec(
             image=self.facts.identity,
             version=self.facts.version,
@@ -127,7 +131,7 @@ class DockerEnvironment:
             memory_mb=self.options.memory_mb,
             seed=paths.seed,
             workers=paths.workers,
-            variables={**dict(self.options.variables), **self.facts.variables},
+            variables={**asked, **libraries},
             own_image=self.own_image,
             library=self.library,
             layers=paths.layers,
@@ -247,7 +251,8 @@ class DockerEngine:
         if not options.gpu:
             return (), {}
         devices = nvidia.names(options.gpu_request, options.chosen_gpus, client.info())
-        return devices, {"gpu_request": options.gpu_request, "gpus": ", ".join(devices) or "all"}
+        asked = {"gpu_request": options.gpu_request, "gpus": ", ".join(devices) or "all"}
+        return devices, {**asked, **nvidia.describe_toolkit()}
 
     def _source(self, log: BuildLog) -> image.Source:
         variables = self._index.variables(log)

@@ -29,6 +29,8 @@ BASE_ID = "tfcompare.base"
 BUILDER = "tfcompare.builder"
 BASE_NAME = "org.opencontainers.image.base.name"
 BASE_DIGEST = "org.opencontainers.image.base.digest"
+# Where the Dockerfile puts the environment.
+PREFIX = "/opt/tfcompare"
 # Where the Dockerfile puts the lock, and what brings a wheel of the user's own there as well.
 BUILD = Path("/tmp/build")  # noqa: S108 it is inside an image
 COPY_LOCK, COPY_BOTH = (f"COPY lock.txt {what}{BUILD}/".encode() for what in ("", "*.whl "))

@@ -5,8 +5,11 @@ One directory per image and set of GPUs keeps the code that the driver compiles 
 
 import io
 import json
+import re
 import stat
+import subprocess
 import tarfile
+import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,10 +27,10 @@ from orchestrator.machine.gpu import Gpu
 from orchestrator.model import GpuRequest
 
 KIND = "nvidia.com/gpu="
-# The driver's own bound is 1 GiB on new drivers and 256 MiB on old ones, and TensorFlow's kernels take more.
-CACHE_BYTES = 4 * 2**30
 # What several GPUs use to talk to each other; Docker gives 64 MiB.
 SHARED_BYTES = 2**30
+# The toolkit's own settings, and how long it may take to say what it is.
+CONFIG, TOOLKIT_S = Path("/etc/nvidia-container-runtime/config.toml"), 10
 # What a trial starts in an empty image; that it is missing is the last thing that an engine finds.
 MISSING = "/tfcompare-is-not-here"
 
@@ -112,6 +115,19 @@ def _cdi_devices(info: dict[str, Any]) -> tuple[str, ...] | None:
     if devices is None:
         return None
     return tuple(str(device.get("ID")) for device in devices if device.get("Source") == "cdi")
+
+
+def describe_toolkit(config: Path = CONFIG) -> dict[str, str]:
+    """Return the version and the mode of NVIDIA's toolkit on this machine, as far as they can be read."""
+    found = {}
+    with suppress(OSError, subprocess.SubprocessError):
+        done = subprocess.run(["nvidia-ctk", "--version"], capture_output=True, text=True, timeout=TOOLKIT_S)
+        if version := re.search(r"version (\d[\w.+~-]*)", done.stdout):
+            found["toolkit"] = version[1]
+    with suppress(OSError, tomllib.TOMLDecodeError):
+        mode = tomllib.loads(config.read_text()).get("nvidia-container-runtime", {}).get("mode")
+        found |= {"toolkit_mode": mode} if isinstance(mode, str) else {}
+    return found
 
 
 def check(client: docker.DockerClient, request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any]) -> None:
@@ -220,10 +236,6 @@ def jit_directory(image: str, gpus: Sequence[Gpu]) -> Path:
             f"cannot write {directory}: {error.strerror}; TFCOMPARE_CACHE names another place"
         ) from error
     return directory
-
-
-def jit_variables(directory: str) -> dict[str, str]:
-    return {"CUDA_CACHE_PATH": directory, "CUDA_CACHE_MAXSIZE": str(CACHE_BYTES)}
 
 
 def jit_kept() -> Iterator[CompiledCode]:

@@ -1,4 +1,6 @@
-"""Versions in virtual environments of this machine, for use without a Docker engine; CPU only.
+"""Versions in virtual environments of this machine, for use without a Docker engine.
+
+A GPU takes a version whose CUDA comes as packages.
 
 An environment is kept in the user's cache, named after its lock, its installer and its Python. A file lock keeps two
 runs from building the same environment, and any process from removing one in use. A marker that is written last
@@ -10,7 +12,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,10 +20,11 @@ from pathlib import Path
 from orchestrator import files
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import lock_hash, lockfile
-from orchestrator.catalog.version import Flavour, Version
+from orchestrator.catalog.version import Flavour, FlavourName, Version
 from orchestrator.catalog.workloads import BUILTIN
 from orchestrator.engines import Outlook, Started, WorkerPaths, build_errors
 from orchestrator.engines.build_log import BuildLog
+from orchestrator.engines.cuda_libraries import add_driver, code_variables, find_variables
 from orchestrator.engines.directory_lock import DirectoryLock
 from orchestrator.engines.docker.limits import share_processes
 from orchestrator.engines.environment import cache, worker_variables
@@ -32,11 +35,13 @@ from orchestrator.engines.venv import interpreters, pythons
 from orchestrator.engines.venv.interpreters import Interpreter
 from orchestrator.engines.worker.channel import ProcessChannel
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.machine.gpu import gpus
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 
 MARKER = "tfcompare.json"
 NO_IMAGES = "an image runs on the docker engine only: take --engine docker"
+NO_LIBRARIES = "its CUDA comes with an image, and not as packages: take --engine docker, or 2.5 and newer"
 # How often a process that waits for a lock tries again, and after how long it reports that: `images prune` looks at
 # locks by taking them for a moment.
 TRY_S, PATIENCE_S = 0.1, 1.0
@@ -57,20 +62,29 @@ class VenvEnvironment:
 
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
         # HOME is the environment's own: a user's keras.json must not steer one version and not another.
-        variables = {
-            **dict(self.options.variables),
-            **self.facts.variables,
-            **describe_layers(paths.layers),
-        }
-        env = {**worker_variables(paths.seed, variables), "HOME": str(self.home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
+        asked = {**dict(self.options.variables), **self.facts.variables}
+        variables = {**(self._add_gpu(asked) if self.options.gpu else asked), **describe_layers(paths.layers)}
+        own = {"HOME": str(self.home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
+        env = {**worker_variables(paths.seed, variables), **own}
         argv = [str(self.path / "bin" / "python"), str(WORKLOADS / "worker.py")]
         limits = (self.options.cpus, self.options.memory_mb, paths.results, share_processes(paths.workers))
         try:
             channel = ProcessChannel(argv, env, paths.log, *limits)
         except OSError as error:
             raise self._explain_start(argv[0], error) from error
-        own = (str(paths.own_workloads.resolve()),) if paths.own_workloads else ()
-        return Started(channel, (str(BUILTIN), *own), str(stream.resolve()))
+        users = (str(paths.own_workloads.resolve()),) if paths.own_workloads else ()
+        return Started(channel, (str(BUILTIN), *users), str(stream.resolve()))
+
+    def _add_gpu(self, asked: Mapping[str, str]) -> dict[str, str]:
+        """Add which GPUs a worker has, where CUDA's libraries are, and where compiled code is kept."""
+        keys = _join_keys(self.options)
+        return {
+            **add_driver({**asked, **find_variables(self.facts, str(self.path), asked)}),
+            # Indices are then those of nvidia-smi.
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+            **({"CUDA_VISIBLE_DEVICES": keys} if keys else {}),
+            **code_variables(str(self.home / "gpu-code")),
+        }
 
     def _explain_start(self, python: str, error: OSError) -> EnvironmentFailed:
         """Return why a worker was not started: only some of the causes are in the environment."""
@@ -95,9 +109,9 @@ class VenvEngine:
         self._held = ExitStack()
 
     def check(self) -> str:
-        if self._options.gpu:
+        if self._options.gpu and not gpus():
             raise EngineUnavailable(
-                "--gpu needs the docker engine: virtual environments are for the CPU. Start Docker, or leave --gpu out"
+                "--gpu: neither NVML nor nvidia-smi shows a GPU on this machine", "see whether `nvidia-smi` works"
             )
         memory_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
         self._options.check_limits(os.sched_getaffinity(0), memory_mb)
@@ -110,10 +124,12 @@ class VenvEngine:
     def outlook(self, version: Version) -> Outlook:
         if version.image:
             return Outlook("impossible", NO_IMAGES)
-        flavour, interpreter = _choose(version)
+        if not _flavours(version, self._options.device):
+            return Outlook("impossible", NO_LIBRARIES)
+        flavour, interpreter = _choose(version, self._options.device)
         if interpreter is None:
             if ban := pythons.find_ban(self._options):
-                return Outlook("impossible", interpreters.missing(_numbers(version), ban))
+                return Outlook("impossible", interpreters.missing(_numbers(version, self._options.device), ban))
             return Outlook("to build", "to be installed", pythons.describe(flavour.python.number))
         if (environment_path(flavour, interpreter) / MARKER).exists():
             return Outlook("ready", f"ready (Python {interpreter.version})")
@@ -122,7 +138,9 @@ class VenvEngine:
     def prepare(self, version: Version, log: BuildLog) -> VenvEnvironment:
         if version.image:
             raise EnvironmentFailed(NO_IMAGES, version=version.name)
-        flavour, interpreter = _choose(version)
+        if not _flavours(version, self._options.device):
+            raise EnvironmentFailed(NO_LIBRARIES, version=version.name)
+        flavour, interpreter = _choose(version, self._options.device)
         if interpreter is None:
             interpreter = self._download(version, flavour.python.number, log)
         path = environment_path(flavour, interpreter)
@@ -138,6 +156,7 @@ class VenvEngine:
                 "path": str(path),
                 "interpreter": str(interpreter.path),
                 **lockfile.describe_wheel(flavour.lock, flavour.wheel),
+                **({"gpus": _join_keys(self._options) or "all"} if self._options.gpu else {}),
             },
             packages=lockfile.list_packages(flavour.pip_lock, flavour.lock),
             variables=version.variables,
@@ -172,7 +191,7 @@ class VenvEngine:
 
     def _download(self, version: Version, number: str, log: BuildLog) -> Interpreter:
         if ban := pythons.find_ban(self._options):
-            message = interpreters.missing(_numbers(version), ban)
+            message = interpreters.missing(_numbers(version, self._options.device), ban)
             raise EnvironmentFailed(message, version=version.name, lacks_python=True)
         try:
             return self._downloads.install(number, log)
@@ -249,22 +268,31 @@ def _share(lock: DirectoryLock, path: Path, build: Callable[[], None], log: Buil
         time.sleep(TRY_S)
 
 
-def _choose(version: Version) -> tuple[Flavour, Interpreter | None]:
+def _join_keys(options: EngineOptions) -> str:
+    return ",".join(gpu.key for gpu in options.chosen_gpus)
+
+
+def _flavours(version: Version, device: FlavourName) -> tuple[Flavour, ...]:
+    """Return the flavours that need no image but that of their Python."""
+    return tuple(flavour for flavour in version.on(device) if flavour.image == flavour.python.image)
+
+
+def _choose(version: Version, device: FlavourName) -> tuple[Flavour, Interpreter | None]:
     """Return the first flavour whose Python is installed, or the first flavour and None."""
-    flavours = version.on("cpu")
+    flavours = _flavours(version, device)
     for flavour in flavours:
         if interpreter := interpreters.find(flavour.python.number):
             return flavour, interpreter
     return flavours[0], None
 
 
-def has_python(version: Version) -> bool:
+def has_python(version: Version, device: FlavourName) -> bool:
     """Return whether a Python that this version runs on is installed."""
-    return _choose(version)[1] is not None
+    return any(map(interpreters.find, _numbers(version, device)))
 
 
-def _numbers(version: Version) -> tuple[str, ...]:
-    return tuple(flavour.python.number for flavour in version.on("cpu"))
+def _numbers(version: Version, device: FlavourName) -> tuple[str, ...]:
+    return tuple(flavour.python.number for flavour in _flavours(version, device))
 
 
 def environment_path(flavour: Flavour, interpreter: Interpreter) -> Path:

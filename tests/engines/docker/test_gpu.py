@@ -169,6 +169,15 @@ def test_gpu_that_tensorflow_does_not_see_ends_the_run(
     assert gpu_environment.client.api.containers(all=True) == []
 
 
+def test_an_image_that_sees_no_gpu_trains_no_step(
+    tfcompare: str, docker_base: str, on_private: PrivateEngine, gpu_environment: DockerEnvironment
+) -> None:
+    done = run_command(tfcompare, "images", "verify", "1.14", "--gpu", "--base", docker_base)
+    assert done.returncode == 4, done.stderr
+    assert f"verifying {gpu_environment.facts.details['tag']}" in done.stderr
+    assert "sees no GPU inside its container" in done.stderr
+
+
 @pytest.mark.parametrize(("code", "words"), [(34, "is the stub of an image"), (802, "fabric manager")])
 def test_what_the_driver_says_inside_a_container_is_the_reason(
     on_private: PrivateEngine, gpu_environment: DockerEnvironment, tmp_path: Path, code: int, words: str

@@ -368,7 +368,7 @@ def world(logs: Mapping[str, float], *, rounds: list[int | None] | None = None, 
         )
         return Done(found, options.out, None)
 
-    return Hands(measure=measure, provide=lambda names, say: tuple(names), obstacle=lambda *given: None)
+    return Hands(measure=measure, provide=lambda names, say, device: tuple(names), obstacle=lambda *given: None)
 
 
 def begun(folder: Path, candidates: tuple[str, ...], **changes) -> State:

@@ -146,6 +146,17 @@ def test_an_image_has_nothing_but_its_name():
     )  # fmt: skip
 
 
+def test_a_build_of_another_maker_is_an_image_that_a_target_may_give_variables():
+    version = find("1.15-nv TF_X=1 as nv", "gpu")
+    assert version.image == "nvcr.io/nvidia/tensorflow:23.03-tf1-py3"
+    assert (version.name, version.number, version.flavours, version.variables) == (
+        "nv", "1.15.5+nv23.03", (), {"TF_X": "1"},
+    )  # fmt: skip
+    named = catalog.find("2.17-nv")
+    assert named
+    assert named.image.startswith("nvcr.io/nvidia/tensorflow:25.02-tf2-py3@sha256:c83b37d2")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -155,6 +166,8 @@ def test_an_image_has_nothing_but_its_name():
         ("2.13 py=3.14", "py=3.14: tfcompare knows 3.6, "),
         ("2.8..2.9 TF_X=1", "2.8..2.9 is 2 versions, and a target is one"),
         ("2.99 TF_X=1", "unknown version '2.99'"),
+        ("2.17-nv keras=2", r"2.17.0\+nv25.02 is an image that is used as it is"),
+        ("1.15-nv py=3.8", r"1.15.5\+nv23.03 is an image that is used as it is"),
     ],
 )
 def test_a_change_that_makes_no_sense_is_refused(text: str, words: str):

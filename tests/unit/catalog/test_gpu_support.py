@@ -43,6 +43,8 @@ def matched(name: str, on: Gpu) -> Match:
         ("2.3", "T4", "fine"),
         ("2.3", "RTX 3090", "unsupported"),
         ("2.4", "RTX 3090", "fine"),
+        ("2.4", "H100", "unsupported"),
+        ("2.5", "H100", "jit"),
         ("2.13", "A100", "fine"),
         ("2.13", "RTX 4090", "fine"),
         ("2.13", "H100", "jit"),
@@ -55,6 +57,12 @@ def matched(name: str, on: Gpu) -> Match:
         ("2.20", "H100", "fine"),
         ("2.20", "B200", "unsupported"),
         ("2.20", "RTX 5090", "unsupported"),
+        ("1.15-nv", "H100", "fine"),
+        ("1.15-nv", "B200", "jit"),
+        ("2.2-nv", "A100", "fine"),
+        ("2.2-nv", "H100", "unsupported"),
+        ("2.17-nv", "RTX 5090", "fine"),
+        ("2.17-nv", "V100", "unsupported"),
     ],
 )
 def test_a_version_on_a_card_with_a_new_driver(name: str, on: str, fit: str):
@@ -80,7 +88,7 @@ def test_every_release_is_judged_on_every_card_and_each_card_has_a_release_or_a_
         ("2.15", "A100", "470.199.02", "unsupported"),
         ("2.13", "H100", "520.61.05", "jit"),
         ("2.13", "H100", "515.105.01", "unsupported"),
-        ("2.4", "H100", "450.36.06", "jit"),
+        ("2.12", "H100", "520.61.05", "jit"),
     ],
 )
 def test_a_driver_runs_what_is_older_and_reads_no_newer_ptx(name: str, on: str, driver: str, fit: str):
@@ -118,6 +126,18 @@ def test_a_card_that_nothing_runs_on_is_told_so():
 def test_code_that_the_driver_makes_is_no_alternative_and_needs_none():
     assert matched("2.13", card("H100")).alternative == ""
     assert judge(version("1.14"), card("H100"), [version("2.13")]).alternative.startswith("no version")
+
+
+def test_of_two_that_are_as_near_the_release_is_taken():
+    others = (*catalog.releases(), *catalog.builds())
+    assert judge(version("2.3"), card("A100"), others).nearest == "2.4"
+    assert judge(version("2.0"), card("A100"), others).nearest == "2.2-nv"
+    assert judge(version("1.14"), card("A100"), ()).nearest is None
+
+
+def test_libraries_that_are_older_than_the_card_are_told():
+    assert "its cuBLAS and cuDNN" not in matched("2.5", card("H100")).reason
+    assert "its cuBLAS and cuDNN (CUDA 11.8) are older than such cards" in matched("2.5", card("B200")).reason
 
 
 def test_what_the_card_does_not_say_is_tried():

@@ -9,6 +9,8 @@ import pytest
 from orchestrator import catalog
 from orchestrator.bundled import IMAGES
 from orchestrator.catalog import lock_on_demand, user_data
+from orchestrator.catalog.table import FlavourTable
+from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.errors import UsageError
 from orchestrator.parallel import run_parallel
 
@@ -108,7 +110,77 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 
 
 def _keep(number: str) -> None:
-    lock_on_demand._keep(number, "3.11", (f"tf-nightly=={number}",), "", lambda text: None)
+    flavour = FlavourTable(pythons=("3.11",), requirements=(f"tf-nightly=={number}",))
+    lock_on_demand._keep(number, "cpu", flavour, "", lambda text: None)
+
+
+@pytest.fixture
+def resolver(own_folder: None, monkeypatch: pytest.MonkeyPatch) -> list[lock_on_demand.Lock]:
+    """Stands in for uv: answers with what it was asked for, and remembers it."""
+    asked: list[lock_on_demand.Lock] = []
+
+    def resolve(lock: lock_on_demand.Lock, *options: object) -> str:
+        asked.append(lock)
+        header = f"{lock_on_demand.WRITTEN_BY}{lock.command}\n{lock_on_demand.INPUTS_PREFIX}{lock.inputs}\n"
+        return header + "keras==3.0 --hash=sha256:0\nnvidia-cuda-runtime-cu12==12.3.101 --hash=sha256:0\n"
+
+    monkeypatch.setattr(lock_on_demand, "resolve", resolve)
+    return asked
+
+
+def provide(name: str, device: FlavourName, index: dict[str, str] | None = None) -> Version:
+    (number,) = lock_on_demand.provide([name], lambda text: None, index, device=device)
+    [version] = catalog.resolve([number], fewest=1)
+    return version
+
+
+def test_a_patch_on_a_gpu_takes_the_cuda_and_the_base_of_its_release(resolver: list[lock_on_demand.Lock]):
+    version = provide("2.3.1", "gpu")
+    [flavour], [release] = version.on("gpu"), catalog.resolve(["2.3"], fewest=1)[0].on("gpu")
+    assert (flavour.cuda, flavour.image, flavour.python) == (release.cuda, release.image, release.python)
+    assert flavour.requirements == tuple(text.replace("2.3.4", "2.3.1") for text in release.requirements)
+    assert version.on("cpu") == ()
+
+
+def test_its_libraries_are_locked_with_it(resolver: list[lock_on_demand.Lock]):
+    [flavour] = provide("2.12.0", "gpu").on("gpu")
+    assert "nvidia-cudnn-cu11==8.7.0.84" in flavour.requirements
+    assert resolver[0].requirements == flavour.requirements
+    assert flavour.cuda
+    assert (flavour.cuda.number, flavour.cuda.libraries) == ("11.8", "11.8")
+
+
+def test_what_is_locked_for_one_device_is_locked_for_the_other_when_that_is_asked_for(
+    resolver: list[lock_on_demand.Lock],
+):
+    provide("2.12.0", "cpu")
+    between = provide("2.9.1", "cpu")
+    both = provide("2.12.0", "gpu")
+    assert [flavour.name for flavour in both.flavours] == ["cpu", "gpu"]
+    assert provide("2.12.0", "gpu") == provide("2.12.0", "cpu") == both
+    assert len(resolver) == 3
+    lock_on_demand.forget(both)
+    assert [flavour.lock.exists() for flavour in both.flavours] == [False, False]
+    assert [version for version in catalog.all_versions() if version.number in ("2.9.1", "2.12.0")] == [between]
+
+
+def test_a_nightly_on_a_gpu_brings_its_own_cuda(resolver: list[lock_on_demand.Lock]):
+    index = {"2.23.0.dev20261026": "tf-nightly-cpu"}
+    [flavour] = provide("nightly", "gpu", index).on("gpu")
+    assert flavour.requirements[0] == "tf-nightly[and-cuda]==2.23.0.dev20261026"
+    assert flavour.image == flavour.python.image
+    assert flavour.cuda
+    assert (flavour.cuda.number, flavour.cuda.cudnn) == ("12.3", None), "as its lock says"
+    newest = catalog.releases()[-1].on("gpu")[0].cuda
+    assert newest
+    assert flavour.cuda.compute == newest.compute
+
+
+def test_a_table_that_its_user_wrote_is_left_alone(own_folder: None):
+    lines = ('[version."2.12.0"]', 'keras = ""', "[version.'2.12.0'.cpu]", 'pythons = ["3.11"]', 'requirements = ["x"]')
+    user_data.write(user_data.table(), "\n".join(lines))
+    catalog.reread()
+    assert lock_on_demand.provide(["2.12.0"], _unheard, device="gpu") == ("2.12.0",)
 
 
 @pytest.mark.usefixtures("own_folder")

@@ -54,6 +54,8 @@ def test_a_whole_table_is_read(tmp_path: Path):
     ("old", "new", "words"),
     [
         ('aliases = ["2.0"]', 'aliases = ["1.14"]', r"line 20 \(version.2.0.0.aliases\): '1.14' already means 1.14.0"),
+        ('keras = "2.3.1"', 'keras = "2.3.1"\nbuild = {maker = "A", image = "a", cuda = "12.1", compute = ["8.0"]}',
+         r"2.0.0.build.*: a build is an image that is used as it is: it has no cpu"),
         ('aliases = ["2.0"]', 'aliases = ["1.14.0"]', r"line 20 .*: '1.14.0' already means 1.14.0"),
         ('digest = ""', 'digest = "sha256:12ab"', r"line 3 \(python.3.7.digest\): 'sha256:12ab' is no digest"),
         ('pythons = ["3.7"]\nrequirements = [\n', 'pythons = ["3.9"]\nrequirements = [\n',

@@ -45,10 +45,11 @@ def test_choices_are_what_help_lists():
 
 
 def test_versions_continue_a_list_and_a_range_and_are_offered_once():
-    assert words("run", "--versions", "1.1") == ["1.13", "1.14", "1.15"]
+    assert words("run", "--versions", "1.1") == ["1.13", "1.14", "1.15", "1.15-nv"]
     assert "1.14" not in words("run", "--versions", "1.14,")
     assert words("run", "--versions", "1.14,2.13") == ["1.14,2.13", "1.14,2.13.1"]
-    assert words("run", "--versions", "2.8..2.1")[:2] == ["2.8..2.1", "2.8..2.10"]
+    assert words("run", "--versions", "2.8..2.1")[0] == "2.8..2.1"
+    assert "2.8..2.10" in words("run", "--versions", "2.8..2.1")
     assert words("run", "--versions", "1.14,la") == ["1.14,latest"]
     assert words("bisect", "--good", "2.0.") == ["2.0.4", "2.0.0"]
     assert words("run", "2.13", "2.1") == words("run", "--target", "2.1")

@@ -20,6 +20,7 @@ def test_versions_are_listed_with_the_keys_of_the_design(monkeypatch, capsys):
     called(monkeypatch, "list", "versions", "--format", "json")
     for entry in json.loads(capsys.readouterr().out):
         assert {"version", "aliases", "python", "keras", "flavours"} <= entry.keys()
+        assert bool(entry["flavours"]) != bool(entry["image"])
 
 
 def test_markup_in_a_message_is_shown_as_it_is(monkeypatch, capsys):

@@ -26,11 +26,7 @@ BAD_CALLS = {
     "a target that is no version": (["2.130"], 2, "did you mean 2.13"),
     "a change that does not exist": (["-t", "2.13 kreas=2"], 2, "unknown change 'kreas' (did you mean keras?)"),
     "a target twice": (["-t", "2.13 TF_X=1 as a", "-t", "2.13 TF_X=1 as b"], 2, "a and b are the same target"),
-    "an image in virtual environments": (
-        ["--engine", "venv", "--gpu", "-t", "image=a as b"],
-        4,
-        "--gpu needs the docker engine",
-    ),
+    "a GPU that nothing shows": (["--engine", "venv", "--gpu"], 4, "neither NVML nor nvidia-smi shows a GPU"),
     "a wheel that is not there": (["-t", "wheel=a-1-py3-none-any.whl as b"], 2, "No such file or directory"),
     "a program without its sign": (["python", "train.py"], 2, "A program of yours stands behind --"),
     "a program that is not there": (["--", "python", "train.py"], 2, "there is no train.py in"),
@@ -42,11 +38,12 @@ BAD_CALLS = {
     "an unknown request": (["--gpu-request", "cuda"], 2, "it is runtime, device, cdi"),
     "no GPU's name": (["--gpus", ","], 2, "--gpus ',': indices or UUIDs"),
     "a GPU that is not there": (["--gpus", "4095"], 2, "4095"),
+    "clocks without a GPU": (["--lock-clocks", "1200"], 2, "it goes with --gpu"),
     "force without a GPU": (["--allow-unsupported-gpu"], 2, "it goes with --gpu"),
-    "forks on a GPU that one process holds": (
+    "a GPU for one process at a time that nothing shows": (
         ["--gpu-exclusive", "--isolation", "process", "--dry-run"],
         4,
-        "--gpu needs the docker engine",
+        "neither NVML nor nvidia-smi shows a GPU",
     ),
     "a folder that is not there": (["--workload-dir", "no/such/folder"], 2, "no such folder"),
     "one round": (["--rounds", "1"], 2, "--rounds '1': a whole number from 2 to 1000"),

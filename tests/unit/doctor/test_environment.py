@@ -72,12 +72,18 @@ def test_without_docker_virtual_environments_are_taken_and_it_is_said_why():
     assert replace(alone, versions=("1.14.0",)).unable == ()
 
 
-def test_a_gpu_without_docker_is_a_problem():
+def test_a_gpu_without_docker_leaves_the_versions_whose_libraries_are_packages():
+    without = Way("2.0.0", "venv", Outlook("impossible", "its CUDA comes with an image, and not as packages"))
     alone = replace(
-        HERE, gpu=True, engine="", unavailable=EngineUnavailable("no Docker engine answers", "start it"), ways=()
+        HERE,
+        gpu=True,
+        engine="",
+        unavailable=EngineUnavailable("no Docker engine answers", "start it"),
+        ways=(INSTALLED, without),
+        gpus=(H100,),
     )
-    assert found(alone, "engine").level == "problem"
-    assert alone.unable == alone.versions
+    assert found(alone, "engine").level == "note"
+    assert alone.unable == ("2.0.0",)
 
 
 def test_a_gpu_that_nobody_sees_is_a_problem_only_where_it_is_asked_for():

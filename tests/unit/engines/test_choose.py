@@ -1,12 +1,16 @@
 """Any engine of the registry is chosen by its name, its isolation and whether it answers; none is taken for another."""
 
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
 
 from orchestrator.engines import ENGINES, EngineInfo
 from orchestrator.engines.choose import choose_engine, find_candidates
+from orchestrator.engines.venv import engine as venv
+from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import EngineUnavailable, UsageError
+from orchestrator.machine.gpu import Gpu
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions
 from tests.support.engines import offer_engines
@@ -30,10 +34,6 @@ def test_an_engine_that_is_registered_is_chosen_by_its_name(monkeypatch: pytest.
     assert said == ["engine: a third engine"]
     assert find_candidates("auto", "fork", EngineOptions()) == ["docker", "venv", "third"]
     assert find_candidates("auto", "process", EngineOptions()) == ["venv", "third"]
-
-
-def test_a_gpu_leaves_only_engines_that_have_one():
-    assert find_candidates("auto", "fork", EngineOptions(gpu=True)) == ["docker"]
 
 
 def test_an_isolation_that_an_engine_does_not_offer_is_refused():
@@ -67,10 +67,13 @@ def test_auto_takes_environments_where_docker_does_not_answer_and_says_why(monke
     assert chosen(SMOKE) == ("venv", "engine: venv (docker does not answer)")
 
 
-def test_auto_never_takes_the_cpu_for_a_gpu(monkeypatch: pytest.MonkeyPatch):
-    offer_engines(monkeypatch, docker=False, venv=True)
-    with pytest.raises(EngineUnavailable, match="docker does not answer"):
-        chosen(replace(SMOKE, environments=EngineOptions(gpu=True)))
+def test_virtual_environments_have_a_gpu_only_where_the_machine_shows_one(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(venv, "gpus", lambda: (Gpu(0, "GPU-1", "NVIDIA L4", "8.9", "550.54", 24_000, 72, True, False),))
+    with closing(VenvEngine(EngineOptions(gpu=True))) as engine:
+        assert engine.check().startswith("virtual environments")
+    monkeypatch.setattr(venv, "gpus", lambda: ())
+    with closing(VenvEngine(EngineOptions(gpu=True))) as engine, pytest.raises(EngineUnavailable, match="shows a GPU"):
+        engine.check()
 
 
 def test_an_engine_that_was_named_is_taken_or_nothing(monkeypatch: pytest.MonkeyPatch):

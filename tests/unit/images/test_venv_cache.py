@@ -66,7 +66,7 @@ def shared(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_ready_environment_in_a_read_only_cache_is_used(shared: Path, monkeypatch: pytest.MonkeyPatch):
     found = interpreters.probe(Path(sys.executable).resolve())
-    monkeypatch.setattr(venv, "_choose", lambda version: (FLAVOUR, found))
+    monkeypatch.setattr(venv, "_choose", lambda version, device: (FLAVOUR, found))
     with closing(VenvEngine(EngineOptions())) as engine:
         environment = engine.prepare(VERSIONS[0], BuildLog(shared.parent / "log", print))
         assert environment.path == shared
@@ -81,7 +81,7 @@ def test_a_ready_environment_in_a_read_only_cache_is_used(shared: Path, monkeypa
 def test_a_ready_environment_is_used_where_its_lock_can_only_be_read(shared: Path, monkeypatch: pytest.MonkeyPatch):
     shared.with_name(shared.name + ".lock").touch()
     found = interpreters.probe(Path(sys.executable).resolve())
-    monkeypatch.setattr(venv, "_choose", lambda version: (FLAVOUR, found))
+    monkeypatch.setattr(venv, "_choose", lambda version, device: (FLAVOUR, found))
     with closing(VenvEngine(EngineOptions())) as engine:
         assert engine.prepare(VERSIONS[0], BuildLog(shared.parent / "log", print)).path == shared
         assert venv_cache.in_use(shared), "for its owner"
@@ -95,7 +95,7 @@ def test_a_ready_environment_is_used_where_the_file_system_has_no_locks(cache: P
     made = make(wanted())
     (made / MARKER).write_text("{}")
     found = interpreters.probe(Path(sys.executable).resolve())
-    monkeypatch.setattr(venv, "_choose", lambda version: (FLAVOUR, found))
+    monkeypatch.setattr(venv, "_choose", lambda version, device: (FLAVOUR, found))
 
     def refuse(file: int, kind: int) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.catalog.changed import find
-from orchestrator.catalog.version import Version
+from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure import alternative
 from orchestrator.model import Expectation, Pair
@@ -22,8 +22,8 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Let only these Pythons exist."""
 
     def exist(*numbers: str) -> None:
-        def has(version: Version) -> bool:
-            return any(flavour.python.number in numbers for flavour in version.on("cpu"))
+        def has(version: Version, device: FlavourName) -> bool:
+            return any(flavour.python.number in numbers for flavour in version.on(device))
 
         monkeypatch.setattr(alternative, "has_python", has)
 

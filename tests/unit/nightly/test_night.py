@@ -367,7 +367,7 @@ def test_a_report_that_cannot_be_written_fails_no_night(monkeypatch, options: Ni
 
 
 def test_a_version_that_cannot_be_had_is_a_point_in_every_case(monkeypatch, options: NightOptions):
-    def resolve(names, say, last):
+    def resolve(names, say, last, *, device):
         missing = versions.Unavailable(name="nightly", reason="lock: the index does not answer")
         return versions.ResolvedVersions(versions=("1.13.2", "2.13.0"), names={}, unavailable=(missing,))
 

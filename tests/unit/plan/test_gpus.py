@@ -68,14 +68,30 @@ def test_a_version_that_fails_here_is_refused_and_told_how_to_go_on():
     told = str(refused.value).splitlines()
     assert told[0] == "--gpu: not every version can run here:"
     assert told[1].startswith("  1.14.0 on GPU 1 (NVIDIA A100): compute capability 8.0 is known to fail")
-    assert told[1].endswith("the nearest that runs on it is 2.4.4")
-    assert told[2:] == ["Leave them out (--versions 2.4.4,2.13.0), or measure them anyway with --allow-unsupported-gpu"]
+    assert told[1].endswith("release that runs on it is 2.4.4; 1.15-nv, NVIDIA's build of 1.15.5, runs on it")
+    assert told[2:] == [
+        "Take what runs on it (--versions 1.15-nv,2.4.4,2.13.0), or measure them anyway with --allow-unsupported-gpu"
+    ]
     assert refused.value.exit_code == 2
 
 
+def test_a_build_of_another_maker_stands_in_for_what_no_new_card_takes():
+    with pytest.raises(UsageError, match=r"Take what runs on it \(--versions 1.15-nv,2.10-nv,2.13.0\)"):
+        fitted("1.14", "2.0", "2.13", gpus=("2",))
+    asked = fitted("1.15-nv", "2.10-nv", "2.16", gpus=("2",))
+    assert {match.fit for match in asked.fitting.matches} == {"fine"}
+    assert [note.partition(", and not")[0] for note in asked.fitting.notes] == [
+        "1.15.5+nv23.03 is NVIDIA's build of TensorFlow 1.15.5",
+        "2.10.0+nv22.10 is NVIDIA's build of TensorFlow 2.10.0",
+    ]
+
+
 def test_where_no_version_can_run_another_gpu_may():
+    b200 = replace(H100, name="NVIDIA B200", capability="10.0")
     with pytest.raises(UsageError, match=r"Take other versions, or another GPU \(--gpus\), or measure them"):
-        fitted("1.14", "2.0", gpus=("2",))
+        fitted("2.16", "2.17", seen=(b200,), engine="venv")
+    with pytest.raises(UsageError, match=r"no release is known to run on it; 2.17-nv, NVIDIA's build of 2.17.0, runs"):
+        fitted("2.16", "2.17", seen=(b200,))
 
 
 def test_every_card_that_is_named_has_to_fit():
@@ -136,10 +152,11 @@ def test_a_run_that_goes_on_takes_the_cards_of_its_plan(monkeypatch: pytest.Monk
     assert again((), asked.selection.versions) == Fitting()
 
 
-def test_one_process_at_a_time_is_a_container_a_replicate():
+@pytest.mark.parametrize(("engine", "isolation"), [("docker", "container"), ("venv", "process")])
+def test_one_process_at_a_time_is_a_worker_per_replicate(engine: str, isolation: str):
     options = RunOptions(versions=("1.14", "2.0"), suite="smoke", environments=EngineOptions(gpu=True, exclusive=True))
-    plan = check_request(options).freeze("venv")
-    assert (plan.exclusive, plan.isolation) == (True, "container")
+    plan = check_request(options).freeze(engine)
+    assert (plan.exclusive, plan.isolation) == (True, isolation)
 
 
 MIG = replace(H100, mig=True, slices=(replace(H100, uuid="MIG-77aa", name="NVIDIA H100 MIG 1g.10gb", mig=True),))

@@ -155,7 +155,7 @@ def test_a_gpu_whose_clock_moved_is_told_with_what_held_it_back(run: RunDir):
     )
     assert warned(run, *visits) == (
         "GPU 0 ran at 1410 to 1980 MHz after its bursts, up to 83 C, power cap in 2 of 3 visits; "
-        "`nvidia-smi --lock-gpu-clocks` keeps it still",
+        "--lock-clocks MHZ holds it still",
     )
 
 

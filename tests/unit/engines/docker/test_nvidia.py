@@ -172,5 +172,14 @@ def test_a_cache_that_cannot_be_written_says_which(cache: Path):
         nvidia.jit_directory(IMAGE, (FIRST,))
 
 
-def test_the_driver_is_told_where_and_how_much():
-    assert nvidia.jit_variables("/there") == {"CUDA_CACHE_PATH": "/there", "CUDA_CACHE_MAXSIZE": "4294967296"}
+def test_the_toolkit_is_recorded_as_far_as_it_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    config = tmp_path / "config.toml"
+    assert nvidia.describe_toolkit(config) == {}
+    config.write_text('[nvidia-container-runtime]\nmode = "cdi"\n')
+    program = tmp_path / "nvidia-ctk"
+    program.write_text("#!/bin/sh\necho 'NVIDIA Container Toolkit CLI version 1.18.1'\necho 'commit: 1'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert nvidia.describe_toolkit(config) == {"toolkit": "1.18.1", "toolkit_mode": "cdi"}
+    config.write_text("mode = ")
+    assert nvidia.describe_toolkit(config) == {"toolkit": "1.18.1"}

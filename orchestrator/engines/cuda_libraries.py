@@ -1,0 +1,66 @@
+"""The variables that tell CUDA where its libraries are, and where the driver keeps the code that it compiles."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from packaging.version import Version as Number
+
+from orchestrator.model import EnvironmentFacts
+
+# From here on, TensorFlow finds CUDA's libraries in the packages next to it; this patch had forgotten most of them.
+FINDS_LIBRARIES, FORGETFUL = Number("2.14"), Number("2.16.1")
+RUNTIME, COMPILER = "nvidia-cuda-runtime", "nvidia-cuda-nvcc"
+# The folders of NVIDIA's packages that hold libraries, and the one that holds XLA's compiler and its own library.
+FOLDERS = (
+    "cublas", "cuda_cupti", "cuda_nvrtc", "cuda_runtime", "cudnn", "cufft", "curand", "cusolver", "cusparse", "nccl",
+    "nvjitlink",
+)  # fmt: skip
+COMPILER_FOLDER = "cuda_nvcc"
+# The driver's own bound is 1 GiB on new drivers and 256 MiB on old ones, and TensorFlow's kernels take more.
+CACHE_BYTES = 4 * 2**30
+DRIVER = "libcuda.so.1"
+
+
+def code_variables(directory: str) -> dict[str, str]:
+    """Return the variables that keep compiled code in a directory."""
+    return {"CUDA_CACHE_PATH": directory, "CUDA_CACHE_MAXSIZE": str(CACHE_BYTES)}
+
+
+def find_variables(facts: EnvironmentFacts, prefix: str, own: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that name CUDA's libraries in the environment at `prefix`; `own` are those of its target.
+
+    There are none where TensorFlow itself looks for them among the packages next to it. An image may have the libraries
+    and lack the compiler.
+    """
+    # Their names end with the CUDA that they are of, such as -cu11.
+    packages = {name.rpartition("-cu")[0] or name: number for name, number in facts.packages.items()}
+    tensorflow = packages.get("tensorflow") or packages.get("tensorflow-gpu")
+    if COMPILER not in packages or tensorflow is None or _finds_libraries(Number(tensorflow)):
+        return {}
+    python = ".".join(facts.python.split(".")[:2])
+    root = f"{prefix}/lib/python{python}/site-packages/nvidia"
+    flags = _join(" ", f"--xla_gpu_cuda_data_dir={root}/{COMPILER_FOLDER}", own.get("XLA_FLAGS"))
+    if RUNTIME not in packages:
+        return {"XLA_FLAGS": flags}
+    paths = [f"{root}/{folder}/lib" for folder in FOLDERS]
+    return {"LD_LIBRARY_PATH": _join(":", *paths, own.get("LD_LIBRARY_PATH")), "XLA_FLAGS": flags}
+
+
+def _finds_libraries(tensorflow: Number) -> bool:
+    return tensorflow >= FINDS_LIBRARIES and tensorflow != FORGETFUL
+
+
+def add_driver(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return these variables with the folders of the caller's LD_LIBRARY_PATH that hold the driver's library.
+
+    Some clusters name the driver nowhere else. Other folders of it may hold another CUDA.
+    """
+    folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    of_driver = [folder for folder in folders if folder and (Path(folder) / DRIVER).exists()]
+    libraries = _join(":", variables.get("LD_LIBRARY_PATH"), *of_driver)
+    return {**variables, **({"LD_LIBRARY_PATH": libraries} if libraries else {})}
+
+
+def _join(separator: str, *parts: str | None) -> str:
+    return separator.join(filter(None, parts))

@@ -1,0 +1,38 @@
+"""Holds the clocks of GPUs still while something is measured, and lets them go afterwards."""
+
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from orchestrator.errors import EngineUnavailable
+from orchestrator.machine.gpu import find_handles, find_package
+
+REMEDY = "run it as root, or lock them before: `sudo nvidia-smi --lock-gpu-clocks=1200,1200`"
+
+
+@contextmanager
+def hold_clocks(keys: Collection[str], mhz: int | None, nvml: Any = None) -> Iterator[None]:
+    """Lock the clocks of the GPUs with these keys, or of all GPUs; without a frequency, do nothing.
+
+    Raise EngineUnavailable if a driver does not do it. A process that is killed leaves them locked.
+    """
+    nvml = nvml or find_package()
+    held: list[Any] = []
+    try:
+        for handle in find_handles(nvml, keys) if mhz is not None else ():
+            _lock(nvml, handle, mhz)
+            held.append(handle)
+        if mhz is not None and not held:
+            raise EngineUnavailable("--lock-clocks: NVML shows none of the GPUs of this run", "install nvidia-ml-py")
+        yield
+    finally:
+        for handle in held:
+            with suppress(nvml.NVMLError):
+                nvml.nvmlDeviceResetGpuLockedClocks(handle)
+
+
+def _lock(nvml: Any, handle: Any, mhz: int | None) -> None:
+    try:
+        nvml.nvmlDeviceSetGpuLockedClocks(handle, mhz, mhz)
+    except (AttributeError, nvml.NVMLError) as error:
+        raise EngineUnavailable(f"--lock-clocks {mhz}: NVIDIA's driver refuses ({error})", REMEDY) from error
