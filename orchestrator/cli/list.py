@@ -36,7 +36,7 @@ def _versions() -> Listing:
     for version in catalog.all_versions():
         flavours = list(dict.fromkeys(flavour.name for flavour in version.flavours))
         cuda = next((flavour.cuda for flavour in version.on("gpu") if flavour.cuda), None)
-        pythons = [flavour.python.number for flavour in version.on("cpu")]
+        pythons = [flavour.python.number for flavour in version.on("cpu") or version.on("gpu")]
         objects.append(
             {
                 "version": version.number,

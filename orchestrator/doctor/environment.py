@@ -129,7 +129,8 @@ def _versions(setup: Setup) -> Iterator[DoctorFinding]:
             )
         else:
             # Without an engine, its finding says what to do.
-            advice = "name a base with --base, or install a Python that it runs on" if ways else ""
+            usual = "name a base with --base, or install a Python that it runs on" if ways else ""
+            advice = next((way.outlook.advice for way in ways if way.outlook.advice), usual)
             yield DoctorFinding(number, "problem", outlooks, advice)
 
 

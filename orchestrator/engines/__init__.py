@@ -50,11 +50,15 @@ class Started:
 
 @dataclass(frozen=True)
 class Outlook:
-    """The work needed to prepare a version; `download` describes what would be downloaded first."""
+    """The work needed to prepare a version; `download` describes what would be downloaded first.
+
+    `advice` says what would make it possible, if it is not what usually does.
+    """
 
     state: Literal["ready", "to build", "impossible"]
     text: str
     download: str = ""
+    advice: str = ""
 
     def __str__(self) -> str:
         return f"{self.text}; {self.download}" if self.download else self.text

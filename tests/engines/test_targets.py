@@ -97,7 +97,7 @@ def test_an_image_cannot_be_a_virtual_environment(tfcompare: str, scene: Path, w
         tfcompare, *wheels.values(), "-t", "image=some/image as image", *flags, env=environment(scene)
     )
     assert code == 5
-    assert "image: an image runs on the docker engine only: take --engine docker" in stderr
+    assert "image: an image runs on the docker engine only; take --engine docker" in stderr
     assert contrast(answer, "work", "version", {"candidate": "slow"})["rounds"] == 2
 
 

@@ -40,8 +40,9 @@ from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 
 MARKER = "tfcompare.json"
-NO_IMAGES = "an image runs on the docker engine only: take --engine docker"
-NO_LIBRARIES = "its CUDA comes with an image, and not as packages: take --engine docker, or 2.5 and newer"
+# What cannot be in a virtual environment, and what to do about it.
+NO_IMAGES = ("an image runs on the docker engine only", "take --engine docker")
+NO_LIBRARIES = ("its CUDA comes with an image, and not as packages", "take --engine docker, or 2.5 and newer")
 # How often a process that waits for a lock tries again, and after how long it reports that: `images prune` looks at
 # locks by taking them for a moment.
 TRY_S, PATIENCE_S = 0.1, 1.0
@@ -122,10 +123,8 @@ class VenvEngine:
         return []
 
     def outlook(self, version: Version) -> Outlook:
-        if version.image:
-            return Outlook("impossible", NO_IMAGES)
-        if not _flavours(version, self._options.device):
-            return Outlook("impossible", NO_LIBRARIES)
+        if why := self._find_obstacle(version):
+            return Outlook("impossible", why[0], advice=why[1])
         flavour, interpreter = _choose(version, self._options.device)
         if interpreter is None:
             if ban := pythons.find_ban(self._options):
@@ -135,11 +134,14 @@ class VenvEngine:
             return Outlook("ready", f"ready (Python {interpreter.version})")
         return Outlook("to build", f"to be installed (Python {interpreter.version}, {interpreter.path})")
 
-    def prepare(self, version: Version, log: BuildLog) -> VenvEnvironment:
+    def _find_obstacle(self, version: Version) -> tuple[str, str] | None:
         if version.image:
-            raise EnvironmentFailed(NO_IMAGES, version=version.name)
-        if not _flavours(version, self._options.device):
-            raise EnvironmentFailed(NO_LIBRARIES, version=version.name)
+            return NO_IMAGES
+        return None if _flavours(version, self._options.device) else NO_LIBRARIES
+
+    def prepare(self, version: Version, log: BuildLog) -> VenvEnvironment:
+        if why := self._find_obstacle(version):
+            raise EnvironmentFailed(*why, version=version.name)
         flavour, interpreter = _choose(version, self._options.device)
         if interpreter is None:
             interpreter = self._download(version, flavour.python.number, log)

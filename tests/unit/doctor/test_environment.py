@@ -73,7 +73,7 @@ def test_without_docker_virtual_environments_are_taken_and_it_is_said_why():
 
 
 def test_a_gpu_without_docker_leaves_the_versions_whose_libraries_are_packages():
-    without = Way("2.0.0", "venv", Outlook("impossible", "its CUDA comes with an image, and not as packages"))
+    without = Way("2.0.0", "venv", Outlook("impossible", "its CUDA comes with an image", advice="take 2.5 and newer"))
     alone = replace(
         HERE,
         gpu=True,
@@ -84,6 +84,7 @@ def test_a_gpu_without_docker_leaves_the_versions_whose_libraries_are_packages()
     )
     assert found(alone, "engine").level == "note"
     assert alone.unable == ("2.0.0",)
+    assert found(alone, "2.0.0").advice == "take 2.5 and newer"
 
 
 def test_a_gpu_that_nobody_sees_is_a_problem_only_where_it_is_asked_for():
