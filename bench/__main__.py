@@ -11,7 +11,21 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
-from bench import alarms, busy, detect, images, isolation, load, overhead, peers, repeated, report, site, workers
+from bench import (
+    alarms,
+    bodies,
+    busy,
+    detect,
+    images,
+    isolation,
+    load,
+    overhead,
+    peers,
+    repeated,
+    report,
+    site,
+    workers,
+)
 from orchestrator.machine.host import host_facts
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
@@ -23,6 +37,7 @@ Measure = Callable[[], str]
 PARTS: Mapping[str, tuple[str, Measure]] = {
     "detect": ("Detection", detect.section),
     "busy": ("A busy core", busy.section),
+    "bodies": ("Other people's code", bodies.section),
     "workers": ("Workers", workers.section),
     "overhead": ("Overhead", overhead.section),
     "images": ("Images", images.section),
@@ -37,6 +52,7 @@ PARTS: Mapping[str, tuple[str, Measure]] = {
 TINY: Mapping[str, Measure] = {
     "detect": partial(detect.section, detect.TINY),
     "busy": partial(busy.section, busy.TINY),
+    "bodies": partial(bodies.section, bodies.TINY),
     "workers": partial(workers.section, workers.TINY),
     "load": partial(load.section, load.TINY),
 }

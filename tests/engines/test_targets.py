@@ -29,6 +29,13 @@ def build(tf, params):
 """
 WORK = "import time\n\n\ndef work():\n    time.sleep({})\n"
 QUICK, SLOW = (WORK.format(seconds) for seconds in (0.010, 0.015))
+# A version that is an image of another maker's, in a table of the user's.
+BUILD = """
+[version."2.0.0+acme"]
+aliases = ["2.0-acme"]
+keras = ""
+build = {{maker = "acme", image = "{}", cuda = "11.8", compute = ["8.0"]}}
+"""
 # So that the resolver has something to find, and the lock something besides.
 NEEDS = ("numpy", "six")
 
@@ -134,12 +141,15 @@ def test_wheels_and_an_image_are_compared_on_docker(
             f"image={own} TF_TOLD=more as own",
             f"image={docker_base.format(python='3.7')} as bare",
             f"image={other} as other",
+            "2.0-acme",
         )
+        (scene / "data" / "tfcompare" / "versions.toml").write_text(BUILD.format(own))
         code, answer, stderr = compare(tfcompare, *texts, *flags, "--output", scene / "image", env=env)
         assert code == 5, stderr
         assert "holds no TensorFlow that can be imported" in stderr
         assert f"{other} is an image for arm64, and this needs amd64" in stderr
-        assert contrast(answer, "work", "version", {"candidate": "own"})["verdict"] == "slower"
+        for name in ("own", "2.0.0+acme"):
+            assert contrast(answer, "work", "version", {"candidate": name})["verdict"] == "slower"
         found = differences(answer, "own")
         assert found["pyarrow"][1] == "none"
         assert found["TF_TOLD"] == ("none", "more")

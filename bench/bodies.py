@@ -1,0 +1,115 @@
+"""Code that nothing was tuned for: what a usual run decides about it, in its budget, and how often each arm was called.
+
+The bodies are those of `bench/workloads/bodies.py`: kinds of code that third parties publish, written again. Their true
+ratios are not known, so nothing is promised of these.
+"""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.store import Store, seconds_of
+from orchestrator.measure.run import run as run_comparison
+from orchestrator.model import ArmKey, Calibrated, Comparison, Contrast
+from orchestrator.plan.request import RunOptions
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.rundir import RunDir
+from orchestrator.stats import calibrate
+from orchestrator.terminal.progress import Quiet
+
+WORKLOADS = Path(__file__).parent / "workloads"
+OVERTIME = 1.1
+
+
+@dataclass(frozen=True)
+class Program:
+    versions: tuple[str, ...]
+    selected: str
+    budget_s: float
+
+
+FULL = Program(("2.8", "2.13", "2.16"), "bodies", 240)
+TINY = Program(("2.13", "2.16"), "bodies[which=matmul]", 30)
+
+
+def measure(path: Path, program: Program) -> None:
+    options = RunOptions(
+        versions=program.versions,
+        selected=(program.selected,),
+        own_workloads=WORKLOADS,
+        engine="venv",
+        budget_s=program.budget_s,
+        out=path,
+        seed=7,
+    )
+    if error := run_comparison(options, Quiet()).error:
+        raise error
+
+
+def below_the_floor(comparison: Comparison, efforts: Mapping[ArmKey, Calibrated]) -> list[ArmKey]:
+    """Return the arms with fewer bursts than the floor for calls of their length."""
+    short = []
+    for arm in comparison.arms:
+        effort = efforts.get(arm.key)
+        if effort and arm.call_ms is not None:
+            slow = arm.call_ms / 1e3 >= calibrate.SLOW_CALL_S
+            floor = calibrate.FEWEST_SLOW_BURSTS if slow else calibrate.FEWEST_BURSTS
+            short += [arm.key] if effort.bursts < floor else []
+    return short
+
+
+def section(program: Program = FULL) -> str:
+    store = Store("bodies", tiny=program == TINY)
+    path = store.run("run", measure, program)
+    run = RunDir.open(path)
+    comparison, seconds = judge_run(run), seconds_of(path)
+    efforts = {
+        ArmKey(entry.case, entry.version): entry
+        for entry in run.entries()
+        if isinstance(entry, Calibrated) and entry.version
+    }
+    short = below_the_floor(comparison, efforts)
+    contrasts = comparison.contrasts
+    decided = sum(contrast.verdict != "inconclusive" for contrast in contrasts)
+    print(f"bodies: {decided} of {len(contrasts)} decided in {seconds:.0f} s", file=sys.stderr)
+    store.retire()
+    first, *others = program.versions
+    heads = " | ".join(f"{version} against {first}" for version in others)
+    lines = [
+        f"`tfcompare run --versions {','.join(program.versions)} --engine venv --workload-dir bench/workloads",
+        f"--case {program.selected} --budget {program.budget_s:.0f}s`. A cell has the ratio with its interval, the",
+        "verdict, and the rounds; the last column has bursts x calls in each version.",
+        "",
+        f"| body | {heads} | bursts |",
+        f"|---|{'---|' * len(program.versions)}",
+        *_rows(contrasts, efforts),
+        "",
+        "| promise | target | seen | met |",
+        "|---|---|---|---|",
+        f"| arms below the floor of bursts | none | {len(short)} of {len(comparison.arms)} | {_met(not short)} |",
+        f"| time, of the budget | <= {OVERTIME:.0%} | {seconds / program.budget_s:.0%} "
+        f"| {_met(seconds <= OVERTIME * program.budget_s)} |",
+        "",
+        f"{decided} of {len(contrasts)} comparisons were decided.",
+    ]
+    return "\n".join(lines)
+
+
+def _rows(contrasts: Sequence[Contrast], efforts: Mapping[ArmKey, Calibrated]) -> Iterable[str]:
+    for case in dict.fromkeys(contrast.pair.arms[0].case for contrast in contrasts):
+        own = [contrast for contrast in contrasts if contrast.pair.arms[0].case == case]
+        arms = dict.fromkeys(arm for contrast in own for arm in contrast.pair.arms)
+        bursts = ", ".join(f"{efforts[arm].bursts}x{efforts[arm].calls}" for arm in arms if arm in efforts)
+        yield f"| `{case}` | {' | '.join(map(_cell, own))} | {bursts} |"
+
+
+def _cell(contrast: Contrast) -> str:
+    if contrast.ratio is None:
+        return f"{contrast.reason}"
+    interval = f" ({contrast.ci_low:.2f}-{contrast.ci_high:.2f})" if contrast.ci_low and contrast.ci_high else ""
+    return f"{contrast.ratio:.2f}x{interval} {contrast.shown_verdict}, {contrast.rounds}"
+
+
+def _met(met: bool) -> str:
+    return "yes" if met else "**no**"
