@@ -39,7 +39,7 @@ BLOCKS, THREADS = 2048, 256
 FIRST_TURNS, MOST_TURNS = 10_000, 2**31
 BURST_S, REST_S, RAMP_S = 0.05, 20.0, 3.0
 READINGS = 50
-# After how long the clock is told.
+# When the clock is printed.
 RAMP_AT_S = (0.0, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 # What is done before a fork, and what its child then does.
 FORKS = {

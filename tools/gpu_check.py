@@ -229,7 +229,7 @@ def _load(check: Check) -> Iterator[None]:
 
 
 def reload_daemons(check: Check) -> str:
-    """Run `systemctl daemon-reload` in mid-run, which has taken cards from containers: no CPU may stand in for one."""
+    """Run `systemctl daemon-reload` in mid-run, which has taken cards from containers: no CPU may measure then."""
     command = ["systemctl", "daemon-reload"] if os.geteuid() == 0 else ["sudo", "-n", "systemctl", "daemon-reload"]
     if shutil.which(command[0]) is None or subprocess.run(command, capture_output=True).returncode:
         raise StepSkipped(f"`{' '.join(command)}` does not work here: run the check as root")
@@ -323,7 +323,7 @@ def run_steps(check: Check, record: Record, steps: Mapping[str, Callable[[Check]
         except StepSkipped as reason:
             outcome, seen = "skipped", str(reason)
         except Exception as error:
-            # Whatever a card does that nobody has seen yet: the other steps are still worth their time.
+            # A card may do what no test has foreseen: the other steps are still worth their time.
             kind = "" if isinstance(error, StepFailed) else f"{type(error).__name__}: "
             outcome, seen = "failed", f"{kind}{error}"
         record.write(name, outcome, seen, time.monotonic() - begun)
