@@ -13,7 +13,7 @@ from orchestrator.catalog.version import Version
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.engine import MARKER, VenvEngine
-from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.errors import EnvironmentFailed
 from orchestrator.options import EngineOptions
 
 SIX = "six==1.17.0 --hash=sha256:4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274\n"
@@ -95,8 +95,3 @@ def test_missing_python_that_may_not_be_downloaded_says_which_and_how_to_get_it(
         assert outlook.text.startswith("it needs Python 3.11")
     finally:
         interpreters.forget()
-
-
-def test_gpu_is_for_docker_only() -> None:
-    with pytest.raises(EngineUnavailable, match="--gpu needs the docker engine"):
-        VenvEngine(EngineOptions(gpu=True)).check()

@@ -182,7 +182,7 @@ def test_an_interrupt_ends_a_run_that_waits_for_another_install(tfcompare: str, 
     versions = ("1.14.0", "2.0.0")
     with ExitStack() as held:
         for version in catalog.resolve(versions):
-            flavour, interpreter = venv._choose(version)
+            flavour, interpreter = venv._choose(version, "cpu")
             assert interpreter is not None
             lock = DirectoryLock(venv.environment_path(flavour, interpreter))
             held.callback(lock.release)

@@ -92,6 +92,19 @@ def func_graph_from_py_func(name, python_function, args, kwargs, func_graph=None
     return FuncGraph()
 """
 
+# What a TensorFlow before 2.3 is asked for the names of its GPUs.
+DEVICE_LIB = """
+import os
+from types import SimpleNamespace as Namespace
+
+TEXT = "device: 0, name: Tesla T4, pci bus id: 0000:00:04.0, compute capability: 7.5"
+
+
+def list_local_devices():
+    count = int(os.environ.get("STUB_GPUS", "0"))
+    return [Namespace(device_type="GPU", physical_device_desc=TEXT) for _ in range(count)]
+"""
+
 
 def write(folder: Path, version: str = VERSION) -> Path:
     """Writes the package `tensorflow` into `folder`, which is then what PYTHONPATH needs."""
@@ -101,4 +114,8 @@ def write(folder: Path, version: str = VERSION) -> Path:
     (folder / "tensorflow" / "python" / "__init__.py").touch()
     (framework / "__init__.py").touch()
     (framework / "func_graph.py").write_text(FUNC_GRAPH)
+    client = folder / "tensorflow" / "python" / "client"
+    client.mkdir()
+    (client / "__init__.py").touch()
+    (client / "device_lib.py").write_text(DEVICE_LIB)
     return folder

@@ -9,7 +9,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -35,14 +35,26 @@ from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.conftest import run_command
-from tests.engines.docker.conftest import OWN, MakeEngine, PrivateEngine, base_image, build_stubs, version
+from tests.engines.docker.conftest import (
+    OWN,
+    STUB_BASE,
+    STUBS,
+    MakeEngine,
+    PrivateEngine,
+    base_image,
+    build_stubs,
+    recipe_of,
+    version,
+)
 from tests.support import libcuda
 from tests.support.builders import target
+from tools import gpu_check
 
 GPU = ("run", "--engine", "docker", "--gpu", "--versions", "1.14,2.0", "--rounds", "2", "--suite", "smoke")
 ASKED = {"NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"}
 V100 = Gpu(0, "GPU-4d6a4d6a", "Tesla V100-SXM2-16GB", "7.0", "550.54.15", 16_384, 300, True, None)
 SECOND = replace(V100, index=1, uuid="GPU-9f319f31")
+T4 = replace(V100, name="Tesla T4", capability="7.5", uuid=f"GPU-{libcuda.UUID}")
 
 
 @pytest.fixture
@@ -396,3 +408,49 @@ def test_versions_hold_the_gpu_in_turn_where_that_is_asked_for(
     assert alive(client, plan.run, begun) == most
     client.close()
     assert on_private.shim_log.count('"NVIDIA_VISIBLE_DEVICES=GPU-4d6a4d6a"') >= 2
+
+
+@pytest.fixture
+def stub_card(
+    private_stubs: PrivateEngine,
+    on_private: PrivateEngine,
+    cards: Callable[..., dict[str, str]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[None]:
+    """A machine with a card that nvidia-smi shows, and that stubs of the driver and of TensorFlow see in containers."""
+    client, library = on_private.client(), libcuda.build(tmp_path / "cuda")
+    build_stubs(client, tmp_path / "gpu", "gpu")
+    tags = [recipe_of(client, number, "gpu", STUB_BASE).tag for number in STUBS]
+    for tag in tags:
+        variables = "LD_LIBRARY_PATH=/opt/cuda STUB_GPUS=1 STUB_CUDA_DEVICES=1"
+        lines = (f"FROM {tag}", "COPY libcuda.so.1 /opt/cuda/", f"ENV {variables}")
+        (library / "Dockerfile").write_text("\n".join(lines))
+        client.images.build(path=str(library), tag=tag, rm=True)
+    for name, value in cards(T4).items():
+        monkeypatch.setenv(name, value)
+    yield
+    for tag in tags:
+        client.images.remove(tag, force=True)
+    client.close()
+
+
+@pytest.mark.usefixtures("stub_card")
+def test_the_steps_of_the_gpu_check_that_measure_pass_on_a_card(
+    tfcompare: str, stub_base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All that a run asks of a card and records of it, in real containers."""
+    few = ("--workload-dir", str(OWN), "--case", "naps[which=first]", "--rounds")
+    monkeypatch.setattr(gpu_check, "NEW", ("1.14", "2.0"))
+    monkeypatch.setattr(gpu_check, "STEP", (*few, "2"))
+    monkeypatch.setattr(gpu_check, "USUAL", (*few, "4"))
+    check = gpu_check.Check(tmp_path / "check", tfcompare, base=stub_base)
+    on_the_card = f"all replicates on Tesla T4 {T4.uuid}"
+    told = gpu_check.compare_twins(check)
+    assert told.startswith("the control arm against its twin: ")
+    assert told.endswith(on_the_card)
+    assert gpu_check.draw(check)
+    assert gpu_check.kill_worker(check) == on_the_card
+    assert gpu_check.take_turns(check) == on_the_card
+    plan = json.loads((tmp_path / "check" / "runs" / "exclusive" / "plan.json").read_text())
+    assert (plan["gpus"], plan["exclusive"], plan["isolation"]) == ([T4.uuid], True, "container")
