@@ -4,6 +4,8 @@ The product's own workers, measurement and judge measure them; only the arms' na
 """
 
 import shutil
+import subprocess
+import sys
 import time
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -31,6 +33,15 @@ from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.progress import Quiet, View
 
 WORKLOADS = Path(__file__).parent / "workloads"
+# It ends with its parent, also if that is killed.
+BUSY = """
+import os
+
+parent = os.getppid()
+while os.getppid() == parent:
+    for _ in range(1_000_000):
+        pass
+"""
 MATMUL, TRAIN = (Case("slowed", (("body", body),)) for body in ("matmul", "train"))
 
 
@@ -49,6 +60,11 @@ class Arm:
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
         seed = paths.seed if self.seed is None else self.seed
         return self.environment.start(replace(paths, own_workloads=self.folder, seed=seed), stream)
+
+
+def keep_busy(core: int) -> "subprocess.Popen[bytes]":
+    """Start a process that keeps a core busy until it is killed."""
+    return subprocess.Popen(["taskset", "-c", str(core), sys.executable, "-c", BUSY])
 
 
 def environment(number: str, scratch: Path) -> Environment:

@@ -5,7 +5,6 @@ that was postponed counts as undecided. Raw runs are stored until all are done.
 """
 
 import os
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
@@ -14,6 +13,7 @@ from pathlib import Path
 
 from scipy import stats
 
+from bench import arena
 from bench.store import Store, seconds_of
 from orchestrator.errors import Interrupted
 from orchestrator.measure.run import run as run_comparison
@@ -78,7 +78,7 @@ class Outcome:
 @contextmanager
 def busy_core(core: int) -> Iterator[None]:
     """Keep this core busy all the time."""
-    with subprocess.Popen(["taskset", "-c", str(core), sys.executable, "-c", "while True: pass"]) as process:
+    with arena.keep_busy(core) as process:
         try:
             yield
         finally:

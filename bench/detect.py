@@ -13,7 +13,6 @@ import json
 import math
 import random
 import statistics
-import subprocess
 import sys
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -125,7 +124,7 @@ def neighbour(seed: int) -> Iterator[None]:
     def live() -> None:
         draw = random.Random(seed)
         while not stop.wait(draw.expovariate(1 / OFF_S)):
-            busy = subprocess.Popen(["taskset", "-c", "0", sys.executable, "-c", "while True: pass"])
+            busy = arena.keep_busy(0)
             stop.wait(draw.expovariate(1 / ON_S))
             busy.kill()
             busy.wait()

@@ -47,6 +47,8 @@ FORKS = {
     "started": "CUDA started by the parent",
 }
 
+_AGAIN = (sys.executable, "-m", "bench.gpu_probe")
+
 
 class CudaError(Exception):
     """A function of the driver and the code that it returned."""
@@ -116,11 +118,11 @@ def ramp_of_clock(cuda: Cuda, keys: Sequence[str], nvml: Any, rest_s: float, ram
     return f"- MHz after {rest_s:.0f} s at rest ({idle.sm_mhz}), while busy: {steps}"
 
 
-def listed_processes(cuda: Cuda, keys: Sequence[str], nvml: Any) -> Iterator[str]:
+def listed_processes(cuda: Cuda, index: int, keys: Sequence[str], nvml: Any) -> Iterator[str]:
     """Yield whether this process is listed while its context is there, and another one before and after its life."""
     cuda.burst()
     yield f"- pids on the card while this process ({os.getpid()}) has a context: {_pids(keys, nvml)}"
-    child = subprocess.Popen([sys.executable, "-m", "bench.gpu_probe", "--hold"], stdout=subprocess.PIPE, text=True)
+    child = subprocess.Popen([*_AGAIN, "--gpu", str(index), "--hold"], stdout=subprocess.PIPE, text=True)
     assert child.stdout
     ready = child.stdout.readline().strip()
     yield f"- with another process ({child.pid}: {ready or 'it did not start'}): {_pids(keys, nvml)}"
@@ -141,22 +143,21 @@ def reasons(cuda: Cuda, keys: Sequence[str], nvml: Any) -> Iterator[str]:
         yield f"- held back {name}: {', '.join(reading.throttled or ()) or 'by nothing'}; {reading}"
 
 
-def describe_forks() -> Iterator[str]:
+def describe_forks(index: int) -> Iterator[str]:
     for name, what in FORKS.items():
-        done = subprocess.run(
-            [sys.executable, "-m", "bench.gpu_probe", "--fork", name], capture_output=True, text=True, timeout=300
-        )
+        command = [*_AGAIN, "--gpu", str(index), "--fork", name]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300)
         yield f"- {what}: the child {done.stdout.strip() or f'ended with {done.returncode}'}"
 
 
-def fork(state: str) -> None:
+def fork(state: str, index: int) -> None:
     """Bring the library into this state, fork, and print how the child fares with CUDA."""
     library = ctypes.CDLL(LIBRARY)
-    parent = Cuda() if state == "started" else library
+    parent = Cuda(index) if state == "started" else library
     child = os.fork()
     if child == 0:
         try:
-            own = Cuda()
+            own = Cuda(index)
             own.burst()
             print("computes", flush=True)
         except CudaError as error:
@@ -172,8 +173,8 @@ def report(gpu: Gpu, cuda: Cuda, nvml: Any = None, rest_s: float = REST_S, ramp_
     yield f"`python -m bench.gpu_probe` on {datetime.now(UTC):%Y-%m-%d}: {gpu}"
     yield from ("", "Readings by NVML:", "", *cost_of_readings(cuda, keys, nvml))
     yield from ("", "The clock:", "", ramp_of_clock(cuda, keys, nvml, rest_s, ramp_s), *reasons(cuda, keys, nvml))
-    yield from ("", "Processes:", "", *listed_processes(cuda, keys, nvml))
-    yield from ("", "Forks:", "", *describe_forks())
+    yield from ("", "Processes:", "", *listed_processes(cuda, gpu.index, keys, nvml))
+    yield from ("", "Forks:", "", *describe_forks(gpu.index))
 
 
 def main() -> None:
@@ -185,7 +186,7 @@ def main() -> None:
     # Indices are then those of nvidia-smi.
     os.environ.setdefault("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
     if given.fork:
-        fork(given.fork)
+        fork(given.fork, given.gpu)
         return
     if given.hold:
         Cuda(given.gpu).burst()
@@ -195,6 +196,8 @@ def main() -> None:
     found = [gpu for gpu in gpus() if gpu.index == given.gpu]
     if not found:
         sys.exit("gpu_probe: neither NVML nor nvidia-smi shows this card")
+    if not read_gpus(only=(found[0].key,)):
+        sys.exit("gpu_probe: NVML does not answer: pip install nvidia-ml-py")
     try:
         cuda = Cuda(given.gpu)
     except (OSError, CudaError) as error:
