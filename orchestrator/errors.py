@@ -64,11 +64,20 @@ class EnvironmentFailed(TfCompareError):
     exit_code = 5
 
     def __init__(
-        self, what: str, advice: str = "", *, version: str = "", detail: str = "", lacks_python: bool = False
+        self,
+        what: str,
+        advice: str = "",
+        *,
+        version: str = "",
+        detail: str = "",
+        lacks_python: bool = False,
+        lacks_engine: bool = False,
     ) -> None:
         super().__init__(what, advice, version=version, detail=detail)
         # Other versions may have their Pythons, and a run can name them.
         self.lacks_python = lacks_python
+        # It takes another engine, which this machine may not have.
+        self.lacks_engine = lacks_engine
 
 
 class ArmsDied(TfCompareError):

@@ -62,6 +62,16 @@ class Check:
     request: str = "runtime"
     gpu: str = "0"
     base: str = ""
+    versions: tuple[str, ...] = NEW
+
+    @property
+    def compared(self) -> tuple[str, str]:
+        return "--versions", ",".join(self.versions)
+
+    @property
+    def how(self) -> str:
+        """What a step that has passed has to be repeated for."""
+        return f"GPU {self.gpu} by {self.request}, {', '.join(self.versions)}"
 
     @property
     def on_gpu(self) -> tuple[str, ...]:
@@ -71,9 +81,10 @@ class Check:
     def installation(self) -> tuple[str, ...]:
         return ("--base", self.base) if self.base else ()
 
-    def call(self, name: str, *argv: str, expected: Sequence[int] = (0,)) -> str:
+    def call(self, name: str, *argv: str, expected: Sequence[int] = (0,), env: Mapping[str, str] | None = None) -> str:
         """Run tfcompare, keep what it prints under this name, and return its standard output."""
-        done = subprocess.run([self.program, *argv], capture_output=True, text=True)
+        variables = {**os.environ, **(env or {})}
+        done = subprocess.run([self.program, *argv], env=variables, capture_output=True, text=True)
         logs = self.directory / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         (logs / f"{name}.out").write_text(done.stdout)
@@ -146,8 +157,8 @@ def look(check: Check) -> str:
     found = gpus()
     if not found:
         raise StepFailed("neither NVML nor nvidia-smi shows a card: nothing else can be tried")
-    # Not every version can run on every card: it says which.
-    check.call("doctor", "doctor", "--gpu", "--versions", "all", "--no-probe", "--format", "json", expected=(0, 3))
+    # Not every version can run on every card: it says which, and ends with 5.
+    check.call("doctor", "doctor", "--gpu", "--versions", "all", "--no-probe", "--format", "json", expected=(0, 5))
     for name, command in (
         ("nvidia-smi", ("nvidia-smi", "-q")),
         ("docker-info", ("docker", "info")),
@@ -161,7 +172,8 @@ def look(check: Check) -> str:
 
 def build(check: Check) -> str:
     """Build the images that the other steps use."""
-    built = check.call("build", "images", "build", *BUILT, "--gpu", *check.installation, "--format", "json")
+    wanted = dict.fromkeys((*BUILT, *check.versions))
+    built = check.call("build", "images", "build", *wanted, "--gpu", *check.installation, "--format", "json")
     return ", ".join(f"{image['version']} {image['outcome']}" for image in json.loads(built))
 
 
@@ -170,10 +182,9 @@ def train(check: Check) -> str:
     return "; ".join(_verify(check, "verify", BUILT))
 
 
-def _verify(check: Check, name: str, versions: Sequence[str]) -> list[str]:
-    printed = check.call(
-        name, "images", "verify", *versions, *check.on_gpu, *check.installation, "--format", "json", expected=(0, 5)
-    )
+def _verify(check: Check, name: str, versions: Sequence[str], **env: str) -> list[str]:
+    how = (*check.on_gpu, *check.installation, "--format", "json")
+    printed = check.call(name, "images", "verify", *versions, *how, expected=(0, 5), env=env)
     steps = [
         (image["version"], step)
         for image in json.loads(printed)
@@ -189,7 +200,7 @@ def _verify(check: Check, name: str, versions: Sequence[str]) -> list[str]:
 
 def compare_twins(check: Check) -> str:
     """Measure the baseline twice: nothing may come out as slower or faster than itself."""
-    run = check.measure("twins", "--versions", ",".join(NEW), "--control", *USUAL)
+    run = check.measure("twins", *check.compared, "--control", *USUAL)
     where = _require_measured(run)
     verdicts = [
         contrast.verdict for contrast in run.contrasts if any(arm.version.control for arm in contrast.pair.arms)
@@ -202,7 +213,7 @@ def compare_twins(check: Check) -> str:
 def meet_stranger(check: Check) -> str:
     """Keep the card busy with another container: the run has to notice."""
     with _load(check):
-        run = check.measure("stranger", "--versions", ",".join(NEW), *STEP)
+        run = check.measure("stranger", *check.compared, *STEP)
     told = [warning for warning in run.warnings if "another process" in warning]
     if not told:
         raise StepFailed("a process that kept the card busy was not noticed")
@@ -212,14 +223,16 @@ def meet_stranger(check: Check) -> str:
 @contextmanager
 def _load(check: Check) -> Iterator[None]:
     listed = json.loads(check.call("list", "images", "list", *check.installation, "--format", "json"))
-    image = next(each["tag"] for each in listed if each["version"].startswith(NEW[-1]) and each["flavour"] == "gpu")
+    image = next(
+        each["tag"] for each in listed if each["version"].startswith(check.versions[-1]) and each["flavour"] == "gpu"
+    )
     api = connect().api
     options = EngineOptions(gpu=True, chosen_gpus=tuple(gpu for gpu in gpus() if str(gpu.index) == check.gpu))
     devices = nvidia.names(check.request, options.chosen_gpus, api.info())  # type: ignore[arg-type]
     host_config = api.create_host_config(**nvidia.options(check.request, devices))  # type: ignore[arg-type]
     made = api.create_container(
         image, ["python", "-c", LOAD], host_config=host_config,
-        environment={"HOME": "/tmp", **nvidia.variables(check.request, devices)},  # type: ignore[arg-type]  # noqa: S108
+        environment={"HOME": "/tmp", "TF_FORCE_GPU_ALLOW_GROWTH": "true", **nvidia.variables(check.request, devices)},  # type: ignore[arg-type]  # noqa: S108
     )  # fmt: skip
     try:
         api.start(made["Id"])
@@ -237,16 +250,17 @@ def reload_daemons(check: Check) -> str:
     def reload(out: Path) -> None:
         subprocess.run(command, check=True)
 
-    run = check.measure("reload", "--versions", ",".join(NEW), *STEP, "--gpu-exclusive", meanwhile=reload)
+    run = check.measure("reload", *check.compared, *STEP, "--gpu-exclusive", meanwhile=reload)
     lost = sum(entry.how == "gpu lost" for entry in RunDir.open(run.path).entries() if isinstance(entry, Ended))
     return f"{_require_gpus(run)}; {lost} replicates lost their GPU"
 
 
 def make_code(check: Check) -> str:
     """Let the driver make the code of an older version, and find it again."""
-    for folder in nvidia.jit_root().glob("*") if nvidia.jit_root().is_dir() else ():
-        files.remove_tree(folder)
-    cold, warm = (_verify(check, name, (OLD,))[0] for name in ("cold", "warm"))
+    # Not in the cache of this user, whose code took hours to make.
+    own = check.directory / "code"
+    shutil.rmtree(own, ignore_errors=True)
+    cold, warm = (_verify(check, name, (OLD,), TFCOMPARE_CACHE=str(own))[0] for name in ("cold", "warm"))
     return f"without kept code: {cold}; with it: {warm}"
 
 
@@ -260,13 +274,13 @@ def kill_worker(check: Check) -> str:
             raise StepFailed("no container of the run could be found")
         running[0].kill()
 
-    run = check.measure("killed", "--versions", ",".join(NEW), *STEP, meanwhile=kill)
+    run = check.measure("killed", *check.compared, *STEP, meanwhile=kill)
     return _require_gpus(run)
 
 
 def take_turns(check: Check) -> str:
     """Give the card to one process at a time."""
-    run = check.measure("exclusive", "--versions", ",".join(NEW), *STEP, "--gpu-exclusive")
+    run = check.measure("exclusive", *check.compared, *STEP, "--gpu-exclusive")
     return _require_measured(run)
 
 
@@ -295,15 +309,19 @@ class Record:
     """What each step saw, in a file that the next call reads."""
 
     path: Path
+    how: str
     seen: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, path: Path) -> "Record":
-        return cls(path, json.loads(path.read_text()) if path.exists() else {})
+    def read(cls, path: Path, how: str) -> "Record":
+        """Read what steps saw that were taken in the same way; of others, nothing has passed."""
+        kept = json.loads(path.read_text()) if path.exists() else {}
+        return cls(path, how, kept["steps"] if kept.get("how") == how else {})
 
     def write(self, name: str, outcome: str, seen: str, seconds: float) -> None:
         self.seen[name] = {"outcome": outcome, "seen": seen, "seconds": round(seconds)}
-        files.write_atomically(self.path, (json.dumps(self.seen, indent=2) + "\n").encode())
+        kept = {"how": self.how, "steps": self.seen}
+        files.write_atomically(self.path, (json.dumps(kept, indent=2) + "\n").encode())
 
     def has_passed(self, name: str) -> bool:
         return self.seen.get(name, {}).get("outcome") == "passed"
@@ -346,13 +364,15 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("runs/gpu-check"), help="folder for all that it leaves")
     parser.add_argument("--gpu", default="0", help="index of the card")
     parser.add_argument("--gpu-request", default="runtime", choices=("runtime", "device", "cdi"))
+    parser.add_argument("--versions", default=",".join(NEW), help="versions that are compared, separated by a comma")
     parser.add_argument("--base", default=os.environ.get("TFCOMPARE_BASE", ""), help="base of images, as for `run`")
     parser.add_argument("--again", action="append", default=[], choices=list(STEPS), help="take this step again")
     given = parser.parse_args()
     program = Path(sys.executable).with_name("tfcompare")
-    check = Check(given.output, str(program), given.gpu_request, given.gpu, given.base)
+    versions = tuple(given.versions.split(","))
+    check = Check(given.output, str(program), given.gpu_request, given.gpu, given.base, versions)
     check.directory.mkdir(parents=True, exist_ok=True)
-    passed = run_steps(check, Record.read(check.directory / "steps.json"), STEPS, given.again)
+    passed = run_steps(check, Record.read(check.directory / "steps.json", check.how), STEPS, given.again)
     print(f"\nAll of it is in {bundle(check.directory)}: attach that to a report.")
     sys.exit(0 if passed else 1)
 

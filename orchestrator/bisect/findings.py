@@ -4,6 +4,7 @@ A search is for a release, and its runs have no control arm: it knows versions b
 changes all of them.
 """
 
+import re
 from collections.abc import Collection
 
 from orchestrator.bisect.search import BisectFinding, Wanted, swap_versions
@@ -35,8 +36,11 @@ def learn(
 
 
 def number_of(target: Target) -> str:
-    """Return the version of a target, which may have changes behind it."""
-    return target.name.partition("+")[0]
+    """Return the version of a target, which may have changes behind it, as in 2.13.0+TF_X=1.
+
+    What follows a + without an equals sign belongs to the version, as in 1.15.5+nv23.03.
+    """
+    return re.split(r"\+(?=[^+=]+=)", target.name, maxsplit=1)[0]
 
 
 def order(wanted: Wanted) -> tuple[str, ...]:

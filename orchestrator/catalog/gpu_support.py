@@ -57,7 +57,7 @@ def judge(version: Version, gpu: Gpu, others: Iterable[Version]) -> Match:
     build = _find_nearest(version.number, [other for other in fine if other.build])
     nearest = _find_nearest(version.number, fine)
     return Match(
-        version.name, gpu.title, fit, reason, _alternative(release, build), _short(nearest) if nearest else None
+        version.name, gpu.title, fit, reason, _alternative(release, build), nearest.short_name if nearest else None
     )
 
 
@@ -65,7 +65,7 @@ def _alternative(release: Version | None, build: Version | None) -> str:
     if not build or not build.build:
         return f"the nearest that runs on it is {release.number}" if release else f"no version of the table {KNOWN}"
     told = f"the nearest release that runs on it is {release.number}" if release else f"no release {KNOWN}"
-    return f"{told}; {_short(build)}, {build.build.maker}'s build of {Number(build.number).base_version}, runs on it"
+    return f"{told}; {build.short_name}, {build.build.maker}'s build of {Number(build.number).base_version}, runs on it"
 
 
 def _find_nearest(number: str, others: Sequence[Version]) -> Version | None:
@@ -77,10 +77,6 @@ def _find_nearest(number: str, others: Sequence[Version]) -> Version | None:
 def _rank(number: str) -> int:
     major, minor, *_ = Number(number).release
     return major * 100 + minor
-
-
-def _short(version: Version) -> str:
-    return next(iter(version.aliases), version.number)
 
 
 def _fit(version: Version, gpu: Gpu) -> tuple[Fit, str]:

@@ -112,7 +112,7 @@ def _provide_one(name: str, say: Callable[[str], None], packages: Mapping[str, s
     if catalog.EXACT.fullmatch(name):
         _lock_patch(name, say, device)
     elif catalog.NIGHTLY.fullmatch(name):
-        return _lock_nightly(name, say, nightlies() if packages is None else packages, device)
+        return _lock_nightly(name, say, nightlies(device) if packages is None else packages, device)
     return name
 
 
@@ -258,7 +258,13 @@ def _with_entry(before: str, number: str, device: FlavourName, flavour: FlavourT
     entry = {**stated, "requirements": tomlkit.item(stated["requirements"]).multiline(True)}
     if number in tomllib.loads(before).get("version", {}):
         document = tomlkit.parse(before)
-        document["version"][number][device] = entry
+        version = document["version"][number]
+        # tomlkit holds the comments in front of the next version in the last table of this one.
+        last = next(reversed(version.value.body))[1].value.body
+        trailing = list(takewhile(lambda item: item[0] is None, reversed(last)))
+        del last[len(last) - len(trailing) :]
+        version[device] = entry
+        version[device].value.body.extend(reversed(trailing))
         return tomlkit.dumps(document)
     keras = next((pin["number"] for pin in re.finditer(r"^keras(-nightly)?==(?P<number>\S+)", text, re.MULTILINE)), "")
     return f"{before}\n{tomlkit.dumps({'version': {number: {'keras': keras, device: entry}}})}"
@@ -320,9 +326,7 @@ def _lock_nightly(name: str, say: Callable[[str], None], packages: Mapping[str, 
     if version and _has(version, device):
         _touch_locks(version)
         return number
-    newest = catalog.builtin_catalogue().version[catalog.releases()[-1].number]
-    usual = newest.gpu if device == "gpu" else newest.cpu
-    assert usual is not None
+    usual = _find_newest(device)
     python = usual.pythons[0]
     say(f"{number}: locking it{_for(device)}, on Python {python}")
     message = ""
@@ -343,24 +347,36 @@ def _lock_nightly(name: str, say: Callable[[str], None], packages: Mapping[str, 
     raise UsageError(f"{number}: this nightly cannot be locked{_for(device)}:\n{message}{advice}")
 
 
+def _find_newest(device: FlavourName) -> FlavourTable:
+    """Return the flavour of the newest release of the table, whatever the user's own table has."""
+    entries = catalog.builtin_catalogue().version
+    flavours = {
+        number: getattr(entry, device) for number, entry in entries.items() if catalog.minor(number) in entry.aliases
+    }
+    newest: FlavourTable = flavours[max((number for number, each in flavours.items() if each), key=Number)]
+    return newest
+
+
 def _of_nightly(usual: FlavourTable, python: str, wanted: tuple[str, ...], text: str) -> FlavourTable:
     """Return the flavour of a nightly.
 
-    Which cards it holds code for is known of the newest release only. Its CUDA is that of the lock, if the table knows
-    that one.
+    Which cards it holds code for is known of the newest release only. Its CUDA is that of the lock, or the newest older
+    one that the table knows.
     """
     locked = re.search(r"^nvidia-cuda-runtime(-cu\d+)?==(?P<number>\d+\.\d+)", text, re.MULTILINE)
     cuda = usual.cuda
-    if cuda and locked and locked["number"] in catalog.builtin_catalogue().cuda:
-        cuda = locked["number"]
+    if cuda and locked:
+        older = [number for number in catalog.builtin_catalogue().cuda if Number(number) <= Number(locked["number"])]
+        cuda = max(older, key=Number, default=cuda)
     same = {"pythons": (python,), "requirements": wanted, "cuda": cuda, "cudnn": None}
     return usual.model_copy(update=same)
 
 
-def nightlies() -> dict[str, str]:
+def nightlies(device: FlavourName = "cpu") -> dict[str, str]:
     """Return every nightly that the index has for the Python of the newest release, as number to package."""
-    python = catalog.releases()[-1].on("cpu")[0].python.number
-    return {number: package for package in reversed(NIGHTLIES) for number in _on_index(package, python)}
+    python = _find_newest(device).pythons[0]
+    packages = NIGHTLIES if device == "cpu" else NIGHTLIES[-1:]
+    return {number: package for package in reversed(packages) for number in _on_index(package, python)}
 
 
 def _on_index(package: str, python: str) -> list[str]:

@@ -51,6 +51,11 @@ class Flavour:
     # A wheel of the user's own that the lock names, by its digest.
     wheel: Path | None = None
 
+    @property
+    def is_plain(self) -> bool:
+        """Whether it needs no image but that of its Python, so that it can be in a virtual environment."""
+        return self.image == self.python.image
+
 
 @dataclass(frozen=True, kw_only=True)
 class Build:
@@ -92,6 +97,10 @@ class Version:
     def name(self) -> str:
         """The name of the target."""
         return self.changes.name if self.changes else self.number
+
+    @property
+    def short_name(self) -> str:
+        return next(iter(self.aliases), self.number)
 
     @property
     def variables(self) -> dict[str, str]:

@@ -112,7 +112,8 @@ def _engine(setup: Setup) -> DoctorFinding:
     assert setup.unavailable is not None
     # With --gpu, Docker may answer and lack only what a GPU takes.
     advice = setup.unavailable.advice if setup.gpu else "start Docker for isolated versions"
-    return DoctorFinding("engine", "note", f"{setup.unavailable.what}; virtual environments are taken", advice)
+    taken = "" if setup.gpu and not setup.gpus else "; virtual environments are taken"
+    return DoctorFinding("engine", "note", f"{setup.unavailable.what}{taken}", advice)
 
 
 def _versions(setup: Setup) -> Iterator[DoctorFinding]:

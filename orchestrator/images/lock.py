@@ -65,8 +65,11 @@ def bases(
     """
     bases_by_image: dict[str, tuple[str, list[str]]] = {}
     for version in versions:
-        for flavour in version.on(name)[:1]:
-            image, digest = _base(flavour, override, digests)
+        found = [_base(flavour, override, digests) for flavour in version.on(name)[:1]]
+        if version.build and name == "gpu":
+            image, _, digest = version.build.image.partition("@")
+            found.append((image, digest))
+        for image, digest in found:
             bases_by_image.setdefault(image, (digest, []))[1].append(version.number)
     return tuple(
         LockRequest(image=image, known=digest, versions=tuple(used)) for image, (digest, used) in bases_by_image.items()

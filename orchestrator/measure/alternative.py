@@ -32,7 +32,8 @@ def make_error(
     """
     message = "\n".join(join_failures(failures.values()))
     if not any(failure.lacks_python for failure in failures.values()):
-        return EnvironmentFailed(f"no version could be made ready:\n{message}")
+        ready = "no version could" if len(failures) == len(versions) else "too few versions to compare could"
+        return EnvironmentFailed(f"{ready} be made ready:\n{message}")
     wanted = [version for version in versions if version.name not in failures and not version.changes]
     names = suggest(wanted, options.environments.device)
     if not options.command or len(names) < 2:

@@ -142,7 +142,7 @@ class _Resolver:
             return self._provide(name)
         if self._nightlies is None and not self._silent:
             try:
-                self._nightlies = lock_on_demand.nightlies()
+                self._nightlies = lock_on_demand.nightlies(self._device)
             except UsageError as error:
                 self._silent = str(error)
         if self._silent:
@@ -156,7 +156,11 @@ class _Resolver:
         """
         day = catalog.NIGHTLY.fullmatch(name)
         assert day is not None
-        here = [version.number for version in catalog.all_versions() if is_nightly(version.number)]
+        here = [
+            version.number
+            for version in catalog.all_versions()
+            if is_nightly(version.number) and version.on(self._device)
+        ]
         if name != FOLLOWED:
             here = [number for number in here if lock_on_demand.date_of(number) == day["date"]]
         if not here:

@@ -1,5 +1,6 @@
 """The GPUs of a run: which ones it uses and whether its versions can run on them, decided before any build."""
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
@@ -10,6 +11,7 @@ from orchestrator.catalog.gpu_support import NO_GPUS, Fitting, Match, judge
 from orchestrator.catalog.version import Version
 from orchestrator.errors import UsageError
 from orchestrator.machine.gpu import Gpu, GpuReading, gpus, read_gpus
+from orchestrator.machine.gpu_clocks import REMEDY
 from orchestrator.plan.request import PlannedRun
 
 NOT_SEEN = (
@@ -30,8 +32,9 @@ LEAST_FREE_MB = 3000
 def choose(names: Sequence[str], available: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """Return the named GPUs, given by index or UUID.
 
-    Without names, return the first GPU: a run uses one GPU unless it asks for more.
+    Without names, return the first GPU that this process was given: a run uses one GPU unless it asks for more.
     """
+    names = names or (find_granted() if available else ())
     chosen = tuple(_find_gpu(name, available) for name in names) or tuple(available[:1])
     if len(set(chosen)) < len(chosen):
         raise UsageError(f"--gpus {','.join(names)}: one GPU is named twice")
@@ -70,13 +73,15 @@ def fit(
     Raises UsageError for a version that is known to fail on one of the GPUs, unless --allow-unsupported-gpu was given.
     """
     options, environments = planned.options, planned.options.environments
+    versions = planned.selection.versions
+    of_builds = tuple(note_build(version) for version in versions if version.build)
     if not environments.gpu:
-        return planned
+        return replace(planned, fitting=Fitting(notes=of_builds)) if of_builds else planned
     chosen = choose(environments.gpus, find())
     _check_modes(chosen, exclusive=environments.exclusive)
-    versions = planned.selection.versions
-    # What is an image does not run in a virtual environment.
-    others = (*catalog.releases(), *(catalog.builds() if options.engine != "venv" else ()))
+    if environments.lock_mhz and os.geteuid():
+        raise UsageError(f"--lock-clocks takes root: {REMEDY}")
+    others = [version for version in (*catalog.releases(), *catalog.builds()) if _runs_on(version, options.engine)]
     matches = tuple(judge(version, gpu, others) for version in versions for gpu in chosen)
     failing = [match for match in matches if match.fit == "unsupported"]
     if failing and not environments.force:
@@ -86,7 +91,7 @@ def fit(
         *([f"GPU clocks were held at {held} MHz (--lock-clocks)"] if held else []),
         *_about(chosen, watched=bool(read())),
         *(note for match in matches if (note := _note(match))),
-        *(note_build(version) for version in versions if version.build),
+        *of_builds,
     )
     keys = tuple(gpu.key for gpu in chosen)
     return replace(
@@ -94,6 +99,22 @@ def fit(
         options=replace(options, environments=replace(environments, gpus=keys, chosen_gpus=chosen)),
         fitting=Fitting(chosen, matches, notes),
     )
+
+
+def find_granted() -> tuple[str, ...]:
+    """Return the first GPU that this process was given, e.g. by a batch system; nothing if all are its."""
+    granted = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if granted is None:
+        return ()
+    first = granted.partition(",")[0].strip()
+    if not first or first == "-1":
+        raise UsageError("--gpu: CUDA_VISIBLE_DEVICES hides all GPUs from this process: --gpus names one anyway")
+    return (first,)
+
+
+def _runs_on(version: Version, engine: str) -> bool:
+    """Return whether an engine can have a version at all; an image is in no virtual environment."""
+    return engine != "venv" or any(flavour.is_plain for flavour in version.on("gpu"))
 
 
 def _check_modes(chosen: Sequence[Gpu], *, exclusive: bool) -> None:
@@ -120,7 +141,7 @@ def _refusal(failing: Sequence[Match], versions: Sequence[Version], *, by_claims
     lines = ["--gpu: not every version can run here:", *(f"  {match}" for match in failing)]
     # What fails on one of several GPUs has an alternative for that one; the next refusal tells of the others.
     instead = {match.version: match.nearest for match in failing}
-    names = [instead.get(version.name, version.name) for version in versions if not version.changes]
+    names = [instead.get(version.name, version.short_name) for version in versions if not version.changes]
     usable = list(dict.fromkeys(name for name in names if name))
     if by_claims:
         way = "Name claims about other versions"

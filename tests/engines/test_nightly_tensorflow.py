@@ -69,7 +69,7 @@ def test_a_nightly_is_found_and_locked_once_and_without_an_index_it_is_the_one_t
 
 def test_a_resolver_without_an_index_costs_the_nightly_only(monkeypatch: pytest.MonkeyPatch) -> None:
     known = lock_on_demand.nightlies()
-    monkeypatch.setattr(lock_on_demand, "nightlies", lambda: known)
+    monkeypatch.setattr(lock_on_demand, "nightlies", lambda device: known)
     monkeypatch.setenv("UV_DEFAULT_INDEX", NOBODY.replace("//", "//me:secret@"))
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
     found = versions.resolve(["nightly", "2.13"], lambda text: None)

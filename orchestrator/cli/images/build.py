@@ -91,10 +91,14 @@ def build_images(
 
         built = build(asked, options, watching, at_once)
         if name:
-            call(built, lambda number: name.replace("{version}", number).replace("{flavour}", flavour))
+            # A build's number has a +, which is in no tag.
+            call(
+                built, lambda number: name.replace("{version}", number.replace("+", "_")).replace("{flavour}", flavour)
+            )
     if sbom:
         for image in built:
-            if image.tag:
+            # An image that is used as it is was not made from a lock.
+            if image.tag and not image.version.build:
                 path = sbom / f"{image.version.number}-{flavour}.cdx.json"
                 _write(path, _sbom(image.version, gpu, base), "--sbom", quiet)
     if output.format == "json":

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from orchestrator.cli.images.common import Versions, current_images, find_versions, open_engine
 from orchestrator.cli.options import BaseFlags, FormatFlags, GpuFlags, QuietFlags, gpu_options, with_options
-from orchestrator.errors import EngineUnavailable, EnvironmentFailed, UsageError
+from orchestrator.errors import EnvironmentFailed, TfCompareError, UsageError
 from orchestrator.options import EngineOptions
 from orchestrator.terminal.text import print_table
 
@@ -55,7 +55,7 @@ def verify_images(
     if environments.gpu:
         try:
             results = _add_steps(results, environments, verbosity)
-        except EngineUnavailable as error:
+        except TfCompareError as error:
             # What was verified without the GPU is shown anyway.
             unseen = error
     if output.format == "json":

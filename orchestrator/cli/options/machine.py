@@ -49,7 +49,7 @@ class MachineFlags(Group):
 class OnGpuFlags(Group):
     panel = "GPU"
 
-    gpu: Annotated[bool, typer.Option("--gpu", help="Measure on the GPU, through Docker's NVIDIA runtime.")] = False
+    gpu: Annotated[bool, typer.Option("--gpu", help="Measure on the GPU.")] = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Versions in Docker images and workers in hardened containers; the only engine with GPUs."""
+"""Versions in Docker images and workers in hardened containers."""
 
 import threading
 from collections.abc import Iterator

@@ -141,7 +141,7 @@ class VenvEngine:
 
     def prepare(self, version: Version, log: BuildLog) -> VenvEnvironment:
         if why := self._find_obstacle(version):
-            raise EnvironmentFailed(*why, version=version.name)
+            raise EnvironmentFailed(*why, version=version.name, lacks_engine=True)
         flavour, interpreter = _choose(version, self._options.device)
         if interpreter is None:
             interpreter = self._download(version, flavour.python.number, log)
@@ -276,7 +276,7 @@ def _join_keys(options: EngineOptions) -> str:
 
 def _flavours(version: Version, device: FlavourName) -> tuple[Flavour, ...]:
     """Return the flavours that need no image but that of their Python."""
-    return tuple(flavour for flavour in version.on(device) if flavour.image == flavour.python.image)
+    return tuple(flavour for flavour in version.on(device) if flavour.is_plain)
 
 
 def _choose(version: Version, device: FlavourName) -> tuple[Flavour, Interpreter | None]:

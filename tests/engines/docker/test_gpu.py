@@ -441,10 +441,9 @@ def test_the_steps_of_the_gpu_check_that_measure_pass_on_a_card(
 ) -> None:
     """All that a run asks of a card and records of it, in real containers."""
     few = ("--workload-dir", str(OWN), "--case", "naps[which=first]", "--rounds")
-    monkeypatch.setattr(gpu_check, "NEW", ("1.14", "2.0"))
     monkeypatch.setattr(gpu_check, "STEP", (*few, "2"))
     monkeypatch.setattr(gpu_check, "USUAL", (*few, "4"))
-    check = gpu_check.Check(tmp_path / "check", tfcompare, base=stub_base)
+    check = gpu_check.Check(tmp_path / "check", tfcompare, base=stub_base, versions=("1.14", "2.0"))
     on_the_card = f"all replicates on Tesla T4 {T4.uuid}"
     told = gpu_check.compare_twins(check)
     assert told.startswith("the control arm against its twin: ")

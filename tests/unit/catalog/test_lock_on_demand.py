@@ -165,7 +165,7 @@ def test_what_is_locked_for_one_device_is_locked_for_the_other_when_that_is_aske
 
 
 def test_a_nightly_on_a_gpu_brings_its_own_cuda(resolver: list[lock_on_demand.Lock]):
-    index = {"2.23.0.dev20261026": "tf-nightly-cpu"}
+    index = {"2.23.0.dev20261026": "tf-nightly"}
     [flavour] = provide("nightly", "gpu", index).on("gpu")
     assert flavour.requirements[0] == "tf-nightly[and-cuda]==2.23.0.dev20261026"
     assert flavour.image == flavour.python.image
@@ -174,6 +174,27 @@ def test_a_nightly_on_a_gpu_brings_its_own_cuda(resolver: list[lock_on_demand.Lo
     newest = catalog.releases()[-1].on("gpu")[0].cuda
     assert newest
     assert flavour.cuda.compute == newest.compute
+
+
+def test_a_comment_of_the_user_stays_where_it_was(resolver: list[lock_on_demand.Lock]):
+    provide("2.12.0", "cpu")
+    provide("2.9.1", "cpu")
+    text = user_data.table().read_text()
+    user_data.write(user_data.table(), text.replace('\n[version."2.9.1"]', '\n# Mine, about 2.9.\n[version."2.9.1"]'))
+    catalog.reread()
+    both = provide("2.12.0", "gpu")
+    assert '\n# Mine, about 2.9.\n[version."2.9.1"]' in user_data.table().read_text()
+    lock_on_demand.forget(both)
+    assert '# Mine, about 2.9.\n[version."2.9.1"]' in user_data.table().read_text()
+
+
+def test_a_newest_release_of_the_users_own_is_no_model_for_a_nightly(resolver: list[lock_on_demand.Lock]):
+    provide("2.9.1", "cpu")
+    own = user_data.table().read_text().replace('[version."2.9.1"]', '[version."2.99.0"]\naliases = ["2.99"]', 1)
+    user_data.write(user_data.table(), own.replace('"2.9.1"', '"2.99.0"'))
+    catalog.reread()
+    assert catalog.releases()[-1].number == "2.99.0"
+    assert provide("nightly", "cpu", {"2.23.0.dev20261026": "tf-nightly"}).on("cpu")[0].python.number == "3.11"
 
 
 def test_a_table_that_its_user_wrote_is_left_alone(own_folder: None):

@@ -112,3 +112,26 @@ def test_a_version_whose_cuda_is_in_an_image_needs_docker(
     assert done.returncode == 5, done.stderr
     assert "1.14.0, 2.0.0: its CUDA comes with an image" in done.stderr
     assert "--engine docker" in done.stderr
+
+
+def test_a_comparison_that_takes_docker_does_not_measure_what_is_left_of_it(
+    tfcompare: str, tmp_path: Path, machine: dict[str, str]
+) -> None:
+    """With `auto`, and no Docker that has a GPU."""
+    flags = ("--gpu", "--versions", "1.14,2.15", "--suite", "smoke", "--output", tmp_path / "run")
+    done = run_command(tfcompare, "run", *flags, env={**machine, "DOCKER_HOST": "unix:///nowhere/docker.sock"})
+    assert done.returncode == 5, done.stderr
+    assert "too few versions to compare could be made ready" in done.stderr
+    assert "1.14.0: its CUDA comes with an image" in done.stderr
+
+
+def test_a_run_continues_on_its_card(
+    tfcompare: str, tmp_path: Path, machine: dict[str, str], targets: list[str]
+) -> None:
+    run, _ = measure(tfcompare, tmp_path, machine, "--gpu", *targets)
+    before = len(build_rows(run))
+    more = run_command(tfcompare, "run", "--resume", run, "--rounds", "2", env=machine)
+    assert more.returncode == 0, more.stderr
+    rows = build_rows(run)
+    assert len(rows) >= before + 4
+    assert {row["device"] for row in rows} == {f"Tesla T4 {CARD}"}

@@ -24,6 +24,9 @@ def test_each_base_is_asked_for_once_for_all_its_versions():
     assert first.known == chosen[0].on("cpu")[0].digest
     assert second.versions == ("2.13.0",)
     assert [one.image for one in bases(chosen[1:2], "gpu", None, {})] == [BASE]
+    [build] = bases([version("2.17.0+nv25.02")], "gpu", None, {})
+    assert (build.image, build.versions) == ("nvcr.io/nvidia/tensorflow:25.02-tf2-py3", ("2.17.0+nv25.02",))
+    assert build.known.startswith("sha256:c83b37d2")
 
 
 def test_a_base_of_ones_own_has_only_the_digest_that_was_locked_before():

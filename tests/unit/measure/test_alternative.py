@@ -67,8 +67,12 @@ def test_without_a_command_or_a_second_release_only_the_message_is_left(on):
 
 def test_failures_that_are_not_about_pythons_suggest_nothing(on):
     on("3.11")
-    error = alternative.make_error(RunOptions(command=COMMAND), VERSIONS, fail("1.14.0", lacks_python=False))
-    assert str(error) == "no version could be made ready:\n1.14.0: Python 3.7 could not be downloaded (no network)"
+    failure = fail("1.14.0", lacks_python=False)
+    told = "be made ready:\n1.14.0: Python 3.7 could not be downloaded (no network)"
+    error = alternative.make_error(RunOptions(command=COMMAND), VERSIONS[:1], failure)
+    assert str(error) == f"no version could {told}"
+    error = alternative.make_error(RunOptions(command=COMMAND), VERSIONS[:2], failure)
+    assert str(error) == f"too few versions to compare could {told}"
 
 
 @pytest.mark.parametrize(

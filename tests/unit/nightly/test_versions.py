@@ -26,7 +26,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
     lock(OLDER)
     lock(NEWER)
     known = {OLDER: "tf-nightly", NEWER: "tf-nightly"}
-    monkeypatch.setattr(lock_on_demand, "nightlies", lambda: known)
+    monkeypatch.setattr(lock_on_demand, "nightlies", lambda device: known)
     yield known
     monkeypatch.undo()
     catalog.reread()
@@ -39,7 +39,7 @@ def resolved(*names: str, last: dict[str, str] | None = None) -> tuple[ResolvedV
 
 @pytest.fixture
 def silent(monkeypatch: pytest.MonkeyPatch) -> None:
-    def nightlies() -> dict[str, str]:
+    def nightlies(device: str) -> dict[str, str]:
         raise UsageError(SILENT)
 
     monkeypatch.setattr(lock_on_demand, "nightlies", nightlies)
@@ -145,7 +145,7 @@ def test_an_index_without_nightlies_for_this_python_costs_the_nightly_only(index
 def test_the_index_is_asked_once_and_only_if_a_name_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
     monkeypatch.setattr(
-        lock_on_demand, "nightlies", lambda: asked.append("it") or {OLDER: "tf-nightly", NEWER: "tf-nightly"}
+        lock_on_demand, "nightlies", lambda device: asked.append("it") or {OLDER: "tf-nightly", NEWER: "tf-nightly"}
     )
     resolved("2.13", "2.0", NEWER)
     assert asked == []

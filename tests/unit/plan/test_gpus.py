@@ -1,9 +1,11 @@
 """Which cards a run takes, and what it refuses to measure on them."""
 
+import re
 from dataclasses import replace
 
 import pytest
 
+from orchestrator import catalog
 from orchestrator.catalog import claims, workloads
 from orchestrator.catalog.gpu_support import Fitting
 from orchestrator.errors import UsageError
@@ -70,13 +72,13 @@ def test_a_version_that_fails_here_is_refused_and_told_how_to_go_on():
     assert told[1].startswith("  1.14.0 on GPU 1 (NVIDIA A100): compute capability 8.0 is known to fail")
     assert told[1].endswith("release that runs on it is 2.4.4; 1.15-nv, NVIDIA's build of 1.15.5, runs on it")
     assert told[2:] == [
-        "Take what runs on it (--versions 1.15-nv,2.4.4,2.13.0), or measure them anyway with --allow-unsupported-gpu"
+        "Take what runs on it (--versions 1.15-nv,2.4,2.13), or measure them anyway with --allow-unsupported-gpu"
     ]
     assert refused.value.exit_code == 2
 
 
 def test_a_build_of_another_maker_stands_in_for_what_no_new_card_takes():
-    with pytest.raises(UsageError, match=r"Take what runs on it \(--versions 1.15-nv,2.10-nv,2.13.0\)"):
+    with pytest.raises(UsageError, match=r"Take what runs on it \(--versions 1.15-nv,2.10-nv,2.13\)"):
         fitted("1.14", "2.0", "2.13", gpus=("2",))
     asked = fitted("1.15-nv", "2.10-nv", "2.16", gpus=("2",))
     assert {match.fit for match in asked.fitting.matches} == {"fine"}
@@ -84,6 +86,47 @@ def test_a_build_of_another_maker_stands_in_for_what_no_new_card_takes():
         "1.15.5+nv23.03 is NVIDIA's build of TensorFlow 1.15.5",
         "2.10.0+nv22.10 is NVIDIA's build of TensorFlow 2.10.0",
     ]
+
+
+def test_the_versions_that_a_refusal_offers_can_be_named_together():
+    with pytest.raises(UsageError) as refused:
+        fitted("2.3", "2.4", "1.14", "1.15-nv", gpus=("1",))
+    [offered] = re.findall(r"--versions (\S+)\)", str(refused.value))
+    assert [version.number for version in catalog.resolve(offered.split(","))] == ["2.4.4", "1.15.5+nv23.03"]
+
+
+def test_virtual_environments_are_offered_only_what_they_can_have():
+    with pytest.raises(UsageError, match=r"--versions 2.5,2.13\)"):
+        fitted("2.0", "2.13", gpus=("1",), engine="venv")
+
+
+def test_a_build_is_told_on_a_cpu_as_well():
+    options = RunOptions(versions=("1.15-nv", "2.13"), suite="smoke", engine="docker")
+    [note] = fit(check_request(options)).fitting.notes
+    assert note.startswith("1.15.5+nv23.03 is NVIDIA's build of TensorFlow 1.15.5, and not the release")
+
+
+def test_the_card_that_a_batch_system_has_given_is_taken(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,2")
+    assert fitted("2.4", "2.13").fitting.gpus == (A100,)
+    assert fitted("2.13", "2.16", gpus=("2",)).fitting.gpus == (H100,)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-9f31-33")
+    assert fitted("2.13", "2.16").fitting.gpus == (H100,)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(UsageError, match="hides all GPUs"):
+        fitted("2.4", "2.13")
+
+
+def test_clocks_that_are_held_are_in_the_plan_and_take_root(monkeypatch: pytest.MonkeyPatch):
+    places = EngineOptions(gpu=True, lock_mhz=1200)
+    asked = check_request(RunOptions(versions=("2.4", "2.13"), suite="smoke", environments=places))
+    monkeypatch.setattr(cards.os, "geteuid", lambda: 0)
+    held = fit(asked, lambda: ALL, lambda: (READING,))
+    assert held.freeze("docker").lock_mhz == 1200
+    assert "GPU clocks were held at 1200 MHz (--lock-clocks)" in held.fitting.notes
+    monkeypatch.setattr(cards.os, "geteuid", lambda: 1000)
+    with pytest.raises(UsageError, match="--lock-clocks takes root"):
+        fit(asked, lambda: ALL, lambda: (READING,))
 
 
 def test_where_no_version_can_run_another_gpu_may():

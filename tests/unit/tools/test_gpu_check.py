@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.machine.gpu import Gpu
 from tools import gpu_check
 from tools.gpu_check import Check, Record, StepFailed, StepSkipped, bundle, run_steps
 
@@ -45,24 +46,25 @@ def test_what_has_passed_is_not_taken_again_unless_it_is_asked_for(check: Check,
     taken: list[str] = []
     outcomes: dict[str, str | Exception] = {"a": "well", "b": StepFailed("a card is gone"), "c": StepSkipped("no root")}
     path = check.directory / "steps.json"
-    assert not run_steps(check, Record.read(path), steps(outcomes, taken), ())
+    assert not run_steps(check, Record.read(path, "card 0"), steps(outcomes, taken), ())
     outcomes["b"] = "repaired"
-    assert run_steps(check, Record.read(path), steps(outcomes, taken), ())
+    assert run_steps(check, Record.read(path, "card 0"), steps(outcomes, taken), ())
     assert taken == ["a", "b", "c", "b", "c"]
-    run_steps(check, Record.read(path), steps(outcomes, taken), ("a",))
+    run_steps(check, Record.read(path, "card 0"), steps(outcomes, taken), ("a",))
     assert taken[5:] == ["a", "c"]
-    seen = json.loads(path.read_text())
+    seen = json.loads(path.read_text())["steps"]
     assert {name: (each["outcome"], each["seen"]) for name, each in seen.items()} == {
         "a": ("passed", "well"),
         "b": ("passed", "repaired"),
         "c": ("skipped", "no root"),
     }
     assert "a card is gone" in capsys.readouterr().out
+    assert not Record.read(path, "card 1").has_passed("a"), "of another card, nothing has passed"
 
 
 def test_what_nobody_has_seen_yet_fails_its_step_only(check: Check):
     taken: list[str] = []
-    record = Record.read(check.directory / "steps.json")
+    record = Record.read(check.directory / "steps.json", "card 0")
     assert not run_steps(check, record, steps({"a": ZeroDivisionError("by a card"), "b": "well"}, taken), ())
     assert (record.seen["a"]["outcome"], record.seen["a"]["seen"]) == ("failed", "ZeroDivisionError: by a card")
     assert taken == ["a", "b"]
@@ -70,10 +72,18 @@ def test_what_nobody_has_seen_yet_fails_its_step_only(check: Check):
 
 def test_without_a_card_nothing_else_is_tried(check: Check, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(gpu_check, "gpus", lambda: ())
-    record = Record.read(check.directory / "steps.json")
+    record = Record.read(check.directory / "steps.json", "card 0")
     assert not run_steps(check, record, gpu_check.STEPS, ())
     assert list(record.seen) == ["look"]
     assert "neither NVML nor nvidia-smi shows a card" in record.seen["look"]["seen"]
+
+
+def test_a_card_that_takes_not_every_version_is_looked_at(check: Check, monkeypatch: pytest.MonkeyPatch):
+    card = Gpu(0, "GPU-1", "NVIDIA H200", "9.0", "570.86", 143_771, 700, True, False)
+    monkeypatch.setattr(gpu_check, "gpus", lambda: (card,))
+    (check.directory.parent / "code").write_text("5")
+    assert "NVIDIA H200" in gpu_check.look(check)
+    assert (check.directory / "logs" / "doctor.out").read_text() == "[]"
 
 
 def test_what_the_program_prints_is_kept_and_its_last_line_is_the_reason(check: Check):
