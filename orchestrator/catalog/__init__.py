@@ -82,7 +82,6 @@ def _version(number: str, entry: "VersionTable", tables: "Catalogue", locks: Pat
         for python in flavour.pythons if flavour else ():
             assert flavour is not None
             base = tables.python[python]
-            packages = tables.cuda[flavour.libraries].packages if flavour.libraries else ()
             image, digest = (flavour.image, flavour.digest) if flavour.image else (base.image, base.digest)
             flavours.append(
                 Flavour(
@@ -92,7 +91,7 @@ def _version(number: str, entry: "VersionTable", tables: "Catalogue", locks: Pat
                     pip_lock=LOCKS / f"pip-py{python}.txt",
                     image=image,
                     digest=digests.get(image, digest),
-                    requirements=(*flavour.requirements, *packages),
+                    requirements=(*flavour.requirements, *tables.find_libraries(flavour)),
                     cuda=_cuda(flavour, flavour.cuda, flavour.libraries or flavour.cuda, tables)
                     if flavour.cuda
                     else None,

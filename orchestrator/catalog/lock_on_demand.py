@@ -13,14 +13,14 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import product, takewhile
+from itertools import product
 from pathlib import Path
 
 from packaging.version import Version as Number
 
 from orchestrator import catalog
 from orchestrator.bundled import IMAGES
-from orchestrator.catalog import user_data
+from orchestrator.catalog import user_data, user_table
 from orchestrator.catalog.table import FlavourTable
 from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.errors import UsageError
@@ -150,7 +150,7 @@ def _lock_patch(number: str, say: Callable[[str], None], device: FlavourName) ->
     for python, keep_keras in product(_pythons(usual) if device == "cpu" else usual.pythons, (True, False)):
         wanted = tuple(_requirements(usual, number, python, keep_keras=keep_keras))
         try:
-            text = _resolve(number, device, python, (*wanted, *_libraries(usual)))
+            text = _resolve(number, device, python, (*wanted, *catalog.builtin_catalogue().find_libraries(usual)))
         except Unresolved as error:
             message = message or str(error)
             if _is_final(str(error)):
@@ -163,10 +163,6 @@ def _lock_patch(number: str, say: Callable[[str], None], device: FlavourName) ->
 
 def _for(device: FlavourName) -> str:
     return " for a GPU" if device == "gpu" else ""
-
-
-def _libraries(flavour: FlavourTable) -> tuple[str, ...]:
-    return catalog.builtin_catalogue().cuda[flavour.libraries].packages if flavour.libraries else ()
 
 
 def _is_final(message: str) -> bool:
@@ -245,29 +241,10 @@ def _keep(number: str, device: FlavourName, flavour: FlavourTable, text: str, sa
             return
         path = user_data.write(user_data.locks() / catalog.lock_name(number, device, python), text)
         before = user_data.table().read_text(encoding="utf-8") if user_data.table().exists() else HEAD
-        user_data.write(user_data.table(), _with_entry(before, number, device, flavour, text))
+        keras = next((pin[1] for pin in re.finditer(r"^keras(?:-nightly)?==(\S+)", text, re.MULTILINE)), "")
+        user_data.write(user_data.table(), user_table.add_flavour(before, number, device, flavour, keras))
     catalog.reread()
     say(f"{number}: locked{_for(device)} for Python {python} in {path}")
-
-
-def _with_entry(before: str, number: str, device: FlavourName, flavour: FlavourTable, text: str) -> str:
-    """Return the text of a table with a flavour more."""
-    import tomlkit
-
-    stated = {key: value for key, value in flavour.model_dump(mode="json").items() if value}
-    entry = {**stated, "requirements": tomlkit.item(stated["requirements"]).multiline(True)}
-    if number in tomllib.loads(before).get("version", {}):
-        document = tomlkit.parse(before)
-        version = document["version"][number]
-        # tomlkit holds the comments in front of the next version in the last table of this one.
-        last = next(reversed(version.value.body))[1].value.body
-        trailing = list(takewhile(lambda item: item[0] is None, reversed(last)))
-        del last[len(last) - len(trailing) :]
-        version[device] = entry
-        version[device].value.body.extend(reversed(trailing))
-        return tomlkit.dumps(document)
-    keras = next((pin["number"] for pin in re.finditer(r"^keras(-nightly)?==(?P<number>\S+)", text, re.MULTILINE)), "")
-    return f"{before}\n{tomlkit.dumps({'version': {number: {'keras': keras, device: entry}}})}"
 
 
 def is_locked_by_us(version: Version) -> bool:
@@ -287,7 +264,7 @@ def forget(version: Version) -> None:
     """
     with user_data.changing():
         before = user_data.table().read_text(encoding="utf-8")
-        after = _without(before, version.number)
+        after = user_table.remove_version(before, version.number)
         expected = tomllib.loads(before)
         del expected["version"][version.number]
         if {"version": {}, **tomllib.loads(after)} != expected:
@@ -299,25 +276,6 @@ def forget(version: Version) -> None:
     catalog.reread()
     for flavour in version.flavours:
         flavour.lock.unlink(missing_ok=True)
-
-
-def _without(table: str, number: str) -> str:
-    """Return the text of a table without one of its versions; text and comments written in between are kept."""
-    import tomlkit
-    from tomlkit.items import AbstractTable, Table, Whitespace
-
-    document = tomlkit.parse(table)
-    tables = (item for key, item in document.body if key and key.key == "version" and isinstance(item, AbstractTable))
-    versions = next(versions for versions in tables if number in versions)
-    place = next(place for place, (key, _) in enumerate(versions.value.body) if key and key.key == number)
-    last = versions.value.body[place][1]
-    while isinstance(item := last.value.body[-1][1], Table):
-        last = item
-    # tomlkit holds the comments in front of a table in the table before it: they take the place of the removed one.
-    trailing = [item.as_string() for _, item in takewhile(lambda entry: entry[0] is None, reversed(last.value.body))]
-    versions.remove(number)
-    versions.value.body[place] = (None, Whitespace("".join(reversed(trailing)).lstrip()))
-    return document.as_string().rstrip("\n") + "\n"
 
 
 def _lock_nightly(name: str, say: Callable[[str], None], packages: Mapping[str, str], device: FlavourName) -> str:

@@ -97,6 +97,10 @@ class Catalogue(_VersionTable):
     cuda: dict[VersionNumber, CudaTable] = Field(default_factory=dict)
     version: dict[VersionNumber, VersionTable] = Field(default_factory=dict)
 
+    def find_libraries(self, flavour: FlavourTable) -> tuple[str, ...]:
+        """Return the packages with CUDA's libraries that are installed next to a flavour's own."""
+        return self.cuda[flavour.libraries].packages if flavour.libraries else ()
+
 
 def read(path: Path, beside: Catalogue | None = None) -> Catalogue:
     """Read and validate a table of versions.

@@ -1,4 +1,4 @@
-"""The probe of a card, on a stub of the driver: every line is written, and what fails is told."""
+"""Probe a stub of NVIDIA's driver: the report has every line, and a call that fails is named."""
 
 import os
 import subprocess
