@@ -1,7 +1,7 @@
 """Edits of the text of a user's own table of versions, which leave the rest of it as it was written.
 
 tomlkit holds the comments in front of a table in the table before it, so both edits look after them. It is imported
-only when somebody edits a table, so that other commands start without it.
+only for an edit, so that other commands start without it.
 """
 
 import tomllib
