@@ -74,7 +74,7 @@ def check(answer: Answer, epochs: int) -> None:
 
 @pytest.mark.tensorflow
 def test_a_program_runs_unchanged_in_old_and_new_versions(tfcompare: str, project: Path):
-    words = ("1.14", "2.16", "--", "python", "train.py", "3")
+    words = ("1.14", "2.17", "--", "python", "train.py", "3")
     code, answer, stderr = measure(tfcompare, project, "venv", *words)
     assert code == 0, stderr
     check(answer, epochs=3)
@@ -92,7 +92,7 @@ def test_a_program_runs_unchanged_in_old_and_new_versions(tfcompare: str, projec
 @pytest.mark.tensorflow
 def test_the_steps_of_every_separate_keras_are_timed(tfcompare: str, project: Path):
     (project / "train.py").write_text(TRAIN.format(imports=SEPARATE_KERAS, keras="keras"))
-    targets = ("2.0", "2.13", "2.16 keras=2")
+    targets = ("2.0", "2.13", "2.17 keras=2")
     code, answer, stderr = measure(tfcompare, project, "venv", *targets, "--", "python", "train.py", "2")
     assert code == 0, stderr
     check(answer, epochs=2)
