@@ -8,7 +8,7 @@ import hashlib
 import re
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +197,12 @@ class Suite:
     arm_budget_s: float | None
     # Few arms take less where they are decided, and in a noisy hour no verdict comes of less.
     least_budget_s: float = 0.0
+    # The cases on a GPU, if they are others.
+    gpu_cases: tuple[str, ...] = ()
+
+    def on(self, device: str) -> "Suite":
+        """Return the suite with the cases that it has on this device."""
+        return replace(self, cases=self.gpu_cases) if device == "gpu" and self.gpu_cases else self
 
     def budget_s(self, cases: int, versions: int) -> float | None:
         if self.arm_budget_s is None:
@@ -222,6 +228,7 @@ def all_suites() -> dict[str, Suite]:
             cases=tuple(everything if entry["cases"] == ["*"] else entry["cases"]),
             arm_budget_s=entry.get("arm_budget_s"),
             least_budget_s=entry.get("least_budget_s", 0.0),
+            gpu_cases=tuple(entry.get("gpu_cases", ())),
         )
         for name, entry in table.items()
     }

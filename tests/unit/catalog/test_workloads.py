@@ -14,7 +14,7 @@ BUILD = "def build(tf, params):\n    return lambda: None\n"
 SELECTORS = [
     pytest.param(selector, id=f"{suite.name}: {selector}")
     for suite in suites.all_suites().values()
-    for selector in suite.cases
+    for selector in (*suite.cases, *suite.gpu_cases)
 ]
 
 
@@ -202,7 +202,14 @@ def test_every_built_in_workload_says_what_it_does():
 
 
 def test_the_suites_are_those_of_the_design():
-    assert set(suites.all_suites()) == {"smoke", "quick", "studies", "full"}
+    assert set(suites.all_suites()) == {"smoke", "quick", "studies", "models", "full"}
+
+
+def test_a_suite_may_have_larger_cases_on_a_gpu():
+    models, quick = suites.suite("models"), suites.suite("quick")
+    assert models.on("cpu") == models
+    assert [case.replace("=gpu", "=cpu") for case in models.on("gpu").cases] == list(models.cases)
+    assert quick.on("gpu") == quick
 
 
 @pytest.mark.parametrize("selector", SELECTORS)
