@@ -19,6 +19,7 @@ from bench import (
     images,
     isolation,
     load,
+    metrics,
     overhead,
     peers,
     repeated,
@@ -39,6 +40,7 @@ PARTS: Mapping[str, tuple[str, Measure]] = {
     "busy": ("A busy core", busy.section),
     "bodies": ("Other people's code", bodies.section),
     "workers": ("Workers", workers.section),
+    "metrics": ("Other metrics", metrics.section),
     "overhead": ("Overhead", overhead.section),
     "images": ("Images", images.section),
     "isolation": ("Isolation", isolation.section),
@@ -55,6 +57,7 @@ TINY: Mapping[str, Measure] = {
     "bodies": partial(bodies.section, bodies.TINY),
     "workers": partial(workers.section, workers.TINY),
     "load": partial(load.section, load.TINY),
+    "metrics": partial(metrics.section, metrics.TINY),
 }
 
 
