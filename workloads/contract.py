@@ -81,6 +81,11 @@ FIELDS = (
     Field("losses", "label", True, "loss of each epoch, as JSON"),
     Field("device", "label", True, "names and UUIDs of the GPUs it had, none on a CPU"),
     Field("gpu_memory_kb", "int64", True, "most memory of the GPU that TensorFlow had in use"),
+    # After equally many calls in every arm, however many it makes afterwards.
+    Field("memory_kb", "int64", True, "largest resident set up to the end of the fifth call"),
+    Field("growth_bytes", "int64", True, "by how much a call lets the resident set grow, a median of slopes"),
+    Field("growth_calls", "int32", True, "calls between the first and the last reading of that"),
+    Field("output", "label", True, "sketch of what the first call returned, as JSON"),
 )
 
 REPLICATE_FIELDS = tuple(field.name for field in FIELDS if field.nullable)
@@ -162,10 +167,12 @@ def _fingerprint() -> str:
 FINGERPRINT = _fingerprint()
 
 # The contracts whose streams are read, and the nullable columns that these lack.
-_OF_GPUS = ("device", "gpu_memory_kb")
+_OF_RESULTS = ("memory_kb", "growth_bytes", "growth_calls", "output")
+_OF_GPUS = ("device", "gpu_memory_kb") + _OF_RESULTS
 _OF_PROGRAMS = ("items", "first_step_ns", "step_ns", "losses") + _OF_GPUS
 READABLE = {
     FINGERPRINT: (),
+    "e4b11f9b8d620f75": _OF_RESULTS,
     "229f4b63a8e8c23b": _OF_GPUS,
     "b441cc3bc83f4f90": _OF_PROGRAMS,
     "9a146b5b5a71bc43": ("calls",) + _OF_PROGRAMS,

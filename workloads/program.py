@@ -137,6 +137,7 @@ class ProgramReplicate(Replicate):
         facts = dict(
             self.usage.totals,
             peak_rss_kb=self.peak_rss_kb,
+            memory_kb=self.peak_rss_kb,
             calls=self.calls.ordinal,
             first_step_ns=self.fit.get("first_step_ns"),
             step_ns=self.fit.get("step_ns"),

@@ -1,6 +1,7 @@
 """The life of one replicate inside its process: refuse or build, first calls, warm-up, bursts, facts."""
 import contextlib
 import importlib.util
+import itertools
 import json
 import os
 import resource
@@ -19,6 +20,8 @@ LEAD_IN_S, LONG_NS = 0.005, 10 ** 9
 MOST_IN_BURST = 50
 # On a larger machine another core may be on another socket, far from the memory of the replicate.
 MOST_CORES = 8
+# Calls after which every arm's memory is read: a replicate makes at least as many.
+MEMORY_CALLS = 5
 
 
 def load(name, folders):
@@ -170,6 +173,43 @@ def find_place(error, folders):
     return ""
 
 
+def _peak_kb():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+class Memory:
+    """What this process holds: at its most after the first calls, and by how much it grows with each call."""
+
+    def __init__(self):
+        self.peak_kb = None
+        self.readings = []
+
+    def called(self, count):
+        """Takes note of a call that has ended, the `count`-th."""
+        if self.peak_kb is None and count >= MEMORY_CALLS:
+            self.peak_kb = _peak_kb()
+
+    def read(self, count):
+        try:
+            with open("/proc/self/statm") as statm:
+                self.readings.append((count, int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")))
+        except (OSError, IndexError, ValueError):
+            # Another system than Linux.
+            pass
+
+    def growth(self):
+        """The bytes that a call adds, as the median slope between any two readings, and the calls between the ends."""
+        slopes = sorted(
+            (later[1] - earlier[1]) / (later[0] - earlier[0])
+            for earlier, later in itertools.combinations(self.readings, 2)
+            if later[0] > earlier[0]
+        )
+        if not slopes:
+            return None, None
+        middle = (slopes[(len(slopes) - 1) // 2] + slopes[len(slopes) // 2]) / 2
+        return int(round(middle)), self.readings[-1][0] - self.readings[0][0]
+
+
 class GpuLost(Exception):
     """A process does not have the GPUs that its worker had."""
 
@@ -187,6 +227,7 @@ class Replicate:
         self.device = None
         self.calls = Calls()
         self.usage = Usage()
+        self.memory = Memory()
         self.bursts = 0
         self.untimed = 0
         self.step = None
@@ -265,7 +306,7 @@ class Replicate:
         self.items = count_of(self.step, "items") if hasattr(self.step, "items") else None
         self.stage = "a call"
         first_ns, output = self._call(0, "first")
-        self.checksum = values.checksum(output)
+        self.checksum, self.output = values.checksum(output), values.sketch(output)
         second_ns, _ = self._call(0, "second")
         self.usual_ns = second_ns
         for _ in range(order["warmup"]):
@@ -285,10 +326,17 @@ class Replicate:
 
     def _call(self, burst, phase):
         # The result is pulled to the host inside the clock: an accelerator's work is not done before that.
-        return self.calls.time(lambda: values.to_host(self.step()), burst, phase)
+        timed = self.calls.time(lambda: values.to_host(self.step()), burst, phase)
+        self.memory.called(self._count())
+        return timed
+
+    def _count(self):
+        """The calls so far, also those that were not timed; the build is number 0, and the calls come after it."""
+        return self.calls.ordinal + self.untimed
 
     def _burst(self, calls, least_s):
         self.bursts += 1
+        self.memory.read(self._count())
         cpu = _cpu_s()
         take_core(self.bursts)
         self._lead_in()
@@ -306,17 +354,23 @@ class Replicate:
         while self.usual_ns < LONG_NS:
             values.to_host(self.step())
             self.untimed += 1
+            self.memory.called(self._count())
             if time.perf_counter() - begun > LEAD_IN_S:
                 break
 
     def _close(self):
+        self.memory.read(self._count())
+        growth_bytes, growth_calls = self.memory.growth()
         facts = dict(
             self.usage.totals,
-            peak_rss_kb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss,
+            peak_rss_kb=_peak_kb(),
+            memory_kb=self.memory.peak_kb,
+            growth_bytes=growth_bytes,
+            growth_calls=growth_calls,
             traces=self.traces.count,
-            # The build is number 0, and the calls come after it.
-            calls=self.calls.ordinal + self.untimed,
+            calls=self._count(),
             checksum=self.checksum,
+            output=self.output,
             items=self.items,
             device=self.device,
             gpu_memory_kb=compat.gpu_memory_kb(self.tf) if self.gpus else None,

@@ -7,12 +7,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from orchestrator import catalog, files
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog.selectors import MARGIN, expand, parse_selector
 from orchestrator.errors import NothingSelected, UsageError
+from orchestrator.metrics import KEYS, TIMES
 from orchestrator.model import (
     ArmKey,
     ArmMetric,
@@ -39,7 +40,6 @@ SUITES = ("studies", "reported", "full")
 # How long the measuring for a whole suite of claims may take unless the user says otherwise.
 BUDGETS_S = {"studies": 1140.0}
 
-TIMES: tuple[Metric, ...] = ("steady", "first", "build")
 OF_TIMES: tuple[Effect, ...] = ("slower", "faster", "same", "not slower", "not faster")
 OF_COUNTS: tuple[Effect, ...] = ("more", "less", "same", "not more", "not less")
 
@@ -74,7 +74,7 @@ class ContrastTable(_ClaimTable):
     within: Ratio | None = None
     below: Ratio | None = None
     ours: bool = False
-    metric: Metric = "steady"
+    metric: Annotated[Metric, BeforeValidator(lambda name: KEYS.get(str(name), name))] = "steady"
 
     @property
     def is_control(self) -> bool:

@@ -209,9 +209,15 @@ def _kinds(place: Place, unfinished: str) -> Iterator[Candidate]:
 
 
 def _outcomes(place: Place, unfinished: str) -> Iterator[Candidate]:
-    from orchestrator.cli.options.output import OUTCOMES
+    from orchestrator.metrics.gates import USUAL
 
-    yield from _several(OUTCOMES, unfinished)
+    yield from _several(USUAL, unfinished)
+
+
+def _metrics(place: Place, unfinished: str) -> Iterator[Candidate]:
+    from orchestrator.metrics import NAMES
+
+    yield from _several(NAMES, unfinished)
 
 
 def _sorts(place: Place, unfinished: str) -> Iterator[Candidate]:
@@ -239,5 +245,5 @@ VALUES: dict[str, Callable[[Place, str], Iterator[Candidate]]] = {
     "case": _cases, "suite": _suites, "claim": _claims,
     "run": _runs, "resume": _runs, "earlier": _runs, "later": _runs,
     "what": _listings, "only": _kinds, "sort": _sorts, "columns": _columns, "shell": _shells,
-    "fail_on": _outcomes,
+    "fail_on": _outcomes, "metric": _metrics,
 }  # fmt: skip

@@ -9,6 +9,7 @@ import typer
 from orchestrator.cli.options import FailOnFlags, ReportFormatFlags, with_options
 from orchestrator.cli.report import Output, keep_garbage, raise_broken
 from orchestrator.errors import UsageError
+from orchestrator.metrics.gates import find_gate_error
 from orchestrator.terminal import output_file
 from orchestrator.terminal.text import print_table, render_plain
 
@@ -61,7 +62,7 @@ def compare(
     else:
         print_table(lambda width: changes.layout(comparison, width))
     raise_broken(comparison.broken)
-    if error := alarm.find_error(comparison.changes, died=len(comparison.later.comparison.died)):
+    if error := find_gate_error(alarm.gates, comparison.changes, died=len(comparison.later.comparison.died)):
         raise error
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.cli.options import FORMATS, ArrangementFlags, ReportFormatFlags, choice, with_options
+from orchestrator.cli.options import FORMATS, ArrangementFlags, MetricFlags, ReportFormatFlags, choice, with_options
 from orchestrator.cli.talk import say
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports import EXPORTS
@@ -22,7 +22,7 @@ app = typer.Typer()
 TABLED = " and ".join(name for name, entry in EXPORTS.items() if entry.table)
 ABOUT = "; ".join(f"{name}: {entry.about}" for name, entry in REPORTS.items())
 # The names in results/tables.py, which imports what reads a run; a test holds them equal.
-FLAT_TABLES = ("arms", "contrasts", "replicates", "calls")
+FLAT_TABLES = ("arms", "contrasts", "metrics", "replicates", "calls")
 
 RunDirectory = Annotated[Path, typer.Argument(help="A run directory.", metavar="RUN", show_default=False)]
 AnyRun = Annotated[
@@ -51,6 +51,7 @@ Output = Annotated[
 def report(
     form: ReportFormatFlags,
     arrangement: ArrangementFlags,
+    metric: MetricFlags,
     run: AnyRun = None,
     table: Annotated[
         str | None,
@@ -76,6 +77,8 @@ def report(
 
       tfcompare report runs/first --only slower,died --sort ratio
 
+      tfcompare report runs/first --metric memory,build
+
       tfcompare report runs/first --format html
 
       tfcompare report runs/first --table study
@@ -86,7 +89,9 @@ def report(
     from orchestrator.cli.show import choose_report
 
     # A mistake in the flags does not wait for the import of what reads runs.
-    how = choose_report(form.format, table, arrangement.columns, arrangement.only, arrangement.sort)
+    how = choose_report(
+        form.format, table, arrangement.columns, arrangement.only, arrangement.sort, metrics=metric.names
+    )
     from orchestrator.profiling.run import PROFILE_FILE, read
     from orchestrator.results.find_runs import holds_runs, newest_run
 

@@ -22,6 +22,7 @@ from orchestrator.cli.options import (
     MarginFlags,
     MeasuringFlags,
     MeasuringGpuFlags,
+    MetricFlags,
     OwnWorkloadsFlags,
     ReportFormatFlags,
     RunDirectoryFlags,
@@ -68,6 +69,7 @@ def run(
     selection: SelectionFlags,
     measuring: MeasuringFlags,
     margin: MarginFlags,
+    metric: MetricFlags,
     machine: MachineFlags,
     gpu: MeasuringGpuFlags,
     installation: InstallationFlags,
@@ -197,6 +199,7 @@ def run(
         rounds=measuring.rounds,
         margin=parse.margin(margin.margin),
         control=control,
+        metrics=metric.names,
         seed=measuring.seed,
         isolation=isolation,
         command=redact.redact_words(sys.argv[1:]),
@@ -315,7 +318,7 @@ def _finish(done: "Done", how: "ReportChoice", alarm: FailOnFlags, quiet: bool) 
         if not quiet:
             errors.print(safe_text(f"run directory: {done.path}"), soft_wrap=True)
     following = "" if quiet else next_line(done.path, done.comparison)
-    error = done.error or alarm.find_error(done.comparison.contrasts)
+    error = done.error or alarm.find_error(done.comparison)
     if error:
         # Without --quiet, every death was reported when it happened.
         told = str(error) if quiet or not isinstance(error, ArmsDied) else error.headline

@@ -8,7 +8,7 @@ from rich.console import RenderableType
 from orchestrator.cli.talk import say
 from orchestrator.errors import UsageError
 from orchestrator.model import Comparison
-from orchestrator.reports import DEFAULT, DETAILS, PAGES, REPORTS, Report, usual_report
+from orchestrator.reports import DEFAULT, DETAILS, METRICS, PAGES, REPORTS, Report, usual_report
 from orchestrator.reports.columns import parse_columns
 from orchestrator.reports.filter_sort import Arrangement, arrangement
 from orchestrator.terminal.output_file import check, write
@@ -28,6 +28,8 @@ class ReportChoice:
     table: str | None = None
     columns: tuple[str, ...] | None = None
     arrangement: Arrangement = field(default_factory=Arrangement)
+    # What is compared in addition to times, if not what the run was planned for.
+    metrics: tuple[str, ...] | None = None
 
     def show(self, comparison: Comparison, path: Path, output: str | None = None, last: str = "") -> None:
         """Show a run that has just been judged.
@@ -67,7 +69,7 @@ class ReportChoice:
             else:
                 put(text, output or "-", within=bool(own))
             return run.comparison
-        comparison = judge_run(directory)
+        comparison = judge_run(directory, metrics=self.metrics)
         self.show(comparison, path, output, next_line(path, comparison) if self.format == "table" else "")
         return comparison
 
@@ -83,6 +85,8 @@ class ReportChoice:
         """Return the table to show; a program gets all of the run, unless it names a table."""
         if self.columns:
             return REPORTS[self.table or DETAILS]
+        if self.metrics is not None and self.format == "table":
+            return REPORTS[self.table or METRICS]
         if self.table or self.arrangement != Arrangement():
             return REPORTS[self.table or DEFAULT]
         return usual_report(comparison.plan, complete=self.format == "json")
@@ -94,6 +98,7 @@ def choose_report(
     columns: str | None = None,
     only: str | None = None,
     sort: str | None = None,
+    metrics: tuple[str, ...] | None = None,
 ) -> ReportChoice:
     """Check that the flags go together, and return how to show a run."""
     if columns is not None and (format != "table" or not REPORTS[name or DETAILS].takes_columns):
@@ -105,7 +110,11 @@ def choose_report(
         raise UsageError(f"--table {name} is for reading; --format json without it holds the same figures")
     if format in PAGES and name is not None:
         raise UsageError(f"--table goes with --format table or json; a {format} page holds everything")
-    return ReportChoice(format, name, parse_columns(columns) if columns else None, arrangement(only, sort))
+    if metrics is not None and format in PAGES:
+        raise UsageError(
+            f"--metric goes with --format table or json; a {format} page shows what the run was planned for"
+        )
+    return ReportChoice(format, name, parse_columns(columns) if columns else None, arrangement(only, sort), metrics)
 
 
 def put(text: str, output: str, *, within: bool = False) -> None:

@@ -11,6 +11,7 @@ from orchestrator.model import ArmResult, Comparison, Contrast, Target
 from orchestrator.reports.case_names import by_workload, short_names, split_params
 from orchestrator.reports.claims import judge_planned_claims, subject_of_pair, summary
 from orchestrator.reports.columns import MARKS, interval, ratio
+from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.table import facts
 from orchestrator.results.run import Run
 from orchestrator.terminal.durations import format_time
@@ -36,7 +37,7 @@ def render(run: Run) -> str:
         _first_warning(run.warnings),
         _table_of_changes(comparison),
         "<details><summary>All comparisons, what was not measured, warnings, machine and command</summary>",
-        _table(CONTRASTS, map(_contrast, comparison.contrasts)),
+        _table(CONTRASTS, map(_contrast, (*comparison.contrasts, *comparison.of_metrics))),
         _table(UNMEASURED, (_row_without_time(arm) for arm in comparison.arms if arm.outcome != "measured")),
         _lines(f"- warning: {code(text)}" for text in run.warnings),
         f"{code(facts(comparison))}, run {code(run.plan.run)}, tfcompare {code(run.manifest.tool)}",
@@ -74,6 +75,7 @@ def _headlines(comparison: Comparison) -> Iterable[str]:
     for (candidate, baseline), count in counts.items():
         verdicts = ", ".join(f"{count[name]} {name}" for name in MARKS if count[name])
         yield f"- {code(str(candidate))} against {code(str(baseline))}: {verdicts}."
+    yield from (f"- {code(sentence)}" for sentence in metric_sentences(comparison))
 
 
 def _first_warning(warnings: Sequence[str]) -> str:

@@ -43,7 +43,11 @@ class Family:
 
 
 def render(run: Run) -> str:
-    families = [*_about(run), *_of_arms(run.arms), *_of_contrasts(run.plan, run.contrasts)]
+    families = [
+        *_about(run),
+        *_of_arms(run.arms),
+        *_of_contrasts(run.plan, (*run.contrasts, *run.comparison.of_metrics)),
+    ]
     return "\n".join([line for family in families for line in family.lines()] + ["# EOF"])
 
 

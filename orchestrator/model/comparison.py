@@ -8,12 +8,13 @@ from typing import Literal
 from orchestrator.model.cases import ArmKey, Case, Target
 from orchestrator.model.failures import FailureKind, describe_failure
 from orchestrator.model.journal import Shares
-from orchestrator.model.pairs import Pair
+from orchestrator.model.pairs import Metric, Pair
 from orchestrator.model.plan import Manifest, Plan
 
 VerdictName = Literal["faster", "slower", "same", "inconclusive"]
 # Of a certain difference: inside the margin, possibly on both sides of it, or with its whole interval outside.
 Size = Literal["slight", "clear", "beyond"]
+OutputVerdict = Literal["equal", "equal within tolerance", "differs", "not comparable"]
 # A verdict as reports show it.
 ShownVerdict = Literal["faster", "slower", "slightly faster", "slightly slower", "same", "inconclusive"]
 
@@ -61,6 +62,11 @@ class ArmResult:
     train_s: float | None = None
     import_s: float | None = None
     peak_rss_mb: float | None = None
+    # The peak after the first calls, as many in every arm; and what each later call adds, where enough were made.
+    memory_bytes: float | None = None
+    leak_bytes: float | None = None
+    gpu_memory_bytes: float | None = None
+    cpu_ms: float | None = None
     traces: int | None = None
     # Over all calls of a replicate, also those that were not timed; workers of earlier releases did not count them.
     traces_per_call: float | None = None
@@ -114,6 +120,10 @@ class ArmResult:
         return None if self.first_ms is None else self.first_ms / 1e3
 
     @property
+    def first_call_s(self) -> float | None:
+        return None if self.first_call_ms is None else self.first_call_ms / 1e3
+
+    @property
     def second_s(self) -> float | None:
         return None if self.second_ms is None else self.second_ms / 1e3
 
@@ -151,6 +161,25 @@ class Contrast:
 
 
 @dataclass(frozen=True, kw_only=True)
+class OutputContrast:
+    """What the first calls of two versions of a case returned, and how far apart it is.
+
+    `difference` is relative to the size of the values, and `ulps` counts the steps of the coarser type; neither is
+    known where the results have different forms.
+    """
+
+    case: Case
+    baseline: Target
+    candidate: Target
+    verdict: OutputVerdict
+    difference: float | None = None
+    ulps: float | None = None
+    # By how much replicates of one version differ among themselves.
+    floor: float | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Comparison:
     """A judged run, from which every report is drawn."""
 
@@ -166,6 +195,14 @@ class Comparison:
     references: tuple[Contrast, ...] = ()
     # Of the arms that claims wanted profiled.
     shares: Mapping[ArmKey, Shares] = field(default_factory=dict)
+    # What else is compared across versions: separate families of contrasts, for which no rounds were measured.
+    metrics: Mapping[Metric, tuple[Contrast, ...]] = field(default_factory=dict)
+    outputs: tuple[OutputContrast, ...] = ()
+
+    @property
+    def of_metrics(self) -> tuple[Contrast, ...]:
+        """The contrasts of all that is compared in addition to times."""
+        return tuple(contrast for contrasts in self.metrics.values() for contrast in contrasts)
 
     @property
     def died(self) -> tuple[ArmResult, ...]:

@@ -6,7 +6,7 @@ from typing import Literal
 
 from orchestrator.model.cases import Arm, Case, Target
 from orchestrator.model.claims import Claim
-from orchestrator.model.pairs import Cases, Pair
+from orchestrator.model.pairs import Cases, Metric, Pair
 from orchestrator.model.strict import STRICT
 
 GpuRequest = Literal["runtime", "device", "cdi"]
@@ -66,6 +66,11 @@ class Plan:
     # The words of the program that is measured instead of workloads, and the packages that it needs.
     program: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
+    # What is judged across versions in addition to the pairs, from the rounds that these take. Earlier releases judged
+    # nothing more.
+    metrics: tuple[Metric, ...] = ()
+    # Whether what calls return is compared as well.
+    outputs: bool = False
 
     def arms(self) -> tuple[Arm, ...]:
         """Return the arms to measure."""

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
@@ -47,6 +48,12 @@ def plan_program_pairs(cases: Sequence[Case], targets: Sequence[Target]) -> tupl
         for case in cases
         for target in targets[1:]
     )
+
+
+def metric_pairs(plan: Plan, metric: Metric, margin: float | None) -> tuple[VersionPair, ...]:
+    """Pair the versions of each case as their times are paired, for another metric with its margin."""
+    across = dict.fromkeys(pair for pair in plan.pairs if isinstance(pair, VersionPair) and pair.across)
+    return tuple(replace(pair, metric=metric, margin=margin) for pair in across)
 
 
 def in_order(versions: Iterable[Target]) -> tuple[Target, ...]:

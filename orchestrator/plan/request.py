@@ -15,7 +15,8 @@ from orchestrator.catalog.selectors import MARGIN, select_cases
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import Suite
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.model import Arm, Case, Claim, Isolation, LargeFile, Pair, Plan, Target, Workload, list_arms
+from orchestrator.metrics import OF_PROGRAMS, USUAL, choose_metrics
+from orchestrator.model import Arm, Case, Claim, Isolation, LargeFile, Metric, Pair, Plan, Target, Workload, list_arms
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs, plan_program_pairs
 
@@ -48,6 +49,8 @@ class RunOptions:
     requirements: tuple[str, ...] = ()
     # Of the program, by where it sees them.
     data: Mapping[str, Path] = field(default_factory=dict)
+    # What is compared in addition to times, if not the usual.
+    metrics: tuple[str, ...] | None = None
     command: tuple[str, ...] = ()
 
 
@@ -93,6 +96,7 @@ class PlannedRun:
     def freeze(self, engine: str, large: tuple[LargeFile, ...] = ()) -> Plan:
         """Return the plan. The engine is the one that made the environments, which need not be the one asked for."""
         options, selection = self.options, self.selection
+        metrics, outputs = _find_metrics(options)
         return Plan(
             run=self.run,
             created=self.created,
@@ -120,7 +124,18 @@ class PlannedRun:
             definitions=tuple(version.changes.definition for version in selection.versions if version.changes),
             program=options.program,
             requirements=options.requirements,
+            metrics=metrics,
+            outputs=outputs,
         )
+
+
+def _find_metrics(options: RunOptions) -> tuple[tuple[Metric, ...], bool]:
+    """Return what is judged in addition to times, and whether results are compared; claims name what they compare."""
+    if options.metrics is not None:
+        return choose_metrics(options.metrics)
+    if options.claims:
+        return (), False
+    return (OF_PROGRAMS, False) if options.program else (USUAL, True)
 
 
 def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
@@ -185,7 +200,7 @@ def suite_of(options: RunOptions, workloads: Mapping[str, Workload]) -> Suite:
 
     A built-in workload that is selected next to them keeps the cases that it has in the default suite.
     """
-    suite = suites.suite(options.suite or suites.DEFAULT)
+    suite = suites.suite(options.suite or suites.DEFAULT).on(options.environments.device)
     if options.suite or options.own_workloads is None:
         return suite
     own = tuple(name for name, workload in workloads.items() if not workload.builtin)

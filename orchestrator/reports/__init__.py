@@ -73,7 +73,7 @@ def _is_trend(plan: Plan) -> bool:
 
 
 # The second takes columns.
-DEFAULT, DETAILS = "verdicts", "details"
+DEFAULT, DETAILS, METRICS = "verdicts", "details", "metrics"
 # The first that suits a run is taken, and otherwise the default.
 REPORTS: dict[str, Report] = {
     report.name: report
@@ -90,6 +90,7 @@ REPORTS: dict[str, Report] = {
             complete=True, suits=lambda plan: bool(plan.claims),
         ),
         Report(name="study", about="training loops as the published study prints them", module=".study"),
+        Report(name=METRICS, about="memory, first calls and results", module=".metrics"),
         Report(
             name="trend", about="one line per version", module=".trend", json=".trend", suits=_is_trend
         ),

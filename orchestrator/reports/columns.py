@@ -10,6 +10,8 @@ from rich.text import Text
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
+from orchestrator.metrics import METRICS
+from orchestrator.metrics.spec import show_bytes
 from orchestrator.model import ArmResult, Contrast, Drift, Metric, ShownVerdict
 from orchestrator.stats.slowdown import format_slowdown
 from orchestrator.terminal.durations import format_time
@@ -23,10 +25,7 @@ MARKS: dict[ShownVerdict, str] = {
     "slower": "▲", "faster": "▼", "slightly slower": "△", "slightly faster": "▽", "same": "=", "inconclusive": "?",
 }  # fmt: skip
 # What a contrast compares, in words.
-MEASURES: Mapping[Metric, str] = {
-    "steady": "time a step", "step": "a step of fit", "first": "first call", "build": "build",
-    "peak_rss": "peak memory", "traces": "traces",
-}  # fmt: skip
+MEASURES: Mapping[Metric, str] = {key: spec.about for key, spec in METRICS.items()}
 STAR, WAVE = "*", "~"
 # Cells on each side of the bar's middle; the smallest bar is half a cell.
 BAR_CELLS, NARROW_BAR_CELLS = 4, 3
@@ -303,6 +302,15 @@ COLUMNS: Mapping[str, Column] = {
         Column(
             name="import", header="import", of="arm",
             cell=_of_arm(lambda arm: arm.import_s, _seconds), meaning="of TensorFlow, once a worker",
+        ),
+        Column(
+            name="memory", header="memory", of="arm", cell=_of_arm(lambda arm: arm.memory_bytes, show_bytes),
+            meaning="a replicate's peak memory after the first calls, as many in every version",
+        ),
+        Column(
+            name="leak", header="leak", of="arm",
+            cell=_of_arm(lambda arm: arm.leak_bytes, show_bytes),
+            meaning="by how much a call lets memory grow; only of at least 200 calls",
         ),
         Column(
             name="rss", header="rss", of="arm",

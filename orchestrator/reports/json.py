@@ -4,7 +4,7 @@ import json
 import math
 from typing import Any
 
-from orchestrator.model import ArmResult, Comparison, Contrast, Pair
+from orchestrator.model import ArmResult, Comparison, Contrast, OutputContrast, Pair
 from orchestrator.reports.target_differences import as_objects
 
 SCHEMA = "tfcompare.comparison/1"
@@ -22,6 +22,8 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
         "contrasts": [_contrast(contrast) for contrast in comparison.contrasts],
         "warnings": [*comparison.broken, *comparison.warnings],
         "differences": as_objects(comparison),
+        "metrics": [_contrast(each) for each in comparison.of_metrics],
+        "outputs": [_output(each) for each in comparison.outputs],
     }
 
 
@@ -66,6 +68,10 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
         "first_step_s": arm.first_step_s,
         "step_s": arm.step_s,
         "losses": list(arm.losses) or None,
+        "first_call_s": arm.first_call_s,
+        "memory_bytes": arm.memory_bytes,
+        "leak_bytes": arm.leak_bytes,
+        "gpu_memory_bytes": arm.gpu_memory_bytes,
     }
 
 
@@ -100,4 +106,18 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
         "cpu_ratio": contrast.cpu_ratio,
         "cpu_low": contrast.cpu_low,
         "cpu_high": contrast.cpu_high,
+    }
+
+
+def _output(output: OutputContrast) -> dict[str, Any]:
+    return {
+        "workload": output.case.workload,
+        "params": dict(output.case.params),
+        "baseline": str(output.baseline),
+        "candidate": str(output.candidate),
+        "verdict": output.verdict,
+        "difference": output.difference,
+        "ulps": output.ulps,
+        "floor": output.floor,
+        "reason": output.reason or None,
     }

@@ -1,17 +1,19 @@
 """The comparison at a glance: a row per case, a column per version, worst first; undecided cases are only counted."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.model import ArmKey, ArmResult, CasePair, Comparison, Contrast, Plan, ShownVerdict, Target
+from orchestrator.metrics import METRICS
+from orchestrator.model import ArmKey, ArmResult, CasePair, Comparison, Contrast, Metric, Plan, ShownVerdict, Target
 from orchestrator.reports.case_names import differences, short_names
 from orchestrator.reports.columns import LONGEST, MARKS, MEASURES, STAR, STYLES, WAVE, format_ratio, ratio
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid
+from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.reasons import describe_reasons
 from orchestrator.reports.steps import as_arms_of_steps, contrasts_of_steps
 from orchestrator.reports.summary import by_candidate, sentences
@@ -46,6 +48,8 @@ class CaseRow:
     time_ms: float | None
     arms: Mapping[Target, ArmResult]
     contrasts: Mapping[Target, Contrast]
+    # How the figure of an arm is printed, which is a time unless the row is of another metric.
+    show: Callable[[float], str] = format_time
 
     @property
     def group(self) -> str:
@@ -101,8 +105,8 @@ def layout(comparison: Comparison, width: int, arrangement: Arrangement | None =
     means = mean_ratios(across, versions[1:])
     worst_first = arrangement.sort == Arrangement.sort
     rows = [*across, *rows_of_steps(comparison, arrangement)]
-    parts += _blocks(_Block(str(versions[0]), rows, means, worst_first), versions[1:], width)
-    parts += _blocks(_Block("inside each version", inside, {}, worst_first), versions, width)
+    parts += draw_blocks(CaseBlock(str(versions[0]), rows, means, worst_first), versions[1:], width)
+    parts += draw_blocks(CaseBlock("inside each version", inside, {}, worst_first), versions, width)
     below: list[RenderableType] = [
         *_reasons(comparison),
         *render_losses(comparison),
@@ -117,6 +121,14 @@ def across_versions(comparison: Comparison, arrangement: Arrangement) -> list[Ca
     """Return a row per case that is compared across versions."""
     contrasts = by_candidate(each for each in comparison.contrasts if each.pair.metric == "steady")
     return _rows(comparison, arrangement.arms(comparison), contrasts)
+
+
+def rows_of_metric(comparison: Comparison, metric: Metric) -> list[CaseRow]:
+    """Return a row per case for a metric that is compared in addition to times."""
+    spec = METRICS[metric]
+    arms = [replace(arm, median_ms=spec.figure(arm), drift=None) for arm in comparison.arms]
+    contrasts = {each.pair.arms[1]: each for each in comparison.metrics.get(metric, ())}
+    return [replace(row, show=spec.show) for row in _rows(comparison, arms, contrasts)]
 
 
 def rows_of_steps(comparison: Comparison, arrangement: Arrangement) -> list[CaseRow]:
@@ -174,12 +186,13 @@ def _head(comparison: Comparison) -> Text:
             safe_text(f"tfcompare run {comparison.plan.run}", style="bold"),
             safe_text(describe_place(comparison), style="dim"),
             *map(safe_text, sentences(comparison)),
+            *map(safe_text, metric_sentences(comparison)),
         ]
     )
 
 
 @dataclass(frozen=True)
-class _Block:
+class CaseBlock:
     """What is drawn under one another: rows, and the mean of each version."""
 
     header: str
@@ -187,6 +200,8 @@ class _Block:
     means: Mapping[Target, MeanRatio]
     # Unless the user asked for another order.
     worst_first: bool
+    # The titles of groups that have other words than those of times.
+    words: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def has_times(self) -> bool:
@@ -206,7 +221,8 @@ class _Block:
         groups = group_rows(self.rows, worst_first=self.worst_first)
         for group in groups:
             style = STYLES[group.verdict] if group.verdict else ""
-            grid.add(Text(f"{group.mark} {group.title} ({len(group.rows)})", style=style))
+            title = self.words.get(group.title, group.title)
+            grid.add(Text(f"{group.mark} {title} ({len(group.rows)})", style=style))
             # Undecided cases hide nothing where there is nothing else to see.
             for row in group.rows if group.title != OPEN or len(groups) == 1 else ():
                 cells = [_cell(row, version, short=short) for version in versions]
@@ -217,7 +233,7 @@ class _Block:
     def _time(self, row: CaseRow) -> list[str]:
         if not self.has_times:
             return []
-        return ["" if row.time_ms is None else format_time(row.time_ms)]
+        return ["" if row.time_ms is None else row.show(row.time_ms)]
 
     def _add_means(self, grid: Grid, versions: Sequence[Target], *, short: bool) -> None:
         means = [self.means.get(version) for version in versions]
@@ -234,14 +250,14 @@ def _cell(row: CaseRow, version: Target, *, short: bool) -> str | Text:
         if arm and arm.outcome != "measured":
             return arm.outcome
         # There is no ratio without a baseline, or after a single round.
-        return f"  {format_time(arm.median_ms)}" if arm and arm.median_ms else ""
+        return f"  {row.show(arm.median_ms)}" if arm and arm.median_ms else ""
     verdict = contrast.shown_verdict
     figure = ratio(contrast.ratio) if short else format_ratio(contrast)
     drifts = f" {WAVE}" if arm and arm.drift else ""
     return Text(f"{MARKS[verdict]} {figure}{STAR if contrast.exploratory else ''}{drifts}", style=STYLES[verdict])
 
 
-def _blocks(block: _Block, versions: Sequence[Target], width: int) -> Iterator[RenderableType]:
+def draw_blocks(block: CaseBlock, versions: Sequence[Target], width: int) -> Iterator[RenderableType]:
     """Yield as many grids as it takes for all versions to fit into the width, each with as many as fit."""
     if not block.rows:
         return

@@ -24,6 +24,7 @@ from orchestrator.reports.columns import (
 )
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid, format_title
+from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.steps import as_arms_of_steps, columns_of_steps, contrasts_of_steps, describe_losses
 from orchestrator.reports.summary import by_candidate, sentences
 from orchestrator.reports.target_differences import describe_differences
@@ -102,6 +103,7 @@ def _head(comparison: Comparison, columns: Sequence[Column]) -> Text:
         safe_text(facts(comparison), style="dim"),
         safe_text(legend(columns), style="dim"),
         *map(safe_text, sentences(comparison)),
+        *map(safe_text, metric_sentences(comparison)),
     )
     return Text("\n").join(line for line in lines if line)
 

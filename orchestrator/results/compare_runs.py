@@ -78,7 +78,13 @@ def compare_runs(earlier: Path, later: Path) -> Changes:
 
 
 def find_changes(earlier: Run, later: Run) -> Changes:
-    old, new = ({contrast.pair: contrast for contrast in run.contrasts} for run in (earlier, later))
+    planned_before, planned_after = (
+        {contrast.pair: contrast for contrast in run.contrasts} for run in (earlier, later)
+    )
+    old, new = (
+        own | {contrast.pair: contrast for contrast in run.comparison.of_metrics}
+        for own, run in ((planned_before, earlier), (planned_after, later))
+    )
     rewritten = _rewritten(earlier, later)
     common = [pair for pair in old if pair in new and pair.workload not in rewritten]
     if not common:
@@ -86,7 +92,7 @@ def find_changes(earlier: Run, later: Run) -> Changes:
     estimates = [_estimates(run, common) for run in (earlier, later)]
     margin = max(earlier.plan.margin, later.plan.margin)
     changes = [
-        _change(old[pair], new[pair], before, after, margin)
+        _change(old[pair], new[pair], before, after, margin if pair.margin is None else pair.margin)
         for pair, before, after in zip(common, *estimates, strict=True)
     ]
     return Changes(
@@ -95,12 +101,12 @@ def find_changes(earlier: Run, later: Run) -> Changes:
         margin=margin,
         changes=_by_chance(changes),
         differences=differences(earlier, later),
-        left_out=_describe_left_out(old, new, rewritten),
+        left_out=_describe_left_out(planned_before, planned_after, rewritten),
     )
 
 
 def _estimates(run: Run, pairs: list[Pair]) -> list[Estimate | None]:
-    by_arm = samples(run.plan, run.replicates)
+    by_arm = samples(replace(run.plan, pairs=tuple(pairs)), run.replicates)
     return [estimate(*(by_arm.get((*name, pair.metric), {}) for name in pair.arms)) for pair in pairs]
 
 
@@ -139,13 +145,17 @@ def _change(
 def _by_chance(changes: list[tuple[RatioChange, Across | None]]) -> tuple[RatioChange, ...]:
     """Mark changes as inconclusive if chance alone could explain them.
 
-    Among many contrasts, some differ by chance (Benjamini and Hochberg).
+    Among many contrasts of a metric, some differ by chance (Benjamini and Hochberg).
     """
-    raw = [across.p for _, across in changes if across]
-    adjusted = iter(of_many(raw))
     checked = []
+    families = {
+        metric: [across.p for change, across in changes if across and change.pair.metric == metric]
+        for metric in {change.pair.metric for change, _ in changes}
+    }
+    adjusted = {metric: iter(of_many(raw)) for metric, raw in families.items()}
     for change, across in changes:
-        chance = next(adjusted) if across else 1.0
+        raw = families[change.pair.metric]
+        chance = next(adjusted[change.pair.metric]) if across else 1.0
         if change.verdict in ("slower", "faster") and chance > FALSE_DISCOVERIES:
             reason = f"not significant after correcting for {len(raw)} comparisons"
             change = replace(change, verdict="inconclusive", size=None, reason=reason)

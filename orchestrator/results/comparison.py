@@ -1,7 +1,6 @@
 """Reads and judges a run directory: the same way at every look during the run and for every report afterwards."""
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +9,13 @@ from statistics import median
 import pyarrow as pa
 
 from orchestrator import contract
+from orchestrator.metrics import METRICS, choose_metrics
+from orchestrator.metrics.spec import Logs
 from orchestrator.model import Arm, ArmKey, ArmResult, Comparison, Contrast, Manifest, Metric, Plan, VersionPair
-from orchestrator.plan.pairs import neighbour_pairs, reference_pairs
+from orchestrator.plan.pairs import metric_pairs, neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
 from orchestrator.results.endings import Endings, summarise_endings
+from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.warnings import check_control, check_following, check_noise, check_run
@@ -21,25 +23,9 @@ from orchestrator.stats.contrasts import Beside, Samples, compare
 from orchestrator.stats.drift import drift
 from orchestrator.stats.round_times import RoundTimes
 
-Logs = tuple[float, ...]
-
-
-def _log(figure: float | None) -> Logs:
-    return (math.log(max(figure or 0, 1.0)),)
-
-
-# The logs of what a replicate says of each metric.
-METRICS: Mapping[Metric, Callable[[Replicate], Logs]] = {
-    "steady": lambda replicate: replicate.bursts,
-    # Most programs have none.
-    "step": lambda replicate: _log(replicate.step_ns) if replicate.step_ns else (),
-    "first": lambda replicate: _log(replicate.first_ns),
-    "build": lambda replicate: _log(replicate.build_ns),
-    "peak_rss": lambda replicate: _log(replicate.peak_rss_kb),
-    "traces": lambda replicate: _log(replicate.traces),
-}
-
 FIRST_ROUND = 1
+# A smaller number of calls says nothing about a leak: allocators keep what they have.
+LEAK_CALLS = 200
 
 
 @dataclass(frozen=True)
@@ -88,12 +74,17 @@ def _split_pilots(
     return tuple(rounds), tuple(pilots)
 
 
-def judge_run(run: RunDir, *, at_look: bool = False) -> Comparison:
+def judge_run(run: RunDir, *, at_look: bool = False, metrics: Iterable[str] | None = None) -> Comparison:
     """Judge a run directory.
 
-    A look delays the measurement, so it skips what no verdict needs.
+    A look delays the measurement, so it skips what no verdict on times needs. `metrics` are compared in addition to
+    times instead of those of the plan.
     """
-    return judge(gather(run), flip=not at_look)
+    gathered = gather(run)
+    if metrics is not None:
+        keys, outputs = choose_metrics(metrics)
+        gathered = replace(gathered, plan=replace(gathered.plan, metrics=keys, outputs=outputs))
+    return judge(gathered, flip=not at_look)
 
 
 def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
@@ -114,7 +105,20 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
         ),
         broken=gathered.broken,
         shares=endings.shares,
+        metrics=judge_metrics(gathered, plan.metrics, arms) if flip else {},
+        outputs=compare_outputs(plan, gathered.replicates) if flip and plan.outputs else (),
     )
+
+
+def judge_metrics(
+    gathered: Gathered, metrics: Sequence[Metric], arms: Sequence[ArmResult]
+) -> dict[Metric, tuple[Contrast, ...]]:
+    """Judge each of these metrics across versions; those that no arm has a figure of are left out."""
+    return {
+        metric: further(gathered, metric_pairs(gathered.plan, metric, METRICS[metric].margin), arms)
+        for metric in metrics
+        if any(METRICS[metric].figure(arm) is not None for arm in arms)
+    }
 
 
 def compute_contrasts(
@@ -150,11 +154,12 @@ def _compare(
     *,
     flip: bool,
 ) -> tuple[Contrast, ...]:
-    of_arms = _samples(plan, by_arm)
-    beside = Beside(
-        rises={key: _by_round(of_arm, lambda replicate: (replicate.rise,)) for key, of_arm in by_arm.items()},
-        cpu={key: _by_round(of_arm, lambda replicate: replicate.cpu_bursts) for key, of_arm in by_arm.items()},
-    )
+    of_arms, beside = _samples(plan, by_arm), None
+    if any(pair.metric == "steady" for pair in plan.pairs):
+        beside = Beside(
+            rises={key: _by_round(of_arm, lambda replicate: (replicate.rise,)) for key, of_arm in by_arm.items()},
+            cpu={key: _by_round(of_arm, METRICS["cpu"].logs) for key, of_arm in by_arm.items()},
+        )
     contrasts = compare(plan, of_arms, arms, endings.schedule(plan.looks), beside, flip=flip)
     return tuple(
         _say_postponed(_mark_exploratory(contrast, of_arms, endings.exploratory_from), endings)
@@ -193,7 +198,9 @@ def _by_arm(replicates: Iterable[Replicate]) -> dict[ArmKey, list[Replicate]]:
 def _samples(plan: Plan, by_arm: Mapping[ArmKey, Sequence[Replicate]]) -> Samples:
     metrics = {pair.metric for pair in plan.pairs}
     return {
-        (*name, metric): _by_round(of_arm, METRICS[metric]) for name, of_arm in by_arm.items() for metric in metrics
+        (*name, metric): _by_round(of_arm, METRICS[metric].logs)
+        for name, of_arm in by_arm.items()
+        for metric in metrics
     }
 
 
@@ -218,6 +225,21 @@ def _mark_exploratory(contrast: Contrast, samples: Samples, first: int | None) -
 def _traces_per_call(replicates: Sequence[Replicate]) -> float | None:
     rates = [each.traces / each.calls for each in replicates if each.calls and each.traces is not None]
     return median(rates) if rates else None
+
+
+def _median_bytes(sizes_kb: Iterable[int | None]) -> float | None:
+    known = [size_kb for size_kb in sizes_kb if size_kb]
+    return median(known) * 1024.0 if known else None
+
+
+def _leak_bytes(replicates: Sequence[Replicate]) -> float | None:
+    """Return by how much a call makes an arm's replicates grow, if they made enough calls to tell."""
+    slopes = [
+        each.growth_bytes
+        for each in replicates
+        if each.growth_bytes is not None and (each.growth_calls or 0) >= LEAK_CALLS
+    ]
+    return float(median(slopes)) if slopes else None
 
 
 def _median_ms(times_ns: Iterable[float | None]) -> float | None:
@@ -271,6 +293,10 @@ def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicat
         build_s=median(replicate.build_ns for replicate in replicates) / 1e9,
         import_s=median(replicate.import_ns or 0 for replicate in replicates) / 1e9,
         peak_rss_mb=median(replicate.peak_rss_kb or 0 for replicate in replicates) / 1024,
+        memory_bytes=_median_bytes(replicate.memory_kb or replicate.peak_rss_kb for replicate in replicates),
+        leak_bytes=_leak_bytes(replicates),
+        gpu_memory_bytes=_median_bytes(replicate.gpu_memory_kb for replicate in replicates),
+        cpu_ms=_median_ms(replicate.cpu_ns for replicate in replicates),
         traces=replicates[-1].traces,
         traces_per_call=_traces_per_call(replicates),
         checksum=replicates[-1].checksum,

@@ -62,6 +62,12 @@ class Replicate(NamedTuple):
     # On a GPU.
     device: str | None = None
     gpu_memory_kb: int | None = None
+    # Earlier releases did not record these: what it held after the first calls, by how much later ones made that grow,
+    # and a sketch of what the first call returned.
+    memory_kb: int | None = None
+    growth_bytes: int | None = None
+    growth_calls: int | None = None
+    output: str | None = None
 
     @property
     def sitting(self) -> int:

@@ -52,14 +52,16 @@ class Run:
         return (*self.comparison.broken, *self.comparison.warnings)
 
     def to_arrow(self, what: str = "calls") -> pa.Table:
-        """Return the table `arms`, `contrasts`, `replicates` or `calls`; see docs/library.md for the columns."""
+        """Return the table `arms`, `contrasts`, `metrics`, `replicates` or `calls`; docs/library.md has the columns."""
         if what not in tables.TABLES:
             raise UsageError(f"no table {what!r}{did_you_mean(what, tables.TABLES)}; it is {', '.join(tables.TABLES)}")
         if what == "calls":
             return tables.calls(RunDir.open(self.path), self.plan, self.replicates)
         if what == "replicates":
             return tables.replicates(self.plan, self.replicates)
-        return tables.arms(self.comparison) if what == "arms" else tables.contrasts(self.comparison)
+        if what == "arms":
+            return tables.arms(self.comparison)
+        return tables.contrasts(self.contrasts if what == "contrasts" else self.comparison.of_metrics)
 
     def to_pandas(self, what: str = "calls") -> "pandas.DataFrame":
         """Return the same table for pandas, which must be installed in addition to tfcompare."""

@@ -71,6 +71,8 @@ MOST_BYTES = 2**28
 MOST_NAMED, LONGEST_NAME = 3, 60
 # Of an environment.
 RECORDED_LATER = ("packages", "variables")
+# Of a plan: what only some runs have, or runs of earlier releases had not.
+PLANNED_LATER = ("definitions", "program", "requirements", "lock_mhz", "metrics", "outputs")
 # What a line says of a failure.
 FAILED = {"failure", "external"}
 
@@ -203,8 +205,7 @@ class RunDir:
         self._write("begun.json", BEGUN.dump_json(begun, indent=1))
 
     def write_plan(self, plan: Plan) -> None:
-        # Earlier releases refuse a key that they do not know, and most runs have no such targets.
-        nothing = {name for name in ("definitions", "program", "requirements", "lock_mhz") if not getattr(plan, name)}
+        nothing = {name for name in PLANNED_LATER if not getattr(plan, name)}
         self._write("plan.json", PLAN.dump_json(plan, indent=1, exclude=nothing))
 
     def write_manifest(self, manifest: Manifest) -> None:

@@ -21,6 +21,7 @@ Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 # A call of more than a day is a broken clock, not a measurement.
 Duration = Annotated[int, Field(ge=0, le=86_400 * 10**9)]
 Amount = Annotated[int, Field(ge=0, le=2**62)]
+Change = Annotated[int, Field(ge=-(2**62), le=2**62)]
 
 # Some twenty million calls of one version; no run makes as many, and the machine's memory has to hold them.
 MOST_BYTES = contract.LARGEST_FILE
@@ -63,6 +64,10 @@ class Row(BaseModel):
     losses: str | None
     device: str | None
     gpu_memory_kb: Amount | None
+    memory_kb: Amount | None
+    growth_bytes: Change | None
+    growth_calls: Count | None
+    output: str | None
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from orchestrator.results.announced import of_journal
 from orchestrator.results.replicates import Replicate, admit_rows, read_replicates
 from orchestrator.results.rundir import RunDir
 
-TABLES = ("arms", "contrasts", "replicates", "calls")
+TABLES = ("arms", "contrasts", "metrics", "replicates", "calls")
 
 NUMBER, COUNT, TEXT = pa.float64(), pa.int64(), pa.string()
 
@@ -26,6 +26,7 @@ ARM = pa.schema(
         ("median_s", NUMBER), ("first_s", NUMBER), ("second_s", NUMBER), ("peak_rss_bytes", NUMBER),
         ("traces_per_call", NUMBER), ("failure", TEXT), ("external", pa.bool_()), ("items", COUNT),
         ("items_per_s", NUMBER), ("first_step_s", NUMBER), ("step_s", NUMBER), ("loss", NUMBER),
+        ("first_call_s", NUMBER), ("memory_bytes", NUMBER), ("leak_bytes", NUMBER), ("gpu_memory_bytes", NUMBER),
     ]
 )  # fmt: skip
 CONTRAST = pa.schema(
@@ -44,7 +45,8 @@ REPLICATE = pa.schema(
         ("peak_rss_kb", COUNT), ("minor_faults", COUNT), ("major_faults", COUNT), ("involuntary_switches", COUNT),
         ("steal_ns", COUNT), ("psi_us", COUNT), ("traces", COUNT), ("checksum", TEXT), ("cpu_ns", NUMBER),
         ("calls", COUNT), ("first_call_ns", NUMBER), ("items", COUNT), ("first_step_ns", COUNT), ("step_ns", COUNT),
-        ("losses", TEXT), ("device", TEXT), ("gpu_memory_kb", COUNT),
+        ("losses", TEXT), ("device", TEXT), ("gpu_memory_kb", COUNT), ("memory_kb", COUNT), ("growth_bytes", COUNT),
+        ("growth_calls", COUNT), ("output", TEXT),
     ]
 )  # fmt: skip
 
@@ -56,13 +58,13 @@ def arms(comparison: Comparison) -> pa.Table:
     return _table([(case.workload, case.label, case.params) for case in cases], rows, ARM)
 
 
-def contrasts(comparison: Comparison) -> pa.Table:
+def contrasts(contrasts: Sequence[Contrast]) -> pa.Table:
     """Return one row per contrast.
 
     Contrasts within a version have no case, only the parameters that both of their cases share.
     """
-    rows = [{name: _of_contrast(contrast, name) for name in CONTRAST.names} for contrast in comparison.contrasts]
-    pairs = [contrast.pair.flat for contrast in comparison.contrasts]
+    rows = [{name: _of_contrast(contrast, name) for name in CONTRAST.names} for contrast in contrasts]
+    pairs = [contrast.pair.flat for contrast in contrasts]
     names = [(pair.workload, pair.case.label if pair.case else None, pair.params) for pair in pairs]
     return _table(names, rows, CONTRAST)
 

@@ -1,6 +1,7 @@
 """Turns samples into a judged contrast for every pair of the plan."""
 
 import math
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -54,14 +55,19 @@ def compare(
     *,
     flip: bool = False,
 ) -> tuple[Contrast, ...]:
-    """Judge every pair of the plan.
+    """Judge every pair of the plan, with one correction for each metric: many of one take no power from another.
 
     `flip` adds the sign-flip p, which no verdict depends on.
     """
     schedule = schedule or make_schedule([Stretch(plan.looks)])
     by_key = {arm.key: arm for arm in arms}
     measured = [_measure(samples, pair) for pair in plan.pairs]
-    judge_one = _Judge(plan, schedule, _error_of_each(schedule, measured), beside or Beside())
+    families: dict[Metric, list[Measured | None]] = defaultdict(list)
+    for pair, rounds in zip(plan.pairs, measured, strict=True):
+        families[pair.metric].append(rounds)
+    errors = {metric: _error_of_each(schedule, of_metric) for metric, of_metric in families.items()}
+    counts = {metric: len(of_metric) for metric, of_metric in families.items()}
+    judge_one = _Judge(plan, schedule, errors, counts, beside or Beside())
     contrasts = (
         judge_one.contrast(pair, rounds, [by_key[key] for key in pair.arms])
         for pair, rounds in zip(plan.pairs, measured, strict=True)
@@ -113,7 +119,8 @@ def of_many(ps: Sequence[float]) -> list[float]:
 class _Judge:
     plan: Plan
     schedule: LookSchedule
-    error_of_each: float
+    error_of_each: Mapping[Metric, float]
+    count: Mapping[Metric, int]
     beside: Beside
 
     def contrast(self, pair: Pair, rounds: Measured | None, arms: Sequence[ArmResult]) -> Contrast:
@@ -139,7 +146,7 @@ class _Judge:
 
     def _judge(self, contrast: Contrast, rounds: Measured) -> Contrast:
         found, margin = rounds.estimate, self._margin(contrast.pair)
-        levels = self._levels(rounds, min(DIFFERENCE_ERROR, self.error_of_each))
+        levels = self._levels(rounds, min(DIFFERENCE_ERROR, self.error_of_each[contrast.pair.metric]))
         judgement = judge(found, margin, levels)
         return replace(
             self._add_cpu(contrast, levels.differ),
@@ -147,7 +154,7 @@ class _Judge:
             ci_high=_ratio(found.theta + judgement.half_width),
             verdict=judgement.verdict,
             size=judgement.size,
-            reason=self._reason(judgement, rounds, margin, levels),
+            reason=self._reason(contrast.pair, judgement, rounds, levels),
             mde=smallest_shown(found.spread, found.rounds, levels.differ),
         )
 
@@ -167,12 +174,13 @@ class _Judge:
     def _margin(self, pair: Pair) -> float:
         return self.plan.margin if pair.margin is None else pair.margin
 
-    def _reason(self, judgement: Judgement, rounds: Measured, margin: float, levels: Levels) -> str:
+    def _reason(self, pair: Pair, judgement: Judgement, rounds: Measured, levels: Levels) -> str:
         if judgement.verdict != "inconclusive":
             return ""
+        margin = self._margin(pair)
         alone = judge(rounds.estimate, margin, self._levels(rounds, DIFFERENCE_ERROR))
         if alone.verdict != "inconclusive":
-            return f"not significant after correcting for {len(self.plan.pairs)} comparisons"
+            return f"not significant after correcting for {self.count[pair.metric]} comparisons"
         return describe_noise(rounds.estimate.spread, rounds.estimate.rounds, margin, levels.differ)
 
     def _doubt(self, contrast: Contrast, missing: ArmResult | None, arms: Sequence[ArmResult]) -> str:

@@ -92,6 +92,20 @@ def test_graph_training_is_faster_than_eager_in_2_0(on_venv: Answer) -> None:
     assert found["ratio"] < 0.8
 
 
+def test_newer_versions_need_more_memory(on_venv: Answer) -> None:
+    memory = [entry for entry in on_venv["metrics"] if entry["metric"] == "peak_rss"]
+    newest = [entry for entry in memory if entry["candidate"] == "2.13.0"]
+    assert len(newest) == 8
+    assert all(entry["ratio"] > 1.2 for entry in newest)
+    assert all(entry["verdict"] == "slower" for entry in newest)
+
+
+def test_the_models_with_fixed_weights_return_the_same_in_every_version(answer: Answer) -> None:
+    of_predict = [entry for entry in answer["outputs"] if entry["workload"] == "predict"]
+    assert len(of_predict) >= 2
+    assert {entry["verdict"] for entry in of_predict} <= {"equal", "equal within tolerance"}
+
+
 def test_docker_and_virtual_environments_agree(on_venv: Answer, on_docker: Answer) -> None:
     """The intervals of the same contrast overlap."""
     for select in (eager_training, lambda answer: predict_after_compile(answer, "2.0.0")):

@@ -29,6 +29,7 @@ from orchestrator.model import (
     Workload,
 )
 from orchestrator.plan.pairs import plan_pairs
+from orchestrator.results.replicates import Replicate
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.streams import Stream
 from orchestrator.stats.paired import Estimate
@@ -191,6 +192,7 @@ def rows(
     walls = [("build", 500 * MS), ("first", 50 * MS), ("second", 20 * MS), ("warmup", 10 * MS)]
     walls += [("steady", wall) for wall in steady]
     of_programs = dict.fromkeys(("items", "first_step_ns", "step_ns", "losses", "device", "gpu_memory_kb"))
+    of_programs |= dict.fromkeys(("memory_kb", "growth_bytes", "growth_calls", "output"))
     facts = dict.fromkeys(contract.REPLICATE_FIELDS, 1) | {"checksum": "abcdef"} | of_programs
     return [
         {
@@ -211,6 +213,18 @@ def rows(
         }
         for ordinal, (phase, wall) in enumerate(walls)
     ]
+
+
+def replicate(**figures: Any) -> Replicate:
+    """A replicate as its rows are summed up, with these figures."""
+    plain = {
+        "version": target(NEW), "case": case().label, "round": 1, "number": 1, "build_ns": 3_000, "first_ns": 100.0,
+        "second_ns": 90.0, "calls_ns": 1.0, "steady_ns": 80.0, "cpu_ns": 85.0, "rise": 0.0, "import_ns": None,
+        "peak_rss_kb": 900, "minor_faults": None, "major_faults": None, "involuntary_switches": None,
+        "steal_ns": None, "psi_us": None, "traces": 7, "calls": 5, "checksum": None, "bursts": (4.0, 4.1),
+        "cpu_bursts": (4.2,), "first_call_ns": 5_000.0,
+    }  # fmt: skip
+    return Replicate(**{**plain, **figures})
 
 
 def write_stream(path: Path | Stream, batches: Iterable[list[Row]], schema: pa.Schema | None = None) -> Path:

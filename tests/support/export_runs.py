@@ -38,7 +38,8 @@ HOST = {
 
 def everything(path: Path) -> RunDir:
     """Every verdict; an arm that refused, two that died; a pilot, and a round that was redone."""
-    run = run_directory(path, plan(CASES, VERSIONS), host=HOST, command=("run", "--versions", ",".join(VERSIONS)))
+    asked = plan(CASES, VERSIONS, metrics=("first", "peak_rss"), outputs=True)
+    run = run_directory(path, asked, host=HOST, command=("run", "--versions", ",".join(VERSIONS)))
     numbers = count(1)
     for place, version in enumerate(VERSIONS):
         batches = []

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from orchestrator.model import Case, Comparison, Drift, EnvironmentFacts, Target
+from orchestrator.model import Case, Comparison, Drift, EnvironmentFacts, OutputContrast, Target, VersionPair
 from orchestrator.plan.pairs import plan_pairs
 from tests.support.builders import (
     NEW,
@@ -70,7 +70,28 @@ def everything() -> Comparison:
         contrasts=tuple(found),
         warnings=("the run was cut short; what it measured is here",),
         broken=(),
+        metrics={
+            "peak_rss": (
+                contrast(in_memory(FIT_GRAPH, "2.0.0"), 1.02, "same"),
+                contrast(in_memory(FIT_GRAPH, "2.13.0"), 1.84, "slower"),
+                contrast(in_memory(FIT_EAGER, "2.13.0"), 1.2, "inconclusive", noisy),
+            )
+        },
+        outputs=(
+            results(FIT_GRAPH, "2.0.0", verdict="equal within tolerance", difference=2.1e-7, ulps=1.8, floor=0.0),
+            results(FIT_GRAPH, "2.13.0", verdict="differs", difference=0.031, ulps=260000.0, floor=1e-9),
+            results(FIT_EAGER, "2.13.0", verdict="not comparable", reason="its results were not kept"),
+        ),
     )
+
+
+def in_memory(of: Case, candidate: str) -> VersionPair:
+    pair = VersionPair(case=of, baseline=Target("1.14.0"), candidate=Target(candidate))
+    return replace(pair, metric="peak_rss", margin=0.05)
+
+
+def results(of: Case, candidate: str, **found: object) -> OutputContrast:
+    return OutputContrast(case=of, baseline=Target("1.14.0"), candidate=Target(candidate), **found)
 
 
 def environment(version: Target) -> EnvironmentFacts:
@@ -144,7 +165,15 @@ def hostile() -> Comparison:
         contrast(asked.pairs[0], 2.0, "inconclusive", reason),
         contrast(asked.pairs[1], None, "inconclusive", "died"),
     )
-    return replace(both, plan=asked, arms=arms, contrasts=contrasts, warnings=("[/] :warning: " + "v" * 200,))
+    return replace(
+        both,
+        plan=asked,
+        arms=arms,
+        contrasts=contrasts,
+        warnings=("[/] :warning: " + "v" * 200,),
+        metrics={"peak_rss": (contrast(in_memory(markup, "2.0.0"), 2.0, "slower"),)},
+        outputs=(results(markup, "2.0.0", verdict="differs", reason="[red]float32[/red] " + "u" * 200),),
+    )
 
 
 def one_case(of: Case) -> Comparison:

@@ -61,3 +61,41 @@ def test_on_this_machine_the_thread_moves_and_keeps_its_cores():
     assert kept == {frozenset(CORES)}
     if 1 < len(CORES) <= replicate.MOST_CORES:
         assert sum(there) > len(there) * 0.75
+
+
+def test_memory_is_read_once_after_as_many_calls_in_every_arm(monkeypatch: pytest.MonkeyPatch):
+    peaks = iter((100, 200))
+    monkeypatch.setattr(replicate, "_peak_kb", lambda: next(peaks))
+    memory = replicate.Memory()
+    for count in range(1, 10):
+        memory.called(count)
+        assert memory.peak_kb == (100 if count >= replicate.MEMORY_CALLS else None)
+
+
+@pytest.mark.parametrize(
+    ("readings", "grown"),
+    [
+        ([], (None, None)),
+        ([(5, 1000)], (None, None)),
+        ([(5, 1000), (5, 9000)], (None, None)),
+        ([(0, 1000), (10, 2000)], (100, 10)),
+        ([(0, 5000), (10, 4000)], (-100, 10)),
+        # One jump at the start, as when a cache is made, is no leak.
+        ([(0, 0), (10, 9_000_000), (20, 9_000_000), (30, 9_000_000), (40, 9_000_000), (50, 9_000_000)], (0, 50)),
+        ([(0, 0), (10, 1000), (20, 2000), (30, 999_000), (40, 4000), (50, 5000)], (100, 50)),
+    ],
+)
+def test_growth_is_the_median_of_the_slopes_between_any_two_readings(
+    readings: list[tuple[int, int]], grown: tuple[int | None, int | None]
+):
+    memory = replicate.Memory()
+    memory.readings = readings
+    assert memory.growth() == grown
+
+
+def test_what_the_process_holds_is_read_from_the_kernel():
+    memory = replicate.Memory()
+    memory.read(7)
+    [(count, held)] = memory.readings
+    assert count == 7
+    assert 10 * 2**20 < held < 10 * 2**30

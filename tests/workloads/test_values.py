@@ -1,5 +1,6 @@
 """What is pulled to the host, and which results a digest tells apart."""
 
+import json
 import unittest
 
 try:
@@ -103,6 +104,47 @@ class Checksum(unittest.TestCase):
     def test_output_without_numbers_has_none(self):
         for value in (None, "text", [], [None, "text"], object()):
             self.assertIsNone(values.checksum(value))
+
+
+class Sketch(unittest.TestCase):
+    def parts(self, value):
+        return json.loads(values.sketch(value))["parts"]
+
+    def test_a_short_array_is_kept_whole_and_a_long_one_by_the_same_places(self):
+        [short], [long] = self.parts(numpy.float32([0.1, 2])), self.parts(numpy.arange(10.0 ** 5))
+        self.assertEqual((short["type"], short["shape"], short["values"]), ("float32", [2], [0.100000001, 2.0]))
+        self.assertEqual((len(long["values"]), long["values"][0], long["values"][-1]), (256, 0.0, 99999.0))
+        self.assertAlmostEqual(long["mean"], 49999.5)
+
+    def test_moments_of_huge_values_are_finite(self):
+        [part] = self.parts(numpy.array([1e308, 1e308, numpy.nan, numpy.inf, -numpy.inf, -numpy.inf]))
+        self.assertEqual(part["odd"], [1, 1, 2])
+        self.assertAlmostEqual(part["mean"] / 1e308, 1.0)
+        self.assertAlmostEqual(part["rms"] / 1e308, 1.0)
+        self.assertEqual(part["values"][2:], ["nan", "inf", "-inf", "-inf"])
+
+    def test_blocks_add_up_to_the_whole(self):
+        array = numpy.random.RandomState(0).randn(3 * values.BLOCK + 7)
+        [part] = self.parts(array)
+        self.assertAlmostEqual(part["mean"], float(array.mean()))
+        self.assertAlmostEqual(part["rms"], float(numpy.sqrt((array ** 2).mean())))
+
+    def test_parts_are_named_by_where_they_are(self):
+        named = [part["name"] for part in self.parts({"b": [1, {"c": 2.5}], "a": True, "none": [], "n": None})]
+        self.assertEqual(named, ["a", "b.0", "b.1.c", "n", "none"])
+
+    def test_it_stays_small(self):
+        told = json.loads(values.sketch([numpy.random.randn(1000) for _ in range(100)]))
+        self.assertEqual((len(told["parts"]), told["left_out"]), (values.MOST_PARTS, 100 - values.MOST_PARTS))
+        self.assertEqual({len(part["values"]) for part in told["parts"]}, {values.MOST_VALUES // values.MOST_PARTS})
+
+    def test_what_has_no_numbers_is_named_by_its_type_and_ends_nothing(self):
+        odd = (None, object(), "text", b"bytes", {1, 2}, numpy.array(["a"]), numpy.array([object()]), 10 ** 400,
+               numpy.array(["2020-01-01"], "datetime64[D]"), numpy.zeros((0, 3)), numpy.uint64(2 ** 64 - 1))
+        for value in odd:
+            self.assertEqual(len(self.parts(value)), 1)
+        self.assertIsNotNone(self.parts("text")[0]["digest"])
+        self.assertIsNone(self.parts(object())[0]["digest"])
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from orchestrator.cli.options.installation import (
     SourcesFlags,
 )
 from orchestrator.cli.options.machine import GpuFlags, MachineFlags, MeasuringGpuFlags, OnGpuFlags
-from orchestrator.cli.options.measuring import BudgetFlags, MarginFlags, MeasuringFlags, SeedFlags
+from orchestrator.cli.options.measuring import BudgetFlags, MarginFlags, MeasuringFlags, MetricFlags, SeedFlags
 from orchestrator.cli.options.nightly import HistoryFlags, NotifyFlags
 from orchestrator.cli.options.output import (
     FORMATS,
@@ -56,6 +56,7 @@ __all__ = [
     "MarginFlags",
     "MeasuringFlags",
     "MeasuringGpuFlags",
+    "MetricFlags",
     "NotifyFlags",
     "OnGpuFlags",
     "OwnWorkloadsFlags",

@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.options.declare import Group, number
+from orchestrator.cli import parse
+from orchestrator.cli.options.declare import Group, choice, number
+from orchestrator.metrics import NAMES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -15,6 +17,26 @@ class MarginFlags(Group):
     margin: Annotated[
         str, typer.Option("--margin", help="What counts as a difference, in percent.", metavar="PERCENT")
     ] = "5%"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetricFlags(Group):
+    panel = "Measuring"
+
+    metric: Annotated[
+        str | None,
+        choice(
+            "--metric",
+            "metric",
+            NAMES,
+            "What is compared in addition to times; of a run usually first,memory,output.",
+            several=True,
+        ),
+    ] = None
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        return None if self.metric is None else parse.names(self.metric)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,22 +1,19 @@
 """Flags for what is printed, and where results are written."""
 
-from collections import Counter
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated
 
 import typer
 
-from orchestrator.cli import parse
 from orchestrator.cli.options.declare import Group, choice
 from orchestrator.cli.talk import say
-from orchestrator.errors import ArmsDied, OutcomeFound, TfCompareError
+from orchestrator.errors import TfCompareError
 from orchestrator.exports import EXPORTS
+from orchestrator.metrics.gates import Gate, find_gate_error, parse_gates
+from orchestrator.model import Comparison
 
 FORMATS = ("table", "json")
-# What --fail-on takes.
-OUTCOMES = ("slower", "inconclusive", "died")
 REPORT_FORMATS = (*FORMATS, "html")
 
 
@@ -86,9 +83,9 @@ class ArrangementFlags(Group):
     ] = None
 
 
-class Judged(Protocol):
-    @property
-    def verdict(self) -> str: ...
+def _check_gates(text: str) -> str:
+    parse_gates(text)
+    return text
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,27 +94,22 @@ class FailOnFlags(Group):
 
     fail_on: Annotated[
         str | None,
-        choice(
+        typer.Option(
             "--fail-on",
-            "outcome",
-            OUTCOMES,
-            "Exit with 1 if a comparison is slower or inconclusive, with 6 if an arm died.",
-            several=True,
+            parser=_check_gates,
+            metavar="OUTCOME,...",
+            help="Exit with 1 if a comparison is slower, faster or inconclusive, or another metric has changed, e.g. "
+            "'slower,memory:more>10%,output:differs'; with 6 if an arm died.",
         ),
     ] = None
 
     @property
-    def outcomes(self) -> tuple[str, ...]:
-        return parse.names(self.fail_on or "")
+    def gates(self) -> tuple[Gate, ...]:
+        return parse_gates(self.fail_on or "")
 
-    def find_error(self, judged: Collection[Judged], died: int = 0) -> TfCompareError | None:
-        """Return the error for the outcomes that were asked for, if there are any."""
-        if died and "died" in self.outcomes:
-            return ArmsDied(f"{died} arms died (--fail-on {self.fail_on})")
-        verdicts = Counter(comparison.verdict for comparison in judged)
-        if found := [f"{verdicts[name]} {name}" for name in self.outcomes if verdicts[name]]:
-            return OutcomeFound(f"{', '.join(found)} of {len(judged)} comparisons (--fail-on {self.fail_on})")
-        return None
+    def find_error(self, comparison: Comparison) -> TfCompareError | None:
+        """Return the error for the outcomes of a run that were asked for, if there are any."""
+        return find_gate_error(self.gates, comparison.contrasts, comparison.of_metrics, comparison.outputs)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,6 +33,7 @@ from orchestrator.reports.html.rows import (
     contrast_rows,
     fit_columns,
 )
+from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.steps import describe_losses
 from orchestrator.reports.summary import sentences
 from orchestrator.results.run import Run
@@ -97,6 +98,7 @@ def _further(comparison: Comparison, names: Names) -> list[dict[str, Any]]:
     other = [
         contrast for contrast in comparison.contrasts if contrast.pair.kind == "version" and not contrast.pair.across
     ]
+    other += comparison.of_metrics
     tables = (("inside", "Inside each version", inside), ("measures", "Other measures", other))
     return [
         {"id": id, "title": title, "columns": _columns(contrasts), "rows": contrast_rows(contrasts, names)}
@@ -160,7 +162,9 @@ def _title(plan: Plan) -> str:
 def _summary(comparison: Comparison) -> Sequence[str]:
     """Return one sentence per version or, for many versions, one per case about the steps between neighbours."""
     if not is_trend(comparison.plan):
-        return [*sentences(comparison), *(f"{line[0].upper()}{line[1:]}." for line in describe_losses(comparison))]
+        losses = (f"{line}." for line in describe_losses(comparison))
+        more = (f"{line[0].upper()}{line[1:]}" for line in (*metric_sentences(comparison), *losses))
+        return [*sentences(comparison), *more]
     return [f"{case.label}: {trend.summary(points)}" for case, points in trend.points(comparison).items()]
 
 

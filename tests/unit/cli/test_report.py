@@ -198,7 +198,7 @@ BAD_CALLS = {
     "an unknown export": (["export", "--to", "cvs"], "did you mean csv?"),
     "a table of none": (["export", "--to", "junit", "--table", "arms"], "--table goes with"),
     "an unknown table": (["export", "--to", "csv", "--table", "arm"], "did you mean arms?"),
-    "an unknown alarm": (["compare", ".", "--fail-on", "faster"], "it is slower, inconclusive, died"),
+    "an unknown alarm": (["compare", ".", "--fail-on", "quicker"], "it is slower, faster, inconclusive, died"),
     "an export for a report": (["report", "--format", "junit"], "`tfcompare export RUN --to junit` writes that"),
     "nowhere to write": (["report", "--output", "/none/where/x"], "cannot write /none/where/x"),
 }

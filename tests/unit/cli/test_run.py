@@ -22,7 +22,7 @@ BAD_CALLS = {
     "an unknown format": (["--format", "jsno"], 2, "did you mean json?"),
     "a margin of nothing": (["--margin", "0"], 2, "--margin '0'"),
     "a margin of everything": (["--margin", "100"], 2, "--margin '100'"),
-    "an unknown alarm": (["--fail-on", "slower,faster"], 2, "it is slower, inconclusive, died"),
+    "an unknown alarm": (["--fail-on", "slower,quicker"], 2, "it is slower, faster, inconclusive, died"),
     "a target that is no version": (["2.130"], 2, "did you mean 2.13"),
     "a change that does not exist": (["-t", "2.13 kreas=2"], 2, "unknown change 'kreas' (did you mean keras?)"),
     "a target twice": (["-t", "2.13 TF_X=1 as a", "-t", "2.13 TF_X=1 as b"], 2, "a and b are the same target"),

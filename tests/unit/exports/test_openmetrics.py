@@ -62,7 +62,8 @@ def test_ratios_have_their_interval_and_their_verdict(run: Run):
 def test_what_has_no_ratio_still_has_a_verdict_and_what_has_no_time_an_outcome(run: Run):
     found = samples(render(run))
     assert not [one for one in found["tfcompare_ratio"] if one.labels["case"] == JIT.label]
-    assert value(found["tfcompare_verdict"], case=JIT.label, candidate=NEW, verdict="inconclusive") == 1
+    of_time = {"case": JIT.label, "candidate": NEW, "metric": "steady"}
+    assert value(found["tfcompare_verdict"], verdict="inconclusive", **of_time) == 1
     assert value(found["tfcompare_outcome"], case=BATCH.label, version=NEW, outcome="died") == 1
     assert value(found["tfcompare_outcome"], case=JIT.label, version=OLD, outcome="refused") == 1
 

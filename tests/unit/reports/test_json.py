@@ -14,6 +14,7 @@ ARM = {
     "workload", "params", "version", "outcome", "reason", "failure", "external", "rounds", "median_ms", "first_ms",
     "second_ms", "build_s", "train_s", "import_s", "peak_rss_mb", "traces", "drift", "median_s", "first_s", "second_s",
     "peak_rss_bytes", "items", "items_per_s", "first_step_s", "step_s", "losses",
+    "first_call_s", "memory_bytes", "leak_bytes", "gpu_memory_bytes",
 }  # fmt: skip
 CONTRAST = {
     "workload", "params", "kind", "version", "baseline", "candidate", "metric", "ratio", "ci_low", "ci_high", "rounds",
@@ -34,7 +35,9 @@ def report() -> dict[str, Any]:
 
 
 def test_it_has_exactly_the_keys_that_readers_rely_on(report: dict[str, Any]):
-    assert report.keys() == {"schema", "run", "arms", "contrasts", "warnings", "differences"}
+    assert report.keys() == {
+        "schema", "run", "arms", "contrasts", "warnings", "differences", "metrics", "outputs",
+    }  # fmt: skip
     assert report["schema"] == "tfcompare.comparison/1"
     assert report["run"].keys() == RUN
     assert {frozenset(arm) for arm in report["arms"]} == {frozenset(ARM)}

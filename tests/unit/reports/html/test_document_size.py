@@ -68,6 +68,7 @@ def _stream(version: str, place: int, labels: list[str]) -> pa.Table:
         "checksum": _label(np.zeros(count * rows), ["abcdef"]),
         "losses": _label(np.zeros(count * rows), ["[]"]),
         "device": _label(np.zeros(count * rows), ["NVIDIA H100"]),
+        "output": _label(np.zeros(count * rows), ["{}"]),
     }
     schema = contract.arrow_schema(pa)
     return pa.table([_typed(columns[one.name], one.type) for one in schema], schema=schema)

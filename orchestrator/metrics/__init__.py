@@ -1,0 +1,33 @@
+"""What is compared of two arms: one file per metric, with its figure, its unit, its words and its margin."""
+
+from collections.abc import Iterable, Mapping
+
+from orchestrator.metrics import build, cpu, first, gpu_memory, memory, step, time, traces
+from orchestrator.metrics.spec import MetricSpec
+from orchestrator.model import Metric
+
+METRICS: Mapping[Metric, MetricSpec] = {
+    each.SPEC.key: each.SPEC for each in (time, first, memory, build, cpu, gpu_memory, traces, step)
+}
+# What calls return is compared as well, but has no ratio.
+OUTPUT = "output"
+# The names that people write, and those of files.
+KEYS: Mapping[str, Metric] = {
+    **{spec.name: key for key, spec in METRICS.items()},
+    **{str(key): key for key in METRICS},
+}
+NAMES = (*(spec.name for spec in METRICS.values() if spec.key != "step"), OUTPUT)
+# Of these, more is slower.
+TIMES: tuple[Metric, ...] = ("steady", "step", "first", "build", "cpu")
+# Rounds are planned for these.
+PLANNED: tuple[Metric, ...] = ("steady", "step")
+# What a run judges in addition to times; the cases of a program have neither a first call nor a result.
+USUAL: tuple[Metric, ...] = ("first", "peak_rss")
+OF_PROGRAMS: tuple[Metric, ...] = ("peak_rss",)
+
+
+def choose_metrics(names: Iterable[str]) -> tuple[tuple[Metric, ...], bool]:
+    """Return the metrics with these names that are judged in addition to times, and whether results are compared."""
+    named = tuple(names)
+    keys = dict.fromkeys(KEYS[name] for name in named if name != OUTPUT)
+    return tuple(key for key in keys if key not in PLANNED), OUTPUT in named

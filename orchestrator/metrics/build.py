@@ -1,0 +1,16 @@
+"""The time from the call of a workload's `build` to its end."""
+
+from orchestrator.metrics.spec import MetricSpec, log_of
+from orchestrator.terminal.durations import format_time
+
+SPEC = MetricSpec(
+    key="build",
+    name="build",
+    about="build",
+    more="takes longer to build",
+    less="takes less time to build",
+    logs=lambda replicate: log_of(replicate.build_ns),
+    figure=lambda arm: None if arm.build_s is None else arm.build_s * 1e3,
+    show=format_time,
+    margin=0.1,
+)

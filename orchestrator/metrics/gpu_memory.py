@@ -1,0 +1,17 @@
+"""The most memory of the GPU that TensorFlow had in use; on a CPU there is none."""
+
+from orchestrator.metrics.spec import MetricSpec, log_of, show_bytes
+
+SPEC = MetricSpec(
+    key="gpu_memory",
+    name="gpu_memory",
+    about="peak memory of the GPU",
+    more="needs more memory of the GPU",
+    less="needs less memory of the GPU",
+    worse="more",
+    better="less",
+    logs=lambda replicate: log_of(replicate.gpu_memory_kb) if replicate.gpu_memory_kb else (),
+    figure=lambda arm: arm.gpu_memory_bytes,
+    show=show_bytes,
+    margin=0.05,
+)

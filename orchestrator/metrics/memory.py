@@ -1,0 +1,20 @@
+"""The peak memory of a replicate after its build and its first calls, as many in every arm.
+
+Of runs of earlier releases it is the peak of all calls.
+"""
+
+from orchestrator.metrics.spec import MetricSpec, log_of, show_bytes
+
+SPEC = MetricSpec(
+    key="peak_rss",
+    name="memory",
+    about="peak memory",
+    more="needs more memory",
+    less="needs less memory",
+    worse="more",
+    better="less",
+    logs=lambda replicate: log_of(replicate.memory_kb or replicate.peak_rss_kb),
+    figure=lambda arm: arm.memory_bytes,
+    show=show_bytes,
+    margin=0.05,
+)

@@ -1,0 +1,15 @@
+"""The time of a steady call, per step; of a program the time of all of it."""
+
+from orchestrator.metrics.spec import MetricSpec
+from orchestrator.terminal.durations import format_time
+
+SPEC = MetricSpec(
+    key="steady",
+    name="time",
+    about="time a step",
+    more="is slower",
+    less="is faster",
+    logs=lambda replicate: replicate.bursts,
+    figure=lambda arm: arm.median_ms,
+    show=format_time,
+)

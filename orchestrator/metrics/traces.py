@@ -1,0 +1,16 @@
+"""The number of Python functions that a replicate traced into graphs."""
+
+from orchestrator.metrics.spec import MetricSpec, log_of
+
+SPEC = MetricSpec(
+    key="traces",
+    name="traces",
+    about="traces",
+    more="traces more functions",
+    less="traces fewer functions",
+    worse="more",
+    better="less",
+    logs=lambda replicate: log_of(replicate.traces),
+    figure=lambda arm: arm.traces,
+    show=lambda count: f"{count:.0f}",
+)

@@ -1,0 +1,115 @@
+"""What changed in addition to times: a sentence per version and metric, and one where nothing changed."""
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from orchestrator.metrics import METRICS
+from orchestrator.metrics.spec import MetricSpec
+from orchestrator.model import ArmKey, ArmResult, Comparison, Contrast, OutputContrast, Target
+from orchestrator.reports.case_names import short_names
+from orchestrator.reports.columns import ratio
+from orchestrator.results.outputs import show_share
+from orchestrator.terminal.counts import format_count
+
+# Versions with a sentence for each metric.
+MOST_VERSIONS = 3
+
+
+def metric_sentences(comparison: Comparison) -> tuple[str, ...]:
+    names = short_names(arm.case for arm in comparison.arms)
+    arms = {arm.key: arm for arm in comparison.arms}
+    return (
+        *(
+            sentence
+            for metric, contrasts in comparison.metrics.items()
+            for sentence in _of_metric(METRICS[metric], _to_tell(contrasts), arms, names)
+        ),
+        *_of_outputs([each for each in comparison.outputs if not each.candidate.control], names),
+    )
+
+
+def _to_tell(contrasts: Sequence[Contrast]) -> list[Contrast]:
+    return [each for each in contrasts if each.ratio is not None and not each.pair.arms[1].version.control]
+
+
+def _of_metric(
+    spec: MetricSpec, contrasts: Sequence[Contrast], arms: Mapping[ArmKey, ArmResult], names: Mapping[str, str]
+) -> Iterator[str]:
+    by_version: dict[Target, list[Contrast]] = {}
+    for each in contrasts:
+        by_version.setdefault(each.pair.arms[1].version, []).append(each)
+    changed = {
+        version: own for version, own in by_version.items() if any(each.verdict in ("slower", "faster") for each in own)
+    }
+    told = sorted(changed, key=lambda version: -_size(changed[version]))[:MOST_VERSIONS]
+    for version in (version for version in changed if version in told):
+        yield _of_version(spec, changed[version], arms, names)
+    if left_out := [str(version) for version in changed if version not in told]:
+        yield f"{spec.about} changed less in {', '.join(left_out)}: --table metrics."
+    rest = [each for version, own in by_version.items() if version not in changed for each in own]
+    counts = Counter(each.verdict for each in rest)
+    others = " in the others" if changed else ""
+    if counts["same"]:
+        yield f"{spec.about}{others}: the same in {counts['same']} of {format_count(len(rest), 'comparison')}."
+    elif counts["inconclusive"]:
+        yield f"{spec.about}{others}: nothing decided in {format_count(len(rest), 'comparison')}."
+
+
+def _size(contrasts: Sequence[Contrast]) -> float:
+    """Return how far the ratio is from 1 that is farthest, of those that are certain."""
+    certain = (each for each in contrasts if each.verdict in ("slower", "faster"))
+    return max(abs(math.log(each.ratio or 1.0)) for each in certain)
+
+
+def _of_version(
+    spec: MetricSpec, own: Sequence[Contrast], arms: Mapping[ArmKey, ArmResult], names: Mapping[str, str]
+) -> str:
+    baseline, candidate = (arm.version for arm in own[0].pair.arms)
+    more, less = ([each for each in own if each.verdict == verdict] for verdict in ("slower", "faster"))
+    parts: list[str] = []
+    for phrase, found in ((spec.more, more), (spec.less, less)):
+        if found:
+            against = "" if parts else f" than {baseline}"
+            of = "" if parts else f" of {format_count(len(own), 'case')}"
+            parts.append(f"{phrase}{against} in {len(found)}{of} ({_worst(spec, found, arms, names)})")
+    open_ = sum(each.verdict == "inconclusive" for each in own)
+    rest = f"; {open_} inconclusive" if open_ else ""
+    return f"{candidate} {' and '.join(parts)}{rest}."
+
+
+def _worst(
+    spec: MetricSpec, found: Sequence[Contrast], arms: Mapping[ArmKey, ArmResult], names: Mapping[str, str]
+) -> str:
+    """Return the name of the case that differs most, by how much, and from what to what."""
+    worst = max(found, key=lambda each: abs(math.log(each.ratio or 1.0)))
+    old, new = (spec.figure(arms[key]) for key in worst.pair.arms)
+    label = worst.pair.arms[1].case
+    figures = "" if old is None or new is None else f": {spec.show(old)} to {spec.show(new)}"
+    most = "most in " if len(found) > 1 else ""
+    return f"{most}{names.get(label, label)}, {ratio(worst.ratio or 1.0)}{figures}"
+
+
+def _of_outputs(outputs: Sequence[OutputContrast], names: Mapping[str, str]) -> Iterator[str]:
+    if not outputs:
+        return
+    by_version: dict[Target, list[OutputContrast]] = {}
+    for each in outputs:
+        by_version.setdefault(each.candidate, []).append(each)
+    for version, own in by_version.items():
+        if differing := [each for each in own if each.verdict == "differs"]:
+            worst = max(differing, key=lambda each: math.inf if each.difference is None else each.difference)
+            most = "most in " if len(differing) > 1 else ""
+            how = worst.reason if worst.difference is None else f"by {show_share(worst.difference)} of its size"
+            yield (
+                f"{version} returns other results than {worst.baseline} in {len(differing)} of "
+                f"{format_count(len(own), 'case')} ({most}{names.get(worst.case.label, worst.case.label)}: {how})."
+            )
+    counts = Counter(each.verdict for each in outputs)
+    rest = [
+        f"{counts[verdict]} {verdict}"
+        for verdict in ("equal", "equal within tolerance", "not comparable")
+        if counts[verdict]
+    ]
+    if rest:
+        yield f"results of {format_count(len(outputs), 'comparison')}: {', '.join(rest)}."

@@ -1,0 +1,77 @@
+"""What is compared in addition to times, in full: a row per case and a column per version for each metric."""
+
+from collections.abc import Mapping
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from orchestrator.metrics import METRICS
+from orchestrator.model import Comparison, OutputContrast, OutputVerdict, Target
+from orchestrator.reports.case_names import short_names
+from orchestrator.reports.columns import LONGEST, Notes
+from orchestrator.reports.grid import Grid
+from orchestrator.reports.matrix import CaseBlock, draw_blocks, mean_ratios, rows_of_metric
+from orchestrator.reports.metric_sentences import metric_sentences
+from orchestrator.reports.table import below, describe_place, render_warnings
+from orchestrator.results.outputs import show_share
+from orchestrator.terminal.text import clip, safe_text
+
+OUTPUT_MARKS: Mapping[OutputVerdict, str] = {
+    "equal": "=", "equal within tolerance": "≈", "differs": "≠", "not comparable": "?",
+}  # fmt: skip
+OUTPUT_STYLES: Mapping[OutputVerdict, str] = {
+    "equal": "", "equal within tolerance": "", "differs": "bold red", "not comparable": "yellow",
+}  # fmt: skip
+LEGEND = (
+    "  ".join(f"{mark} {verdict}" for verdict, mark in OUTPUT_MARKS.items()),
+    "what the first call returned, and the largest difference as a share of its size",
+    "within tolerance: 1e-4 of it for float32, 1e-8 for float64, 0.8% for float16",
+)
+NOTHING = "nothing was compared in addition to times; --metric names what to compare"
+NARROWEST = 8
+
+
+def layout(comparison: Comparison, width: int) -> RenderableType:
+    plan, notes = comparison.plan, Notes()
+    head = [
+        safe_text(f"tfcompare run {plan.run}", style="bold"),
+        safe_text(describe_place(comparison), style="dim"),
+        *map(safe_text, metric_sentences(comparison) or [NOTHING]),
+    ]
+    parts: list[RenderableType] = [Text("\n").join(head), *render_warnings(comparison)]
+    baseline, *others = plan.versions
+    for metric in comparison.metrics:
+        spec = METRICS[metric]
+        rows = rows_of_metric(comparison, metric)
+        margin = plan.margin if spec.margin is None else spec.margin
+        parts += [Text(), safe_text(f"{spec.about}, margin {margin:.0%}", style="bold")]
+        words = {"slower": spec.worse, "faster": spec.better}
+        parts += draw_blocks(CaseBlock(str(baseline), rows, mean_ratios(rows, others), True, words), others, width)
+    if comparison.outputs:
+        parts += [Text(), _outputs(comparison, notes), *(safe_text(line, style="dim") for line in LEGEND)]
+    return Group(*parts, *below(notes.lines(plan.alpha)))
+
+
+def _outputs(comparison: Comparison, notes: Notes) -> Grid:
+    names = short_names(arm.case for arm in comparison.arms)
+    versions = list(dict.fromkeys(each.candidate for each in comparison.outputs))
+    rows: dict[str, dict[Target, OutputContrast]] = {}
+    for each in comparison.outputs:
+        rows.setdefault(each.case.label, {})[each.candidate] = each
+    grid = Grid(
+        title=safe_text(f"results, against {comparison.plan.versions[0]}", style="bold"),
+        headers=("", *map(str, versions)),
+        right=(False,) * (1 + len(versions)),
+        narrowest=NARROWEST,
+    )
+    for label, of_case in rows.items():
+        grid.add(names[label], *(_cell(of_case.get(version), notes) for version in versions))
+    return grid
+
+
+def _cell(output: OutputContrast | None, notes: Notes) -> Text:
+    if output is None:
+        return Text()
+    size = f" {show_share(output.difference)}" if output.difference else ""
+    text = f"{OUTPUT_MARKS[output.verdict]}{size}{notes.mark(clip(output.reason, LONGEST))}"
+    return Text(text, style=OUTPUT_STYLES[output.verdict])

@@ -1,0 +1,83 @@
+"""Each metric: what of a replicate it is, how it is printed, and by which names it is found."""
+
+import math
+from typing import get_args
+
+import pytest
+
+from orchestrator.metrics import KEYS, METRICS, NAMES, OF_PROGRAMS, TIMES, USUAL, choose_metrics
+from orchestrator.metrics.spec import show_bytes
+from orchestrator.model import ArmResult, Metric
+from tests.support.builders import case, replicate, target
+
+OF = case()
+
+
+@pytest.mark.parametrize(
+    ("metric", "figures", "logs"),
+    [
+        ("steady", {}, (4.0, 4.1)),
+        ("cpu", {}, (4.2,)),
+        # The whole call: what it costs once is no property of a step.
+        ("first", {}, (math.log(5_000),)),
+        ("first", {"first_call_ns": 0.0}, ()),
+        ("build", {}, (math.log(3_000),)),
+        ("step", {"step_ns": 40}, (math.log(40),)),
+        ("step", {}, ()),
+        ("peak_rss", {"memory_kb": 700}, (math.log(700),)),
+        # As runs of earlier releases have it.
+        ("peak_rss", {}, (math.log(900),)),
+        ("gpu_memory", {"gpu_memory_kb": 50}, (math.log(50),)),
+        ("gpu_memory", {}, ()),
+        ("traces", {}, (math.log(7),)),
+        ("traces", {"traces": 0}, (0.0,)),
+    ],
+)
+def test_what_it_is_of_a_replicate(metric: Metric, figures: dict[str, object], logs: tuple[float, ...]):
+    assert METRICS[metric].logs(replicate(**figures)) == pytest.approx(logs)
+
+
+@pytest.mark.parametrize(
+    ("metric", "shown"),
+    [
+        ("steady", "12.0 ms"), ("first", "2.50 s"), ("build", "3.00 s"), ("cpu", "15.0 ms"), ("step", "1.00 ms"),
+        ("peak_rss", "360 MiB"), ("gpu_memory", "12.0 GiB"), ("traces", "4"),
+    ],
+)  # fmt: skip
+def test_how_the_figure_of_an_arm_is_printed(metric: Metric, shown: str):
+    arm = ArmResult(
+        case=OF, version=target("2.0.0"), outcome="measured", median_ms=12.0, first_call_ms=2500.0, build_s=3.0,
+        cpu_ms=15.0, step_ms=1.0, memory_bytes=360 * 2.0**20, gpu_memory_bytes=12 * 2.0**30, traces=4,
+    )  # fmt: skip
+    spec = METRICS[metric]
+    figure = spec.figure(arm)
+    assert figure is not None
+    assert spec.show(figure) == shown
+    assert spec.figure(ArmResult(case=OF, version=target("2.0.0"), outcome="died")) is None
+
+
+def test_every_metric_has_its_file_and_is_found_by_both_names():
+    assert set(METRICS) == set(get_args(Metric))
+    assert (KEYS["time"], KEYS["steady"], KEYS["memory"], KEYS["peak_rss"]) == (
+        "steady",
+        "steady",
+        "peak_rss",
+        "peak_rss",
+    )
+    assert {"time", "memory", "first", "output"} <= set(NAMES)
+    assert {"steady", "peak_rss", "step"}.isdisjoint(NAMES)
+    assert set(USUAL) | set(OF_PROGRAMS) | set(TIMES) <= set(METRICS)
+
+
+def test_times_are_always_judged_and_are_not_named_again():
+    assert choose_metrics(("time",)) == ((), False)
+    assert choose_metrics(("memory", "output", "time", "build", "memory")) == (("peak_rss", "build"), True)
+
+
+@pytest.mark.parametrize(
+    ("size", "shown"),
+    [(0, "0.0 KiB"), (100_000, "97.7 KiB"), (-2048, "-2.0 KiB"), (3 * 2**20, "3 MiB"), (9 * 2**30, "9216 MiB"),
+     (10 * 2**30, "10.0 GiB")],
+)  # fmt: skip
+def test_sizes_have_the_unit_that_fits(size: float, shown: str):
+    assert show_bytes(size) == shown

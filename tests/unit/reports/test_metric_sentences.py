@@ -1,0 +1,138 @@
+"""What changed in addition to times: a sentence where something did, and one line where nothing did."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.model import ArmResult, Comparison, Contrast, Metric, OutputContrast
+from orchestrator.reports import matrix, metrics, table
+from orchestrator.reports.metric_sentences import metric_sentences
+from tests.support.builders import OLD, arm, case, comparison, contrast, plan, target, version_pair
+
+MB = 2.0**20
+CASES = tuple(case("power", size=str(size)) for size in range(3))
+
+
+def of(
+    *ratios: tuple[float | None, str], metric: Metric = "peak_rss", versions: Sequence[str] = (OLD, "2.0.0")
+) -> Comparison:
+    """A case for each ratio, the same in every version; more memory is needed in each later one."""
+    cases = CASES[: len(ratios)]
+    arms: list[ArmResult] = []
+    contrasts: list[Contrast] = []
+    for one, (ratio, verdict) in zip(cases, ratios, strict=True):
+        for version in versions:
+            share = 1.0 if version == OLD else ratio or 1.0
+            arms.append(arm(one, version, memory_bytes=200 * MB * share, first_call_ms=1000.0 * share))
+        contrasts += [
+            contrast(replace(version_pair(one, OLD, version), metric=metric), ratio, verdict)
+            for version in versions[1:]
+        ]
+    return comparison(plan=plan(cases, versions), arms=tuple(arms), contrasts=(), metrics={metric: tuple(contrasts)})
+
+
+@pytest.mark.parametrize(
+    ("ratios", "told"),
+    [
+        (
+            [(1.5, "slower"), (1.2, "slower"), (1.0, "same")],
+            ["2.0.0 needs more memory than 1.0.0 in 2 of 3 cases (most in power 0, 1.50x: 200 MiB to 300 MiB)."],
+        ),
+        (
+            [(0.5, "faster"), (1.1, "inconclusive")],
+            [
+                "2.0.0 needs less memory than 1.0.0 in 1 of 2 cases (power 0, 0.50x: 200 MiB to 100 MiB); "
+                "1 inconclusive."
+            ],
+        ),
+        (
+            [(1.5, "slower"), (0.5, "faster")],
+            [
+                "2.0.0 needs more memory than 1.0.0 in 1 of 2 cases (power 0, 1.50x: 200 MiB to 300 MiB) and needs "
+                "less memory in 1 (power 1, 0.50x: 200 MiB to 100 MiB)."
+            ],
+        ),
+        ([(1.0, "same"), (1.0, "inconclusive")], ["peak memory: the same in 1 of 2 comparisons."]),
+        ([(1.3, "inconclusive"), (None, "inconclusive")], ["peak memory: nothing decided in 1 comparison."]),
+        ([(None, "inconclusive")], []),
+    ],
+)
+def test_a_sentence_for_a_version(ratios: list[tuple[float | None, str]], told: list[str]):
+    assert list(metric_sentences(of(*ratios))) == told
+
+
+def test_versions_in_which_nothing_changed_share_a_line():
+    found = of((1.5, "slower"), versions=(OLD, "2.0.0", "2.1.0"))
+    [worse, same] = found.metrics["peak_rss"]
+    same = replace(same, ratio=1.0, verdict="same")
+    told = metric_sentences(replace(found, metrics={"peak_rss": (worse, same)}))
+    assert told[1:] == ("peak memory in the others: the same in 1 of 1 comparison.",)
+
+
+def test_of_many_versions_those_that_changed_most_are_told():
+    versions = (OLD, *(f"2.{minor}.0" for minor in range(5)))
+    found = of((1.5, "slower"), versions=versions)
+    own = [replace(each, ratio=1.1 + number / 10) for number, each in enumerate(found.metrics["peak_rss"])]
+    told = metric_sentences(replace(found, metrics={"peak_rss": tuple(own)}))
+    assert [sentence.split()[0] for sentence in told] == ["2.2.0", "2.3.0", "2.4.0", "peak"]
+    assert told[-1] == "peak memory changed less in 2.0.0, 2.1.0: --table metrics."
+
+
+def test_a_control_arm_is_no_version():
+    found = of((1.5, "slower"))
+    [only] = found.metrics["peak_rss"]
+    control = replace(only.pair, candidate=target(f"{OLD}+control"))
+    assert metric_sentences(replace(found, metrics={"peak_rss": (replace(only, pair=control),)})) == ()
+
+
+def output(one: int, verdict: str, **more: object) -> OutputContrast:
+    return replace(
+        OutputContrast(case=CASES[one], baseline=target(OLD), candidate=target("2.0.0"), verdict=verdict), **more
+    )
+
+
+OUTPUTS = (
+    output(0, "differs", difference=0.12),
+    output(1, "differs", reason="float32[3,2], not float32[2,3]"),
+    output(2, "equal within tolerance", difference=2e-6, ulps=17.0),
+)
+
+
+def test_results_that_differ_are_named_and_the_others_counted():
+    told = metric_sentences(replace(of((1.0, "same"), (1.0, "same"), (1.0, "same")), outputs=OUTPUTS))
+    assert told[1:] == (
+        "2.0.0 returns other results than 1.0.0 in 2 of 3 cases (most in power 1: float32[3,2], not float32[2,3]).",
+        "results of 3 comparisons: 1 equal within tolerance.",
+    )
+
+
+@pytest.fixture
+def whole(monkeypatch: pytest.MonkeyPatch) -> Comparison:
+    monkeypatch.setenv("COLUMNS", "120")
+    return replace(of((1.5, "slower"), (1.0, "same"), (1.1, "inconclusive")), outputs=OUTPUTS)
+
+
+def test_the_table_has_a_row_for_each_case_and_the_sum_of_what_was_found(whole: Comparison):
+    drawn = " ".join(str_of(metrics.layout(whole, 120)).split())
+    assert "peak memory, margin 5%" in drawn
+    assert "power 0 200 MiB ▲ 1.50x (1.46-1.54)" in drawn
+    assert "power 0 ≠ 12%" in drawn
+    assert "power 1 ≠ (1)" in drawn
+    assert "power 2 ≈ 2e-06" in drawn
+    assert "(1) float32[3,2], not float32[2,3]" in drawn
+
+
+def test_every_table_begins_with_these_sentences(whole: Comparison):
+    for layout in (matrix.layout, table.layout):
+        assert "2.0.0 needs more memory than 1.0.0 in 1 of 3 cases" in " ".join(str_of(layout(whole, 120)).split())
+
+
+def test_a_run_in_which_only_times_were_compared_says_so():
+    assert "nothing was compared in addition to times" in str_of(metrics.layout(comparison(), 100))
+
+
+def str_of(layout: object) -> str:
+    from orchestrator.terminal.text import render_plain
+
+    return render_plain(lambda width: layout)
