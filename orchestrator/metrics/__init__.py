@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Mapping
 
-from orchestrator.metrics import build, cpu, first, gpu_memory, memory, step, time, traces
+from orchestrator.metrics import build, cpu, first, gpu_memory, leak, memory, step, time, traces
 from orchestrator.metrics.spec import MetricSpec
 from orchestrator.model import Metric
 
 METRICS: Mapping[Metric, MetricSpec] = {
-    each.SPEC.key: each.SPEC for each in (time, first, memory, build, cpu, gpu_memory, traces, step)
+    each.SPEC.key: each.SPEC for each in (time, first, memory, leak, build, cpu, gpu_memory, traces, step)
 }
 # What calls return is compared as well, but has no ratio.
 OUTPUT = "output"

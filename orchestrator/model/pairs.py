@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 ContrastKind = Literal["version", "case"]
 # What of a replicate a contrast compares: its steady calls, unless a claim is about something else.
-Metric = Literal["steady", "step", "first", "build", "peak_rss", "traces", "cpu", "gpu_memory"]
+Metric = Literal["steady", "step", "first", "build", "peak_rss", "traces", "cpu", "gpu_memory", "leak"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from orchestrator import contract
 from orchestrator.metrics import METRICS, choose_metrics
+from orchestrator.metrics.leak import is_known
 from orchestrator.metrics.spec import Logs
 from orchestrator.model import Arm, ArmKey, ArmResult, Comparison, Contrast, Manifest, Metric, Plan, VersionPair
 from orchestrator.plan.pairs import metric_pairs, neighbour_pairs, reference_pairs
@@ -24,8 +25,6 @@ from orchestrator.stats.drift import drift
 from orchestrator.stats.round_times import RoundTimes
 
 FIRST_ROUND = 1
-# A smaller number of calls says nothing about a leak: allocators keep what they have.
-LEAK_CALLS = 200
 
 
 @dataclass(frozen=True)
@@ -234,11 +233,7 @@ def _median_bytes(sizes_kb: Iterable[int | None]) -> float | None:
 
 def _leak_bytes(replicates: Sequence[Replicate]) -> float | None:
     """Return by how much a call makes an arm's replicates grow, if they made enough calls to tell."""
-    slopes = [
-        each.growth_bytes
-        for each in replicates
-        if each.growth_bytes is not None and (each.growth_calls or 0) >= LEAK_CALLS
-    ]
+    slopes = [each.growth_bytes or 0 for each in replicates if is_known(each)]
     return float(median(slopes)) if slopes else None
 
 

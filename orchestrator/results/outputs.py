@@ -34,6 +34,8 @@ UNSTEADY = (
 )
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
+# No larger integer has its place in an array.
+Integer = Annotated[int, Field(ge=-(2**64), le=2**64)]
 Word = Annotated[str, Field(max_length=80)]
 
 
@@ -44,12 +46,12 @@ class SketchPart(BaseModel):
 
     name: Word
     type: Word
-    shape: Annotated[tuple[int, ...], Field(max_length=64)]
+    shape: Annotated[tuple[Integer, ...], Field(max_length=64)]
     digest: Annotated[str, Field(max_length=12)] | None = None
-    odd: tuple[int, int, int] = (0, 0, 0)
+    odd: tuple[Integer, Integer, Integer] = (0, 0, 0)
     mean: Number = 0.0
     rms: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    values: Annotated[tuple[int | float, ...], Field(max_length=512)] = ()
+    values: Annotated[tuple[Integer | float, ...], Field(max_length=512)] = ()
 
     @property
     def form(self) -> str:

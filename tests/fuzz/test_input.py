@@ -14,6 +14,7 @@ from orchestrator.catalog.claims import CLAIMS, read_claim
 from orchestrator.catalog.workloads import BUILTIN, all_workloads, read_workload
 from orchestrator.cli import parse
 from orchestrator.errors import TfCompareError
+from orchestrator.metrics.gates import parse_gates
 from tests.fuzz.damage import TEXTS, damaged_text
 from tests.fuzz.memory import bounded_memory
 
@@ -51,6 +52,11 @@ def test_names_of_versions(text: str):
 )
 def test_quantities(read: Callable[[str], object], text: str):
     refuses_or_returns(lambda: read(text))
+
+
+@given(st.one_of(TEXTS, *map(damaged_text, ("slower,memory:more>10%", "output:differs,died", "first:faster>5"))))
+def test_outcomes_that_end_a_command(text: str):
+    refuses_or_returns(lambda: parse_gates(text))
 
 
 @pytest.fixture(scope="module")

@@ -29,6 +29,11 @@ OF = case()
         ("peak_rss", {}, (math.log(900),)),
         ("gpu_memory", {"gpu_memory_kb": 50}, (math.log(50),)),
         ("gpu_memory", {}, ()),
+        # One kilobyte per call on top of 900, a thousand times.
+        ("leak", {"growth_bytes": 900, "growth_calls": 200}, (math.log(1 + 900 * 1000 / (900 * 1024)),)),
+        ("leak", {"growth_bytes": -9000, "growth_calls": 200}, (math.log(0.5),)),
+        ("leak", {"growth_bytes": 900, "growth_calls": 199}, ()),
+        ("leak", {}, ()),
         ("traces", {}, (math.log(7),)),
         ("traces", {"traces": 0}, (0.0,)),
     ],
@@ -41,13 +46,14 @@ def test_what_it_is_of_a_replicate(metric: Metric, figures: dict[str, object], l
     ("metric", "shown"),
     [
         ("steady", "12.0 ms"), ("first", "2.50 s"), ("build", "3.00 s"), ("cpu", "15.0 ms"), ("step", "1.00 ms"),
-        ("peak_rss", "360 MiB"), ("gpu_memory", "12.0 GiB"), ("traces", "4"),
+        ("peak_rss", "360 MiB"), ("gpu_memory", "12.0 GiB"), ("traces", "4"), ("leak", "1.5 KiB a call"),
     ],
 )  # fmt: skip
 def test_how_the_figure_of_an_arm_is_printed(metric: Metric, shown: str):
     arm = ArmResult(
         case=OF, version=target("2.0.0"), outcome="measured", median_ms=12.0, first_call_ms=2500.0, build_s=3.0,
         cpu_ms=15.0, step_ms=1.0, memory_bytes=360 * 2.0**20, gpu_memory_bytes=12 * 2.0**30, traces=4,
+        leak_bytes=1536.0,
     )  # fmt: skip
     spec = METRICS[metric]
     figure = spec.figure(arm)
