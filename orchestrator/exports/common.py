@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from orchestrator.metrics import describe_verdict
 from orchestrator.model import ArmKey, Contrast, Target
 from orchestrator.reports.columns import format_ratio
 from orchestrator.results.run import Run
@@ -26,7 +27,8 @@ def quartiles(values: Sequence[float]) -> tuple[float, float]:
 def verdict(contrast: Contrast) -> str:
     """Return the verdict with what is needed to read it: a margin other than the run's, and whether it came late."""
     within = f" within {contrast.pair.margin:.0%}" if contrast.verdict == "same" and contrast.pair.margin else ""
-    return f"{contrast.shown_verdict}{within}{' (exploratory)' if contrast.exploratory else ''}"
+    word = describe_verdict(contrast.pair.metric, contrast.shown_verdict)
+    return f"{word}{within}{' (exploratory)' if contrast.exploratory else ''}"
 
 
 def describe_contrast(contrast: Contrast) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from orchestrator.metrics import build, cpu, first, gpu_memory, leak, memory, step, time, traces
 from orchestrator.metrics.spec import MetricSpec
-from orchestrator.model import Metric
+from orchestrator.model import Metric, ShownVerdict
 
 METRICS: Mapping[Metric, MetricSpec] = {
     each.SPEC.key: each.SPEC for each in (time, first, memory, leak, build, cpu, gpu_memory, traces, step)
@@ -24,6 +24,12 @@ PLANNED: tuple[Metric, ...] = ("steady", "step")
 # What a run judges in addition to times; the cases of a program have neither a first call nor a result.
 USUAL: tuple[Metric, ...] = ("first", "peak_rss")
 OF_PROGRAMS: tuple[Metric, ...] = ("peak_rss",)
+
+
+def describe_verdict(metric: Metric, verdict: ShownVerdict) -> str:
+    """Return a verdict in the words of its metric: more memory is `more`, and not `slower`."""
+    spec = METRICS[metric]
+    return verdict.replace("slower", spec.worse).replace("faster", spec.better)
 
 
 def choose_metrics(names: Iterable[str]) -> tuple[tuple[Metric, ...], bool]:

@@ -87,7 +87,7 @@ def _ratios(title: str, named: Iterable[tuple[str, RatioChange]], notes: Notes) 
             *("" if value is None else ratio(value) for value in ratios),
             interval(change),
             _picture(change),
-            format_verdict(change.shown_verdict, change.reason, notes),
+            format_verdict(change.shown_verdict, change.reason, notes, metric=change.pair.metric),
         )
     return grid
 

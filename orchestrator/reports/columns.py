@@ -10,7 +10,7 @@ from rich.text import Text
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.metrics import METRICS
+from orchestrator.metrics import METRICS, describe_verdict
 from orchestrator.metrics.spec import show_bytes
 from orchestrator.model import ArmResult, Contrast, Drift, Metric, ShownVerdict
 from orchestrator.stats.slowdown import format_slowdown
@@ -219,9 +219,12 @@ def _cpu_of_open(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str
     return _cpu(arm, contrast, notes) if is_open(contrast) else ""
 
 
-def format_verdict(verdict: ShownVerdict, reason: str, notes: Notes, *, exploratory: bool = False) -> Text:
+def format_verdict(
+    verdict: ShownVerdict, reason: str, notes: Notes, *, exploratory: bool = False, metric: Metric = "steady"
+) -> Text:
     star = notes.star() if exploratory else ""
-    return Text(f"{MARKS[verdict]} {verdict}{star}{notes.mark(reason)}", style=STYLES[verdict])
+    word = describe_verdict(metric, verdict)
+    return Text(f"{MARKS[verdict]} {word}{star}{notes.mark(reason)}", style=STYLES[verdict])
 
 
 # From this width on, the bar has its full length.

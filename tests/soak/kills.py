@@ -17,7 +17,7 @@ from orchestrator.results.rundir import RunDir
 from orchestrator.results.streams import read_stream
 from tests.conftest import run_command
 
-KILLS, FIRST = int(os.environ.get("SOAK_KILLS", "20")), int(os.environ.get("SOAK_SEED", "1"))
+KILLS, FIRST = int(os.environ.get("SOAK_KILLS", "16")), int(os.environ.get("SOAK_SEED", "1"))
 PATIENCE_S = 120.0
 # A run that was killed, or whose engine, worker or replicate was; never a bug.
 ENDINGS = (-signal.SIGKILL, 0, 4, 5, 6)

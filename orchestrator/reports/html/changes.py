@@ -9,7 +9,7 @@ from orchestrator.reports.columns import interval, ratio
 from orchestrator.reports.html.assets import asset, policy
 from orchestrator.reports.html.document import DIRECTORY, template_environment
 from orchestrator.reports.html.escape import escape_value
-from orchestrator.reports.html.rows import VERDICTS, Verdict
+from orchestrator.reports.html.rows import Verdict, verdict_by
 from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange
 
 
@@ -61,7 +61,7 @@ def _row(name: str, change: RatioChange) -> ChangeRow:
         later=later,
         change=changed,
         interval=interval(change).replace("-", "–"),
-        verdict=VERDICTS[change.shown_verdict],
+        verdict=verdict_by(change.pair.metric, change.shown_verdict),
         reason=escape_value(change.reason),
     )
 

@@ -1,10 +1,23 @@
 """The rows of the page's tables: an arm with its contrast, or a contrast alone."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from orchestrator.model import ArmResult, Case, Comparison, Contrast, Pair, Plan, Target, VersionPair, params_text
+from orchestrator.metrics import describe_verdict
+from orchestrator.model import (
+    ArmResult,
+    Case,
+    Comparison,
+    Contrast,
+    Metric,
+    Pair,
+    Plan,
+    ShownVerdict,
+    Target,
+    VersionPair,
+    params_text,
+)
 from orchestrator.reports.case_names import by_workload, separate_params
 from orchestrator.reports.columns import MARKS, MEASURES, interval, ratio
 from orchestrator.reports.html.escape import escape_value, round_figure
@@ -23,6 +36,8 @@ class Verdict:
     word: str
     mark: str
     rank: int
+    # What is shown instead of the word, which filters know.
+    shown: str = ""
 
     @property
     def style(self) -> str:
@@ -35,6 +50,11 @@ RANKED = (
 )  # fmt: skip
 MARK_OF: Mapping[str, str] = dict([*MARKS.items(), *OTHERS.items()])
 VERDICTS: Mapping[str, Verdict] = {word: Verdict(word, MARK_OF[word], rank) for rank, word in enumerate(RANKED)}
+
+
+def verdict_by(metric: Metric, verdict: ShownVerdict) -> Verdict:
+    """Return a verdict with the word that its metric has for it."""
+    return replace(VERDICTS[verdict], shown=describe_verdict(metric, verdict))
 
 
 class TableCell(NamedTuple):
@@ -193,7 +213,7 @@ def contrast_row(contrast: Contrast, names: Names) -> TableRow:
         workload=workload,
         case=name,
         version=version,
-        verdict=VERDICTS[contrast.shown_verdict],
+        verdict=verdict_by(pair.metric, contrast.shown_verdict),
         notes=tuple(escape_value(note) for note in notes if note),
         cells={
             "workload": TableCell(workload),

@@ -5,9 +5,9 @@ from typing import get_args
 
 import pytest
 
-from orchestrator.metrics import KEYS, METRICS, NAMES, OF_PROGRAMS, TIMES, USUAL, choose_metrics
+from orchestrator.metrics import KEYS, METRICS, NAMES, OF_PROGRAMS, TIMES, USUAL, choose_metrics, describe_verdict
 from orchestrator.metrics.spec import show_bytes
-from orchestrator.model import ArmResult, Metric
+from orchestrator.model import ArmResult, Metric, ShownVerdict
 from tests.support.builders import case, replicate, target
 
 OF = case()
@@ -73,6 +73,20 @@ def test_every_metric_has_its_file_and_is_found_by_both_names():
     assert {"time", "memory", "first", "output"} <= set(NAMES)
     assert {"steady", "peak_rss", "step"}.isdisjoint(NAMES)
     assert set(USUAL) | set(OF_PROGRAMS) | set(TIMES) <= set(METRICS)
+
+
+@pytest.mark.parametrize(
+    ("metric", "verdict", "word"),
+    [
+        ("steady", "slower", "slower"),
+        ("first", "slightly faster", "slightly faster"),
+        ("peak_rss", "slower", "more"),
+        ("peak_rss", "slightly faster", "slightly less"),
+        ("leak", "same", "same"),
+    ],
+)
+def test_a_verdict_has_the_words_of_its_metric(metric: Metric, verdict: ShownVerdict, word: str):
+    assert describe_verdict(metric, verdict) == word
 
 
 def test_times_are_always_judged_and_are_not_named_again():
