@@ -8,6 +8,7 @@ from statistics import median
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.visit import Group, Timed, Visit, Visitor
+from orchestrator.metrics.percentiles import FEWEST_CALLS, PERCENTILES
 from orchestrator.model import Arm, ArmKey, Calibrated, Plan
 from orchestrator.stats import calibrate
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR
@@ -56,7 +57,8 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
 def _effort(visitor: Visitor, arm: Arm, timed: Timed) -> calibrate.Effort:
     if visitor.plan.program:
         return calibrate.ONCE
-    return calibrate.effort(timed.pilot, patient=arm.case.label in visitor.patient)
+    least_calls = FEWEST_CALLS if PERCENTILES.keys() & set(visitor.plan.metrics) else 0
+    return calibrate.effort(timed.pilot, patient=arm.case.label in visitor.patient, least_calls=least_calls)
 
 
 def _is_alike(timed: Timed, effort: calibrate.Effort) -> bool:

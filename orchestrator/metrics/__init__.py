@@ -2,12 +2,28 @@
 
 from collections.abc import Iterable, Mapping
 
-from orchestrator.metrics import build, cpu, first, gpu_memory, leak, memory, step, time, traces
+from orchestrator.metrics import (
+    build,
+    cpu,
+    first,
+    gpu_memory,
+    import_time,
+    leak,
+    memory,
+    percentiles,
+    step,
+    time,
+    traces,
+)
 from orchestrator.metrics.spec import MetricSpec
 from orchestrator.model import Metric, ShownVerdict
 
 METRICS: Mapping[Metric, MetricSpec] = {
-    each.SPEC.key: each.SPEC for each in (time, first, memory, leak, build, cpu, gpu_memory, traces, step)
+    spec.key: spec
+    for spec in (
+        *(each.SPEC for each in (time, first, memory, leak, build, import_time, cpu, gpu_memory, traces, step)),
+        *percentiles.SPECS,
+    )
 }
 # What calls return is compared as well, but has no ratio.
 OUTPUT = "output"
@@ -18,7 +34,7 @@ KEYS: Mapping[str, Metric] = {
 }
 NAMES = (*(spec.name for spec in METRICS.values() if spec.key != "step"), OUTPUT)
 # Of these, more is slower.
-TIMES: tuple[Metric, ...] = ("steady", "step", "first", "build", "cpu")
+TIMES: tuple[Metric, ...] = ("steady", "step", "first", "build", "import", "cpu", *percentiles.PERCENTILES)
 # Rounds are planned for these.
 PLANNED: tuple[Metric, ...] = ("steady", "step")
 # What a run judges in addition to times; the cases of a program have neither a first call nor a result.

@@ -19,7 +19,11 @@ class Figures(Protocol):
     @property
     def cpu_bursts(self) -> Logs: ...
     @property
+    def percentiles(self) -> Logs: ...
+    @property
     def first_call_ns(self) -> float: ...
+    @property
+    def import_ns(self) -> int | None: ...
     @property
     def build_ns(self) -> int: ...
     @property
@@ -61,6 +65,8 @@ class MetricSpec:
     show: Callable[[float], str]
     # Unless the user names one; without any, it is the margin of times.
     margin: float | None = None
+    # Whether all cases of a version share it.
+    of_versions: bool = False
 
 
 def log_of(figure: float | None) -> Logs:

@@ -67,6 +67,8 @@ class ArmResult:
     leak_bytes: float | None = None
     gpu_memory_bytes: float | None = None
     cpu_ms: float | None = None
+    # The 50th, 95th and 99th of its calls, if a run asked for them.
+    percentiles_ms: tuple[float, ...] = ()
     traces: int | None = None
     # Over all calls of a replicate, also those that were not timed; workers of earlier releases did not count them.
     traces_per_call: float | None = None
@@ -122,6 +124,21 @@ class ArmResult:
     @property
     def first_call_s(self) -> float | None:
         return None if self.first_call_ms is None else self.first_call_ms / 1e3
+
+    @property
+    def p50_s(self) -> float | None:
+        return self._percentile_s(0)
+
+    @property
+    def p95_s(self) -> float | None:
+        return self._percentile_s(1)
+
+    @property
+    def p99_s(self) -> float | None:
+        return self._percentile_s(2)
+
+    def _percentile_s(self, place: int) -> float | None:
+        return self.percentiles_ms[place] / 1e3 if self.percentiles_ms else None
 
     @property
     def second_s(self) -> float | None:

@@ -12,7 +12,10 @@ if TYPE_CHECKING:
 
 ContrastKind = Literal["version", "case"]
 # What of a replicate a contrast compares: its steady calls, unless a claim is about something else.
-Metric = Literal["steady", "step", "first", "build", "peak_rss", "traces", "cpu", "gpu_memory", "leak"]
+Metric = Literal[
+    "steady", "step", "first", "build", "import", "peak_rss", "traces", "cpu", "gpu_memory", "leak",
+    "p50", "p95", "p99",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
+from orchestrator.metrics.spec import MetricSpec
 from orchestrator.model import ArmResult, Case, CasePair, Metric, Pair, Plan, Target, VersionPair, Workload
 
 # Rounds after which a run is judged, and the error that these looks share.
@@ -50,10 +51,16 @@ def plan_program_pairs(cases: Sequence[Case], targets: Sequence[Target]) -> tupl
     )
 
 
-def metric_pairs(plan: Plan, metric: Metric, margin: float | None) -> tuple[VersionPair, ...]:
-    """Pair the versions of each case as their times are paired, for another metric with its margin."""
+def metric_pairs(plan: Plan, spec: MetricSpec) -> tuple[VersionPair, ...]:
+    """Pair the versions of each case as their times are paired, for another metric.
+
+    What all cases of a version share is compared once, in the first case.
+    """
     across = dict.fromkeys(pair for pair in plan.pairs if isinstance(pair, VersionPair) and pair.across)
-    return tuple(replace(pair, metric=metric, margin=margin) for pair in across)
+    first = plan.cases[0] if spec.of_versions else None
+    return tuple(
+        replace(pair, metric=spec.key, margin=spec.margin) for pair in across if first is None or pair.case == first
+    )
 
 
 def in_order(versions: Iterable[Target]) -> tuple[Target, ...]:

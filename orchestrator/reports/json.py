@@ -72,6 +72,9 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
         "memory_bytes": arm.memory_bytes,
         "leak_bytes": arm.leak_bytes,
         "gpu_memory_bytes": arm.gpu_memory_bytes,
+        "p50_s": arm.p50_s,
+        "p95_s": arm.p95_s,
+        "p99_s": arm.p99_s,
     }
 
 

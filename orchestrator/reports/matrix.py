@@ -126,9 +126,12 @@ def across_versions(comparison: Comparison, arrangement: Arrangement) -> list[Ca
 def rows_of_metric(comparison: Comparison, metric: Metric) -> list[CaseRow]:
     """Return a row per case for a metric that is compared in addition to times."""
     spec = METRICS[metric]
-    arms = [replace(arm, median_ms=spec.figure(arm), drift=None) for arm in comparison.arms]
+    first = comparison.plan.cases[0] if spec.of_versions else None
+    own = (arm for arm in comparison.arms if first is None or arm.case == first)
+    arms = [replace(arm, median_ms=spec.figure(arm), drift=None) for arm in own]
     contrasts = {each.pair.arms[1]: each for each in comparison.metrics.get(metric, ())}
-    return [replace(row, show=spec.show) for row in _rows(comparison, arms, contrasts)]
+    rows = _rows(comparison, arms, contrasts)
+    return [replace(row, name=spec.about if spec.of_versions else row.name, show=spec.show) for row in rows]
 
 
 def rows_of_steps(comparison: Comparison, arrangement: Arrangement) -> list[CaseRow]:

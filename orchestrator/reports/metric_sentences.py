@@ -71,6 +71,9 @@ def _of_version(
     for phrase, found in ((spec.more, more), (spec.less, less)):
         if found:
             against = "" if parts else f" than {baseline}"
+            if spec.of_versions:
+                parts.append(f"{phrase}{against} ({_figures(spec, found[0], arms)})")
+                continue
             of = "" if parts else f" of {format_count(len(own), 'case')}"
             parts.append(f"{phrase}{against} in {len(found)}{of} ({_worst(spec, found, arms, names)})")
     open_ = sum(each.verdict == "inconclusive" for each in own)
@@ -83,11 +86,15 @@ def _worst(
 ) -> str:
     """Return the name of the case that differs most, by how much, and from what to what."""
     worst = max(found, key=lambda each: abs(math.log(each.ratio or 1.0)))
-    old, new = (spec.figure(arms[key]) for key in worst.pair.arms)
     label = worst.pair.arms[1].case
-    figures = "" if old is None or new is None else f": {spec.show(old)} to {spec.show(new)}"
     most = "most in " if len(found) > 1 else ""
-    return f"{most}{names.get(label, label)}, {ratio(worst.ratio or 1.0)}{figures}"
+    return f"{most}{names.get(label, label)}, {_figures(spec, worst, arms)}"
+
+
+def _figures(spec: MetricSpec, contrast: Contrast, arms: Mapping[ArmKey, ArmResult]) -> str:
+    old, new = (spec.figure(arms[key]) for key in contrast.pair.arms)
+    figures = "" if old is None or new is None else f": {spec.show(old)} to {spec.show(new)}"
+    return f"{ratio(contrast.ratio or 1.0)}{figures}"
 
 
 def _of_outputs(outputs: Sequence[OutputContrast], names: Mapping[str, str]) -> Iterator[str]:

@@ -6,9 +6,9 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.metrics import METRICS
-from orchestrator.model import Comparison, OutputContrast, OutputVerdict, Target
+from orchestrator.model import Comparison, OutputContrast, OutputVerdict, ShownVerdict, Target
 from orchestrator.reports.case_names import short_names
-from orchestrator.reports.columns import LONGEST, Notes
+from orchestrator.reports.columns import LONGEST, STYLES, Notes
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.matrix import CaseBlock, draw_blocks, mean_ratios, rows_of_metric
 from orchestrator.reports.metric_sentences import metric_sentences
@@ -19,8 +19,9 @@ from orchestrator.terminal.text import clip, safe_text
 OUTPUT_MARKS: Mapping[OutputVerdict, str] = {
     "equal": "=", "equal within tolerance": "≈", "differs": "≠", "not comparable": "?",
 }  # fmt: skip
-OUTPUT_STYLES: Mapping[OutputVerdict, str] = {
-    "equal": "", "equal within tolerance": "", "differs": "bold red", "not comparable": "yellow",
+# Whose colours they have.
+LIKE_VERDICTS: Mapping[OutputVerdict, ShownVerdict] = {
+    "equal": "same", "equal within tolerance": "same", "differs": "slower", "not comparable": "inconclusive",
 }  # fmt: skip
 LEGEND = (
     "  ".join(f"{mark} {verdict}" for verdict, mark in OUTPUT_MARKS.items()),
@@ -74,4 +75,4 @@ def _cell(output: OutputContrast | None, notes: Notes) -> Text:
         return Text()
     size = f" {show_share(output.difference)}" if output.difference else ""
     text = f"{OUTPUT_MARKS[output.verdict]}{size}{notes.mark(clip(output.reason, LONGEST))}"
-    return Text(text, style=OUTPUT_STYLES[output.verdict])
+    return Text(text, style=STYLES[LIKE_VERDICTS[output.verdict]])

@@ -1,6 +1,7 @@
 """Reads and judges a run directory: the same way at every look during the run and for every report afterwards."""
 
 import json
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -114,7 +115,7 @@ def judge_metrics(
 ) -> dict[Metric, tuple[Contrast, ...]]:
     """Judge each of these metrics across versions; those that no arm has a figure of are left out."""
     return {
-        metric: further(gathered, metric_pairs(gathered.plan, metric, METRICS[metric].margin), arms)
+        metric: further(gathered, metric_pairs(gathered.plan, METRICS[metric]), arms)
         for metric in metrics
         if any(METRICS[metric].figure(arm) is not None for arm in arms)
     }
@@ -237,6 +238,11 @@ def _leak_bytes(replicates: Sequence[Replicate]) -> float | None:
     return float(median(slopes)) if slopes else None
 
 
+def _percentiles_ms(replicates: Iterable[Replicate]) -> tuple[float, ...]:
+    known = [each.percentiles for each in replicates if each.percentiles]
+    return tuple(math.exp(median(logs)) / 1e6 for logs in zip(*known, strict=True))
+
+
 def _median_ms(times_ns: Iterable[float | None]) -> float | None:
     known = [time_ns for time_ns in times_ns if time_ns]
     return median(known) / 1e6 if known else None
@@ -292,6 +298,7 @@ def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicat
         leak_bytes=_leak_bytes(replicates),
         gpu_memory_bytes=_median_bytes(replicate.gpu_memory_kb for replicate in replicates),
         cpu_ms=_median_ms(replicate.cpu_ns for replicate in replicates),
+        percentiles_ms=_percentiles_ms(replicates),
         traces=replicates[-1].traces,
         traces_per_call=_traces_per_call(replicates),
         checksum=replicates[-1].checksum,

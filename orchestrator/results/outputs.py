@@ -26,6 +26,8 @@ TOLERANCE: Mapping[str, float] = {
     "float64": 1e-8, "complex128": 1e-8, "float": 1e-4, "float32": 1e-4, "complex64": 1e-4,
     "float16": 8e-3, "bfloat16": 6e-2,
 }  # fmt: skip
+# Each round has other seeds.
+FEWEST_ROUNDS = 2
 # Sums of equal numbers differ by the order of additions.
 EQUAL_MOMENTS = 1e-8
 UNSTEADY = (
@@ -96,13 +98,23 @@ def read_sketch(text: str | None) -> Sketch | None:
 def compare_outputs(plan: Plan, replicates: Iterable[Replicate]) -> tuple[OutputContrast, ...]:
     """Compare what every version of a case returned with what its baseline did, where both were measured."""
     texts: dict[ArmKey, dict[str | None, None]] = {}
-    for replicate in replicates:
+    rounds: dict[ArmKey, set[int]] = {}
+    for replicate in sorted(replicates, key=lambda each: each.number):
         texts.setdefault(replicate.arm, {})[replicate.output] = None
+        rounds.setdefault(replicate.arm, set()).add(replicate.round)
     sketches = {text: read_sketch(text) for of_arm in texts.values() for text in of_arm}
     by_arm = {arm: [sketches[text] for text in of_arm] for arm, of_arm in texts.items()}
     pairs = dict.fromkeys(pair for pair in plan.pairs if isinstance(pair, VersionPair) and pair.across)
     measured = (pair for pair in pairs if by_arm.keys() >= set(pair.arms))
-    return tuple(_compare(pair, *(by_arm[key] for key in pair.arms)) for pair in measured)
+    compared = ((pair, _compare(pair, *(by_arm[key] for key in pair.arms))) for pair in measured)
+    return tuple(_doubt(found, min(len(rounds[key]) for key in pair.arms)) for pair, found in compared)
+
+
+def _doubt(found: OutputContrast, rounds: int) -> OutputContrast:
+    """Believe no difference of a single round: its seed may have made it."""
+    if found.verdict != "differs" or rounds >= FEWEST_ROUNDS:
+        return found
+    return replace(found, verdict="not comparable", reason="a single round does not tell a difference from chance")
 
 
 def _compare(

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator.errors import ContractBroken
+from orchestrator.metrics.percentiles import FEWEST_CALLS, PERCENTILES
 from orchestrator.model import ArmKey, Target
 from orchestrator.results.streams import Stream, as_arrow, as_numpy, check, figures, is_label, labels, read_stream
 from orchestrator.stats.round_times import middle_mean
@@ -68,6 +69,8 @@ class Replicate(NamedTuple):
     growth_bytes: int | None = None
     growth_calls: int | None = None
     output: str | None = None
+    # Logs of the 50th, 95th and 99th percentile of its steady calls, if there are enough of them.
+    percentiles: tuple[float, ...] = ()
 
     @property
     def sitting(self) -> int:
@@ -202,6 +205,7 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
         "rise": np.array([_rise(of_one) for of_one in wall])[groups],
         "bursts": [wall[group] for group in groups],
         "cpu_bursts": [cpu[group] for group in groups],
+        "percentiles": _percentiles(rows, groups),
     }
     values = {name: _values(columns[name] if name in columns else facts[name]) for name in Replicate._fields}
     values["version"] = _targets(path, list(values["version"]))
@@ -296,6 +300,23 @@ def _bursts(rows: Rows) -> tuple[list[tuple[float, ...]], list[tuple[float, ...]
     )
     spans = list(itertools.pairwise([0, *ends]))
     return [tuple(wall[begin:end]) for begin, end in spans], [tuple(cpu[begin:end]) for begin, end in spans]
+
+
+def _percentiles(rows: Rows, groups: Any) -> list[tuple[float, ...]]:
+    """Return the logs of the percentiles of each replicate that made enough calls, and else nothing."""
+    steady = rows.phase("steady")
+    counts = np.bincount(rows.group[steady], minlength=len(rows.numbers))
+    ends = np.r_[rows.starts[1:], len(rows.group)]
+    found: list[tuple[float, ...]] = []
+    for group in groups:
+        if counts[group] < FEWEST_CALLS:
+            found.append(())
+            continue
+        own = slice(rows.starts[group], ends[group])
+        times = rows.step_ns[own][steady[own]]
+        logs = np.log(np.maximum(np.percentile(times, list(PERCENTILES.values())), 1.0))
+        found.append(tuple(logs.tolist()))
+    return found
 
 
 def _typical_ns(bursts: Iterable[Sequence[float]]) -> Any:

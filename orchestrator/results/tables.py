@@ -27,6 +27,7 @@ ARM = pa.schema(
         ("traces_per_call", NUMBER), ("failure", TEXT), ("external", pa.bool_()), ("items", COUNT),
         ("items_per_s", NUMBER), ("first_step_s", NUMBER), ("step_s", NUMBER), ("loss", NUMBER),
         ("first_call_s", NUMBER), ("memory_bytes", NUMBER), ("leak_bytes", NUMBER), ("gpu_memory_bytes", NUMBER),
+        ("p50_s", NUMBER), ("p95_s", NUMBER), ("p99_s", NUMBER),
     ]
 )  # fmt: skip
 CONTRAST = pa.schema(

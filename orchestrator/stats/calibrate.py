@@ -75,15 +75,19 @@ def first_effort(second_s: float, *, patient: bool = False) -> Effort:
     return Effort(0, MOST_BURSTS if patient else FEWEST_BURSTS, 1)
 
 
-def effort(pilot: Pilot, *, patient: bool = False) -> Effort:
-    """Return the effort of an arm; a patient one takes as many bursts as any, to show that nothing differs."""
+def effort(pilot: Pilot, *, patient: bool = False, least_calls: int = 0) -> Effort:
+    """Return the effort of an arm; a patient one takes as many bursts as any, to show that nothing differs.
+
+    A quick arm makes at least this number of calls in all of its bursts.
+    """
     warmup = min(calls_to_settle(pilot.calls_ns), MOST_WARMUP)
     if pilot.call_s >= SLOW_CALL_S:
         return Effort(warmup, _slow_bursts(pilot.call_s), 1)
     calls = min(math.ceil(BURST_S / pilot.call_s), MOST_IN_BURST)
     # An even number of them: forth and back.
     bursts = 2 * math.ceil(_worth(pilot, calls) / 2)
-    return Effort(warmup, MOST_BURSTS if patient else min(max(bursts, FEWEST_BURSTS), MOST_BURSTS), calls)
+    bursts = MOST_BURSTS if patient else min(max(bursts, FEWEST_BURSTS), MOST_BURSTS)
+    return Effort(warmup, bursts, max(calls, min(math.ceil(least_calls / bursts), MOST_IN_BURST)))
 
 
 def align(efforts: Mapping[Key, Effort], call_s: Mapping[Key, float]) -> dict[Key, Effort]:

@@ -44,7 +44,8 @@ import numpy
 
 
 def build(tf, params):
-    draw = random.SystemRandom() if params["draws"] == "other" else random.Random(1)
+    # Seeded by the worker, and seeded here.
+    draw = random if params["draws"] == "other" else random.Random(1)
     return lambda: numpy.array([draw.random() for _ in range(10)])
 
 
@@ -87,10 +88,11 @@ def test_memory_first_call_leak_and_result_are_told(tfcompare: str, own: Path, t
     assert "2.0.0 takes longer for the first call than 1.14.0 in 1 of 1 case (changed, " in told
     assert "2.0.0 returns other results than 1.14.0 in 1 of 1 case (changed: by " in told
     # Also what the run was not asked for.
-    other = run_command(tfcompare, "report", tmp_path / "run", "--metric", "memory,build,leak")
+    other = run_command(tfcompare, "report", tmp_path / "run", "--metric", "memory,build,leak,import")
     assert "2.0.0 grows more with each call than 1.14.0 in 1 of 1 case (changed, " in " ".join(other.stdout.split())
     assert "peak memory, margin 5%" in other.stdout
     assert "build, margin 10%" in other.stdout
+    assert "import of TensorFlow, margin 10%" in other.stdout
     assert "first call" not in other.stdout
 
 
@@ -109,3 +111,11 @@ def test_equal_versions_differ_in_nothing_and_random_results_are_compared_with_n
     }
     code, answer, stderr = measure(tfcompare, own, tmp_path / "times", "--case", "same", "--metric", "time")
     assert (code, answer["metrics"], answer["outputs"]) == (0, [], [])
+
+
+def test_a_run_that_is_asked_for_a_percentile_makes_enough_calls(tfcompare: str, own: Path, tmp_path: Path) -> None:
+    code, answer, stderr = measure(tfcompare, own, tmp_path / "run", "--case", "same[draws=same]", "--metric", "p95")
+    assert code == 0, stderr
+    assert all(arm["p50_s"] <= arm["p95_s"] <= arm["p99_s"] for arm in answer["arms"])
+    assert [entry["metric"] for entry in answer["metrics"]] == ["p95"]
+    assert answer["metrics"][0]["rounds"] == 4

@@ -77,6 +77,8 @@ class Stage:
     workload_directories: list[Path | None] = field(default_factory=list)
     # The seed that each worker was given.
     seeds: list[int] = field(default_factory=list)
+    # Those of replicates, by round.
+    draws: dict[int, set[int]] = field(default_factory=dict)
     deaths: Counter[tuple[str, str]] = field(default_factory=Counter)
     # Called when a worker starts, with its version; it may raise EnvironmentFailed.
     on_start: Callable[[str], None] = lambda version: None
@@ -154,6 +156,7 @@ class Actor:
         number = order["replicate"]
         if order["kind"] == "open":
             self._open[number] = {**order, "steady": []}
+            self._stage.draws.setdefault(order["round"], set()).add(order["seed"])
         opened = self._open[number]
         part = self._stage.parts.get((opened["case"], self._version), Part())
         told = Event(opened["round"], opened["case"], order["kind"], self._version, order.get("calls", 0))

@@ -222,7 +222,7 @@ def replicate(**figures: Any) -> Replicate:
         "second_ns": 90.0, "calls_ns": 1.0, "steady_ns": 80.0, "cpu_ns": 85.0, "rise": 0.0, "import_ns": None,
         "peak_rss_kb": 900, "minor_faults": None, "major_faults": None, "involuntary_switches": None,
         "steal_ns": None, "psi_us": None, "traces": 7, "calls": 5, "checksum": None, "bursts": (4.0, 4.1),
-        "cpu_bursts": (4.2,), "first_call_ns": 5_000.0,
+        "cpu_bursts": (4.2,), "first_call_ns": 5_000.0, "percentiles": (1.0, 2.0, 3.0),
     }  # fmt: skip
     return Replicate(**{**plain, **figures})
 

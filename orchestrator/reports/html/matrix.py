@@ -1,15 +1,18 @@
-"""The page's first table: a row per case, a column per version, worst first, with links to the details."""
+"""The page's first tables: a row per case, a column per version, worst first, with links to the details."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from orchestrator.model import Comparison, Contrast, Target
+from orchestrator.metrics import METRICS
+from orchestrator.model import Comparison, Contrast, Metric, OutputContrast, Target
 from orchestrator.reports import matrix
+from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import format_ratio, interval, ratio
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.html.escape import escape_value
-from orchestrator.reports.html.rows import VERDICTS, Verdict
-from orchestrator.terminal.durations import format_time
+from orchestrator.reports.html.rows import VERDICTS, Verdict, verdict_by
+from orchestrator.reports.metrics import LIKE_VERDICTS, OUTPUT_MARKS
+from orchestrator.results.outputs import show_share
 
 
 @dataclass(frozen=True)
@@ -50,24 +53,18 @@ class Matrix:
 
 
 def build_matrices(comparison: Comparison, anchors: dict[str, str]) -> list[Matrix]:
-    """Return the matrix across versions and the one inside versions, each if there is anything to compare."""
+    """Return the matrix across versions and the one inside versions, each if there is anything to compare.
+
+    Other metrics follow in which something changed, and results if some differ.
+    """
     baseline, *others = comparison.plan.versions
     across = matrix.across_versions(comparison, Arrangement())
     rows = [*across, *matrix.rows_of_steps(comparison, Arrangement())]
     inside = matrix.inside_versions(comparison, Arrangement())
-    means = matrix.mean_ratios(across, others)
     matrices = []
     if others and across:
-        matrices.append(
-            Matrix(
-                id="across",
-                title=f"Against {escape_value(baseline)}",
-                baseline=escape_value(baseline),
-                versions=tuple(map(escape_value, others)),
-                groups=tuple(_groups(rows, others, anchors)),
-                means=tuple(format_ratio(means[version]) if version in means else "" for version in others),
-            )
-        )
+        groups, means = tuple(_groups(rows, others, anchors)), _means(across, others)
+        matrices.append(_against(baseline, others, "across", f"Against {baseline}", groups, means))
     versions = [version for version in comparison.plan.versions if any(version in row.contrasts for row in inside)]
     if versions:
         matrices.append(
@@ -79,32 +76,98 @@ def build_matrices(comparison: Comparison, anchors: dict[str, str]) -> list[Matr
                 groups=tuple(_groups(inside, versions, anchors)),
             )
         )
+    for metric, contrasts in comparison.metrics.items():
+        if any(contrast.verdict in ("slower", "faster") for contrast in contrasts):
+            spec, own = METRICS[metric], matrix.rows_of_metric(comparison, metric)
+            title = f"{spec.about[0].upper()}{spec.about[1:]}, against {baseline}"
+            groups = tuple(_groups(own, others, anchors, metric))
+            matrices.append(_against(baseline, others, spec.name, title, groups, _means(own, others)))
+    if any(output.verdict == "differs" for output in comparison.outputs):
+        matrices.append(_results(comparison, others, anchors))
     return matrices
 
 
+def _against(
+    baseline: Target,
+    others: Sequence[Target],
+    id: str,
+    title: str,
+    groups: tuple[MatrixGroup, ...],
+    means: tuple[str, ...],
+) -> Matrix:
+    return Matrix(
+        id=id,
+        title=escape_value(title),
+        baseline=escape_value(baseline),
+        versions=tuple(map(escape_value, others)),
+        groups=groups,
+        means=means,
+    )
+
+
+def _means(rows: Sequence[matrix.CaseRow], versions: Sequence[Target]) -> tuple[str, ...]:
+    means = matrix.mean_ratios(rows, versions)
+    return tuple(format_ratio(means[version]).replace("-", "–") if version in means else "" for version in versions)
+
+
+def _results(comparison: Comparison, versions: Sequence[Target], anchors: dict[str, str]) -> Matrix:
+    """Return what the first calls returned, in a single group."""
+    names = short_names(arm.case for arm in comparison.arms)
+    by_case: dict[str, dict[Target, OutputContrast]] = {}
+    for output in comparison.outputs:
+        by_case.setdefault(output.case.label, {})[output.candidate] = output
+    rows = tuple(
+        MatrixRow(
+            name=escape_value(names[label]),
+            anchor=anchors.get(label, ""),
+            time="",
+            cells=tuple(_output_cell(of_case.get(version)) for version in versions),
+        )
+        for label, of_case in by_case.items()
+    )
+    group = MatrixGroup("first calls", "", "", rows)
+    return Matrix(
+        id="results",
+        title=f"Results, against {escape_value(comparison.plan.versions[0])}",
+        baseline="",
+        versions=tuple(map(escape_value, versions)),
+        groups=(group,),
+    )
+
+
+def _output_cell(output: OutputContrast | None) -> MatrixCell:
+    if output is None:
+        return MatrixCell()
+    alike = VERDICTS[LIKE_VERDICTS[output.verdict]]
+    verdict = replace(alike, mark=OUTPUT_MARKS[output.verdict], shown=output.verdict)
+    return MatrixCell(show_share(output.difference) if output.difference else output.verdict, verdict=verdict)
+
+
 def _groups(
-    rows: Sequence[matrix.CaseRow], versions: Iterable[Target], anchors: dict[str, str]
+    rows: Sequence[matrix.CaseRow], versions: Iterable[Target], anchors: dict[str, str], metric: Metric = "steady"
 ) -> Iterator[MatrixGroup]:
-    columns = tuple(versions)
+    columns, spec = tuple(versions), METRICS[metric]
+    words = {"slower": spec.worse, "faster": spec.better}
     for group in matrix.group_rows(rows, worst_first=True):
         style = "" if group.verdict is None else group.verdict.replace(" ", "-")
-        yield MatrixGroup(group.title, group.mark, style, tuple(_row(row, columns, anchors) for row in group.rows))
+        title = words.get(group.title, group.title)
+        yield MatrixGroup(title, group.mark, style, tuple(_row(row, columns, anchors, metric) for row in group.rows))
 
 
-def _row(row: matrix.CaseRow, versions: Iterable[Target], anchors: dict[str, str]) -> MatrixRow:
+def _row(row: matrix.CaseRow, versions: Iterable[Target], anchors: dict[str, str], metric: Metric) -> MatrixRow:
     label = next((arm.case.label for arm in row.arms.values()), "")
     return MatrixRow(
         name=escape_value(row.name),
         anchor=anchors.get(label, ""),
-        time="" if row.time_ms is None else format_time(row.time_ms),
-        cells=tuple(_cell(row, version) for version in versions),
+        time="" if row.time_ms is None else row.show(row.time_ms),
+        cells=tuple(_cell(row, version, metric) for version in versions),
     )
 
 
-def _cell(row: matrix.CaseRow, version: Target) -> MatrixCell:
+def _cell(row: matrix.CaseRow, version: Target, metric: Metric) -> MatrixCell:
     contrast, arm = row.contrasts.get(version), row.arms.get(version)
     if contrast is not None and contrast.ratio is not None:
-        return MatrixCell(ratio(contrast.ratio), _interval(contrast), VERDICTS[contrast.shown_verdict])
+        return MatrixCell(ratio(contrast.ratio), _interval(contrast), verdict_by(metric, contrast.shown_verdict))
     if arm is not None and arm.outcome != "measured":
         return MatrixCell(arm.outcome, verdict=VERDICTS[arm.outcome])
     return MatrixCell()

@@ -161,7 +161,9 @@ def test_more_rounds_go_to_the_open_cases_of_the_same_run(tmp_path: Path, theatr
     assert not done.comparison.broken
 
 
-def test_more_rounds_use_the_data_of_the_first(tmp_path: Path, theatre: Theatre, monkeypatch: pytest.MonkeyPatch):
+def test_more_rounds_have_the_seeds_that_they_would_have_had_in_one_run(
+    tmp_path: Path, theatre: Theatre, monkeypatch: pytest.MonkeyPatch
+):
     """A workload draws it by the seed that it is opened with."""
     run = first(tmp_path)
     seeds: set[int] = set()
@@ -173,7 +175,7 @@ def test_more_rounds_use_the_data_of_the_first(tmp_path: Path, theatre: Theatre,
 
     monkeypatch.setattr(WorkerClient, "open", spy)
     add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
-    assert seeds == {run.read_plan().seed}
+    assert seeds == {run.read_plan().seed + number - 1 for number in (11, 12)}
 
 
 def test_a_version_that_no_table_has_any_more_is_left_out_and_reported(

@@ -106,6 +106,14 @@ def test_all_workers_of_a_round_have_one_seed_and_those_of_the_next_another(tmp_
     assert stage.seeds.count(4712) == (3 if isolation == "fork" else 2)
 
 
+def test_all_arms_of_a_round_draw_the_same_numbers_and_those_of_the_next_draw_others(tmp_path: Path):
+    stage = Stage()
+    play(tmp_path, plan([A, B], looks=(4,), seed=2**31 - 2), stage)
+    # The pilot may be the first round.
+    assert stage.draws[0] == stage.draws.get(1, {2**31 - 2}) == {2**31 - 2}
+    assert (stage.draws[2], stage.draws[3], stage.draws[4]) == ({2**31 - 1}, {0}, {1})
+
+
 def test_an_arm_that_refused_is_never_opened_again_and_the_others_go_on(tmp_path: Path):
     stage = Stage({("a", NEW): Part(refuses="no such op")})
     played = play(tmp_path, plan([A, B], looks=(3,)), stage)

@@ -74,7 +74,8 @@ def test_an_arm_that_died_goes_first():
         ("output:more", "it is differs, inconclusive"),
         (
             "colour:more",
-            "there is no metric 'colour'; they are time, first, memory, leak, build, cpu, gpu_memory, traces, output",
+            "there is no metric 'colour'; they are time, first, memory, leak, build, import, cpu, gpu_memory, "
+            "traces, p50, p95, p99, output",
         ),
         ("died>5%", "died has no percentage"),
         ("slower>", "it is [METRIC:]VERDICT[>PERCENT]"),

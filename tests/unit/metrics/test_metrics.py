@@ -22,6 +22,8 @@ OF = case()
         ("first", {}, (math.log(5_000),)),
         ("first", {"first_call_ns": 0.0}, ()),
         ("build", {}, (math.log(3_000),)),
+        ("import", {"import_ns": 800}, (math.log(800),)),
+        ("import", {}, ()),
         ("step", {"step_ns": 40}, (math.log(40),)),
         ("step", {}, ()),
         ("peak_rss", {"memory_kb": 700}, (math.log(700),)),
@@ -34,6 +36,9 @@ OF = case()
         ("leak", {"growth_bytes": -9000, "growth_calls": 200}, (math.log(0.5),)),
         ("leak", {"growth_bytes": 900, "growth_calls": 199}, ()),
         ("leak", {}, ()),
+        ("p50", {}, (1.0,)),
+        ("p99", {}, (3.0,)),
+        ("p95", {"percentiles": ()}, ()),
         ("traces", {}, (math.log(7),)),
         ("traces", {"traces": 0}, (0.0,)),
     ],
@@ -47,13 +52,14 @@ def test_what_it_is_of_a_replicate(metric: Metric, figures: dict[str, object], l
     [
         ("steady", "12.0 ms"), ("first", "2.50 s"), ("build", "3.00 s"), ("cpu", "15.0 ms"), ("step", "1.00 ms"),
         ("peak_rss", "360 MiB"), ("gpu_memory", "12.0 GiB"), ("traces", "4"), ("leak", "1.5 KiB a call"),
+        ("import", "1.20 s"), ("p50", "1.00 ms"), ("p95", "2.00 ms"), ("p99", "3.00 ms"),
     ],
 )  # fmt: skip
 def test_how_the_figure_of_an_arm_is_printed(metric: Metric, shown: str):
     arm = ArmResult(
         case=OF, version=target("2.0.0"), outcome="measured", median_ms=12.0, first_call_ms=2500.0, build_s=3.0,
         cpu_ms=15.0, step_ms=1.0, memory_bytes=360 * 2.0**20, gpu_memory_bytes=12 * 2.0**30, traces=4,
-        leak_bytes=1536.0,
+        leak_bytes=1536.0, percentiles_ms=(1.0, 2.0, 3.0), import_s=1.2,
     )  # fmt: skip
     spec = METRICS[metric]
     figure = spec.figure(arm)

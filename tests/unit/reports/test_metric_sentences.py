@@ -62,6 +62,13 @@ def test_a_sentence_for_a_version(ratios: list[tuple[float | None, str]], told: 
     assert list(metric_sentences(of(*ratios))) == told
 
 
+def test_what_all_cases_of_a_version_share_names_no_case():
+    found = of((1.5, "slower"), metric="import")
+    arms = tuple(replace(arm, import_s=2.0 if arm.version == OLD else 3.0) for arm in found.arms)
+    told = metric_sentences(replace(found, arms=arms))
+    assert told == ("2.0.0 takes longer to import than 1.0.0 (1.50x: 2.00 s to 3.00 s).",)
+
+
 def test_versions_in_which_nothing_changed_share_a_line():
     found = of((1.5, "slower"), versions=(OLD, "2.0.0", "2.1.0"))
     [worse, same] = found.metrics["peak_rss"]

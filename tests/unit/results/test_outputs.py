@@ -19,9 +19,12 @@ DRAW = np.random.RandomState(1).randn(30, 40).astype("float32")
 def compared(baseline: list[Any], candidate: list[Any]) -> OutputContrast:
     """What two arms come to whose replicates returned these."""
     replicates = [
-        replicate(version=target(version), number=number, output=None if value is LACKING else sketch(value))
+        replicate(
+            version=target(version), number=number, round=number, output=None if value is LACKING else sketch(value)
+        )
         for version, values in ((OLD, baseline), (NEW, candidate))
-        for number, value in enumerate(values)
+        # A single one is what all of them return.
+        for number, value in enumerate(values * 2 if len(values) == 1 else values, 1)
     ]
     [found] = compare_outputs(plan([OF]), replicates)
     return found
@@ -96,6 +99,14 @@ def test_replicates_that_differ_among_themselves_are_compared_with_nothing():
     found = compared([DRAW, DRAW * np.float32(1 + 1e-6)], [DRAW, DRAW])
     assert found.verdict in ("equal", "equal within tolerance")
     assert found.floor == pytest.approx(1e-6, rel=5)
+
+
+def test_a_difference_of_a_single_round_may_be_that_of_its_seed():
+    once = [replicate(version=target(version), output=sketch(value)) for version, value in ((OLD, 1.0), (NEW, 2.0))]
+    [found] = compare_outputs(plan([OF]), once)
+    assert (found.verdict, found.reason) == (
+        "not comparable", "a single round does not tell a difference from chance",
+    )  # fmt: skip
 
 
 def test_a_version_that_was_not_measured_is_compared_with_nothing():

@@ -35,6 +35,18 @@ def test_rows_of_what_is_no_version_break_their_stream(tmp_path: Path):
     assert loaded.broken == (f"{tmp_path / 'a.arrow'}: '' is no name of a target; run its version again",)
 
 
+def test_only_a_replicate_of_a_thousand_calls_has_percentiles(tmp_path: Path):
+    calls = [MS * number for number in range(1, 1001)]
+    paths = [
+        write_stream(tmp_path / "few.arrow", [rows(steady=calls[:-1])]),
+        write_stream(tmp_path / "many.arrow", [rows(replicate=2, steady=calls[::-1], steps=2)]),
+    ]
+    few, many = load(*paths).replicates
+    assert few.percentiles == ()
+    # Per step.
+    assert [math.exp(log) / MS for log in many.percentiles] == pytest.approx([250.25, 475.025, 495.005])
+
+
 @pytest.mark.parametrize(
     ("bursts", "typical"),
     [

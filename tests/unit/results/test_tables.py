@@ -105,9 +105,9 @@ def test_replicates_are_those_that_count(run: RunDir):
 
 
 def test_every_field_of_a_replicate_has_a_column():
-    """But for its bursts and its position, which are in the table of calls."""
+    """But for what the table of calls tells: its bursts, their percentiles and its position."""
     fields = {name if name != "number" else "replicate" for name in Replicate._fields}
-    assert fields - {"case", "bursts", "cpu_bursts", "position"} == set(tables.REPLICATE.names)
+    assert fields - {"case", "bursts", "cpu_bursts", "percentiles", "position"} == set(tables.REPLICATE.names)
 
 
 def test_calls_are_every_row_of_the_replicates_that_count(run: RunDir):

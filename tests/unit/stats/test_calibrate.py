@@ -96,6 +96,16 @@ def test_arms_of_another_speed_have_their_own_calls_and_the_same_bursts_and_warm
     assert list(aligned) == list(efforts)
 
 
+def test_an_arm_makes_as_many_calls_as_percentiles_need():
+    usual, many = effort(pilot()), effort(pilot(), least_calls=1000)
+    assert (many.warmup, many.bursts) == (usual.warmup, usual.bursts)
+    assert many.calls > usual.calls
+    assert many.bursts * many.calls >= 1000
+    # A slow arm would take minutes.
+    slow = pilot(150.0)
+    assert effort(slow, least_calls=1000) == effort(slow)
+
+
 def test_an_arm_whose_bursts_are_single_calls_keeps_its_effort_and_gives_it_to_no_other():
     efforts = {"long": Effort(5, 3, 1), "quick": Effort(0, 8, 4)}
     assert align(efforts, {"long": 0.4, "quick": 0.002}) == efforts

@@ -175,6 +175,21 @@ def test_contrasts_inside_a_version_have_a_table_of_their_own():
     assert "0.87x" in found[0]
 
 
+def test_metrics_that_changed_and_results_that_differ_have_a_table():
+    root = read("everything")
+    memory = [words(row) for row in with_id(root, "memory-matrix").all("tr")[1:]]
+    assert memory[0] == "▲ more (1)"
+    assert "▲ more 1.84x" in memory[1]
+    [_, first, other] = [words(row) for row in with_id(root, "results-matrix").all("tr")[1:]]
+    assert "≈ equal within tolerance 2e-07" in first
+    assert "≠ differs 3.1%" in first
+    assert "? not comparable" in other
+    # Where nothing changed there is a sentence.
+    quiet = replace(scenes.everything(), metrics={}, outputs=())
+    ids = {element.attrs.get("id") for element in Reader(written(quiet)).root.all("table")}
+    assert ids.isdisjoint({"memory-matrix", "results-matrix"})
+
+
 def test_the_summary_and_the_warnings_stand_before_the_results():
     of = replace(scenes.everything(), broken=("a stream is broken",))
     page = words(Reader(written(of)).root.all("main")[0])

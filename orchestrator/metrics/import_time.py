@@ -1,0 +1,17 @@
+"""The time that a worker takes to import TensorFlow: a property of a version, and not of a case."""
+
+from orchestrator.metrics.spec import MetricSpec, log_of
+from orchestrator.terminal.durations import format_time
+
+SPEC = MetricSpec(
+    key="import",
+    name="import",
+    about="import of TensorFlow",
+    more="takes longer to import",
+    less="takes less time to import",
+    logs=lambda replicate: log_of(replicate.import_ns) if replicate.import_ns else (),
+    figure=lambda arm: arm.import_s * 1e3 if arm.import_s else None,
+    show=format_time,
+    margin=0.1,
+    of_versions=True,
+)
