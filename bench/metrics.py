@@ -59,10 +59,9 @@ def verdicts(comparison: Comparison) -> Iterator[tuple[str, str]]:
     for contrast in comparison.contrasts:
         if contrast.pair.across and contrast.ci_low is not None:
             yield "time", contrast.verdict
-    for metric, contrasts in comparison.metrics.items():
-        for contrast in contrasts:
-            if contrast.ci_low is not None:
-                yield METRICS[metric].name, contrast.verdict
+    for contrast in comparison.of_metrics:
+        if contrast.ci_low is not None:
+            yield METRICS[contrast.pair.metric].name, contrast.verdict
     for output in comparison.outputs:
         yield "output", output.verdict
 

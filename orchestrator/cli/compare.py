@@ -62,7 +62,9 @@ def compare(
     else:
         print_table(lambda width: changes.layout(comparison, width))
     raise_broken(comparison.broken)
-    if error := find_gate_error(alarm.gates, comparison.changes, died=len(comparison.later.comparison.died)):
+    planned = [change for change in comparison.changes if change.pair in comparison.later.plan.pairs]
+    others = [change for change in comparison.changes if change not in planned]
+    if error := find_gate_error(alarm.gates, planned, others, died=len(comparison.later.comparison.died)):
         raise error
 
 

@@ -11,14 +11,13 @@ from orchestrator.machine.evidence import MemoryMark
 from orchestrator.measure.failures import Death, classify, lacks_scratch
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.workers import Workers
-from orchestrator.model import BESIDE, Arm, ArmKey, DeathCause, Ended, Plan
+from orchestrator.model import BESIDE, Arm, ArmKey, DeathCause, Ended
 from orchestrator.model.failures import describe_failure
+from orchestrator.plan.order import seed_of_round
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.progress import View
 
 LONGER = " (--timeout allows longer)"
-# numpy and TensorFlow accept those below this.
-SEEDS = 2**31
 
 
 @dataclass
@@ -59,7 +58,8 @@ class Replicates:
         try:
             answer = worker.open(
                 case, replicate=replicate.number, round=round, position=position,
-                seed=seed_of(plan, round), warmup=warmup, timeout_s=timeout_s or plan.timeout_s, program=plan.program,
+                seed=seed_of_round(plan.seed, round), warmup=warmup, timeout_s=timeout_s or plan.timeout_s,
+                program=plan.program,
                 data=[name for file in plan.large if (name := find_data_name(file))],
             )  # fmt: skip
         except WorkerDied as death:
@@ -70,15 +70,6 @@ class Replicates:
             return None
         replicate.second_ns, replicate.threads = answer.second_ns, answer.threads
         return replicate
-
-
-def seed_of(plan: Plan, round: int) -> int:
-    """Return what random numbers begin with in a round, in all versions alike; the pilot may be the first round.
-
-    It moves on, because a result that depends on it then differs between rounds, and not only between versions, whose
-    generators draw different numbers from one seed.
-    """
-    return (plan.seed + max(round - 1, 0)) % SEEDS
 
 
 @dataclass

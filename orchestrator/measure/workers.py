@@ -20,6 +20,7 @@ from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.failures import Scene, classify_start
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.model import DeathCause, Lost, Strays, Target
+from orchestrator.plan.order import seed_of_round
 from orchestrator.results.comparison import FIRST_ROUND
 from orchestrator.results.streams import Stream
 
@@ -28,8 +29,6 @@ START_TIMEOUT_S = 180.0
 SLOW_START_TIMEOUT_S = 7200.0
 # A version whose worker dies this often is not measured any further: its machine or its TensorFlow is broken.
 MOST_DEATHS = 3
-# Python accepts seeds of its hashes below this.
-HASH_SEEDS = 2**32
 # The usual few versions all start at once.
 FEWEST_STARTING = 4
 # The last line of a worker's log if it had to end processes; workloads/processes.py writes it.
@@ -195,7 +194,7 @@ class Workers:
             results=self._run.create_results_directory(version, slot.parts),
             log=self._run.create_worker_log(version),
             own_workloads=self._own,
-            seed=(self._plan.seed + self._round - FIRST_ROUND) % HASH_SEEDS,
+            seed=seed_of_round(self._plan.seed, self._round),
             large=self._plan.large,
             workers=1 if self._plan.exclusive else len(self._slots),
             layers=self._layers.get(version, {}),

@@ -16,7 +16,7 @@ from orchestrator.metrics import (
     traces,
 )
 from orchestrator.metrics.spec import MetricSpec
-from orchestrator.model import Metric, ShownVerdict
+from orchestrator.model import Metric
 
 METRICS: Mapping[Metric, MetricSpec] = {
     spec.key: spec
@@ -33,8 +33,7 @@ KEYS: Mapping[str, Metric] = {
     **{str(key): key for key in METRICS},
 }
 NAMES = (*(spec.name for spec in METRICS.values() if spec.key != "step"), OUTPUT)
-# Of these, more is slower.
-TIMES: tuple[Metric, ...] = ("steady", "step", "first", "build", "import", "cpu", *percentiles.PERCENTILES)
+TIMES: tuple[Metric, ...] = tuple(key for key, spec in METRICS.items() if spec.worse == "slower")
 # Rounds are planned for these.
 PLANNED: tuple[Metric, ...] = ("steady", "step")
 # What a run judges in addition to times; the cases of a program have neither a first call nor a result.
@@ -42,8 +41,8 @@ USUAL: tuple[Metric, ...] = ("first", "peak_rss")
 OF_PROGRAMS: tuple[Metric, ...] = ("peak_rss",)
 
 
-def describe_verdict(metric: Metric, verdict: ShownVerdict) -> str:
-    """Return a verdict in the words of its metric: more memory is `more`, and not `slower`."""
+def describe_verdict(metric: Metric, verdict: str) -> str:
+    """Return a verdict, or a title with one, in the words of its metric: more memory is `more`, and not `slower`."""
     spec = METRICS[metric]
     return verdict.replace("slower", spec.worse).replace("faster", spec.better)
 

@@ -9,7 +9,7 @@ SPEC = MetricSpec(
     about="first call",
     more="takes longer for the first call",
     less="takes less time for the first call",
-    logs=lambda replicate: log_of(replicate.first_call_ns) if replicate.first_call_ns else (),
+    logs=lambda replicate: log_of(replicate.first_call_ns),
     figure=lambda arm: arm.first_call_ms,
     show=format_time,
     # What happens once scatters more than what happens often.

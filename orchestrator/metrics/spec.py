@@ -70,7 +70,8 @@ class MetricSpec:
 
 
 def log_of(figure: float | None) -> Logs:
-    return (math.log(max(figure or 0.0, 1.0)),)
+    """Return the log of a figure; of a replicate without it, nothing."""
+    return (math.log(figure),) if figure else ()
 
 
 def show_bytes(size: float) -> str:

@@ -1,4 +1,4 @@
-"""The number of Python functions that a replicate traced into graphs."""
+"""The number of Python functions that a replicate traced into graphs; none counts as one, which has a logarithm."""
 
 from orchestrator.metrics.spec import MetricSpec, log_of
 
@@ -10,7 +10,7 @@ SPEC = MetricSpec(
     less="traces fewer functions",
     worse="more",
     better="less",
-    logs=lambda replicate: log_of(replicate.traces),
+    logs=lambda replicate: log_of(max(replicate.traces or 0, 1)),
     figure=lambda arm: arm.traces,
     show=lambda count: f"{count:.0f}",
 )

@@ -1,4 +1,4 @@
-"""In which order a round visits the arms. Pure."""
+"""In which order a round visits the arms, and with which seeds. Pure."""
 
 import random
 from collections import defaultdict
@@ -8,6 +8,17 @@ from typing import TypeVar
 from orchestrator.model import Arm, ArmKey, Case, Pair
 
 Item = TypeVar("Item")
+# numpy, TensorFlow and Python's hashes accept those below this.
+SEEDS = 2**31
+
+
+def seed_of_round(seed: int, number: int) -> int:
+    """Return the seed of a round, from that of the run; the pilot has that of the first round.
+
+    It moves on, because a result that depends on it then differs between rounds, and not only between versions, whose
+    generators draw different numbers from one seed. So does the luck of a worker's hashes.
+    """
+    return (seed + max(number - 1, 0)) % SEEDS
 
 
 def group_linked(cases: Sequence[Case], pairs: Iterable[Pair]) -> tuple[tuple[Case, ...], ...]:

@@ -1,11 +1,13 @@
 """The comparison of two runs: what differed between them, and which ratios changed."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
+from orchestrator.metrics import describe_verdict
 from orchestrator.reports.case_names import differences as names_of_pairs
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import (
@@ -45,8 +47,9 @@ def layout(changes: Changes, width: int) -> RenderableType:
 
 
 def summary(changes: Sequence[RatioChange]) -> str:
-    counts = {verdict: sum(change.shown_verdict == verdict for change in changes) for verdict in MARKS}
-    listing = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
+    in_order = sorted(changes, key=lambda change: list(MARKS).index(change.shown_verdict))
+    counts = Counter(describe_verdict(change.pair.metric, change.shown_verdict) for change in in_order)
+    listing = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     return f"{format_count(len(changes), 'ratio')} in both: {listing}."
 
 

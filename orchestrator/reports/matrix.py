@@ -2,12 +2,12 @@
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.metrics import METRICS
+from orchestrator.metrics import METRICS, describe_verdict
 from orchestrator.model import ArmKey, ArmResult, CasePair, Comparison, Contrast, Metric, Plan, ShownVerdict, Target
 from orchestrator.reports.case_names import differences, short_names
 from orchestrator.reports.columns import LONGEST, MARKS, MEASURES, STAR, STYLES, WAVE, format_ratio, ratio
@@ -203,8 +203,7 @@ class CaseBlock:
     means: Mapping[Target, MeanRatio]
     # Unless the user asked for another order.
     worst_first: bool
-    # The titles of groups that have other words than those of times.
-    words: Mapping[str, str] = field(default_factory=dict)
+    metric: Metric = "steady"
 
     @property
     def has_times(self) -> bool:
@@ -224,7 +223,7 @@ class CaseBlock:
         groups = group_rows(self.rows, worst_first=self.worst_first)
         for group in groups:
             style = STYLES[group.verdict] if group.verdict else ""
-            title = self.words.get(group.title, group.title)
+            title = describe_verdict(self.metric, group.title)
             grid.add(Text(f"{group.mark} {title} ({len(group.rows)})", style=style))
             # Undecided cases hide nothing where there is nothing else to see.
             for row in group.rows if group.title != OPEN or len(groups) == 1 else ():

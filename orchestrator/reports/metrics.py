@@ -46,26 +46,29 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
         rows = rows_of_metric(comparison, metric)
         margin = plan.margin if spec.margin is None else spec.margin
         parts += [Text(), safe_text(f"{spec.about}, margin {margin:.0%}", style="bold")]
-        words = {"slower": spec.worse, "faster": spec.better}
-        parts += draw_blocks(CaseBlock(str(baseline), rows, mean_ratios(rows, others), True, words), others, width)
+        parts += draw_blocks(CaseBlock(str(baseline), rows, mean_ratios(rows, others), True, metric), others, width)
     if comparison.outputs:
         parts += [Text(), _outputs(comparison, notes), *(safe_text(line, style="dim") for line in LEGEND)]
     return Group(*parts, *below(notes.lines(plan.alpha)))
 
 
-def _outputs(comparison: Comparison, notes: Notes) -> Grid:
-    names = short_names(arm.case for arm in comparison.arms)
-    versions = list(dict.fromkeys(each.candidate for each in comparison.outputs))
+def outputs_by_case(comparison: Comparison) -> dict[str, dict[Target, OutputContrast]]:
     rows: dict[str, dict[Target, OutputContrast]] = {}
     for each in comparison.outputs:
         rows.setdefault(each.case.label, {})[each.candidate] = each
+    return rows
+
+
+def _outputs(comparison: Comparison, notes: Notes) -> Grid:
+    names = short_names(arm.case for arm in comparison.arms)
+    versions = list(dict.fromkeys(each.candidate for each in comparison.outputs))
     grid = Grid(
         title=safe_text(f"results, against {comparison.plan.versions[0]}", style="bold"),
         headers=("", *map(str, versions)),
         right=(False,) * (1 + len(versions)),
         narrowest=NARROWEST,
     )
-    for label, of_case in rows.items():
+    for label, of_case in outputs_by_case(comparison).items():
         grid.add(names[label], *(_cell(of_case.get(version), notes) for version in versions))
     return grid
 

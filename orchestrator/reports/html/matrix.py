@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from orchestrator.metrics import METRICS
+from orchestrator.metrics import METRICS, describe_verdict
 from orchestrator.model import Comparison, Contrast, Metric, OutputContrast, Target
 from orchestrator.reports import matrix
 from orchestrator.reports.case_names import short_names
@@ -11,7 +11,7 @@ from orchestrator.reports.columns import format_ratio, interval, ratio
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.html.escape import escape_value
 from orchestrator.reports.html.rows import VERDICTS, Verdict, verdict_by
-from orchestrator.reports.metrics import LIKE_VERDICTS, OUTPUT_MARKS
+from orchestrator.reports.metrics import LIKE_VERDICTS, OUTPUT_MARKS, outputs_by_case
 from orchestrator.results.outputs import show_share
 
 
@@ -113,9 +113,6 @@ def _means(rows: Sequence[matrix.CaseRow], versions: Sequence[Target]) -> tuple[
 def _results(comparison: Comparison, versions: Sequence[Target], anchors: dict[str, str]) -> Matrix:
     """Return what the first calls returned, in a single group."""
     names = short_names(arm.case for arm in comparison.arms)
-    by_case: dict[str, dict[Target, OutputContrast]] = {}
-    for output in comparison.outputs:
-        by_case.setdefault(output.case.label, {})[output.candidate] = output
     rows = tuple(
         MatrixRow(
             name=escape_value(names[label]),
@@ -123,7 +120,7 @@ def _results(comparison: Comparison, versions: Sequence[Target], anchors: dict[s
             time="",
             cells=tuple(_output_cell(of_case.get(version)) for version in versions),
         )
-        for label, of_case in by_case.items()
+        for label, of_case in outputs_by_case(comparison).items()
     )
     group = MatrixGroup("first calls", "", "", rows)
     return Matrix(
@@ -146,11 +143,10 @@ def _output_cell(output: OutputContrast | None) -> MatrixCell:
 def _groups(
     rows: Sequence[matrix.CaseRow], versions: Iterable[Target], anchors: dict[str, str], metric: Metric = "steady"
 ) -> Iterator[MatrixGroup]:
-    columns, spec = tuple(versions), METRICS[metric]
-    words = {"slower": spec.worse, "faster": spec.better}
+    columns = tuple(versions)
     for group in matrix.group_rows(rows, worst_first=True):
         style = "" if group.verdict is None else group.verdict.replace(" ", "-")
-        title = words.get(group.title, group.title)
+        title = describe_verdict(metric, group.title)
         yield MatrixGroup(title, group.mark, style, tuple(_row(row, columns, anchors, metric) for row in group.rows))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.builders import NEW
+from tests.support.builders import NEW, OLD
 from tests.support.commands import called
 from tests.support.small_run import write_run
 
@@ -22,7 +22,7 @@ def wide(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_two_runs_are_compared_by_their_ratios(monkeypatch, capsys, run: Path):
     assert called(monkeypatch, "compare", str(run), str(run)) == 0
-    assert "2 ratios in both: 2 same." in capsys.readouterr().out
+    assert "4 ratios in both: 4 same." in capsys.readouterr().out
     assert called(monkeypatch, "compare", str(run), str(run), "--format", "json", "--fail-on", "slower") == 0
     assert json.loads(capsys.readouterr().out)["schema"] == "tfcompare.changes/1"
 
@@ -33,6 +33,16 @@ def test_what_a_comparison_fails_on_is_what_it_is_asked_for(monkeypatch, capsys,
     for outcomes, code in (("slower", 0), ("slower,inconclusive", 1), ("died", 6)):
         assert called(monkeypatch, "compare", str(run), str(lost), "--fail-on", outcomes) == code
         assert (f"(--fail-on {outcomes})" in capsys.readouterr().err) == bool(code)
+
+
+def test_more_memory_is_nothing_slower(monkeypatch, capsys, run: Path, tmp_path: Path):
+    larger = write_run(tmp_path / "larger", memory_kb=1500)
+    assert called(monkeypatch, "compare", str(run), str(larger), "--fail-on", "slower") == 0
+    told = capsys.readouterr().out
+    assert "4 ratios in both: 2 more, 2 same." in told
+    assert f"{NEW} against {OLD}, peak memory" in told
+    assert called(monkeypatch, "compare", str(run), str(larger), "--fail-on", "memory:more>20%") == 1
+    assert "2 memory:more>20% of 2 comparisons" in capsys.readouterr().err
 
 
 def test_a_page_about_two_runs_goes_into_the_later_run_or_where_it_is_told(monkeypatch, capsys, run: Path):
