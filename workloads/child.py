@@ -1,0 +1,264 @@
+"""A process that a worker forks for a replicate: its orders and answers, its prints, and how it ends."""
+import contextlib
+import fcntl
+import json
+import os
+import signal
+import sys
+import tempfile
+import time
+
+from workloads import contract, processes
+
+LOG_TAIL_BYTES = 4000
+# Of what a replicate prints the end is kept; a file that has grown larger than the second is cut back to it.
+KEPT_BYTES, MOST_PRINTED_BYTES = 2 ** 16, 2 ** 20
+# How often the file is looked at while an answer is awaited.
+LOOK_S = 1.0
+# The descriptor of the commands; its other end is the host.
+HOST = 0
+# How long a replicate may take to end after it has closed its pipe.
+CLOSED_S = 2.0
+
+
+class ChildDied(Exception):
+    """A forked process ended, or was ended, without an answer."""
+
+    def __init__(self, how, reason):
+        Exception.__init__(self, reason)
+        self.how = how
+
+
+class Prints:
+    """What a replicate prints: a file without a name, of which the end is kept however much is written."""
+
+    def __init__(self):
+        self.file = tempfile.TemporaryFile()
+        # The replicate shares the position in it, and must continue at the start once the file was cut.
+        fcntl.fcntl(self.file, fcntl.F_SETFL, fcntl.fcntl(self.file, fcntl.F_GETFL) | os.O_APPEND)
+        self.end = b""
+        self.left_out = 0
+
+    def fileno(self):
+        return self.file.fileno()
+
+    def cut(self, most=MOST_PRINTED_BYTES):
+        """Empties the file if it has more than `most` bytes, and keeps its end."""
+        size = os.fstat(self.fileno()).st_size
+        if size > most:
+            kept = os.pread(self.fileno(), KEPT_BYTES, max(0, size - KEPT_BYTES))
+            os.ftruncate(self.fileno(), 0)
+            whole = len(self.end) + size
+            self.end = (self.end + kept)[-KEPT_BYTES:] if size < KEPT_BYTES else kept
+            self.left_out += whole - len(self.end)
+
+    def close(self):
+        """Returns the end of what was printed, after a line that says how much is missing."""
+        self.cut(most=0)
+        self.file.close()
+        note = "[tfcompare left out {} bytes that were printed before this]\n".format(self.left_out)
+        return note.encode("ascii") + self.end if self.left_out else self.end
+
+
+class HostGone(Exception):
+    """The host has ended: no answer is of use any more."""
+
+
+class Child:
+    """A forked process that answers JSON lines on a separate pipe; the end of its prints is kept for the log.
+
+    Its end is noticed by a signal as well as by the pipe, whose other end a process of the workload's may hold open.
+    """
+
+    def __init__(self, main, others, deaths):
+        """`others` are descriptors that the fork may not keep; `deaths` wakes up when a process has ended."""
+        self.deaths = deaths
+        self.buffer = bytearray()
+        self.status = None
+        with contextlib.ExitStack() as made:
+            down_read, self.orders = _pipe(made)
+            self.answers, up_write = _pipe(made)
+            self.prints = Prints()
+            made.callback(self.prints.file.close)
+            worker = os.getpid()
+            self.pid = os.fork()
+            if self.pid == 0:
+                _run_child(main, down_read, up_write, self.prints, lambda: self._begin(worker, others))
+            made.pop_all()
+        os.close(down_read)
+        os.close(up_write)
+
+    def _begin(self, worker, others):
+        """What the fork does first."""
+        processes.die_with(worker)
+        processes.adopt_orphans()
+        self.deaths.close()
+        # An inherited end of another replicate's pipe would hide that replicate's death.
+        for fd in others + [self.orders, self.answers]:
+            os.close(fd)
+
+    @property
+    def descriptors(self):
+        return [self.orders, self.answers, self.prints.fileno()]
+
+    def ask(self, order, timeout_s, longest=contract.LONGEST_LINE):
+        """Sends an order, unless it is None, and returns the answer, of which at most `longest` bytes are read."""
+        deadline = time.monotonic() + timeout_s
+        if order is not None:
+            try:
+                write_line(self.orders, order)
+            except OSError:
+                raise self._explain_end()
+        # A profile is a line of megabytes: what was searched is not searched again.
+        searched = 0
+        while self.buffer.find(b"\n", searched) < 0:
+            searched = len(self.buffer)
+            if searched > longest:
+                self.end()
+                raise ChildDied("contract", "its answer has more than {} MiB; ended".format(longest >> 20))
+            chunk = self._read(deadline)
+            if chunk is None:
+                self.end()
+                raise ChildDied("timeout", "no answer within {:g} s; ended".format(timeout_s))
+            if not chunk:
+                raise self._explain_end()
+            self.buffer += chunk
+        line, self.buffer = self.buffer.split(b"\n", 1)
+        try:
+            return json.loads(line.decode("utf-8"))
+        except (ValueError, RecursionError):
+            raise ChildDied("contract", "its answer is not JSON")
+
+    def _read(self, deadline):
+        """What it has written: nothing if it has ended or has closed its pipe, and None if the deadline has passed."""
+        while True:
+            self.prints.cut()
+            ended = self._has_ended()
+            left = deadline - time.monotonic()
+            ready = processes.wait([self.answers, self.deaths.fd], HOST, 0.0 if ended else min(left, LOOK_S))
+            if self.answers in ready and left > 0:
+                return os.read(self.answers, 1 << 16)
+            if ended:
+                return b""
+            if HOST in ready:
+                raise HostGone
+            if left <= 0:
+                return None
+            self.deaths.drain()
+
+    def _explain_end(self):
+        """How it ended; a process that lives on after it has closed its pipe is ended."""
+        until = time.monotonic() + CLOSED_S
+        while not self._has_ended():
+            left = until - time.monotonic()
+            if left <= 0:
+                self.end()
+                if self.status == signal.SIGKILL:
+                    return ChildDied("closed", "it closed its pipe to the worker and did not end; ended")
+                break
+            processes.wait([self.deaths.fd], None, left)
+            self.deaths.drain()
+        if os.WIFSIGNALED(self.status):
+            number = os.WTERMSIG(self.status)
+            hint = "; often the kernel, out of memory" if number == signal.SIGKILL else ""
+            return ChildDied("signal", "killed by {}{}".format(signal.Signals(number).name, hint))
+        return ChildDied("exit", "ended with exit code {}".format(os.WEXITSTATUS(self.status)))
+
+    def _has_ended(self):
+        """Whether it has ended; a pid that was waited for is another process's by now and is left alone."""
+        if self.status is None:
+            self.status = processes.has_ended(self.pid)
+        return self.status is not None
+
+    def end(self):
+        """Ends the process, and waits until it is gone."""
+        until = time.monotonic() + processes.KILLED_S
+        while not self._has_ended() and time.monotonic() < until:
+            processes.kill(self.pid)
+            time.sleep(processes.POLL_S)
+        if self.status is None:
+            # The kernel does not let it go; it is a stray from now on.
+            self.status = signal.SIGKILL
+
+    def finish(self):
+        """Hands the prints of the ended process to the worker's log; returns their tail."""
+        os.close(self.orders)
+        os.close(self.answers)
+        printed = self.prints.close()
+        print_to_log(printed)
+        return printed[-LOG_TAIL_BYTES:].decode("utf-8", "replace")
+
+
+def _pipe(made):
+    """The ends of a pipe, which `made` closes if it is not emptied."""
+    ends = os.pipe()
+    for end in ends:
+        made.callback(os.close, end)
+    return ends
+
+
+class Inline:
+    """A replicate in the worker's own process, for those who distrust forks; its prints are in the log already, and its
+    deadline is the host's to keep."""
+
+    pid = None
+    descriptors = []
+
+    def __init__(self, replicate):
+        self.replicate = replicate
+
+    def end(self):
+        pass
+
+    def ask(self, order, timeout_s, longest=None):
+        return self.replicate.begin() if order is None else self.replicate.obey(order)
+
+    def finish(self):
+        return ""
+
+
+def _run_child(main, orders, answers, prints, begin):
+    """The forked process from its first line to its last; it never returns to the worker's code."""
+    status = 1
+    try:
+        # A workload may be looked into by its user's own tools, and leave a core file.
+        processes.set_dumpable(True)
+        begin()
+        null = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(null, 0)
+        os.dup2(prints.fileno(), 1)
+        os.dup2(prints.fileno(), 2)
+        lines = os.fdopen(orders, "r")
+
+        def receive():
+            line = lines.readline()
+            return json.loads(line) if line else None
+
+        main(receive, lambda answer: write_line(answers, answer))
+        status = 0
+    finally:
+        leave(status)
+
+
+def leave(status):
+    """Ends this process at once: to take TensorFlow apart would take half a second, and all that counts is written."""
+    for stream in (sys.stdout, sys.stderr):
+        # A workload may have closed them.
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os._exit(status)
+
+
+def print_to_log(data):
+    """Writes to the log; a disk that is full costs lines of it and not the worker."""
+    with contextlib.suppress(OSError):
+        _write_all(2, data)
+
+
+def write_line(fd, message):
+    _write_all(fd, contract.encode(message).encode("utf-8"))
+
+
+def _write_all(fd, data):
+    while data:
+        data = data[os.write(fd, data):]
