@@ -124,12 +124,15 @@ def across_versions(comparison: Comparison, arrangement: Arrangement) -> list[Ca
 
 
 def rows_of_metric(comparison: Comparison, metric: Metric) -> list[CaseRow]:
-    """Return a row per case for a metric that is compared in addition to times."""
-    spec = METRICS[metric]
-    first = comparison.plan.cases[0] if spec.of_versions else None
-    own = (arm for arm in comparison.arms if first is None or arm.case == first)
-    arms = [replace(arm, median_ms=spec.figure(arm), drift=None) for arm in own]
-    contrasts = {each.pair.arms[1]: each for each in comparison.metrics.get(metric, ())}
+    """Return a row per case that has a figure of this metric, which is compared in addition to times."""
+    spec, contrasts = METRICS[metric], {each.pair.arms[1]: each for each in comparison.metrics.get(metric, ())}
+    compared = {arm.case for arm in contrasts}
+    known = {arm.case.label for arm in comparison.arms if spec.figure(arm) is not None}
+    arms = [
+        replace(arm, median_ms=spec.figure(arm), drift=None)
+        for arm in comparison.arms
+        if arm.case.label in compared & known
+    ]
     rows = _rows(comparison, arms, contrasts)
     return [replace(row, name=spec.about if spec.of_versions else row.name, show=spec.show) for row in rows]
 

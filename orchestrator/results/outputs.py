@@ -111,7 +111,7 @@ def compare_outputs(plan: Plan, replicates: Iterable[Replicate]) -> tuple[Output
 
 
 def _doubt(found: OutputContrast, rounds: int) -> OutputContrast:
-    """Believe no difference of a single round: its seed may have made it."""
+    """Believe no difference of a single round: its seed may have caused it."""
     if found.verdict != "differs" or rounds >= FEWEST_ROUNDS:
         return found
     return replace(found, verdict="not comparable", reason="a single round does not tell a difference from chance")

@@ -144,6 +144,7 @@ def arm(of: Case, version: Version = OLD, **changes: Any) -> ArmResult:
         build_s=0.5,
         import_s=2.0,
         peak_rss_mb=300.0,
+        memory_bytes=300 * 2.0**20,
         traces=1,
         checksum="abcdef",
     )

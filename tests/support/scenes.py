@@ -39,7 +39,15 @@ def everything() -> Comparison:
     arms = (
         arm(FIT_GRAPH, "1.14.0", median_ms=5.41, second_ms=5.92, train_s=0.61),
         arm(FIT_GRAPH, "2.0.0", median_ms=5.93, second_ms=6.31, train_s=0.68),
-        arm(FIT_GRAPH, "2.13.0", median_ms=1353.0, second_ms=1401.0, train_s=152.0, drift=Drift(rise=math.log(1.12))),
+        arm(
+            FIT_GRAPH,
+            "2.13.0",
+            median_ms=1353.0,
+            second_ms=1401.0,
+            train_s=152.0,
+            drift=Drift(rise=math.log(1.12)),
+            memory_bytes=552 * 2.0**20,
+        ),
         arm(FIT_EAGER, "1.14.0", median_ms=6.2, second_ms=6.6, train_s=0.72),
         arm(FIT_EAGER, "2.0.0", median_ms=22.6, second_ms=24.1, train_s=2.4, outcome="died", reason=killed, rounds=3),
         arm(FIT_EAGER, "2.13.0", median_ms=0.0186, second_ms=0.0312, build_s=4100.0, train_s=0.052),

@@ -29,7 +29,7 @@ class MetricFlags(Group):
             "--metric",
             "metric",
             NAMES,
-            "What is compared in addition to times; of a run usually first,memory,output.",
+            "What to compare in addition to times; first,memory,output if not given.",
             several=True,
         ),
     ] = None

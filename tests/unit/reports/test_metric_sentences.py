@@ -135,6 +135,13 @@ def test_every_table_begins_with_these_sentences(whole: Comparison):
         assert "2.0.0 needs more memory than 1.0.0 in 1 of 3 cases" in " ".join(str_of(layout(whole, 120)).split())
 
 
+def test_a_case_without_a_figure_has_no_row(whole: Comparison):
+    arms = tuple(replace(arm, memory_bytes=None) if arm.case == CASES[1] else arm for arm in whole.arms)
+    [table] = str_of(metrics.layout(replace(whole, arms=arms, outputs=()), 120)).split("margin 5%")[1:]
+    assert "power 0" in table
+    assert "power 1" not in table
+
+
 def test_a_run_in_which_only_times_were_compared_says_so():
     assert "nothing was compared in addition to times" in str_of(metrics.layout(comparison(), 100))
 
