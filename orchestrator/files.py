@@ -24,7 +24,7 @@ NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 # Read in chunks of this size: the size that a file states may not be true.
-CHUNK_BYTES = 2**24
+CHUNK_BYTES = 2**20
 # Of a source file or a table, which are parsed: that takes a hundred times as much memory.
 MOST_TEXT_BYTES = 2**20
 # Of a log, in bytes and in letters: its end is enough to see the last message.
@@ -122,13 +122,17 @@ def read_toml(path: Path, what: str) -> tuple[dict[str, Any], str]:
 
 def _read_to_end(handle: int, path: Path, most: int) -> bytes:
     """Return the rest of a file, of at most `most` bytes, and close it; raise OSError if it has more."""
-    data = bytearray()
-    with os.fdopen(handle, "rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
-            data += chunk
-            if len(data) > most:
+    parts: list[bytes] = []
+    count = 0
+    with os.fdopen(handle, "rb", buffering=0) as file:
+        # All of it in one piece, which is not copied; whoever writes meanwhile may make it longer.
+        size = os.fstat(handle).st_size
+        while chunk := file.read(min(size, most) if not parts and size else CHUNK_BYTES):
+            parts.append(chunk)
+            count += len(chunk)
+            if count > most or size > most:
                 raise OSError(errno.EFBIG, f"it has more than {most / 2**20:.0f} MiB", str(path))
-    return bytes(data)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def open_below(root: Path, path: Path, flags: int, mode: int = 0o600) -> int:

@@ -138,7 +138,8 @@ class Workers:
         """
         self._round = number
         resident = [version for version in self.versions() if version in versions and not self._slots[version].isolated]
-        self._start_together(resident, self._replace)
+        self._end_all(_quit, resident)
+        self._start_together(resident, self._start)
         self._require_sight()
 
     def _require_sight(self) -> None:
@@ -146,10 +147,6 @@ class Workers:
         blind = [slot.blind for slot in self._slots.values() if slot.blind]
         if blind and len(blind) == len(self._slots):
             raise EngineUnavailable(blind[0])
-
-    def _replace(self, version: Target) -> Ready | None:
-        self._leave(self._slots[version])
-        return self._start(version)
 
     def _start_together(
         self, versions: Collection[Target], start: Callable[[Target], Ready | None]
@@ -296,24 +293,22 @@ class Workers:
 
     def stop(self) -> None:
         """Ask every worker to quit, and keep what each wrote."""
-        self._end_all(self._leave)
-
-    def _end_all(self, end: Callable[[WorkerSlot], None]) -> None:
-        with ThreadPoolExecutor(len(self._slots) or 1) as pool:
-            list(pool.map(end, self._slots.values()))
-
-    def _leave(self, slot: WorkerSlot) -> None:
-        if slot.client:
-            slot.client.quit()
-        self._settle(slot)
+        self._end_all(_quit, self._slots)
 
     def kill(self) -> None:
         """End every worker at once."""
-        self._end_all(self._kill)
+        self._end_all(_kill, self._slots)
 
-    def _kill(self, slot: WorkerSlot) -> None:
-        if slot.client:
-            slot.client.channel.close()
+    def _end_all(self, end: Callable[[WorkerSlot], None], versions: Collection[Target]) -> None:
+        """End these workers at once, but settle what they wrote one after another, for that takes memory."""
+        slots = [self._slots[version] for version in versions]
+        with ThreadPoolExecutor(len(slots) or 1) as pool:
+            list(pool.map(end, slots))
+        for slot in slots:
+            self._settle(slot)
+
+    def _leave(self, slot: WorkerSlot) -> None:
+        _quit(slot)
         self._settle(slot)
 
     def _settle(self, slot: WorkerSlot) -> None:
@@ -387,3 +382,13 @@ def _describe_gpus(gpus: Sequence[Gpu]) -> str:
     return ", ".join(
         f"{gpu.title} {gpu.key}" + (f" (compute capability {gpu.capability})" if gpu.capability else "") for gpu in gpus
     )
+
+
+def _quit(slot: WorkerSlot) -> None:
+    if slot.client:
+        slot.client.quit()
+
+
+def _kill(slot: WorkerSlot) -> None:
+    if slot.client:
+        slot.client.channel.close()

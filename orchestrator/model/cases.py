@@ -1,7 +1,7 @@
 """Workloads, their cases, the targets that these run in, and the arms: a case in a target."""
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,7 +75,9 @@ class Target:
     def __str__(self) -> str:
         return f"{self.name}{_CONTROL}" if self.control else self.name
 
+    # A journal names the same few targets tens of thousands of times.
     @classmethod
+    @lru_cache(1000)
     def parse(cls, name: str) -> "Target":
         """Return the target with this name; raise ValueError if it is no target's."""
         return cls(name.removesuffix(_CONTROL), name.endswith(_CONTROL))

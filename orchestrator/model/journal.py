@@ -33,7 +33,8 @@ BESIDE = "beside"
 ASSERTED, RAISED = "asserted", "raised"
 
 
-@dataclass(frozen=True, kw_only=True)
+# A long run has tens of thousands of them.
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
     """The end of one replicate."""
 

@@ -3,7 +3,7 @@
 A replicate counts only if the host asked for it and its worker announced it.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,21 +26,22 @@ class Announced:
     """
 
     arms: frozenset[ArmKey]
-    ends: Mapping[Key, Ended]
+    # By number; numbers are unique within a version.
+    ends: Mapping[Target, Mapping[int, Ended]]
     cut: bool
     # Those that the journal says were measured more than once.
     doubled: frozenset[Key] = frozenset()
     # Those that were measured shortly before a run was cut short: with the power, their rows may be lost.
     unsynced: frozenset[Key] = frozenset()
-    _seen: set[tuple[Target | None, int]] = field(default_factory=set)
+    _seen: dict[Target | None, set[int]] = field(default_factory=lambda: defaultdict(set))
 
     def __call__(self, read: ReadStream) -> tuple[frozenset[int], tuple[str, ...]]:
         admitted: set[int] = set()
         unknown: list[Replicate] = []
         wrong: dict[str, list[Replicate]] = {}
-        self._seen.update((read.stream.version, number) for number in read.idle)
+        self._seen[read.stream.version] |= read.idle
         for replicate in read.replicates:
-            end = self.ends.get((replicate.version, replicate.number))
+            end = self.ends.get(replicate.version, {}).get(replicate.number)
             if end is None and self.cut:
                 unknown.append(replicate)
             elif what := self._wrong(read, replicate, end):
@@ -49,7 +50,9 @@ class Announced:
                 admitted.add(replicate.number)
         if wrong:
             raise ContractBroken(_describe_wrong(read.stream.path, wrong))
-        self._seen.update((each.version, each.number) for each in read.replicates if each.number in admitted)
+        for each in read.replicates:
+            if each.number in admitted:
+                self._seen[each.version].add(each.number)
         return frozenset(admitted), tuple(_describe_unknown(read, unknown))
 
     def missing(self, unread: Container[tuple[Target | None, int]]) -> tuple[list[str], list[str]]:
@@ -59,12 +62,13 @@ class Announced:
         stream a replicate should be.
         """
         lost = [
-            key
-            for key, end in self.ends.items()
+            (version, number)
+            for version, ends in self.ends.items()
+            for number, end in ends.items()
             if end.outcome == "measured"
             and end.part is not None
-            and (end.version, end.part) not in unread
-            and key not in self._seen
+            and (version, end.part) not in unread
+            and number not in self._seen[version]
         ]
         broken = [
             f"{version}: the results of {_replicates(count)} are lost: measured, and in no file. Measure {version} "
@@ -90,7 +94,7 @@ class Announced:
             return "is not in the journal"
         if (replicate.case, replicate.round) != (end.case, end.round):
             return f"is of {replicate.case} in round {replicate.round}; the journal says {end.case}, round {end.round}"
-        if (replicate.version, replicate.number) in self._seen:
+        if replicate.number in self._seen[replicate.version]:
             return "was already read from another file"
         if end.outcome == "measured" and end.part not in (None, read.stream.part):
             return f"was closed by another worker (number {end.part})"
@@ -136,9 +140,12 @@ def of_journal(plan: Plan, journal: Journal) -> Announced | None:
     measured = [entry for entry in entries if isinstance(entry, Ended)]
     if not measured and not any(isinstance(entry, Machine) for entry in entries):
         return None
+    ends: dict[Target, dict[int, Ended]] = defaultdict(dict)
+    for entry in measured:
+        ends[entry.version][entry.replicate] = entry
     return Announced(
         arms=frozenset(arm.key for arm in plan.arms()),
-        ends={(entry.version, entry.replicate): entry for entry in measured},
+        ends=ends,
         cut=bool(journal.skipped) or _was_cut(entries),
         doubled=_find_doubled(measured),
         unsynced=_find_unsynced(entries),

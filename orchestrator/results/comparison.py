@@ -3,9 +3,10 @@
 import json
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
+from typing import TypeVar
 
 import pyarrow as pa
 
@@ -24,6 +25,9 @@ from orchestrator.results.warnings import check_control, check_following, check_
 from orchestrator.stats.contrasts import Beside, Samples, compare
 from orchestrator.stats.drift import drift
 from orchestrator.stats.round_times import RoundTimes
+
+K = TypeVar("K")
+V = TypeVar("V")
 
 FIRST_ROUND = 1
 
@@ -157,8 +161,8 @@ def _compare(
     of_arms, beside = _samples(plan, by_arm), None
     if any(pair.metric == "steady" for pair in plan.pairs):
         beside = Beside(
-            rises={key: _by_round(of_arm, lambda replicate: (replicate.rise,)) for key, of_arm in by_arm.items()},
-            cpu={key: _by_round(of_arm, METRICS["cpu"].logs) for key, of_arm in by_arm.items()},
+            rises=_MadeWhenAsked(by_arm, lambda key: _by_round(by_arm[key], lambda replicate: (replicate.rise,))),
+            cpu=_MadeWhenAsked(by_arm, lambda key: _by_round(by_arm[key], METRICS["cpu"].logs)),
         )
     contrasts = compare(plan, of_arms, arms, endings.schedule(plan.looks), beside, flip=flip)
     return tuple(
@@ -197,11 +201,27 @@ def _by_arm(replicates: Iterable[Replicate]) -> dict[ArmKey, list[Replicate]]:
 
 def _samples(plan: Plan, by_arm: Mapping[ArmKey, Sequence[Replicate]]) -> Samples:
     metrics = {pair.metric for pair in plan.pairs}
-    return {
-        (*name, metric): _by_round(of_arm, METRICS[metric].logs)
-        for name, of_arm in by_arm.items()
-        for metric in metrics
-    }
+    keys = [(*name, metric) for name in by_arm for metric in metrics]
+    return _MadeWhenAsked(keys, lambda key: _by_round(by_arm[ArmKey(*key[:2])], METRICS[key[2]].logs))
+
+
+class _MadeWhenAsked(Mapping[K, V]):
+    """Makes a value whenever it is asked for: the rounds of all arms at once would take as much as their replicates."""
+
+    def __init__(self, keys: Iterable[K], make: Callable[[K], V]) -> None:
+        self._keys = dict.fromkeys(keys)
+        self._make = make
+
+    def __getitem__(self, key: K) -> V:
+        if key not in self._keys:
+            raise KeyError(key)
+        return self._make(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
 
 
 def _by_round(replicates: Iterable[Replicate], logs: Callable[[Replicate], Logs]) -> dict[int, RoundTimes]:

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from sys import intern
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -209,6 +210,8 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
     }
     values = {name: _values(columns[name] if name in columns else facts[name]) for name in Replicate._fields}
     values["version"] = _targets(path, list(values["version"]))
+    # Every stream of a run has the same cases.
+    values["case"] = map(intern, values["case"])
     return list(map(Replicate._make, zip(*values.values(), strict=True)))
 
 

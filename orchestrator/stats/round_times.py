@@ -27,7 +27,7 @@ def _weights(count: int) -> tuple[float, ...]:
     return tuple(weight / sum(kept) for weight in kept)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class RoundTimes:
     """The logs of an arm's bursts in one round, by visit; a figure without bursts counts as one burst."""
 
