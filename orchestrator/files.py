@@ -125,7 +125,7 @@ def _read_to_end(handle: int, path: Path, most: int) -> bytes:
     parts: list[bytes] = []
     count = 0
     with os.fdopen(handle, "rb", buffering=0) as file:
-        # All of it in one piece, which is not copied; whoever writes meanwhile may make it longer.
+        # All of it in one piece, which is not copied. The file may grow meanwhile.
         size = os.fstat(handle).st_size
         while chunk := file.read(min(size, most) if not parts and size else CHUNK_BYTES):
             parts.append(chunk)

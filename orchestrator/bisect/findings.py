@@ -5,19 +5,23 @@ changes all of them.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 
 from orchestrator.bisect.search import BisectFinding, Wanted, swap_versions
 from orchestrator.bisect.state import Skipped
 from orchestrator.errors import ArmsDied, NothingSelected, TfCompareError
-from orchestrator.model import ArmResult, Comparison, Contrast, Ended, Target
+from orchestrator.metrics.followed import RESULTS, TIME, Followed
+from orchestrator.model import ArmResult, Comparison, Ended, OutputVerdict, Target, VerdictName
+from orchestrator.results.outputs import show_share
 from orchestrator.results.rundir import RunDir
+
+OF_RESULTS: Mapping[OutputVerdict, VerdictName] = {"differs": "slower", "not comparable": "inconclusive"}
 
 
 def learn(
-    comparison: Comparison, wanted: Wanted, timeouts: Collection[str]
+    comparison: Comparison, wanted: Wanted, timeouts: Collection[str], metric: Followed = TIME
 ) -> tuple[tuple[BisectFinding, ...], tuple[Skipped, ...]]:
-    """Return what a run has found, and which version it cannot measure.
+    """Return what a run has found of a metric, and which version it cannot measure.
 
     A version in the middle that cannot be measured is left out. An end was measured before, so if it cannot be measured
     now, this run is the cause.
@@ -27,12 +31,9 @@ def learn(
         middle = wanted.versions[1]
         if not _usable(arms[middle], timeouts):
             return (), (Skipped(version=middle, reason=why_not(arms[middle]), environment=False),)
-    contrasts = {number_of(contrast.pair.arms[1].version): contrast for contrast in comparison.contrasts}
     baseline = number_of(comparison.plan.versions[0])
-    return tuple(
-        _late(pair, timeouts, wanted.thorough) or _finding(pair, baseline, contrasts, wanted.thorough)
-        for pair in wanted.pairs
-    ), ()
+    found = {finding.later: finding for finding in _against(baseline, comparison, wanted.thorough, metric)}
+    return tuple(_late(pair, timeouts, wanted.thorough) or _between(pair, baseline, found) for pair in wanted.pairs), ()
 
 
 def number_of(target: Target) -> str:
@@ -99,19 +100,36 @@ def _late(pair: tuple[str, str], timeouts: Collection[str], thorough: bool) -> B
     )
 
 
-def _finding(pair: tuple[str, str], baseline: str, contrasts: dict[str, Contrast], thorough: bool) -> BisectFinding:
+def _between(pair: tuple[str, str], baseline: str, found: Mapping[str, BisectFinding]) -> BisectFinding:
     earlier, later = pair
-    contrast = contrasts[later if earlier == baseline else earlier]
-    finding = BisectFinding(
-        earlier=baseline,
-        later=number_of(contrast.pair.arms[1].version),
-        verdict=contrast.verdict,
-        reason=contrast.reason,
-        ratio=contrast.ratio,
-        ci_low=contrast.ci_low,
-        ci_high=contrast.ci_high,
-        rounds=contrast.rounds,
-        thorough=thorough,
-        size=contrast.size,
-    )
-    return finding if earlier == baseline else swap_versions(finding)
+    return found[later] if earlier == baseline else swap_versions(found[earlier])
+
+
+def _against(baseline: str, comparison: Comparison, thorough: bool, metric: Followed) -> Iterator[BisectFinding]:
+    """Yield what a run says of each version against its first one."""
+    if metric == RESULTS:
+        for output in comparison.outputs:
+            yield BisectFinding(
+                earlier=baseline,
+                later=number_of(output.candidate),
+                verdict=OF_RESULTS.get(output.verdict, "same"),
+                reason=output.reason if output.difference is None else f"by {show_share(output.difference)}",
+                thorough=thorough,
+                metric=metric,
+            )
+        return
+    for contrast in comparison.contrasts:
+        if contrast.pair.metric == metric:
+            yield BisectFinding(
+                earlier=baseline,
+                later=number_of(contrast.pair.arms[1].version),
+                verdict=contrast.verdict,
+                reason=contrast.reason,
+                ratio=contrast.ratio,
+                ci_low=contrast.ci_low,
+                ci_high=contrast.ci_high,
+                rounds=contrast.rounds,
+                thorough=thorough,
+                size=contrast.size,
+                metric=metric,
+            )

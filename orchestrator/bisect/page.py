@@ -10,6 +10,7 @@ from orchestrator.bisect.report import PathRow, facts, path_rows
 from orchestrator.bisect.search import SearchResult
 from orchestrator.bisect.state import State, Step
 from orchestrator.bisect.wording import conclusions
+from orchestrator.metrics.followed import describe_followed
 from orchestrator.reports.columns import MARKS
 from orchestrator.reports.html import charts, document
 from orchestrator.reports.html.assets import asset, policy
@@ -70,6 +71,7 @@ def render(state: State, result: SearchResult) -> str:
             *map(escape_value, state.notes),
         ],
         first=escape_value(question.good),
+        about=describe_followed(question.metric),
         plot=_plot(state, result) if result.overall else "",
         label=escape_value(" ".join(conclusions(state, result))),
         tables=_tables(state, result),
@@ -125,7 +127,7 @@ def _version_line(row: PathRow) -> PageLine:
         row.interval_text,
         row.step_ratio_text,
         row.step_interval_text,
-        f"{MARKS[row.finding.shown_verdict]} {row.finding.shown_verdict}" if row.finding else "",
+        f"{MARKS[row.finding.shown_verdict]} {row.finding.words}" if row.finding else "",
         row.share_text,
         ", ".join(row.between),
     )
@@ -133,7 +135,7 @@ def _version_line(row: PathRow) -> PageLine:
 
 
 def _step_line(number: int, step: Step) -> PageLine:
-    results = [f"{finding.later} against {finding.earlier}: {finding.shown_verdict}" for finding in step.findings]
+    results = [f"{finding.later} against {finding.earlier}: {finding.words}" for finding in step.findings]
     results += [f"{skipped.version}: {skipped.reason}" for skipped in step.skipped]
     cells = (
         str(number),

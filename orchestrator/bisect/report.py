@@ -12,6 +12,8 @@ from orchestrator.bisect.joined_ratios import JoinedRatio, join_ratios
 from orchestrator.bisect.search import BisectFinding, PathPart, SearchResult
 from orchestrator.bisect.state import State, Step
 from orchestrator.bisect.wording import conclusions, share
+from orchestrator.metrics import METRICS
+from orchestrator.metrics.followed import RESULTS, TIME, describe_followed
 from orchestrator.plan.pairs import ALPHA
 from orchestrator.reports.columns import Notes, format_verdict, interval, ratio
 from orchestrator.reports.grid import Grid
@@ -65,8 +67,19 @@ def facts(state: State) -> str:
     machine = f"{host.get('cpu')}, {host.get('usable_cores')} cores"
     changes = shlex.join(state.question.changes)
     with_changes = f"every version with {changes}" if changes else ""
-    parts = (state.engine, device, machine, with_changes, f"margin {run.margin:.0%}", _describe_effort(state))
+    metric = state.question.metric
+    about = "" if metric == TIME else describe_followed(metric)
+    parts = (about, state.engine, device, machine, with_changes, *_margin(state), _describe_effort(state))
     return " · ".join(str(part) for part in parts if part)
+
+
+def _margin(state: State) -> tuple[str, ...]:
+    """Return what counts as a difference; of results no share does."""
+    metric = state.question.metric
+    if metric == RESULTS:
+        return ()
+    own = METRICS[metric].margin
+    return (f"margin {state.question.run.margin if own is None else own:.0%}",)
 
 
 def _describe_effort(state: State) -> str:
@@ -167,7 +180,7 @@ def _ratio_point(row: PathRow) -> RatioPoint:
 def _verdict(part: PathPart | None, notes: Notes) -> Text:
     if part is None or part.finding is None:
         return Text()
-    return format_verdict(part.finding.shown_verdict, _why(part), notes)
+    return format_verdict(part.finding.shown_verdict, _why(part), notes, metric=part.finding.metric)
 
 
 KINDS = {
@@ -196,6 +209,7 @@ def as_object(state: State, result: SearchResult) -> dict[str, Any]:
         "engine": state.engine,
         "device": state.question.run.environments.device,
         "margin": state.question.run.margin,
+        "metric": state.question.metric,
         "host": state.host,
         "finished": not result.wanted,
         "conclusions": list(conclusions(state, result)),

@@ -34,7 +34,8 @@ from orchestrator.machine.host import host_facts, is_here
 from orchestrator.measure import prepare_run
 from orchestrator.measure import run as running
 from orchestrator.measure.conduct import Done
-from orchestrator.model import Case
+from orchestrator.metrics.followed import RESULTS, TIME, Followed, name_followed
+from orchestrator.model import Case, Metric
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import RunOptions, suite_of
 from orchestrator.results.rundir import RunDir, refuse_strangers
@@ -81,7 +82,7 @@ def begin(question: Question, directory: Path | None, view: View, hands: Hands |
     candidates = releases_between(good, bad)
     case = one_case(question.run)
     # By its full name, which selects one case whatever the suite holds.
-    question = replace(question, run=replace(question.run, selected=(case.label,)))
+    question = replace(question, run=of_metric(replace(question.run, selected=(case.label,)), question.metric))
     fresh = State(
         created=datetime.now(UTC).replace(microsecond=0),
         tool=installed_version("tfcompare"),
@@ -130,6 +131,14 @@ def one_case(options: RunOptions) -> Case:
         listed = "\n".join(f"  --case '{case.label}'" for case in cases[:5]) + ("\n  ..." if len(cases) > 5 else "")
         raise UsageError(f"a search is about one case, and that selects {len(cases)}; name one of them:\n{listed}")
     return cases[0]
+
+
+def of_metric(options: RunOptions, metric: Followed) -> RunOptions:
+    """Return the options of a run that decides about a metric, or compares results, in addition to times."""
+    if metric == TIME:
+        return replace(options, metrics=())
+    decided: tuple[Metric, ...] = () if metric == RESULTS else (metric,)
+    return replace(options, metrics=(name_followed(metric),), decided=decided)
 
 
 def sources(options: RunOptions, case: Case) -> dict[str, str]:
@@ -236,10 +245,12 @@ def _step(directory: Path, state: State, wanted: Wanted, view: View, hands: Hand
     measured_as = state.question.targets(order(wanted))
     done = hands.measure(replace(how(options, wanted), versions=measured_as, out=path), view)
     _check_run(done, path, state)
-    late = versions_out_of_time(RunDir(done.path))
+    metric = state.question.metric
+    # A call that is not over tells nothing but its time.
+    late = versions_out_of_time(RunDir(done.path)) if metric == TIME else frozenset()
     if wanted.kind == "ends" and (lost := end_lost(done.comparison, wanted, late)):
         raise done.error if isinstance(done.error, EnvironmentFailed) else lost
-    findings, unmeasured = learn(done.comparison, wanted, late)
+    findings, unmeasured = learn(done.comparison, wanted, late, metric)
     for skipped in unmeasured:
         view.say(f"{skipped.version} is left out: {skipped.reason}")
     step = Step(

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from orchestrator.metrics.followed import TIME, Followed, describe_change
 from orchestrator.model import STRICT, ShownVerdict, Size, VerdictName, show_verdict
 
 # The middle of an interval, and its neighbours if the middle does not show on which side the change is.
@@ -40,10 +41,16 @@ class BisectFinding:
     rounds: int = 0
     thorough: bool = False
     size: Size | None = None
+    metric: Followed = TIME
 
     @property
     def shown_verdict(self) -> ShownVerdict:
         return show_verdict(self.verdict, self.size, self.ratio)
+
+    @property
+    def words(self) -> str:
+        """The verdict in the words of what is compared."""
+        return describe_change(self.metric, self.shown_verdict)
 
     @property
     def changed(self) -> bool:

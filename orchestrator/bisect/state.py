@@ -17,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 from orchestrator import files
 from orchestrator.bisect.search import BisectFinding, SearchResult, StepKind, search
 from orchestrator.errors import UsageError
+from orchestrator.metrics.followed import TIME, Followed
 from orchestrator.model import STRICT, Case
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.damaged import damage_error
@@ -39,6 +40,8 @@ class Question:
     changes: tuple[str, ...] = ()
     nightlies: bool = False
     every: bool = False
+    # What is searched for a change.
+    metric: Followed = TIME
 
     def targets(self, numbers: Iterable[str]) -> tuple[str, ...]:
         """Return the targets that these versions are measured as."""

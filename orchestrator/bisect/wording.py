@@ -2,6 +2,7 @@
 
 from orchestrator.bisect.search import BisectFinding, PathPart, SearchResult, Wanted
 from orchestrator.bisect.state import State
+from orchestrator.metrics.followed import compare_words
 from orchestrator.reports.columns import format_ratio, interval, ratio
 from orchestrator.terminal.counts import format_count
 
@@ -29,7 +30,7 @@ def _why(state: State, wanted: Wanted) -> str:
 
 def format_finding(finding: BisectFinding) -> str:
     """Format a verdict with its figures, as in `3.60x slower (3.41-3.80)`."""
-    verdict, bounds = finding.shown_verdict, interval(finding)
+    verdict, bounds = finding.words, interval(finding)
     if finding.ratio is None:
         return f"{verdict} ({finding.reason})" if finding.reason else verdict
     return f"{ratio(finding.ratio)} {verdict}" + (f" ({bounds})" if bounds else "")
@@ -65,7 +66,7 @@ def _sentence(later: str, earlier: str, finding: BisectFinding) -> str:
     if finding.ratio is None:
         return f"{later} against {earlier}: {format_finding(finding)}."
     how = {"same": "is the same as", "inconclusive": "cannot be distinguished from"}.get(
-        finding.verdict, f"is {finding.verdict} than"
+        finding.verdict, compare_words(finding.metric, finding.verdict)
     )
     return f"{later} {how} {earlier}: {format_ratio(finding)}."
 
@@ -89,7 +90,7 @@ def share(part: PathPart, overall: BisectFinding | None) -> float | None:
 def _line(part: PathPart, overall: BisectFinding, state: State) -> str:
     assert part.finding is not None
     verdict = part.finding.verdict
-    what = f"{part.later} is {verdict} than {part.earlier}: {_figures(part.finding)}"
+    what = f"{part.later} {compare_words(part.finding.metric, verdict)} {part.earlier}: {_figures(part.finding)}"
     of = share(part, overall)
     if of is not None and overall.changed:
         back = verdict != overall.verdict

@@ -18,6 +18,7 @@ from orchestrator.cli.options import (
     OwnWorkloadsFlags,
     RunDirectoryFlags,
     VerbosityFlags,
+    choice,
     names_of,
     number,
     refuse_others,
@@ -26,6 +27,8 @@ from orchestrator.cli.options import (
     with_options,
 )
 from orchestrator.errors import UsageError
+from orchestrator.metrics import NAMES
+from orchestrator.metrics.followed import named
 from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
@@ -66,6 +69,7 @@ def bisect(
             rich_help_panel=OwnWorkloadsFlags.panel,
         ),
     ] = None,
+    metric: Annotated[str, choice("--metric", "metric", NAMES, "What is searched for a change.")] = "time",
     nightlies: Annotated[
         bool,
         typer.Option(
@@ -94,7 +98,7 @@ def bisect(
         ),
     ] = None,
 ) -> None:
-    r"""Find the version that made a case slower or faster, by measured verdicts between two versions.
+    r"""Find the version that made a case slower or faster, or changed its memory or results, by measured verdicts.
 
     Each step is a run: --rounds and --budget are those of one step, which has 10 minutes unless they say otherwise.
 
@@ -103,6 +107,8 @@ def bisect(
       tfcompare bisect --good 1.14 --bad 2.13 --case 'predict\[call=predict,state=uncompiled,model=tiny]'
 
       tfcompare bisect --good 2.20 --bad 2.21 --nightlies --case 'power\[style=function]' --output runs/hunt
+
+      tfcompare bisect --good 2.8 --bad 2.16 --metric memory --case 'train_loop\[mode=fit,model=small]'
 
       tfcompare bisect --resume runs/hunt
 
@@ -139,7 +145,7 @@ def bisect(
         say_ignored(options.environments, verbosity.say)
         from orchestrator.bisect.state import Question
 
-        question = Question(good=good, bad=bad, nightlies=nightlies, every=every, run=options)
+        question = Question(good=good, bad=bad, nightlies=nightlies, every=every, metric=named(metric), run=options)
     from orchestrator.bisect import estimate, run
     from orchestrator.bisect.quiet_view import Once
     from orchestrator.terminal.progress import view

@@ -14,7 +14,7 @@ from orchestrator.history.select import Picked, case_of
 SCHEMA = "tfcompare.history/1"
 CSV = (
     "case", "version", "reference", "device", "engine", "host", "night", "segment", "outcome", "reason", "ratio",
-    "ci_low", "ci_high", "rounds", "stage", "build", "control", "changed",
+    "ci_low", "ci_high", "rounds", "stage", "build", "control", "changed", "metric", "result",
 )  # fmt: skip
 
 
@@ -72,7 +72,7 @@ def as_csv(listed: Sequence[ShownSeries]) -> str:
         of_series = {name: getattr(key, name) for name in CSV[:6]}
         for row in entry.rows:
             of_row = _row_object(row)
-            writer.writerow({**of_series, **of_row, "changed": "; ".join(row.changed)})
+            writer.writerow({**of_series, **of_row, "changed": "; ".join(row.changed), "metric": key.metric})
     return text.getvalue()
 
 
@@ -88,6 +88,7 @@ def _series_object(entry: ShownSeries) -> dict[str, Any]:
         "device": key.device,
         "engine": key.engine,
         "host": key.host,
+        "metric": key.metric,
         "nights": entry.nights,
         "shown": [_row_object(row) for row in entry.rows],
         "changes": None if entry.changes is None else [_change_object(change) for change in entry.changes],
@@ -110,6 +111,7 @@ def _row_object(row: NightRow) -> dict[str, Any]:
         "build": row.build,
         "control": math.exp(row.control.effect) if row.control else None,
         "changed": list(row.changed),
+        "result": row.result or None,
     }
 
 
@@ -144,6 +146,8 @@ def _alarm_object(alarm: Alarm) -> dict[str, Any]:
         "device": alarm.key.device,
         "engine": alarm.key.engine,
         "host": alarm.key.host,
+        "metric": alarm.key.metric,
+        "said": alarm.said or None,
         "found_by": alarm.found_by,
         "change": _change_object(alarm.change),
         "surroundings": list(alarm.surroundings),

@@ -7,6 +7,7 @@ from datetime import date, datetime
 from functools import cached_property
 from typing import Literal
 
+from orchestrator.metrics.followed import TIME, Followed, followed
 from orchestrator.model import STRICT, Target
 
 Outcome = Literal["measured", "refused", "died"]
@@ -45,7 +46,7 @@ class Point:
 
     If a version is followed under a name such as `nightly`, `build` says which version that was on this night. The
     control arm also counts as a version. A point is a row of the history's files, so it holds names; its key has the
-    targets.
+    targets. A point of results has no effect, but a verdict, and the share by which they differ as its figure.
     """
 
     night: date
@@ -70,10 +71,14 @@ class Point:
     reference_ms: float | None
     version_ms: float | None
     surroundings: Surroundings
+    metric: Followed = TIME
+    # In the unit of the metric.
+    reference_figure: float | None = None
+    version_figure: float | None = None
 
     @property
     def key(self) -> "Key":
-        return Key.parse(self.case, self.version, self.reference, self.device, self.engine, self.host)
+        return Key.parse(self.case, self.version, self.reference, self.device, self.engine, self.host, self.metric)
 
     @property
     def has_value(self) -> bool:
@@ -91,11 +96,14 @@ class Key:
     device: str
     engine: str
     host: str
+    metric: Followed = TIME
 
     @classmethod
-    def parse(cls, case: str, version: str, reference: str, device: str, engine: str, host: str) -> "Key":
+    def parse(
+        cls, case: str, version: str, reference: str, device: str, engine: str, host: str, metric: str = TIME
+    ) -> "Key":
         """Return the key with these names, as the history's files have them."""
-        return cls(case, Target.parse(version), Target.parse(reference), device, engine, host)
+        return cls(case, Target.parse(version), Target.parse(reference), device, engine, host, followed(metric))
 
     @property
     def is_control(self) -> bool:
@@ -108,8 +116,10 @@ class Key:
 
     @cached_property
     def id(self) -> str:
-        text = "\n".join((self.case, str(self.version), str(self.reference), self.device, self.engine, self.host))
-        return hashlib.sha256(text.encode()).hexdigest()[:8]
+        parts = [self.case, str(self.version), str(self.reference), self.device, self.engine, self.host]
+        # Series of times were there first.
+        parts += [] if self.metric == TIME else [self.metric]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:8]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,7 +183,10 @@ class Change:
 
 @dataclass(frozen=True, kw_only=True)
 class Alarm:
-    """A change that people need to know about, and its current state."""
+    """A change that people need to know about, and its current state.
+
+    Of results, `said` is what differs, and the ratio of the change is 1 plus the share by which they do, at most 2.
+    """
 
     __pydantic_config__ = STRICT
 
@@ -194,6 +207,7 @@ class Alarm:
     # The nights that raised it and that saw it recover. An alarm of an earlier release has no `night`.
     night: date | None = None
     closed: date | None = None
+    said: str = ""
 
     @property
     def raised(self) -> date:

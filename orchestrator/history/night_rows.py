@@ -5,8 +5,10 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import date
 
+from orchestrator.history.alarms.results import describe
 from orchestrator.history.model import Outcome, Point, Series, Stage, Value
 from orchestrator.history.surroundings import CUTS, cuts, differences
+from orchestrator.metrics.followed import RESULTS
 from orchestrator.stats.paired import quantile
 
 ALPHA = 0.05
@@ -48,6 +50,12 @@ class NightRow:
     @property
     def reason(self) -> str:
         return next((point.reason for point in reversed(self.points) if point.outcome != "measured"), "")
+
+    @property
+    def result(self) -> str:
+        """What the night says of results, if the series is about them."""
+        last = self.points[-1]
+        return describe(last) if last.metric == RESULTS else ""
 
 
 def bounds(value: Value) -> tuple[float, float]:

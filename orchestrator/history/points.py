@@ -1,9 +1,12 @@
 """Turns a run into points: every version against the reference, in the rounds that both shared."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 
 from orchestrator.history.model import Outcome, Point, Stage, Surroundings
+from orchestrator.metrics import METRICS
+from orchestrator.metrics.followed import RESULTS
 from orchestrator.model import ArmResult, Contrast, EnvironmentFacts, Manifest, Target, VersionPair
 from orchestrator.old_flags import RENAMED_SUITES
 from orchestrator.results.compare_runs import WORKER
@@ -15,49 +18,78 @@ UNKNOWN = "unknown"
 
 
 def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str, str] | None = None) -> list[Point]:
-    """Return the points of a run.
+    """Return the points of a run: its times, its other metrics, and whether its results are equal.
 
     `names` are the names under which builds are followed, if these differ from their numbers.
     """
-    plan, manifest = run.plan, run.manifest
-    reference = plan.versions[0]
-    by_arm = samples(plan, run.replicates)
+    plan, comparison = run.plan, run.comparison
+    times = (contrast for contrast in run.contrasts if contrast.pair.across)
+    contrasts = {
+        contrast.pair: contrast
+        for contrast in (*times, *comparison.of_metrics)
+        if isinstance(contrast.pair, VersionPair) and contrast.pair.baseline == plan.versions[0]
+    }
+    by_arm = samples(replace(plan, pairs=tuple(contrasts)), run.replicates)
     arms = {arm.key: arm for arm in run.arms}
     points = []
-    for contrast in run.contrasts:
-        pair = contrast.pair
-        if not isinstance(pair, VersionPair) or not pair.across or pair.baseline != reference:
-            continue
+    for pair, contrast in contrasts.items():
         between = [arms[name] for name in pair.arms]
-        measured = estimate(*(by_arm.get((*name, pair.metric), {}) for name in pair.arms))
         outcome, reason = _outcome(between, contrast)
-        build = pair.candidate
-        points.append(
-            Point(
-                night=night or plan.created.astimezone().date(),
-                started=plan.created,
-                run=plan.run,
-                stage=stage,
-                suite=RENAMED_SUITES.get(plan.suite, plan.suite),
-                host=str(manifest.host.get("id", UNKNOWN)),
-                engine=plan.engine,
-                device=plan.device,
-                reference=str(reference),
-                version=(names or {}).get(str(build), str(build)),
-                build=str(build),
-                case=pair.case.label,
-                outcome=outcome,
-                reason=reason,
-                effect=measured.theta if measured else None,
-                error=measured.standard_error if measured else None,
-                rounds=measured.rounds if measured else 0,
-                verdict=contrast.verdict,
-                reference_ms=between[0].median_ms,
-                version_ms=between[1].median_ms,
-                surroundings=_surroundings(manifest, pair.workload, reference, build, plan.device),
-            )
+        measured = estimate(*(by_arm.get((*name, pair.metric), {}) for name in pair.arms))
+        reference_figure, version_figure = map(METRICS[pair.metric].figure, between)
+        point = replace(
+            _without_value(run, pair),
+            outcome=outcome,
+            reason=reason,
+            effect=measured.theta if measured else None,
+            error=measured.standard_error if measured else None,
+            rounds=measured.rounds if measured else 0,
+            verdict=contrast.verdict,
+            reference_ms=reference_figure if pair.across else None,
+            version_ms=version_figure if pair.across else None,
+            reference_figure=reference_figure,
+            version_figure=version_figure,
         )
-    return points
+        points.append(point)
+    for output in comparison.outputs:
+        pair = VersionPair(case=output.case, baseline=output.baseline, candidate=output.candidate)
+        if pair.baseline == plan.versions[0]:
+            point = replace(_without_value(run, pair), metric=RESULTS, verdict=output.verdict, reason=output.reason)
+            points.append(replace(point, version_figure=output.difference))
+    followed_as = names or {}
+    return [
+        replace(point, stage=stage, night=night or point.night, version=followed_as.get(point.build, point.build))
+        for point in points
+    ]
+
+
+def _without_value(run: Run, pair: VersionPair) -> Point:
+    """Return a point of a run that says what was compared, and where, and no more."""
+    plan, manifest, build = run.plan, run.manifest, pair.candidate
+    return Point(
+        night=plan.created.astimezone().date(),
+        started=plan.created,
+        run=plan.run,
+        stage="screen",
+        suite=RENAMED_SUITES.get(plan.suite, plan.suite),
+        host=str(manifest.host.get("id", UNKNOWN)),
+        engine=plan.engine,
+        device=plan.device,
+        reference=str(pair.baseline),
+        version=str(build),
+        build=str(build),
+        case=pair.case.label,
+        outcome="measured",
+        reason="",
+        effect=None,
+        error=None,
+        rounds=0,
+        verdict="inconclusive",
+        reference_ms=None,
+        version_ms=None,
+        surroundings=_surroundings(manifest, pair.workload, pair.baseline, build, plan.device),
+        metric=pair.metric,
+    )
 
 
 def _outcome(between: list[ArmResult], contrast: Contrast) -> tuple[Outcome, str]:

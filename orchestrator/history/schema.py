@@ -8,10 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from orchestrator.history.model import Point, Surroundings
+from orchestrator.metrics.followed import TIME
 from orchestrator.old_flags import RENAMED_SUITES
 
 LAYOUT = "tfcompare.history"
-CURRENT = 4
+CURRENT = 5
 
 TEXT = pa.string()
 OF_SURROUNDINGS = tuple(field.name for field in fields(Surroundings))
@@ -30,6 +31,9 @@ SCHEMA = pa.schema(
         pa.field("reference_ms", pa.float64()),
         pa.field("version_ms", pa.float64()),
         *(pa.field(name, TEXT, nullable=False) for name in OF_SURROUNDINGS),
+        pa.field("metric", TEXT, nullable=False),
+        pa.field("reference_figure", pa.float64()),
+        pa.field("version_figure", pa.float64()),
     ],
     metadata={LAYOUT: str(CURRENT)},
 )
@@ -109,8 +113,18 @@ def _without_variables(table: pa.Table) -> pa.Table:
     return table
 
 
+def _times_alone(table: pa.Table) -> pa.Table:
+    """Add the metric and its figures to layout 4, which followed times only."""
+    table = table.append_column("metric", pa.array([TIME] * len(table), TEXT))
+    for name in ("reference", "version"):
+        times = table.column(f"{name}_ms") if f"{name}_ms" in table.schema.names else pa.nulls(len(table), pa.float64())
+        table = table.append_column(f"{name}_figure", times)
+    return table
+
+
 MIGRATIONS: dict[int, Callable[[pa.Table], pa.Table]] = {
     1: _all_were_screens,
     2: _without_a_worker,
     3: _without_variables,
+    4: _times_alone,
 }

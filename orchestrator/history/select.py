@@ -13,10 +13,10 @@ from packaging.version import Version as Number
 from orchestrator import catalog
 from orchestrator.errors import NothingSelected
 from orchestrator.history.model import Key, Series
-from orchestrator.history.series import all_series
+from orchestrator.history.series import KEY, all_series
+from orchestrator.metrics.followed import TIME, Followed, followed, name_followed
 from orchestrator.model import Case, Target
 
-KEY = ("case", "version", "reference", "device", "engine", "host")
 # An overview is about what is measured now: what has had no night for so long has left the suite.
 RECENT = timedelta(days=60)
 
@@ -33,6 +33,7 @@ class SeriesSelection:
     hosts: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
+    metrics: tuple[Followed, ...] = (TIME,)
     last: int | None = None
     since: date | None = None
     whole: bool = False
@@ -60,6 +61,7 @@ def pick(table: pa.Table, asked: SeriesSelection, others: Sequence[str] = ()) ->
 
     `others` are words that the user may have meant instead of a case.
     """
+    table = _followed(table, asked.metrics)
     labels = _unique(table, "case")
     cases = matching(asked.case, labels) if asked.case else tuple(labels)
     if not cases:
@@ -90,6 +92,17 @@ def pick(table: pa.Table, asked: SeriesSelection, others: Sequence[str] = ()) ->
         newest=nights[-1],
         ended=len(counts) - len(shown),
     )
+
+
+def _followed(table: pa.Table, metrics: Sequence[Followed]) -> pa.Table:
+    """Return the rows of these metrics; raise NothingSelected if there are none."""
+    rows = _only(table, "metric", metrics)
+    if not rows.num_rows:
+        there = ", ".join(name_followed(followed(name)) for name in _unique(table, "metric"))
+        raise NothingSelected(
+            f"--metric {','.join(map(name_followed, metrics))}: no night of the history has it; there is {there}"
+        )
+    return rows
 
 
 def matching(asked: str, cases: Sequence[str]) -> tuple[str, ...]:

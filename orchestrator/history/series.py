@@ -19,7 +19,7 @@ from orchestrator.history.schema import to_points
 from orchestrator.history.surroundings import CUTS, RECORDED_LATER, cuts
 from orchestrator.stats.paired import quantile
 
-KEY = ("case", "version", "reference", "device", "engine", "host")
+KEY = ("case", "version", "reference", "device", "engine", "host", "metric")
 EPOCH = date(1970, 1, 1)
 
 

@@ -24,11 +24,12 @@ from pydantic import TypeAdapter
 from orchestrator import files
 from orchestrator.history import schema
 from orchestrator.history.model import Event, Point
+from orchestrator.metrics.followed import followed
 from orchestrator.model import Target
 
 T = TypeVar("T")
 # Of an event's file. One without a number has layout 1.
-EVENT_LAYOUT = 2
+EVENT_LAYOUT = 3
 
 
 @cache
@@ -144,6 +145,8 @@ def _table(data: bytes) -> pa.Table:
     for name in ("version", "reference"):
         for text in pc.unique(table.column(name)).to_pylist():
             Target.parse(text)
+    for text in pc.unique(table.column("metric")).to_pylist():
+        followed(text)
     return table
 
 

@@ -1,14 +1,16 @@
 """Composes the message about a nightly run, most serious facts first. Pure."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import log
 from typing import Literal
 
-from orchestrator.history.model import Alarm, Change, Night, NightReport
+from orchestrator.history.model import Alarm, Night, NightReport
+from orchestrator.history.wording import describe_alarm, describe_direction, describe_evidence, describe_levels
+from orchestrator.metrics.followed import TIME
 from orchestrator.nightly.message_formats import Code, Command, MessageSection, Words, as_html, as_markdown, as_text
-from orchestrator.reports.columns import interval, ratio
 
 Gravity = Literal["info", "success", "warning", "failure"]
 
@@ -56,11 +58,10 @@ def trial(host: str) -> Message:
 
 def summary(report: NightReport) -> str:
     """Summarize a nightly run in a few words, most serious facts first."""
-    ways = [alarm.change.direction for alarm in report.opened]
+    ways = Counter(describe_direction(alarm.key, alarm.change) for alarm in _worst_first(report.opened))
     ended = {"failed": ["the nightly run failed"], "hung": ["the nightly run hung"], "skipped": ["skipped"]}
     counts = (
-        (ways.count("slower"), "slower"),
-        (ways.count("faster"), "faster"),
+        *((count, way) for way, count in ways.items()),
         (len(report.recovered), "recovered"),
         (len(report.vanished), "vanished"),
         (len(report.appeared), "appeared"),
@@ -110,6 +111,7 @@ def _suspicion(report: NightReport) -> Iterator[MessageSection]:
         moved = {alarm.key for alarm in report.opened if alarm.change.direction == way}
         # What is undone moves against what it was.
         moved |= {alarm.key for alarm in report.recovered if alarm.change.direction != way}
+        moved = {key for key in moved if key.metric == TIME}
         if len(moved) >= FEWEST_TO_SUSPECT and len(moved) * 2 > report.night.cells:
             yield MessageSection(
                 (f"Watch the tool: {len(moved)} of {report.night.cells} became {way} the same night.",),
@@ -134,12 +136,8 @@ def _worst_first(alarms: Iterable[Alarm]) -> list[Alarm]:
 def _alarm(alarm: Alarm) -> MessageSection:
     change, key = alarm.change, alarm.key
     lines: list[Words | Command] = [
-        (f"since {change.first}, the last night as before was {change.last}; {_describe_evidence(alarm)}",),
-        (
-            "against ",
-            Code(str(key.reference)),
-            f" it took {ratio(change.before)} before and {ratio(change.after)} since ({key.device}, {key.engine})",
-        ),
+        (f"since {change.first}, the last night as before was {change.last}; {describe_evidence(alarm)}",),
+        ("against ", Code(str(key.reference)), f" {describe_levels(alarm)} ({key.device}, {key.engine})"),
     ]
     if alarm.surroundings:
         lines += [("changed with it: ", Code(text)) for text in alarm.surroundings]
@@ -148,28 +146,20 @@ def _alarm(alarm: Alarm) -> MessageSection:
     commands = (("reproduce", alarm.reproduce), ("find the cause", alarm.bisect))
     lines += [Command(label, text) for label, text in commands if text]
     lines.append(Command("if it is meant to be", f"tfcompare history mute {alarm.id} --note WHY"))
-    return MessageSection((f"{_size(change)}: ", *_where(alarm)), tuple(lines))
-
-
-def _size(change: Change) -> str:
-    return f"{ratio(change.ratio)} {change.direction} ({interval(change)})"
+    return MessageSection((f"{describe_alarm(alarm)}: ", *_where(alarm)), tuple(lines))
 
 
 def _where(alarm: Alarm) -> Words:
     return Code(alarm.key.case), " in ", Code(str(alarm.key.version))
 
 
-def _describe_evidence(alarm: Alarm) -> str:
-    return "measured twice that night" if alarm.found_by == "night" else "shown by the nights since then together"
-
-
 def _was(alarm: Alarm) -> Words:
-    return (*_where(alarm), f": it was {_size(alarm.change)} since {alarm.change.first}")
+    return (*_where(alarm), f": it was {describe_alarm(alarm)} since {alarm.change.first}")
 
 
 def _still(alarm: Alarm) -> Words:
     note: Words = (", known: ", Code(alarm.note)) if alarm.note else ()
-    return (f"{_size(alarm.change)}: ", *_where(alarm), f" since {alarm.change.first}", *note)
+    return (f"{describe_alarm(alarm)}: ", *_where(alarm), f" since {alarm.change.first}", *note)
 
 
 def _build_list_section(what: str, lines: Sequence[Words], most: int) -> Iterator[MessageSection]:

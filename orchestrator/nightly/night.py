@@ -21,6 +21,7 @@ from orchestrator.history.points import of_run
 from orchestrator.history.series import all_arrays, all_series
 from orchestrator.history.store import Read, Store
 from orchestrator.machine.host import host_facts
+from orchestrator.metrics.followed import TIME
 from orchestrator.nightly import cleanup, versions
 from orchestrator.nightly.lock import hold
 from orchestrator.nightly.schedule import units
@@ -240,11 +241,13 @@ def _settle(
     if not flagged:
         return [], []
     chosen = steps.affordable(flagged, _count(points))
-    which = "which" if len(chosen) == len(flagged) else f"{len(chosen)} of which, the most suspicious,"
-    say(f"{len(flagged)} of {_count(points)} look changed, {which} are measured again: {_format_cases(chosen)}")
+    suspicious, repeated = (len(steps.cells_of(keys)) for keys in (flagged, chosen))
+    which = "which" if repeated == suspicious else f"{repeated} of which, the most suspicious,"
+    say(f"{suspicious} of {_count(points)} look changed, {which} are measured again: {_format_cases(chosen)}")
     again, warnings = _confirm(options, night, chosen, child)
     if again and not warnings and (unsettled := steps.find_unsettled(_cells(_past(night), chosen))):
-        say(f"{len(unsettled)} of them may still have changed, so they run a third time: {_format_cases(unsettled)}")
+        still = len(steps.cells_of(unsettled))
+        say(f"{still} of them may still have changed, so they run a third time: {_format_cases(unsettled)}")
         _, warnings = _confirm(options, night, unsettled, child)
     return again, warnings
 
@@ -305,7 +308,7 @@ def _unavailable(run: Run, night: NightContext) -> list[Point]:
     This is also a result of the night.
     """
     points = of_run(run, "screen", night.date, night.resolved.names)
-    any_version = {point.case: point for point in points}
+    any_version = {point.case: point for point in points if point.metric == TIME}
     return [
         replace(
             point,
@@ -318,6 +321,7 @@ def _unavailable(run: Run, night: NightContext) -> list[Point]:
             rounds=0,
             verdict="inconclusive",
             version_ms=None,
+            version_figure=None,
             surroundings=replace(point.surroundings, image="", python=""),
         )
         for missing in night.resolved.unavailable
@@ -394,9 +398,9 @@ def _write_page(run: Run) -> str:
 
 
 def _count(points: Sequence[Point]) -> int:
-    return len({point.key for point in points if not point.key.is_control})
+    return len(steps.cells_of(point.key for point in points if not point.key.is_control))
 
 
 def _format_cases(keys: Sequence[Key]) -> str:
-    named = [f"{key.case} in {key.version}" for key in keys[:MOST_NAMED]]
-    return ", ".join(named) + (f" and {len(keys) - MOST_NAMED} more" if len(keys) > MOST_NAMED else "")
+    named = [f"{case} in {version}" for case, version in steps.cells_of(keys)]
+    return ", ".join(named[:MOST_NAMED]) + (f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else "")

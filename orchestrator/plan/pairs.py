@@ -7,6 +7,7 @@ from dataclasses import replace
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
+from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import MetricSpec
 from orchestrator.model import ArmResult, Case, CasePair, Metric, Pair, Plan, Target, VersionPair, Workload
 
@@ -17,14 +18,20 @@ ALPHA = 0.05
 TREND_FROM = 5
 
 
-def plan_pairs(cases: Sequence[Case], versions: Sequence[Target], workloads: dict[str, Workload]) -> tuple[Pair, ...]:
+def plan_pairs(
+    cases: Sequence[Case], versions: Sequence[Target], workloads: dict[str, Workload], also: Iterable[Metric] = ()
+) -> tuple[Pair, ...]:
     """Return every ratio that the run reports.
 
     Each version is compared with the first and, within each version, each case with its workload's baseline case.
+    `also` are metrics that versions are compared by as well.
     """
-    pairs: list[Pair] = [
+    across = [
         VersionPair(case=case, baseline=versions[0], candidate=version) for case in cases for version in versions[1:]
     ]
+    pairs: list[Pair] = list(across)
+    for metric in also:
+        pairs += [replace(pair, metric=metric, margin=METRICS[metric].margin) for pair in across]
     present = set(cases)
     for case in cases:
         for param, base in workloads[case.workload].contrasts.items():

@@ -51,6 +51,8 @@ class RunOptions:
     data: Mapping[str, Path] = field(default_factory=dict)
     # What is compared in addition to times, if not the usual.
     metrics: tuple[str, ...] | None = None
+    # Of these, those for whose verdicts rounds are measured as well.
+    decided: tuple[Metric, ...] = ()
     command: tuple[str, ...] = ()
 
 
@@ -223,7 +225,8 @@ def _of_cases(options: RunOptions, workloads: dict[str, Workload], fewest: int) 
     if not cases:
         raise NothingSelected("no case is selected; `tfcompare list workloads` shows what there is")
     budget_s = _budget_s(options, suite.budget_s(len(cases), len(targets)))
-    return Selection(versions, targets, cases, plan_pairs(cases, targets, workloads), budget_s)
+    pairs = plan_pairs(cases, targets, workloads, options.decided)
+    return Selection(versions, targets, cases, pairs, budget_s)
 
 
 def _of_claims(options: RunOptions) -> Selection:

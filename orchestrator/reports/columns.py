@@ -10,7 +10,8 @@ from rich.text import Text
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.metrics import METRICS, describe_verdict
+from orchestrator.metrics import METRICS
+from orchestrator.metrics.followed import TIME, Followed, describe_change
 from orchestrator.metrics.spec import show_bytes
 from orchestrator.model import ArmResult, Contrast, Drift, Metric, ShownVerdict
 from orchestrator.stats.slowdown import format_slowdown
@@ -220,10 +221,10 @@ def _cpu_of_open(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str
 
 
 def format_verdict(
-    verdict: ShownVerdict, reason: str, notes: Notes, *, exploratory: bool = False, metric: Metric = "steady"
+    verdict: ShownVerdict, reason: str, notes: Notes, *, exploratory: bool = False, metric: Followed = TIME
 ) -> Text:
     star = notes.star() if exploratory else ""
-    word = describe_verdict(metric, verdict)
+    word = describe_change(metric, verdict)
     return Text(f"{MARKS[verdict]} {word}{star}{notes.mark(reason)}", style=STYLES[verdict])
 
 

@@ -201,6 +201,14 @@ def _apart(one: float, other: float) -> float:
     return math.inf if math.isnan(difference) else difference
 
 
+def describe_output(verdict: str, difference: float | None, reason: str) -> str:
+    """Return what is known of two results, such as `results differ by 2%`."""
+    if verdict != "differs":
+        return f"results {verdict}{f': {reason}' if reason else ''}"
+    by = f" by {show_share(difference)}" if difference is not None else ""
+    return f"results differ{by}{f' ({reason})' if reason else ''}"
+
+
 def show_share(share: float) -> str:
     """Format a share of a result's size: `12%` of it, `0.04%`, or `3e-07`."""
     return f"{share * 100:.2g}%" if 1e-4 <= share < 1 else f"{share:.0%}" if share >= 1 else f"{share:.1g}"

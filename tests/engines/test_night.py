@@ -29,8 +29,12 @@ NIGHTS_BEFORE = 20
 NOISE = 0.01
 # Of a screening; a confirmation takes several times as many.
 ROUNDS = 3
-QUICKLY = {"1.14": 10, "2.0": 12}
-SLOWER = {"1.14": 10, "2.0": 15}
+# Milliseconds, MiB and a result for each version.
+Paces = dict[str, tuple[int, int, float]]
+QUICKLY: Paces = {"1.14": (10, 20, 1.0), "2.0": (12, 20, 1.0)}
+SLOWER: Paces = {**QUICKLY, "2.0": (15, 20, 1.0)}
+# As slow as before, but.
+CHANGED: Paces = {**QUICKLY, "2.0": (12, 60, 1.5)}
 
 
 @dataclass
@@ -47,8 +51,8 @@ class House:
     def store(self) -> Store:
         return Store(self.folder / "history")
 
-    def pace(self, milliseconds: dict[str, int]) -> None:
-        (self.folder / "own" / "pace.json").write_text(json.dumps(milliseconds))
+    def pace(self, paces: Paces) -> None:
+        (self.folder / "own" / "pace.json").write_text(json.dumps(paces))
 
     def night(self, *flags: str):
         own = ("--workload-dir", self.folder / "own", "--case", "pace", "--engine", "venv", "--rounds", str(ROUNDS))
@@ -107,15 +111,8 @@ def alarmed(house: House, first):
 
 def _before(point: Point, nights: int, noise: float) -> Point:
     earlier = timedelta(days=nights)
-    assert point.effect is not None
-    return replace(
-        point,
-        night=point.night - earlier,
-        started=point.started - earlier,
-        run=f"{point.run}-{nights}",
-        effect=point.effect + noise,
-        error=NOISE,
-    )
+    sooner = replace(point, night=point.night - earlier, started=point.started - earlier, run=f"{point.run}-{nights}")
+    return sooner if point.effect is None else replace(sooner, effect=point.effect + noise, error=NOISE)
 
 
 def test_a_first_night_is_kept_and_raises_nothing(house: House, first):
@@ -124,9 +121,10 @@ def test_a_first_night_is_kept_and_raises_nothing(house: House, first):
         ("2.0.0", "1.14.0", "measured"),
         ("1.14.0+control", "1.14.0", "measured"),
     }
-    [effect] = [point.effect for point in points if point.version == "2.0.0"]
-    assert 0.1 < effect < 0.3
-    assert {point.rounds for point in points} == {ROUNDS}
+    of_version = {point.metric: point for point in points if point.version == "2.0.0"}
+    assert 0.1 < of_version.pop("steady").effect < 0.3
+    assert (of_version.pop("output").verdict, *of_version) == ("equal", "first", "peak_rss")
+    assert {point.rounds for point in points if point.metric != "output"} == {ROUNDS}
     night = house.nights()[0]
     assert (night.outcome, night.cells, night.confirmed, night.exit_code) == ("measured", 1, 0, 0)
     assert (house.store.runs / night.run / "report.html").stat().st_size > 10_000
@@ -146,7 +144,7 @@ def test_what_became_slower_is_measured_again_the_same_night_and_is_an_alarm(hou
     [alarm] = state.current(house.store.events()[0])
     assert (alarm.key.version, alarm.change.direction, alarm.found_by) == ("2.0.0", "slower", "night")
     assert 1.1 < alarm.change.ratio < 1.4
-    tonight = [point for point in house.store.read().points() if point.night == alarm.change.first]
+    tonight = [point for point in house.store.read().points() if point.night == alarm.change.first and point.rounds]
     assert {(point.stage, point.rounds) for point in tonight} == {
         ("screen", ROUNDS),
         ("confirm", ROUNDS * CONFIRM_TIMES),
@@ -182,9 +180,27 @@ def test_what_is_known_is_no_news(house: House, alarmed):
     assert len([event for event in events if isinstance(event, Moved)]) == 1
 
 
+def test_more_memory_and_other_results_are_alarms_of_their_own(house: House, alarmed):
+    house.told.clear()
+    house.pace(CHANGED)
+    done = house.night("--again")
+    assert done.returncode == 1, done.stderr
+    found = {alarm.key.metric: alarm for alarm in state.current(house.store.events()[0])}
+    assert set(found) == {"steady", "peak_rss", "output"}
+    assert 1.2 < found["peak_rss"].change.ratio < 2.0
+    assert found["output"].said == "results differ by 33%"
+    [message] = house.told
+    assert "more peak memory" in message["message"]
+    assert "results differ by 33%: pace in 2.0.0" in message["message"]
+    asked = ("history", "pace", "--metric", "memory,output", "--history", house.store.path)
+    shown = run_command(house.command, *asked)
+    assert "results differ by 33%" in shown.stdout
+    assert "peak memory" in shown.stdout
+
+
 def test_a_night_that_hangs_is_ended_and_told_though_somebody_cannot_be(house: House, alarmed):
     house.told.clear()
-    house.pace({**SLOWER, "2.0": 600_000})
+    house.pace({**SLOWER, "2.0": (600_000, 20, 1.0)})
     done = house.night("--again", "--limit", "8s", "--notify", "json://127.0.0.1:9")
     assert done.returncode == 6, done.stderr
     assert house.nights()[-1].outcome == "hung"

@@ -48,6 +48,9 @@ class Part:
     takes_its_worker_along: Order | None = None
     # How often it dies so.
     times: float = math.inf
+    # What its replicates need, and a sketch of what they return.
+    memory_kb: int | None = None
+    output: str | None = None
 
 
 @dataclass(frozen=True)
@@ -168,9 +171,10 @@ class Actor:
             return {"kind": "died", "replicate": number, "how": part.how, "reason": part.reason, "log": "x"}
         if part.refuses:
             return {"kind": "refused", "replicate": number, "reason": part.refuses}
-        return {"replicate": number, **self._done(order, opened, int(part.ms(opened["round"]) * MS))}
+        return {"replicate": number, **self._done(order, opened, part)}
 
-    def _done(self, order: dict[str, Any], opened: dict[str, Any], call_ns: int) -> dict[str, Any]:
+    def _done(self, order: dict[str, Any], opened: dict[str, Any], part: Part) -> dict[str, Any]:
+        call_ns = int(part.ms(opened["round"]) * MS)
         if order["kind"] == "open":
             times = dict.fromkeys(("build_ns", "first_ns", "second_ns"), call_ns)
             return {"kind": "opened", "steps": 1, "items": 0, "output": "", "threads": [], **times}
@@ -189,6 +193,7 @@ class Actor:
             run=self._run,
             position=opened["position"],
         )
+        written[0].update(memory_kb=part.memory_kb, output=part.output)
         self._stream.write_batch(pa.RecordBatch.from_pylist(written, schema=contract.arrow_schema(pa)))
         self._file.flush()
         return {"kind": "closed", "rows": len(written)}

@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 
 from orchestrator.history.model import Key, Point, Series, Surroundings
@@ -40,6 +41,21 @@ def series_of(points: Iterable[Point]) -> dict[Key, Series]:
 def one_series(points: Iterable[Point], version: str = "2.0.0") -> Series:
     [series] = [series for key, series in series_of(points).items() if key.version == version]
     return series
+
+
+def of_metric(points: Iterable[Point], metric: str, figure: float = 2.0**28) -> list[Point]:
+    """The same nights, of another metric."""
+    return [
+        replace(point, metric=metric, reference_ms=None, version_ms=None, version_figure=figure) for point in points
+    ]
+
+
+def of_results(points: Iterable[Point], verdict: str = "equal", difference: float | None = None) -> list[Point]:
+    """The same nights, of what calls returned."""
+    return [
+        replace(point, effect=None, error=None, rounds=0, verdict=verdict)
+        for point in of_metric(points, "output", difference or 0.0)
+    ]
 
 
 def history(
@@ -97,6 +113,7 @@ def history(
                         reference_ms=reference_ms,
                         version_ms=reference_ms * math.exp(effect),
                         surroundings=surroundings,
+                        version_figure=reference_ms * math.exp(effect),
                     )
                 )
     return found

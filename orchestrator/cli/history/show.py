@@ -12,6 +12,8 @@ from orchestrator.cli.history.group import SHOW
 from orchestrator.cli.options import FORMATS, FormatFlags, HistoryFlags, choice, number, with_options
 from orchestrator.cli.talk import say
 from orchestrator.errors import NothingSelected
+from orchestrator.metrics import NAMES
+from orchestrator.metrics.followed import named
 from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
@@ -28,6 +30,8 @@ HISTORY = r"""Show what the nights measured: all series and alarms, or one case 
   tfcompare history
 
   tfcompare history 'predict\[model=tiny]' --versions nightly --last 60
+
+  tfcompare history train_loop --metric memory,output
 
   tfcompare history train_loop --since 2026-09-01 --format csv > nights.csv
 """
@@ -68,6 +72,7 @@ def show(
     device: Annotated[
         str | None, typer.Option("--device", help="Show only cpu, or only gpu.", metavar="DEVICE")
     ] = None,
+    metric: Annotated[str, choice("--metric", "metric", NAMES, "What to show of the cases.", several=True)] = "time",
     every: Annotated[
         bool, typer.Option("--all", help="Show every night and every series, including controls and those that ended.")
     ] = False,
@@ -90,6 +95,7 @@ def show(
         hosts=parse.names(host or ""),
         engines=parse.names(engine or ""),
         devices=parse.names(device or ""),
+        metrics=tuple(map(named, parse.names(metric))),
         last=last,
         since=parse_day("--since", since),
         whole=every,

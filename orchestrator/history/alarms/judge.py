@@ -1,24 +1,32 @@
 """Judges a nightly run: which alarms begin, continue or end, and what appeared or vanished. Pure functions."""
 
-import hashlib
-import re
-import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from math import log
 from pathlib import Path
 
-from orchestrator.history.alarms import state
+from orchestrator.history.alarms import results, state
+from orchestrator.history.alarms.opened import open_alarm
 from orchestrator.history.alarms.steps import changes, news
-from orchestrator.history.model import Alarm, AlarmOpened, Change, Key, Moved, NightReport, Point, Segment, Series
-from orchestrator.history.surroundings import differences, first_after
+from orchestrator.history.model import (
+    Alarm,
+    AlarmOpened,
+    Change,
+    Key,
+    Moved,
+    NightReport,
+    Segment,
+    Series,
+)
+from orchestrator.history.surroundings import first_after
+from orchestrator.metrics import TIMES
+from orchestrator.metrics.followed import RESULTS, TIME
 from orchestrator.model import Target
 
 # Later nights show better where exactly a step began: within this many days it is the same step.
 WOBBLE = timedelta(days=7)
-DATED = re.compile(r".*\.dev(\d{8})$")
 # A step whose size, as a logarithm, is now this many times what it was is another step.
 MOST_RESIZED = 2
 # This many nights show that a level is not what it was.
@@ -52,17 +60,47 @@ def judge(
     events: list[AlarmOpened | Moved] = []
     for key in sorted(own):
         series = all_series[key]
-        if not key.is_control and series.segments and series.segments[-1].values[-1].night == today:
-            mine = [alarm for alarm in alarms if alarm.key == key]
+        mine = [alarm for alarm in alarms if alarm.key == key]
+        if key.is_control:
+            continue
+        if key.metric == RESULTS:
+            events += results.judge(series, mine, today, now, runs)
+        elif series.segments and series.segments[-1].values[-1].night == today:
             events += _of_series(series, mine, today, now, runs)
     appeared, vanished = _came_and_went(all_series, own, today)
     return NightVerdict(
-        events=tuple(events),
+        events=_without_repetitions(events, alarms),
         appeared=appeared,
         vanished=vanished,
         warnings=_describe_ended(all_series, own, today),
         notes=_describe_new_segments(all_series, own, today),
     )
+
+
+def _without_repetitions(
+    events: Sequence[AlarmOpened | Moved], alarms: Iterable[Alarm]
+) -> tuple[AlarmOpened | Moved, ...]:
+    """Leave out new alarms about first calls and the like where the calls themselves went the same way.
+
+    The cause of slower calls is also what made the first one slower.
+    """
+    known = [*(alarm for alarm in alarms if state.is_open(alarm)), *(_opened(events))]
+    of_calls = {(alarm.key, alarm.change.direction) for alarm in known if alarm.key.metric == TIME}
+
+    def repeats(alarm: Alarm) -> bool:
+        key = alarm.key
+        return (
+            key.metric in TIMES
+            and key.metric != TIME
+            and (replace(key, metric=TIME), alarm.change.direction) in of_calls
+        )
+
+    repetitions = [alarm for alarm in _opened(events) if repeats(alarm)]
+    return tuple(event for event in events if not (isinstance(event, AlarmOpened) and event.alarm in repetitions))
+
+
+def _opened(events: Iterable[AlarmOpened | Moved]) -> list[Alarm]:
+    return [event.alarm for event in events if isinstance(event, AlarmOpened)]
 
 
 def _of_series(
@@ -83,7 +121,8 @@ def _of_series(
         if any(map(state.is_open, same)) or any(_undoes(change, alarm) for alarm in alarms):
             continue
         if not same:
-            yield AlarmOpened(at=now, alarm=_alarm(series, change, today, now, runs))
+            between = first_after(series.points, change.first)
+            yield AlarmOpened(at=now, alarm=open_alarm(series, change, between, now, runs))
         elif _holds(same[0], segment):
             yield Moved(at=now, alarm=same[0].id, state="new", night=today)
 
@@ -141,44 +180,6 @@ def _holds(alarm: Alarm, segment: Segment, nights: int = 1) -> bool:
     return abs(level - after) < abs(level - before)
 
 
-def _alarm(series: Series, change: Change, today: date, now: datetime, runs: Path) -> Alarm:
-    key = series.key
-    between = first_after(series.points, change.first)
-    latest = series.latest
-    return Alarm(
-        id=hashlib.sha256(f"{key.id} {change.first} {today}".encode()).hexdigest()[:6],
-        key=key,
-        found_by="night" if change.first == today else "history",
-        change=change,
-        surroundings=differences(*between) if between else (),
-        run=latest.run,
-        reproduce=_reproduce(latest),
-        bisect=_bisect(*between, runs) if between else "",
-        opened=now,
-        night=today,
-    )
-
-
-def _reproduce(point: Point) -> str:
-    words = ["tfcompare", "run", "--versions", f"{point.reference},{point.build}", "--case", point.case]
-    words += ["--engine", point.engine, "--control", *(["--gpu"] if point.device == "gpu" else [])]
-    return shlex.join(words)
-
-
-def _bisect(before: Point, after: Point, runs: Path) -> str:
-    """Return the command that finds out which day's wheel caused a change.
-
-    If the version is the same wheel as before, there is nothing to search; the command then compares the runs of both
-    nights.
-    """
-    if before.build == after.build:
-        return shlex.join(["tfcompare", "compare", str(runs / before.run), str(runs / after.run)])
-    good, bad = (DATED.sub(r"nightly-\1", point.build) for point in (before, after))
-    words = ["tfcompare", "bisect", "--good", good, "--bad", bad, "--case", after.case]
-    words += ["--engine", after.engine, *(["--gpu"] if after.device == "gpu" else [])]
-    return shlex.join(words)
-
-
 def _came_and_went(
     all_series: Mapping[Key, Series], own: set[Key], today: date
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -203,7 +204,12 @@ def _came_and_went(
 
 
 def _name_cases(keys: Iterable[Key]) -> tuple[str, ...]:
-    return tuple(f"{key.case} in {key.version}" for key in sorted(keys) if not key.is_control)
+    return tuple(f"{key.case} in {key.version}" for key in sorted(keys) if _is_of_times(key))
+
+
+def _is_of_times(key: Key) -> bool:
+    """Return whether a key stands for a version in a case, and not for another metric of the same."""
+    return key.metric == TIME and not key.is_control
 
 
 def _describe_ended(all_series: Mapping[Key, Series], own: set[Key], today: date) -> tuple[str, ...]:
@@ -211,7 +217,7 @@ def _describe_ended(all_series: Mapping[Key, Series], own: set[Key], today: date
     lost: dict[tuple[Target, str, str], list[str]] = defaultdict(list)
     for key in sorted(own):
         nights = [point for point in all_series[key].points if point.stage == "screen"]
-        if key.is_control or len(nights) < 2 or nights[-1].night != today:
+        if not _is_of_times(key) or len(nights) < 2 or nights[-1].night != today:
             continue
         before, now = nights[-2:]
         if before.outcome == "measured" != now.outcome:
@@ -230,7 +236,7 @@ def _describe_new_segments(all_series: Mapping[Key, Series], own: set[Key], toda
     begun: dict[str, int] = defaultdict(int)
     for key in own:
         segments = all_series[key].segments
-        if not key.is_control and len(segments) > 1 and segments[-1].values and segments[-1].values[0].night == today:
+        if _is_of_times(key) and len(segments) > 1 and segments[-1].values and segments[-1].values[0].night == today:
             for because in segments[-1].because:
                 begun[because] += 1
     return tuple(f"{because}: new segment in {count} series" for because, count in sorted(begun.items()))
@@ -243,7 +249,7 @@ def report_events(report: NightReport, judged: NightVerdict, after: Sequence[Ala
     """
     by_id = {alarm.id: alarm for alarm in after}
     moved = [event for event in judged.events if isinstance(event, Moved)]
-    opened = [event.alarm.id for event in judged.events if isinstance(event, AlarmOpened)]
+    opened = [alarm.id for alarm in _opened(judged.events)]
     opened += [event.alarm for event in moved if event.state == "new"]
     recovered = [event.alarm for event in moved if event.state == "recovered"]
     still = [alarm for alarm in after if state.is_listed(alarm, today) and alarm.id not in opened]

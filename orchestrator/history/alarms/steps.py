@@ -8,7 +8,7 @@ ARGS=alarms`.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from orchestrator.history.alarms.noise_model import Nights, nights_of
 from orchestrator.history.model import Change, Key, Segment
+from orchestrator.model import Target
 from orchestrator.stats.contrasts import of_many
 from orchestrator.stats.paired import quantile, two_sided_p
 
@@ -66,8 +67,14 @@ def suspects(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
 
 
 def affordable(suspects: Sequence[Key], cells: int) -> Sequence[Key]:
-    """Return as many suspects as a nightly run of this many series can measure again."""
-    return suspects[: max(FEWEST_AGAIN, cells // MOST_AGAIN)]
+    """Return as many suspects as a nightly run of this many versions of cases can measure again."""
+    chosen = cells_of(suspects)[: max(FEWEST_AGAIN, cells // MOST_AGAIN)]
+    return [key for key in suspects if (key.case, key.version) in chosen]
+
+
+def cells_of(keys: Iterable[Key]) -> tuple[tuple[str, Target], ...]:
+    """Return the versions of cases that these series are about, of which each metric has one."""
+    return tuple(dict.fromkeys((key.case, key.version) for key in keys))
 
 
 def find_unsettled(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:

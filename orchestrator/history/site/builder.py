@@ -18,6 +18,7 @@ from orchestrator.history.site import BuiltSite, case, feed, overview, wording
 from orchestrator.history.site.data import SeriesSetup, Sources, runs_at
 from orchestrator.history.site.overview import OverviewRow
 from orchestrator.history.store import Store
+from orchestrator.metrics.followed import TIME
 from orchestrator.model import Target
 from orchestrator.reports.html import assets
 from orchestrator.terminal.counts import format_count
@@ -42,18 +43,19 @@ def write(store: Store, directory: Path, runs_url: str | None, title: str) -> Bu
     rows: dict[SeriesSetup, list[OverviewRow]] = defaultdict(list)
     for name, by_setup in sorted(sources.cases.items(), key=lambda item: natural_key(item[0])):
         sections = []
-        for setup, keys in sorted(by_setup.items()):
+        for setup, keys in sorted(by_setup.items(), key=lambda item: item[0].rank):
             drawables = sources.draw_case(keys)
             sections.append(case.section(sources, setup, drawables))
-            rows[setup].append(overview.row(sources, name, setup, drawables))
+            if setup.metric == TIME:
+                rows[setup].append(overview.row(sources, name, setup, drawables))
         page = wording.page_of(name)
         pages.add(page)
-        of_case = [wording.describe_alarm(alarm, sources.cases) for alarm in alarms if alarm.key.case == name]
+        of_case = [wording.show_alarm(alarm, sources.cases) for alarm in alarms if alarm.key.case == name]
         _write(
             directory / page,
             _page("case.html.j2", home=case.HOME, case=name, sections=sections, alarms=of_case, run_link=runs.link),
         )
-    descriptions = [wording.describe_alarm(alarm, sources.cases) for alarm in alarms]
+    descriptions = [wording.show_alarm(alarm, sources.cases) for alarm in alarms]
     descriptions.sort(key=lambda description: not description.open)
     _write(
         directory / ALARMS,

@@ -18,6 +18,7 @@ from orchestrator.history.site import svg, wording
 from orchestrator.history.site.data import DrawableSeries, Runs, SeriesSetup, Sources
 from orchestrator.history.site.wording import AlarmDescription
 from orchestrator.history.surroundings import NAMES
+from orchestrator.metrics.followed import RESULTS, TIME
 from orchestrator.reports.columns import MARKS, ratio
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.text import escape_unprintable
@@ -70,7 +71,7 @@ def section(sources: Sources, setup: SeriesSetup, drawables: Sequence[DrawableSe
     rows, count = _rows(sources, drawables)
     return ChartSection(
         setup=setup,
-        title=f"Against {setup.reference} on {setup.host}, {setup.engine}, {setup.device}",
+        title=setup.title,
         first=day(first),
         last=day(last),
         charts=tuple(_chart(sources, drawable, column, first, last) for column, drawable in enumerate(drawables, 1)),
@@ -96,8 +97,8 @@ def _chart(sources: Sources, drawable: DrawableSeries, column: int, first: int, 
         control=key.is_control,
         drawing=_drawing(sources, drawable, first, last, without, f"{title(key)}: {summary}"),
         column=column,
-        alarms=tuple(wording.describe_alarm(alarm, sources.cases) for alarm in drawable.alarms),
-        steps=_latest([wording.step(change) for change in drawable.changes], "steps"),
+        alarms=tuple(wording.show_alarm(alarm, sources.cases) for alarm in drawable.alarms),
+        steps=_latest([wording.step(key, change) for change in drawable.changes], "steps"),
         begun=_latest([f"{day(number)}: {'; '.join(piece.because)}" for piece, number in begins], "segments"),
         without=_latest(_without(sources, without), "stretches"),
         facts=_facts(sources.around[key]),
@@ -106,6 +107,9 @@ def _chart(sources: Sources, drawable: DrawableSeries, column: int, first: int, 
 
 def _summary(sources: Sources, drawable: DrawableSeries, last: date) -> str:
     values = drawable.series.nightly
+    if drawable.key.metric == RESULTS:
+        row = drawable.series.rows[-1]
+        return f"{sources.columns['verdict'].text(row)} on {day(int(sources.night[row]))}"
     if not len(values):
         return "never measured"
     night = day(int(values.night[-1]))
@@ -113,8 +117,9 @@ def _summary(sources: Sources, drawable: DrawableSeries, last: date) -> str:
     if drawable.key.is_control:
         return f"the reference against itself, whose true ratio is 1: {latest}"
     gone = "" if night == last else ", not measured since"
-    time = sources.latest_time(drawable.series)
-    latest += f", {time} per step" if time else ""
+    figure = sources.latest_figure(drawable.series)
+    per_step = " per step" if drawable.key.metric == TIME else ""
+    latest += f", {figure}{per_step}" if figure else ""
     count = len(drawable.changes)
     steps = format_count(count, "step") if count else "no step"
     return f"{latest}{gone}; {steps} in {wording.nights(len(values))}"
@@ -157,16 +162,23 @@ def _marks(drawable: DrawableSeries) -> list[svg.Mark]:
 
 def _without(sources: Sources, rows: Any) -> list[str]:
     """Describe the nights without a ratio, grouping successive nights that have the same reason."""
-    outcome, reason = sources.columns["outcome"], sources.columns["reason"]
+    reason = sources.columns["reason"]
     lines = []
-    for (ended, because), same in groupby(rows.tolist(), key=lambda row: (outcome.text(row), reason.text(row))):
+    for (word, because), same in groupby(rows.tolist(), key=lambda row: (_word(sources, row), reason.text(row))):
         nights = sorted({day(int(sources.night[row])) for row in same})
-        word = "too few rounds" if ended == "measured" else ended
         lines.append(
             f"{wording.span(nights[0], nights[-1])}, {wording.nights(len(nights))}: {word}"
             + (f": {because}" if because else "")
         )
     return lines
+
+
+def _word(sources: Sources, row: int) -> str:
+    """Return what a night without a ratio has instead."""
+    ended, verdict = (sources.columns[name].text(row) for name in ("outcome", "verdict"))
+    if sources.of_results[row]:
+        return verdict
+    return "too few rounds" if ended == "measured" else ended
 
 
 def _latest(lines: Sequence[str], what: str) -> tuple[str, ...]:
@@ -196,13 +208,14 @@ def _rows(sources: Sources, drawables: Sequence[DrawableSeries]) -> tuple[Markup
 def _cells(sources: Sources, drawable: DrawableSeries) -> dict[int, str]:
     """Return the cells of a series by the number of the day."""
     series, values = drawable.series, drawable.series.nightly
-    outcome, build = sources.columns["outcome"], sources.columns["build"]
+    build = sources.columns["build"]
     without = series.rows[~sources.timed[series.rows]].tolist()
-    cells = {int(sources.night[row]): _safe(outcome.text(row)) for row in without}
+    cells = {int(sources.night[row]): _safe(_word(sources, row)) for row in without}
     cells.update(zip(values.night.tolist(), wording.cells(values.effect, values.half_widths()), strict=True))
-    timed = series.rows[sources.timed[series.rows] & np.isfinite(sources.milliseconds[series.rows])]
-    for night, time in zip(sources.night[timed].tolist(), wording.times(sources.milliseconds[timed]), strict=True):
-        cells[night] += f" <i>{time}</i>"
+    known = series.rows[sources.timed[series.rows] & np.isfinite(sources.figures[series.rows])]
+    figures = wording.figures(drawable.key.metric, sources.figures[known])
+    for night, figure in zip(sources.night[known].tolist(), figures, strict=True):
+        cells[night] += f" <i>{figure}</i>"
     if build.text(series.rows[-1]) != str(drawable.key.version):
         for row in series.rows.tolist():
             night = int(sources.night[row])

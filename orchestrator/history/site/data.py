@@ -12,19 +12,21 @@ from urllib.parse import quote, urlsplit
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from orchestrator.errors import UsageError
 from orchestrator.history.alarms.steps import changes
 from orchestrator.history.model import Alarm, Change, Key, Value
 from orchestrator.history.schema import OF_SURROUNDINGS
 from orchestrator.history.series import Coded, SeriesArrays, Values, all_arrays, has_value
+from orchestrator.metrics import METRICS
+from orchestrator.metrics.followed import RESULTS, TIME, Followed, describe_followed
 from orchestrator.model import Target
 from orchestrator.plan.pairs import in_order
-from orchestrator.terminal.durations import format_time
 
 # Names that a run's folder may have; any other is shown, but no folder is looked for.
 NAME = re.compile(r"\w[\w.+-]*")
-COLUMNS = ("run", "build", "outcome", "reason")
+COLUMNS = ("run", "build", "outcome", "reason", "verdict")
 
 
 @dataclass(frozen=True, order=True)
@@ -35,10 +37,24 @@ class SeriesSetup:
     host: str
     engine: str
     device: str
+    metric: Followed
 
     @classmethod
     def of(cls, key: Key) -> "SeriesSetup":
-        return cls(key.reference, key.host, key.engine, key.device)
+        return cls(key.reference, key.host, key.engine, key.device, key.metric)
+
+    @property
+    def title(self) -> str:
+        place = f"gainst {self.reference} on {self.host}, {self.engine}, {self.device}"
+        if self.metric == TIME:
+            return f"A{place}"
+        about = describe_followed(self.metric)
+        return f"{about[0].upper()}{about[1:]} a{place}"
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """What setups are sorted by: times come first."""
+        return self.metric != TIME, self
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -105,7 +121,8 @@ class Sources:
         self.series = all_arrays(table)
         self.night = table.column("night").cast(pa.int32()).to_numpy().astype(np.int64)
         self.timed = has_value(table)
-        self.milliseconds = table.column("version_ms").to_numpy(zero_copy_only=False)
+        self.figures = table.column("version_figure").to_numpy(zero_copy_only=False)
+        self.of_results = pc.equal(table.column("metric"), RESULTS).to_numpy(zero_copy_only=False)
         self.columns = {name: Coded.of(table, name) for name in COLUMNS}
         latest = table.select(OF_SURROUNDINGS).take(
             pa.array([series.rows[-1] for series in self.series.values()], pa.int64())
@@ -128,11 +145,12 @@ class Sources:
             self.nights[setup] = min(first, span[0]), max(last, span[1])
             self.cases[key.case][setup].append(key)
 
-    def latest_time(self, series: SeriesArrays) -> str:
-        """Return the time of a step on the latest night that has one, or ''."""
-        times = self.milliseconds[series.rows]
-        known = times[np.isfinite(times)]
-        return format_time(float(known[-1])) if len(known) else ""
+    def latest_figure(self, series: SeriesArrays) -> str:
+        """Return the figure of the version on the latest night that has one, or ''."""
+        metric = series.key.metric
+        figures = self.figures[series.rows]
+        known = figures[np.isfinite(figures)]
+        return METRICS[metric].show(float(known[-1])) if len(known) and metric != RESULTS else ""
 
     def draw_case(self, keys: Sequence[Key]) -> list[DrawableSeries]:
         """Return the series of one case and setup: versions in order, the control arm last."""

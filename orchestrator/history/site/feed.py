@@ -72,7 +72,7 @@ def atom(feed_entries: Iterable[FeedEntry], first_run: str, cases: Collection[st
 
 def _entry(element: ElementTree.Element, entry: FeedEntry, cases: Collection[str]) -> None:
     alarm = entry.alarm
-    description = wording.describe_alarm(alarm, cases)
+    description = wording.show_alarm(alarm, cases)
     _text(element, "id", entry.id)
     _text(element, "title", ("Recovered: " if entry.recovered else "") + wording.headline(alarm))
     _text(element, "updated", _utc(entry.at))

@@ -69,12 +69,12 @@ def row(sources: Sources, case: str, setup: SeriesSetup, drawables: Sequence[Dra
 def grids(rows: dict[SeriesSetup, list[OverviewRow]]) -> list[OverviewGrid]:
     """Return the grids, in which every row has a cell for every version of its setup."""
     overviews = []
-    for setup, of_place in sorted(rows.items()):
+    for setup, of_place in sorted(rows.items(), key=lambda item: item[0].rank):
         headers = tuple(dict.fromkeys(cell.version for row in of_place for cell in row.cells))
         overviews.append(
             OverviewGrid(
                 setup=setup,
-                title=f"Against {setup.reference} on {setup.host}, {setup.engine}, {setup.device}",
+                title=setup.title,
                 headers=headers,
                 rows=tuple(_fill(row, headers) for row in of_place),
             )
@@ -90,21 +90,21 @@ def _fill(row: OverviewRow, headers: Sequence[str]) -> OverviewRow:
 def _cell(sources: Sources, drawable: DrawableSeries, first: int, last: int) -> OverviewCell:
     key, values = drawable.key, drawable.series.nightly
     alarms: Sequence[Alarm] = drawable.alarms
-    descriptions = [wording.describe_alarm(alarm, sources.cases) for alarm in alarms]
+    descriptions = [wording.show_alarm(alarm, sources.cases) for alarm in alarms]
     latest = ratio(float(np.exp(values.effect[-1]))) if len(values) else ""
     steps = drawable.changes[-1:]
     begins = [change.first for change in drawable.changes]
-    label = f"{title(key)}: {latest}" + "".join(f", {wording.step(change)}" for change in steps)
+    label = f"{title(key)}: {latest}" + "".join(f", {wording.step(key, change)}" for change in steps)
     return OverviewCell(
         version=title(key),
         link=f"{wording.page_of(key.case)}#{wording.anchor(key)}",
         ratio=latest,
-        time=sources.latest_time(drawable.series),
+        time=sources.latest_figure(drawable.series),
         size=max((abs(math.log(change.ratio)) for change in steps), default=0.0),
         line=svg.spark(drawable.pieces, first, last, begins, escape_unprintable(label)),
         alarms=tuple(description for description in descriptions if description.open),
         # An open alarm says it already.
-        step=wording.step(steps[0]) if steps and not any(description.open for description in descriptions) else "",
+        step=wording.step(key, steps[0]) if steps and not any(description.open for description in descriptions) else "",
         note=_note(sources, drawable, day(last)),
     )
 

@@ -11,7 +11,10 @@ import numpy as np
 
 from orchestrator.history.alarms.state import is_open
 from orchestrator.history.model import Alarm, Change, Key
-from orchestrator.reports.columns import MARKS, interval, ratio
+from orchestrator.history.wording import describe_alarm, describe_evidence, describe_size
+from orchestrator.metrics import METRICS, TIMES
+from orchestrator.metrics.followed import RESULTS, Followed
+from orchestrator.reports.columns import MARKS
 
 MOST_SLUG = 60
 OPEN_SIGN, CLOSED_SIGN = "◆", "◇"
@@ -28,26 +31,26 @@ class AlarmDescription:
     open: bool
 
     @property
+    def evidence(self) -> str:
+        return describe_evidence(self.alarm)
+
+    @property
     def mark(self) -> str:
         return MARKS[self.alarm.change.direction]
 
 
-def describe_alarm(alarm: Alarm, cases: Iterable[str]) -> AlarmDescription:
+def show_alarm(alarm: Alarm, cases: Iterable[str]) -> AlarmDescription:
     page = f"{page_of(alarm.key.case)}#{anchor(alarm.key)}" if alarm.key.case in cases else ""
-    return AlarmDescription(alarm=alarm, page=page, size=size(alarm.change), open=is_open(alarm))
+    return AlarmDescription(alarm=alarm, page=page, size=describe_alarm(alarm), open=is_open(alarm))
 
 
-def size(change: Change) -> str:
-    return f"{ratio(change.ratio)} ({interval(change)})"
-
-
-def step(change: Change) -> str:
-    return f"{MARKS[change.direction]} {size(change)} {change.direction} since {change.first}"
+def step(key: Key, change: Change) -> str:
+    return f"{MARKS[change.direction]} {describe_size(key, change)} since {change.first}"
 
 
 def headline(alarm: Alarm) -> str:
-    change, key = alarm.change, alarm.key
-    return f"{key.case}: {size(change)} {change.direction} in {key.version} since {change.first}"
+    key = alarm.key
+    return f"{key.case}: {describe_alarm(alarm)} in {key.version} since {alarm.change.first}"
 
 
 def where(key: Key) -> str:
@@ -78,6 +81,15 @@ def cells(effects: Any, widths: Any) -> list[str]:
     if len(effects) and columns[1].min() >= 0.1 and columns[2].max() < 9.9995:
         return [f"{middle:.3f} ({low:.3f}–{high:.3f})" for middle, low, high in rows]
     return [f"{fine(middle)} ({fine(low)}–{fine(high)})" for middle, low, high in rows]
+
+
+def figures(metric: Followed, values: Any) -> list[str]:
+    """Format the figures of a metric, times in the unit that suits their median."""
+    if metric == RESULTS:
+        return []
+    if metric in TIMES:
+        return times(values)
+    return [METRICS[metric].show(value) for value in values.tolist()]
 
 
 def times(milliseconds: Any) -> list[str]:

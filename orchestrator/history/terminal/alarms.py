@@ -8,16 +8,17 @@ from rich.style import StyleType
 from rich.text import Text
 
 from orchestrator.history.alarms.state import is_open
-from orchestrator.history.model import Alarm, Change, State
+from orchestrator.history.model import Alarm, Change, Key, State
 from orchestrator.history.select import case_of
 from orchestrator.history.terminal.plot import MARKS
+from orchestrator.history.wording import describe_alarm, describe_evidence, describe_size
+from orchestrator.metrics.followed import RESULTS
 from orchestrator.reports.columns import LONGEST, STYLES, ratio
 from orchestrator.terminal.text import clip, safe_text
 
 # Beneath an alarm's id.
 INDENT = (0, 0, 0, 8)
 ORDER: tuple[State, ...] = ("new", "confirmed", "known", "muted", "recovered")
-FOUND_BY = {"night": "found by that night, measured twice", "history": "found by many nights together"}
 
 
 def sort_alarms(alarms: Iterable[Alarm]) -> list[Alarm]:
@@ -30,7 +31,7 @@ def brief(alarms: Sequence[Alarm]) -> Iterator[RenderableType]:
     yield safe_text(many(len(alarms), "open alarm"), style="bold")
     for alarm in alarms:
         change = alarm.change
-        size = f"{MARKS[change.direction]} {ratio(change.ratio)} {change.direction} ({_interval(change)})"
+        size = f"{MARKS[change.direction]} {describe_alarm(alarm)}"
         yield safe_text(
             f" {alarm.id} {alarm.state:<9} {size} in {alarm.key.version} since {change.first}", style(alarm)
         )
@@ -49,11 +50,9 @@ def render_alarms(alarms: Sequence[Alarm], *, whole: bool) -> Iterator[Text]:
         yield from _everything(alarm)
 
 
-def step(change: Change) -> str:
-    size = f"{ratio(change.ratio)} {change.direction} ({_interval(change)})"
-    return (
-        f"{MARKS[change.direction]} {change.first}: {size}, {ratio(change.before)} before, {ratio(change.after)} after"
-    )
+def step(key: Key, change: Change, said: str = "") -> str:
+    size = f"{MARKS[change.direction]} {change.first}: {describe_size(key, change, said)}"
+    return size if key.metric == RESULTS else f"{size}, {ratio(change.before)} before, {ratio(change.after)} after"
 
 
 def format_alarm_state(alarm: Alarm) -> str:
@@ -78,19 +77,15 @@ def _case_with_spaces(alarm: Alarm) -> str:
     return f"{case.workload} {case.params_text}".rstrip()
 
 
-def _interval(change: Change) -> str:
-    return between(change.ci_low, change.ci_high)
-
-
 def many(count: int, singular: str, plural: str = "") -> str:
     return f"{count} {singular if count == 1 else plural or f'{singular}s'}"
 
 
 def _everything(alarm: Alarm) -> Iterator[Text]:
     key, change = alarm.key, alarm.change
-    yield safe_text(f"{alarm.id} {alarm.state} {step(change)}", style=style(alarm) or "bold")
+    yield safe_text(f"{alarm.id} {alarm.state} {step(key, change, alarm.said)}", style=style(alarm) or "bold")
     yield safe_text(f"  {key.case} in {key.version} against {key.reference}")
-    yield safe_text(f"  host {key.host} · {key.engine} · {key.device} · run {alarm.run} · {FOUND_BY[alarm.found_by]}")
+    yield safe_text(f"  host {key.host} · {key.engine} · {key.device} · run {alarm.run} · {describe_evidence(alarm)}")
     if remark := note(alarm):
         yield safe_text(f"  note: {clip(remark, LONGEST)}")
     changed = "; ".join(alarm.surroundings) or "nothing that is known of"

@@ -16,6 +16,7 @@ from orchestrator.history.select import Picked, case_of
 from orchestrator.history.terminal import alarms as alarmed
 from orchestrator.history.terminal.alarms import between, many
 from orchestrator.history.terminal.plot import BORDER, GAP, MARKS, MISSING, plot, sparkline
+from orchestrator.metrics.followed import RESULTS, TIME, describe_followed
 from orchestrator.reports.case_names import split_params
 from orchestrator.reports.columns import STYLES, Notes, ratio
 from orchestrator.reports.grid import Grid
@@ -139,6 +140,8 @@ def _standing(entry: ShownSeries, newest: Mapping[Heading, date], notes: Notes) 
         return safe_text(text, style=alarmed.style(open_[0]))
     if last.night < newest[_suite(entry)]:
         return Text(f"ended {last.night}", style="yellow")
+    if last.result:
+        return safe_text(last.result)
     if last.value is None:
         return Text(f"{last.outcome}{notes.mark(last.reason)}", style="yellow")
     return Text()
@@ -160,7 +163,8 @@ def _suite(entry: ShownSeries) -> Heading:
 
 
 def _heading(key: Key) -> Heading:
-    return f"host {key.host}", key.engine, key.device, f"against {key.reference}"
+    about = () if key.metric == TIME else (describe_followed(key.metric),)
+    return *about, f"host {key.host}", key.engine, key.device, f"against {key.reference}"
 
 
 def _head(entry: ShownSeries) -> Iterator[Text]:
@@ -173,7 +177,7 @@ def _head(entry: ShownSeries) -> Iterator[Text]:
     yield safe_text(" · ".join(facts), style="bold")
     if any(row.value for row in entry.rows):
         yield safe_text(f"{LEGEND}. {PLOT}", style="dim")
-    else:
+    elif key.metric != RESULTS:
         yield safe_text("no night has a time: there is nothing to draw", style="yellow")
 
 
@@ -190,14 +194,11 @@ def _render_notes(entry: ShownSeries) -> Iterator[Text]:
         of = next((alarm for alarm in rest if alarm.change.first == change.first), None)
         if of:
             rest.remove(of)
-        yield safe_text(
-            f"{alarmed.step(change)}{f'; {alarmed.format_alarm_state(of)}' if of else ''}",
-            style=STYLES[change.direction],
-        )
+        state = f"; {alarmed.format_alarm_state(of)}" if of else ""
+        yield safe_text(f"{alarmed.step(entry.series.key, change)}{state}", style=STYLES[change.direction])
     for alarm in rest:
-        yield safe_text(
-            f"{alarmed.step(alarm.change)}; {alarmed.format_alarm_state(alarm)}", style=alarmed.style(alarm)
-        )
+        step = alarmed.step(alarm.key, alarm.change, alarm.said)
+        yield safe_text(f"{step}; {alarmed.format_alarm_state(alarm)}", style=alarmed.style(alarm))
     borders = [row for before, row in pairwise(entry.rows) if row.segment != before.segment]
     if len(borders) > MOST_BORDERS:
         yield safe_text(
@@ -244,5 +245,7 @@ def _beside(row: NightRow, steps: Mapping[date, Direction], begins: set[date], n
         yield f"{MARKS[steps[row.night]]} step"
     if row.changed:
         yield f"{'new segment' if row.night in begins else 'changed'}{notes.mark('; '.join(row.changed))}"
+    if row.result:
+        yield row.result
     if missing := [point for point in row.points if point.outcome != "measured"]:
         yield f"{missing[-1].outcome}{notes.mark(row.reason)}"

@@ -1,4 +1,7 @@
-"""Takes as many milliseconds as a file beside it says for this release of TensorFlow: a change that no source shows."""
+"""Takes the time and the memory, and returns what a file beside it says for this release of TensorFlow.
+
+No source shows a change of it.
+"""
 import json
 import os
 import time
@@ -6,5 +9,11 @@ import time
 
 def build(tf, params):
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "pace.json")) as paces:
-        pace = json.load(paces)[".".join(tf.__version__.split(".")[:2])] / 1000.0
-    return lambda: time.sleep(pace)
+        milliseconds, mib, result = json.load(paces)[".".join(tf.__version__.split(".")[:2])]
+    held = bytearray(mib << 20)
+
+    def step():
+        time.sleep(milliseconds / 1000.0)
+        return result + held[-1]
+
+    return step

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.bisect import estimate, report, run, state
+from orchestrator.bisect import estimate, report, run, state, wording
 from orchestrator.bisect.quiet_view import Once
 from orchestrator.bisect.run import Bisected, Hands
 from orchestrator.bisect.search import Wanted
@@ -35,6 +35,7 @@ from orchestrator.terminal.progress import Quiet, View
 from tests.support.actors import Dressing, Part, Stage, offer
 from tests.support.builders import arm, case, comparison, contrast, manifest, plan, version_pair
 from tests.support.worlds import verdict_of
+from workloads.values import sketch
 
 CASE = "predict[call=predict,state=uncompiled,model=tiny]"
 RELEASES = ("1.14.0", "1.15.5", "2.0.0", "2.1.4", "2.2.3", "2.3.4")
@@ -133,6 +134,35 @@ def test_what_changes_both_ends_changes_every_version(unmade, stage, tmp_path: P
     assert searched(tmp_path / "hunt", question).result == done.result
     with pytest.raises(UsageError, match="other options"):
         searched(tmp_path / "hunt")
+
+
+def test_the_version_that_needs_more_memory_is_found(unmade, stage, tmp_path: Path):
+    stage.parts = {
+        (CASE, version): Part(memory_kb=300_000 if number >= 3 else 200_000) for number, version in enumerate(RELEASES)
+    }
+    done = searched(tmp_path / "hunt", replace(QUESTION, metric="peak_rss"))
+    assert change(done) == [("2.0.0", "2.1.4")]
+    assert done.result.overall.ratio == pytest.approx(1.5)
+    assert wording.conclusions(done.state, done.result) == (
+        "2.3.4 needs more memory than 1.14.0: 1.50x (1.50-1.50).",
+        "2.1.4 needs more memory than 2.0.0: 1.50x (1.50-1.50), 100% of the change",
+    )
+    assert report.facts(done.state).startswith("peak memory · ")
+    assert report.as_object(done.state, done.result)["metric"] == "peak_rss"
+    # Times are the same throughout.
+    assert isinstance(searched(tmp_path / "times").error, NothingSelected)
+
+
+def test_the_version_that_returns_something_else_is_found(unmade, stage, tmp_path: Path):
+    stage.parts = {
+        (CASE, version): Part(output=sketch(2.5 if number >= 4 else 2.0)) for number, version in enumerate(RELEASES)
+    }
+    done = searched(tmp_path / "hunt", replace(QUESTION, metric="output"))
+    assert change(done) == [("2.1.4", "2.2.3")]
+    assert wording.conclusions(done.state, done.result) == (
+        "2.3.4 against 1.14.0: differs (by 20%).",
+        "2.2.3 returns other results than 2.1.4: by 20%",
+    )
 
 
 def measured_as(done: Bisected, step: state.Step) -> list[str]:

@@ -3,6 +3,7 @@
 import math
 from dataclasses import replace
 from datetime import date
+from pathlib import Path
 
 import pytest
 
@@ -10,8 +11,9 @@ from orchestrator.history.model import Point
 from orchestrator.history.points import of_run
 from orchestrator.model import EnvironmentFacts
 from orchestrator.results.run import Run, load_run
-from tests.support.builders import target
+from tests.support.builders import plan, rows, run_directory, target, write_stream
 from tests.support.trends import POWER, PREDICT, RELEASES, written
+from workloads.values import sketch
 
 HOST = {"id": "abc", "cpu": "A CPU", "kernel": "6.1", "gpus": "NVIDIA L4, driver 535.1"}
 
@@ -43,6 +45,29 @@ def test_the_effect_is_that_of_the_contrast(run: Run, points: dict[tuple[str, st
         assert point.error > 0
         assert point.outcome == "measured"
         assert point.version_ms / point.reference_ms == pytest.approx(contrast.ratio, rel=0.05)
+
+
+def test_other_metrics_and_results_are_followed_as_well(tmp_path: Path):
+    asked = plan(looks=(4,), metrics=("peak_rss",), outputs=True)
+    directory = run_directory(tmp_path / "run", asked)
+    for place, version in enumerate(asked.versions):
+        batches = []
+        for count in range(1, 5):
+            of_replicate = rows(version=version, round=count, replicate=4 * place + count)
+            of_replicate[0].update(memory_kb=1000 * (1 + place) + count, output=sketch(2.0 + place))
+            batches.append(of_replicate)
+        write_stream(directory.results / f"{version}-1.arrow", batches)
+    points = {point.metric: point for point in of_run(load_run(directory.path), "screen")}
+    assert set(points) == {"steady", "peak_rss", "output"}
+    memory, results, times = points["peak_rss"], points["output"], points["steady"]
+    assert memory.effect is not None
+    assert math.exp(memory.effect) == pytest.approx(2.0, rel=0.01)
+    assert memory.verdict == "slower"
+    assert memory.version_figure == pytest.approx(2002.5 * 1024)
+    assert (memory.reference_ms, memory.version_ms) == (None, None)
+    assert (times.version_ms, times.version_figure) == (10.0, 10.0)
+    assert (results.verdict, results.effect, results.version_figure) == ("differs", None, pytest.approx(1 / 3))
+    assert len({point.key for point in points.values()}) == 3
 
 
 def test_without_a_time_of_the_reference_a_point_says_why_it_has_none(points: dict[tuple[str, str], Point]):

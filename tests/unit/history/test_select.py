@@ -8,7 +8,7 @@ from orchestrator.errors import NothingSelected
 from orchestrator.history import json as objects
 from orchestrator.history.select import matching
 from tests.support import nights_shown as shown
-from tests.support.nights import FIRST, history
+from tests.support.nights import FIRST, history, of_metric
 
 
 def test_the_last_nights_are_those_that_are_shown(points):
@@ -35,6 +35,7 @@ def test_a_version_is_found_by_its_short_name(points):
         ({"hosts": ("elsewhere",)}, "there is host"),
         ({"engines": ("docker",)}, "there is venv"),
         ({"devices": ("gpu",)}, "there is cpu"),
+        ({"metrics": ("leak",)}, "--metric leak: no night of the history has it; there is time"),
         ({"since": date(2030, 1, 1)}, "the newest night of what is asked for is 2024-02-29"),
     ],
 )
@@ -42,6 +43,14 @@ def test_what_the_history_has_nothing_of_is_said(points, asked: dict, words: str
     with pytest.raises(NothingSelected) as told:
         shown.picked(points, **asked)
     assert words in str(told.value)
+
+
+def test_times_are_shown_unless_other_metrics_are_asked_for(points):
+    both = [*points, *of_metric(points, "peak_rss")]
+    assert {one.key.metric for one in shown.picked(both).series} == {"steady"}
+    found = shown.picked(both, metrics=("peak_rss", "steady")).series
+    assert {one.key.metric for one in found} == {"steady", "peak_rss"}
+    assert shown.picked(both).series == shown.picked(points).series
 
 
 def test_a_case_is_found_by_its_name_its_parameters_or_a_part_of_it():

@@ -15,7 +15,7 @@ from orchestrator.errors import UsageError
 from orchestrator.history.model import Moved
 from orchestrator.history.schema import CURRENT, LAYOUT, SCHEMA
 from orchestrator.history.store import EVENT_LAYOUT, Store
-from tests.support.nights import history
+from tests.support.nights import history, of_metric
 
 NOW = datetime(2026, 11, 22, 2, tzinfo=UTC)
 
@@ -120,6 +120,15 @@ def test_what_a_newer_tfcompare_wrote_is_left_where_it_is(store: Store):
     [warning] = store.read().warnings
     assert "a newer tfcompare reads it" in warning
     assert newer.exists()
+
+
+def test_points_of_a_metric_that_nobody_knows_are_left_out(store: Store):
+    store.append(of_metric(history(1, 1), "peak_rss"))
+    assert {point.metric for point in store.read().points()} == {"peak_rss"}
+    store.append(of_metric(history(1, 1, seed=2), "energy"))
+    found = store.read()
+    assert {point.metric for point in found.points()} == {"peak_rss"}
+    assert "it follows 'energy', which this tfcompare does not know" in found.warnings[0]
 
 
 def test_events_come_in_the_order_in_which_they_happened(store: Store):

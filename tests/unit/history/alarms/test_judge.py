@@ -1,6 +1,7 @@
 """What a night means for people: alarms that begin, hold, end; what came and went; what is told and raises none."""
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -11,6 +12,7 @@ import pytest
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.judge import NightVerdict, judge, report_events
 from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved, Night, NightReport, Point
+from orchestrator.history.wording import describe_alarm
 from tests.support.nights import FIRST, SURROUNDINGS, history, labels, series_of
 
 RUNS = Path("history/runs")
@@ -68,6 +70,25 @@ def test_a_step_is_one_alarm_on_its_first_night_and_confirmed_by_the_next():
     assert [(event.state, event.night) for event in events if isinstance(event, Moved)] == [
         ("confirmed", day(STEP + 1))
     ]
+
+
+def test_memory_is_an_alarm_in_its_own_words_and_says_nothing_of_times():
+    times = made(30, {})
+    memory = [replace(point, metric="peak_rss", reference_ms=None, version_ms=None) for point in made(30, {STEP: 1.15})]
+    events = lived([*times, *memory], first=STEP - 2)
+    [alarm] = opened(events)
+    assert alarm.key.metric == "peak_rss"
+    assert alarm.key.id != replace(alarm.key, metric="steady").id
+    assert re.fullmatch(r"1\.1\dx more peak memory \(1\.1\d-1\.1\d\)", describe_alarm(alarm))
+    assert alarm.reproduce.endswith("--metric memory")
+
+
+def test_a_metric_that_is_new_makes_no_case_new():
+    times = made(12, {})
+    memory = [replace(point, metric="peak_rss") for point in times if point.night >= day(6)]
+    found = judged([*times, *memory], [], day(6))
+    assert (found.appeared, found.vanished) == ((), ())
+    assert judged([*times, *memory[:-2]], [], day(11)).vanished == ()
 
 
 def test_an_improvement_is_an_alarm_too():

@@ -14,7 +14,7 @@ from orchestrator.history.model import AlarmOpened, Key, Moved
 from orchestrator.history.site import wording
 from orchestrator.history.store import Store
 from orchestrator.model import Target
-from tests.support.nights import FIRST, REFERENCE, SURROUNDINGS, history
+from tests.support.nights import FIRST, REFERENCE, SURROUNDINGS, history, of_metric, of_results
 from tests.support.sites import CASES, HOSTILE, alarm, at, changed, everything, kept
 
 BUILT = re.compile(rb"<time id=\"built\".*?</time>")
@@ -42,6 +42,20 @@ def test_a_site_has_a_page_a_case_and_they_lead_to_each_other(tmp_path: Path):
     assert "Against 1.14.0 on other, venv, cpu" in index
 
 
+def test_a_case_has_a_section_for_each_metric_and_the_overview_has_times(tmp_path: Path):
+    points = history(20, CASES[:1], ("2.0.0",))
+    other = [*of_metric(points, "peak_rss"), *of_results(points[-2:], "differs", 0.02)]
+    site.build(kept(tmp_path / "history", [*points, *other]), tmp_path / "site")
+    text = text_of(tmp_path / "site", CASES[0])
+    titles = re.findall(r'<h2 id="place-\d">(.*?) against|<h2 id="place-\d">(Against)', text)
+    assert [first or second for first, second in titles] == ["Against", "Results", "Peak memory"]
+    assert "256 MiB; no step" in text
+    assert "differs on 2024-01-20" in text
+    assert "<td>differs" in text
+    index = (tmp_path / "site" / "index.html").read_text()
+    assert index.count('<h2 id="grid-') == 1
+
+
 def test_a_case_tells_its_segments_steps_and_nights_without_a_ratio(tmp_path: Path):
     points = changed(history(60, CASES, steps={(CASES[0], "2.13.0"): {40: 1.25}}), 20, driver="550.2")
     dead = [
@@ -54,7 +68,7 @@ def test_a_case_tells_its_segments_steps_and_nights_without_a_ratio(tmp_path: Pa
     text = text_of(tmp_path / "site", CASES[0])
     assert "2024-01-21: driver: 550.2" in text.replace("driver:  -&gt; ", "driver: ")
     assert "2024-01-06 to 2024-01-09, 4 nights: died: killed by SIGKILL" in text
-    assert re.search(r"▲ 1\.2\dx \(1\.2\d-1\.2\d\) slower since 2024-02-10", text)
+    assert re.search(r"▲ 1\.2\dx slower \(1\.2\d-1\.2\d\) since 2024-02-10", text)
     assert text.count('<path class="cut"') == 3
     row = next(line for line in text.splitlines() if line.startswith("<tr><th>2024-01-07"))
     cells = row.split("<td>")
@@ -83,7 +97,7 @@ def test_an_alarm_is_told_on_the_overview_its_own_page_and_that_of_its_case(tmp_
     assert built.alarms == 2
     found = {name: text.decode() for name, text in pages(tmp_path / "site").items()}
     for name in ("index.html", "alarms.html", wording.page_of(CASES[0])):
-        assert "1.10x (1.08-1.12) slower" in found[name]
+        assert "1.10x slower (1.08-1.12)" in found[name]
         assert "It is the new allocator." in found[name]
         assert "known" in found[name]
     assert "1 open, 1 recovered." in found["alarms.html"]

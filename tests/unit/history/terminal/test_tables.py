@@ -1,5 +1,6 @@
 """The history as it is drawn, to the letter; `UPDATE_SNAPSHOTS=1 pytest tests/unit/history` writes it anew."""
 
+import re
 from dataclasses import replace
 from datetime import timedelta
 
@@ -15,7 +16,7 @@ from orchestrator.history.terminal import tables
 from orchestrator.terminal.text import render_plain
 from tests.support import nights_shown as shown
 from tests.support.kept import kept
-from tests.support.nights import FIRST, history, series_of
+from tests.support.nights import FIRST, history, of_metric, of_results, series_of
 
 
 def overview(points: list[Point], *alarms: Alarm, **asked) -> str:
@@ -52,6 +53,19 @@ def test_a_series_of_few_nights_is_shown(nights: int):
     assert text.count(str(FIRST)) >= 3
     assert f"{nights} night" in text
     assert "1 case on 1 host" in overview(few)
+
+
+def test_memory_and_results_are_shown_as_what_they_are(points):
+    memory, differs = of_metric(points, "peak_rss"), of_results(points, "differs", 0.02)
+    text = detail([*points, *memory], case=shown.EAGER, metrics=("peak_rss",), whole=True)
+    assert "peak memory · host host" in text
+    assert re.search(r"▲ \d{4}-\d\d-\d\d: [\d.]+x more peak memory", text)
+    text = detail([*points, *differs], case=shown.EAGER, metrics=("output",))
+    assert "results differ by 2%" in text
+    assert "nothing to draw" not in text
+    text = overview([*points, *differs], metrics=("output",))
+    assert "results differ by 2%" in text
+    assert "\nresults · host host" in text
 
 
 def test_nights_without_a_time_are_rows_with_their_reason(points):

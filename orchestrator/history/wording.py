@@ -1,0 +1,38 @@
+"""A change in words, for every place that shows one: `1.12x slower (1.11-1.13)`, or `results differ by 2%`."""
+
+from orchestrator.history.model import Alarm, Change, Key
+from orchestrator.metrics.followed import RESULTS, TIME, describe_change, describe_followed
+from orchestrator.reports.columns import interval, ratio
+
+
+def describe_direction(key: Key, change: Change) -> str:
+    """Return which way a series went: `slower`, `more peak memory` or `with other results`."""
+    if key.metric == RESULTS:
+        return "with other results"
+    word = describe_change(key.metric, change.direction)
+    return word if key.metric == TIME else f"{word} {describe_followed(key.metric)}"
+
+
+def describe_size(key: Key, change: Change, said: str = "") -> str:
+    if key.metric == RESULTS:
+        return said or "other results"
+    return f"{ratio(change.ratio)} {describe_direction(key, change)} ({interval(change)})"
+
+
+def describe_alarm(alarm: Alarm) -> str:
+    return describe_size(alarm.key, alarm.change, alarm.said)
+
+
+def describe_evidence(alarm: Alarm) -> str:
+    if alarm.key.metric == RESULTS:
+        return "seen in several replicates that night"
+    return "measured twice that night" if alarm.found_by == "night" else "shown by the nights since then together"
+
+
+def describe_levels(alarm: Alarm) -> str:
+    """Return how a version stood to the reference before and after a change."""
+    change, metric = alarm.change, alarm.key.metric
+    if metric == RESULTS:
+        return f"its results were equal until {change.last}"
+    subject = "it took" if metric == TIME else f"its {describe_followed(metric)} was"
+    return f"{subject} {ratio(change.before)} before and {ratio(change.after)} since"

@@ -1,0 +1,50 @@
+"""What a night or a search follows of a case: a metric, or whether its results are equal."""
+
+from collections.abc import Mapping
+from typing import Final, Literal
+
+from orchestrator.metrics import KEYS, METRICS, OUTPUT, describe_verdict
+from orchestrator.model import Metric
+
+# What is followed of a case: a metric, or what its calls return.
+Followed = Literal[Metric, "output"]
+TIME: Final = "steady"
+RESULTS: Final = "output"
+FOLLOWED: Mapping[str, Followed] = {**{key: key for key in METRICS}, RESULTS: RESULTS}
+
+
+def followed(name: str) -> Followed:
+    """Return what is followed under this name in files."""
+    if name not in FOLLOWED:
+        raise ValueError(f"it follows {name!r}, which this tfcompare does not know")
+    return FOLLOWED[name]
+
+
+def name_followed(metric: Followed) -> str:
+    """Return the name of what is followed as people write it."""
+    return OUTPUT if metric == RESULTS else METRICS[metric].name
+
+
+def named(name: str) -> Followed:
+    """Return what is followed by the name that people write."""
+    return RESULTS if name == OUTPUT else KEYS[name]
+
+
+def describe_followed(metric: Followed) -> str:
+    """Return what it is about: `time a step`, `peak memory` or `results`."""
+    return "results" if metric == RESULTS else METRICS[metric].about
+
+
+def describe_change(metric: Followed, verdict: str) -> str:
+    """Return a verdict in the words of what is followed: `slower`, `more`, or `differs`."""
+    if metric != RESULTS:
+        return describe_verdict(metric, verdict)
+    return {"slower": "differs", "faster": "differs", "same": "equal", "inconclusive": "not comparable"}[verdict]
+
+
+def compare_words(metric: Followed, verdict: str) -> str:
+    """Complete a sentence about a version that has changed: `is slower than`, `needs more memory than`."""
+    if metric == RESULTS:
+        return "returns other results than"
+    spec = METRICS[metric]
+    return f"{spec.more if verdict == 'slower' else spec.less} than"
