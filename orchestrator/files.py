@@ -100,6 +100,17 @@ def read_named(path: Path, most: int) -> bytes:
     return _read_to_end(handle, path, most)
 
 
+def tree_size(path: Path) -> int:
+    """Return what the files below a folder take of the disk; one with several names counts once."""
+    bytes_by_inode = {}
+    for directory, _, names in os.walk(path):
+        for name in names:
+            with suppress(OSError):
+                status = os.lstat(os.path.join(directory, name))
+                bytes_by_inode[status.st_ino] = status.st_blocks * 512
+    return sum(bytes_by_inode.values())
+
+
 def read_text(path: Path) -> str:
     """Return the text of a source file or a table that the user named; raise OSError or UnicodeDecodeError."""
     return read_named(path, MOST_TEXT_BYTES).decode("utf-8")

@@ -1,9 +1,9 @@
-"""The results folder of airspeed velocity: a machine, one benchmark per workload, one result file per version."""
+"""The results folder of airspeed velocity: a machine, benchmarks by workload and metric, a result file per version."""
 
 import hashlib
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,8 @@ from typing import Any
 from orchestrator.exports.common import python_of, quartiles, steady_ns
 from orchestrator.exports.escape import file_name, key
 from orchestrator.exports.files import new_directory, write_json
+from orchestrator.metrics import METRICS
+from orchestrator.metrics.spec import MetricSpec, Unit
 from orchestrator.model import ArmKey, ArmResult, Case, Target
 from orchestrator.results.run import Run
 from orchestrator.stats.paired import Estimate
@@ -24,6 +26,13 @@ STATS = ("ci_99_a", "ci_99_b", "q_25", "q_75", "number", "repeat")
 # A workload whose parameters span many times more combinations than it has cases gets its cases for a parameter.
 MOST_COMBINATIONS = 10_000
 
+# asv's type and unit, and how many of these the unit of a metric is.
+UNITS: Mapping[Unit, tuple[str, str, float]] = {
+    "ms": ("time", "seconds", 1e-3),
+    "bytes": ("peakmemory", "bytes", 1.0),
+    "traces": ("track", "traces", 1.0),
+}
+
 Parameters = dict[str, list[str]]
 
 
@@ -35,6 +44,8 @@ class Benchmark:
     digest: str
     parameters: Parameters
     cases: tuple[Case | None, ...]
+    # What is compared in addition to times, if it is about that.
+    metric: MetricSpec | None = None
 
     @property
     def values(self) -> list[list[str]]:
@@ -44,7 +55,9 @@ class Benchmark:
 def write(run: Run, directory: Path) -> tuple[Path, ...]:
     new_directory(directory)
     machine = _machine(run)
-    benchmarks = [_benchmark(run, workload) for workload in dict.fromkeys(case.workload for case in run.plan.cases)]
+    of_times = [_benchmark(run, workload) for workload in dict.fromkeys(case.workload for case in run.plan.cases)]
+    of_others = [_of_metric(benchmark, METRICS[metric]) for metric in run.comparison.metrics for benchmark in of_times]
+    benchmarks = [*of_times, *of_others]
     own = new_directory(directory / machine["machine"])
     listed = {benchmark.name: _describe_benchmark(benchmark, run.plan.timeout_s) for benchmark in benchmarks}
     files = [
@@ -85,6 +98,10 @@ def _benchmark(run: Run, workload: str) -> Benchmark:
     return Benchmark(name, hashlib.sha256(source.encode()).hexdigest(), parameters, placed)
 
 
+def _of_metric(benchmark: Benchmark, metric: MetricSpec) -> Benchmark:
+    return replace(benchmark, name=key(f"{benchmark.name}.{metric.name}"), metric=metric)
+
+
 def _parameters(cases: Sequence[Case]) -> Parameters:
     """Return every value in the order of its first use, as Python writes it, or None if a case lacks the parameter."""
     names = dict.fromkeys(name for case in cases for name, _ in case.params)
@@ -92,13 +109,14 @@ def _parameters(cases: Sequence[Case]) -> Parameters:
 
 
 def _describe_benchmark(benchmark: Benchmark, timeout_s: float) -> dict[str, Any]:
+    kind, unit, _ = UNITS[benchmark.metric.unit if benchmark.metric else "ms"]
     return {
         "name": benchmark.name,
         "code": f"# {benchmark.name}, measured by tfcompare",
         "params": benchmark.values,
         "param_names": list(benchmark.parameters),
-        "type": "time",
-        "unit": "seconds",
+        "type": kind,
+        "unit": unit,
         "timeout": timeout_s,
         "version": benchmark.digest,
     }
@@ -138,6 +156,11 @@ def _row(
 ) -> list[Any]:
     """Return the columns in the order of COLUMNS; what was not measured is null in all of them."""
     row = [arms.get(ArmKey(case.label, version)) if case else None for case in benchmark.cases]
+    if metric := benchmark.metric:
+        figures = [metric.figure(arm) if arm else None for arm in row]
+        factor = UNITS[metric.unit][2]
+        results = [None if figure is None else figure * factor for figure in figures]
+        return [results, benchmark.values, benchmark.digest, moment, *[None] * (len(COLUMNS) - 4)]
     results = [None if arm is None or arm.median_ms is None else arm.median_ms / 1e3 for arm in row]
     samples = [[max(ns, 1.0) / 1e9 for ns in times.get(arm.key, ())] if arm and arm.rounds else None for arm in row]
     stats = [_stats(seconds) if seconds else {} for seconds in samples]

@@ -1,13 +1,20 @@
-"""Bencher Metric Format: one benchmark per arm, with its time and, for candidates, its ratio to the baseline."""
+"""Bencher Metric Format: one benchmark per arm, with its figures and, for candidates, their ratios to the baseline."""
 
 import json
+from collections.abc import Mapping
 
-from orchestrator.exports.common import quartiles, steady_ns
+from orchestrator.exports.common import metrics_of_arms, quartiles, steady_ns
 from orchestrator.exports.escape import key
+from orchestrator.metrics import METRICS
+from orchestrator.metrics.spec import Unit
+from orchestrator.model import ArmKey
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results.run import Run
 
 LONGEST_NAME = 1024
+
+# Times are in nanoseconds, as Bencher's own.
+UNITS: Mapping[Unit, float] = {"ms": 1e6, "bytes": 1.0, "traces": 1.0}
 
 Metric = dict[str, float]
 
@@ -23,8 +30,19 @@ def render(run: Run) -> str:
         contrast = contrasts.get(name)
         if contrast and contrast.ratio is not None:
             measures["ratio"] = _metric(contrast.ratio, contrast.ci_low, contrast.ci_high)
-        benchmarks[key(f"{name.case} {name.version}", LONGEST_NAME)] = measures
+        benchmarks[_name(name)] = measures
+    for spec, arm, figure in metrics_of_arms(run):
+        benchmarks.setdefault(_name(arm.key), {})[spec.name] = _metric(figure * UNITS[spec.unit], None, None)
+    for contrast in run.comparison.of_metrics:
+        name, metric = contrast.pair.arms[1], METRICS[contrast.pair.metric].name
+        if contrast.ratio is not None:
+            ratio = _metric(contrast.ratio, contrast.ci_low, contrast.ci_high)
+            benchmarks.setdefault(_name(name), {})[f"{metric}-ratio"] = ratio
     return json.dumps(benchmarks, indent=2, allow_nan=False)
+
+
+def _name(arm: ArmKey) -> str:
+    return key(f"{arm.case} {arm.version}", LONGEST_NAME)
 
 
 def _latency(median_ms: float, replicates_ns: list[float]) -> Metric:

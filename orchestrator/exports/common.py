@@ -1,13 +1,15 @@
 """Values that several formats take from a run: an arm's replicates, and a contrast in words."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from orchestrator.metrics import describe_verdict
-from orchestrator.model import ArmKey, Contrast, Target
+from orchestrator.metrics import METRICS, describe_verdict
+from orchestrator.metrics.spec import MetricSpec
+from orchestrator.model import ArmKey, ArmResult, Contrast, Target
 from orchestrator.reports.columns import format_ratio
+from orchestrator.results.outputs import describe_output
 from orchestrator.results.run import Run
 
 
@@ -36,6 +38,28 @@ def describe_contrast(contrast: Contrast) -> str:
     figures = format_ratio(contrast)
     why = f": {contrast.reason}" if contrast.reason else ""
     return f"{verdict(contrast)}{f' {figures}' if figures else ''} against {contrast.pair.arms[0].version}{why}"
+
+
+def metrics_of_arms(run: Run) -> Iterator[tuple[MetricSpec, ArmResult, float]]:
+    """Yield what was compared in addition to times, with the figure of each arm."""
+    for metric in run.comparison.metrics:
+        spec = METRICS[metric]
+        for arm in run.arms:
+            figure = spec.figure(arm)
+            if figure is not None:
+                yield spec, arm, figure
+
+
+def describe_beside(run: Run) -> dict[ArmKey, list[str]]:
+    """Return what was found of each arm in addition to its time, a line each: of memory, first calls and results."""
+    lines: dict[ArmKey, list[str]] = defaultdict(list)
+    for contrast in run.comparison.of_metrics:
+        about = METRICS[contrast.pair.metric].about
+        lines[contrast.pair.arms[1]].append(f"{about}: {describe_contrast(contrast)}")
+    for output in run.comparison.outputs:
+        text = describe_output(output.verdict, output.difference, output.reason)
+        lines[ArmKey(output.case.label, output.candidate)].append(text)
+    return lines
 
 
 def python_of(run: Run, version: Target) -> str | None:

@@ -1,14 +1,16 @@
-"""The list that github-action-benchmark reads as `customSmallerIsBetter`: the time of every arm that has one."""
+"""The list that github-action-benchmark reads as `customSmallerIsBetter`: what was compared of every arm."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from orchestrator.exports.common import describe_contrast, quartiles, steady_ns
+from orchestrator.exports.common import describe_contrast, metrics_of_arms, quartiles, steady_ns
 from orchestrator.exports.escape import key
+from orchestrator.metrics.spec import Unit
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import escape_unprintable
 
+UNITS: Mapping[Unit, tuple[str, float]] = {"ms": ("ms", 1.0), "bytes": ("MiB", 2.0**-20), "traces": ("traces", 1.0)}
 # The action puts names between backticks into a Markdown table.
 UNTABLED = str.maketrans("`|", "'/")
 
@@ -30,6 +32,16 @@ def render(run: Run) -> str:
                 "value": arm.median_ms,
                 **_range(times.get(name, ())),
                 "extra": "\n".join(escape_unprintable(line) for line in (*lines, f"tfcompare run {run.plan.run}")),
+            }
+        )
+    for spec, arm, figure in metrics_of_arms(run):
+        unit, factor = UNITS[spec.unit]
+        entries.append(
+            {
+                "name": key(f"{arm.case.label} {arm.version} {spec.name}").translate(UNTABLED),
+                "unit": unit,
+                "value": figure * factor,
+                "extra": f"tfcompare run {run.plan.run}",
             }
         )
     return json.dumps(entries, indent=2, allow_nan=False)

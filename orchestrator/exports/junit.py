@@ -6,7 +6,7 @@ from datetime import UTC
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from orchestrator.exports.common import describe_contrast
+from orchestrator.exports.common import describe_beside, describe_contrast
 from orchestrator.model import ArmKey, ArmResult, Comparison, Contrast, Target
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.run import Run
@@ -38,7 +38,7 @@ def _tests(run: Run, version: Target, inconclusive: str) -> Iterable[Element]:
     There is also one for each arm that no contrast is about and that was not measured; otherwise a case that dies
     everywhere would be missing.
     """
-    comparison, durations = run.comparison, durations_s(run.replicates)
+    comparison, durations, beside = run.comparison, durations_s(run.replicates), describe_beside(run)
     arms = {arm.key: arm for arm in comparison.arms}
     own = [
         contrast
@@ -49,6 +49,9 @@ def _tests(run: Run, version: Target, inconclusive: str) -> Iterable[Element]:
         name = contrast.pair.arms[1]
         test = _build_contrast_test(comparison, contrast, arms[name], inconclusive)
         test.set("time", f"{durations.get(name, 0.0):.9f}")
+        # Of a metric that the run was not planned for, none is a failure: `--fail-on` says which are errors.
+        if contrast.pair.across:
+            _add_output(test, beside.get(name, ()))
         yield test
     about = {contrast.pair.arms[1] for contrast in own}
     for name, arm in arms.items():
@@ -122,8 +125,12 @@ def _add_result(test: Element, tag: str, text: str, kind: str = "") -> None:
 
 def _add_output(parent: Element, lines: Iterable[str]) -> None:
     text = "\n".join(map(escape_unprintable, lines))
-    if text:
-        SubElement(parent, "system-out").text = text
+    if not text:
+        return
+    element = parent.find("system-out")
+    if element is None:
+        element = SubElement(parent, "system-out")
+    element.text = f"{element.text}\n{text}" if element.text else text
 
 
 def _properties(run: Run) -> Element:

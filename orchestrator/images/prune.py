@@ -9,6 +9,7 @@ from pathlib import Path
 import docker
 from docker.errors import APIError, ImageNotFound
 
+from orchestrator import files
 from orchestrator.catalog.version import Version
 from orchestrator.engines.docker import container, nvidia
 from orchestrator.images import sizes
@@ -86,7 +87,7 @@ def _garbage(
         images=images,
         images_bytes=sizes.together(freed),
         containers=tuple(abandoned),
-        environments=tuple((path, environments.size(path)) for path in folders if path not in used),
+        environments=tuple((path, files.tree_size(path)) for path in folders if path not in used),
         spared=(*spared, *(Spared(name=f"environment {path.name}", why="it is in use") for path in used)),
         made_by_drivers=orphans(nvidia.jit_kept(), {entry["Id"] for entry in client.api.images()} - mine),
     )

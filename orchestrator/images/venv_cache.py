@@ -74,16 +74,6 @@ def _find_folder(process: Path) -> Path:
     return Path("/")
 
 
-def size(path: Path) -> int:
-    bytes_by_inode = {}
-    for directory, _, names in os.walk(path):
-        for name in names:
-            with suppress(OSError):
-                stat = os.lstat(os.path.join(directory, name))
-                bytes_by_inode[stat.st_ino] = stat.st_blocks * 512
-    return sum(bytes_by_inode.values())
-
-
 def remove(path: Path) -> bool:
     """Remove an environment unless it is in use; return whether it is gone."""
     try:

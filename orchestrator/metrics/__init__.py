@@ -11,6 +11,7 @@ from orchestrator.metrics import (
     leak,
     memory,
     percentiles,
+    size,
     step,
     time,
     traces,
@@ -21,7 +22,7 @@ from orchestrator.model import Metric
 METRICS: Mapping[Metric, MetricSpec] = {
     spec.key: spec
     for spec in (
-        *(each.SPEC for each in (time, first, memory, leak, build, import_time, cpu, gpu_memory, traces, step)),
+        *(each.SPEC for each in (time, first, memory, leak, build, import_time, cpu, gpu_memory, traces, size, step)),
         *percentiles.SPECS,
     )
 }

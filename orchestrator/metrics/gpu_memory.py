@@ -12,6 +12,7 @@ SPEC = MetricSpec(
     better="less",
     logs=lambda replicate: log_of(replicate.gpu_memory_kb),
     figure=lambda arm: arm.gpu_memory_bytes,
+    unit="bytes",
     show=show_bytes,
     margin=0.05,
 )

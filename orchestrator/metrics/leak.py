@@ -35,6 +35,7 @@ SPEC = MetricSpec(
     better="less",
     logs=_logs,
     figure=lambda arm: arm.leak_bytes,
+    unit="bytes",
     show=lambda size: f"{show_bytes(size)} a call",
     margin=0.05,
 )

@@ -15,6 +15,7 @@ SPEC = MetricSpec(
     better="less",
     logs=lambda replicate: log_of(replicate.memory_kb or replicate.peak_rss_kb),
     figure=lambda arm: arm.memory_bytes,
+    unit="bytes",
     show=show_bytes,
     margin=0.05,
 )

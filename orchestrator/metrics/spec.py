@@ -3,10 +3,11 @@
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from orchestrator.model import ArmResult, Metric
 
+Unit = Literal["ms", "bytes", "traces"]
 # The log of a figure, or of the bursts of a replicate in order; without any, the replicate has no such figure.
 Logs = tuple[float, ...]
 
@@ -62,11 +63,14 @@ class MetricSpec:
     logs: Callable[[Figures], Logs]
     # An arm's typical figure, and how it is printed.
     figure: Callable[[ArmResult], float | None]
+    unit: Unit = "ms"
     show: Callable[[float], str]
     # Unless the user names one; without any, it is the margin of times.
     margin: float | None = None
     # Whether all cases of a version share it.
     of_versions: bool = False
+    # Whether one look at it says all, so that nothing is left to chance.
+    exact: bool = False
 
 
 def log_of(figure: float | None) -> Logs:

@@ -12,5 +12,6 @@ SPEC = MetricSpec(
     better="less",
     logs=lambda replicate: log_of(max(replicate.traces or 0, 1)),
     figure=lambda arm: arm.traces,
+    unit="traces",
     show=lambda count: f"{count:.0f}",
 )

@@ -66,6 +66,8 @@ class ArmResult:
     memory_bytes: float | None = None
     leak_bytes: float | None = None
     gpu_memory_bytes: float | None = None
+    # Of its version's environment or image.
+    environment_bytes: float | None = None
     cpu_ms: float | None = None
     # The 50th, 95th and 99th of its calls, if a run asked for them.
     percentiles_ms: tuple[float, ...] = ()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 ContrastKind = Literal["version", "case"]
 # What of a replicate a contrast compares: its steady calls, unless a claim is about something else.
 Metric = Literal[
-    "steady", "step", "first", "build", "import", "peak_rss", "traces", "cpu", "gpu_memory", "leak",
+    "steady", "step", "first", "build", "import", "peak_rss", "traces", "cpu", "gpu_memory", "leak", "size",
     "p50", "p95", "p99",
 ]  # fmt: skip
 

@@ -101,6 +101,8 @@ class EnvironmentFacts:
     # What is installed, by name with its number; and the variables that this target alone gets.
     packages: dict[str, str] = field(default_factory=dict)
     variables: dict[str, str] = field(default_factory=dict)
+    # What it takes of the disk.
+    size_bytes: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from packaging.version import Version as Number
 
-from orchestrator import catalog
+from orchestrator import catalog, files
 from orchestrator.catalog import lock_on_demand
 from orchestrator.catalog.version import Version
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError
@@ -86,7 +86,7 @@ def _remove(versions: Sequence[Version]) -> Retired:
         if version.number in spared:
             continue
         for path in [path for flavour in version.flavours for path in venv_cache.find_environments(flavour)]:
-            size = venv_cache.size(path)
+            size = files.tree_size(path)
             if venv_cache.remove(path):
                 freed += size
             else:

@@ -22,7 +22,7 @@ from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.warnings import check_control, check_following, check_noise, check_run
-from orchestrator.stats.contrasts import Beside, Samples, compare
+from orchestrator.stats.contrasts import Beside, Samples, compare, compare_figures
 from orchestrator.stats.drift import drift
 from orchestrator.stats.round_times import RoundTimes
 
@@ -94,6 +94,7 @@ def judge_run(run: RunDir, *, at_look: bool = False, metrics: Iterable[str] | No
 def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
     plan, endings = gathered.plan, gathered.endings
     arms, contrasts = compute_contrasts(plan, gathered.replicates, endings, gathered.pilots, flip=flip)
+    arms = _with_environments(arms, gathered.manifest)
     return Comparison(
         plan=plan,
         manifest=gathered.manifest,
@@ -114,15 +115,38 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
     )
 
 
+def _with_environments(arms: Sequence[ArmResult], manifest: Manifest) -> tuple[ArmResult, ...]:
+    """Add the size of its environment to each arm that was measured; the control arm has that of its version."""
+    sizes = {target.name: facts.size_bytes for target, facts in manifest.environments.items() if facts.size_bytes}
+    return tuple(
+        replace(arm, environment_bytes=sizes.get(arm.version.name)) if arm.outcome == "measured" else arm
+        for arm in arms
+    )
+
+
 def judge_metrics(
     gathered: Gathered, metrics: Sequence[Metric], arms: Sequence[ArmResult]
 ) -> dict[Metric, tuple[Contrast, ...]]:
     """Judge each of these metrics across versions; those that no arm has a figure of are left out."""
-    return {
-        metric: further(gathered, metric_pairs(gathered.plan, METRICS[metric]), arms)
-        for metric in metrics
-        if any(METRICS[metric].figure(arm) is not None for arm in arms)
-    }
+    judged = {}
+    for metric in metrics:
+        spec = METRICS[metric]
+        if any(spec.figure(arm) is not None for arm in arms):
+            pairs = metric_pairs(gathered.plan, spec)
+            judged[metric] = _compare_exactly(pairs, arms) if spec.exact else further(gathered, pairs, arms)
+    return judged
+
+
+def _compare_exactly(pairs: Iterable[VersionPair], arms: Iterable[ArmResult]) -> tuple[Contrast, ...]:
+    """Compare figures that nothing makes uncertain; a pair without both is left out."""
+    by_key = {arm.key: arm for arm in arms}
+    compared = []
+    for pair in pairs:
+        spec = METRICS[pair.metric]
+        baseline, candidate = (spec.figure(by_key[key]) for key in pair.arms)
+        if baseline and candidate:
+            compared.append(compare_figures(pair, baseline, candidate, spec.margin or 0.0))
+    return tuple(compared)
 
 
 def compute_contrasts(

@@ -70,7 +70,7 @@ NAMED = re.compile(r"(?P<version>.+)-(?P<part>\d{1,9})(\.arrow(\.partial)?)?", r
 MOST_BYTES = 2**28
 MOST_NAMED, LONGEST_NAME = 3, 60
 # Of an environment.
-RECORDED_LATER = ("packages", "variables")
+RECORDED_LATER = ("packages", "variables", "size_bytes")
 # Of a plan: what only some runs have, or runs of earlier releases had not.
 PLANNED_LATER = ("definitions", "program", "requirements", "lock_mhz", "metrics", "outputs")
 # What a line says of a failure.

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from orchestrator.model import ArmKey, ArmResult, Contrast, Metric, Pair, Plan, Target
+from orchestrator.model import ArmKey, ArmResult, Contrast, Metric, Pair, Plan, Target, VerdictName
 from orchestrator.stats.drift import drift_of_ratio
 from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate, Sample, estimate
@@ -206,6 +206,21 @@ class _Judge:
         if drift and abs(drift.rise) > abs(abs(math.log(contrast.ratio)) - bound):
             return f"the ratio has {drift}"
         return ""
+
+
+def compare_figures(pair: Pair, baseline: float, candidate: float, margin: float) -> Contrast:
+    """Compare two figures that are known exactly: what differs by more than the margin is a difference."""
+    ratio = candidate / baseline
+    different = abs(math.log(ratio)) > math.log1p(margin)
+    verdict: VerdictName = ("slower" if ratio > 1 else "faster") if different else "same"
+    return replace(
+        _without_interval(pair, ""),
+        ratio=ratio,
+        ci_low=ratio,
+        ci_high=ratio,
+        verdict=verdict,
+        size="beyond" if different else None if ratio == 1 else "slight",
+    )
 
 
 def _ratio(log: float) -> float:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.results.run import load_run
 from tests.conftest import run_command
 from tests.support.end_to_end import Answer, compare
 
@@ -119,3 +120,14 @@ def test_a_run_that_is_asked_for_a_percentile_makes_enough_calls(tfcompare: str,
     assert all(arm["p50_s"] <= arm["p95_s"] <= arm["p99_s"] for arm in answer["arms"])
     assert [entry["metric"] for entry in answer["metrics"]] == ["p95"]
     assert answer["metrics"][0]["rounds"] == 4
+
+
+def test_environments_are_compared_by_what_they_take_of_the_disk(tfcompare: str, own: Path, tmp_path: Path) -> None:
+    asked = ("--case", "same[draws=same]", "--metric", "size")
+    code, answer, stderr = measure(tfcompare, own, tmp_path / "run", *asked)
+    assert code == 0, stderr
+    sizes = [facts.size_bytes for facts in load_run(tmp_path / "run").manifest.environments.values()]
+    [contrast] = answer["metrics"]
+    assert contrast["metric"] == "size"
+    assert contrast["ratio"] == pytest.approx(sizes[1] / sizes[0])
+    assert contrast["ci_low"] == contrast["ratio"] == contrast["ci_high"]

@@ -212,6 +212,7 @@ class DockerEngine:
             if identity is None:
                 lockfile.check(flavour.pip_lock, flavour.lock)
                 identity = image.build(client, recipe, self._source(log), log)
+            size = image.size(client, identity)
             devices, details = self._devices(client)
             details |= lockfile.describe_wheel(flavour.lock, flavour.wheel)
         facts = EnvironmentFacts(
@@ -223,6 +224,7 @@ class DockerEngine:
             details={"tag": recipe.tag, "base": recipe.base, "spec": recipe.spec, "flavour": flavour.name, **details},
             packages=lockfile.list_packages(flavour.pip_lock, flavour.lock),
             variables=version.variables,
+            size_bytes=size,
         )
         return DockerEnvironment(self._clients, facts, self._options, devices)
 
@@ -231,6 +233,7 @@ class DockerEngine:
         client = self._clients.of_thread()
         with asking("its image could not be had", EnvironmentFailed, version.name):
             found = own_image.find(client, version.name, version.image, log)
+            size = image.size(client, found.identity)
             devices, details = self._devices(client)
         facts = EnvironmentFacts(
             version=version.name,
@@ -241,6 +244,7 @@ class DockerEngine:
             details={"image": version.image, "digest": found.digest, **details},
             packages=dict(found.inside.distributions),
             variables=version.variables,
+            size_bytes=size,
         )
         library = own_image.find_library(facts, self._options)
         return DockerEnvironment(self._clients, facts, self._options, devices, library, own_image=True)

@@ -180,6 +180,11 @@ def existing(client: docker.DockerClient, recipe: Recipe) -> str | None:
     return str(image.id) if image.labels.get(SPEC_LABEL) == recipe.spec else None
 
 
+def size(client: docker.DockerClient, identity: str) -> int:
+    """Return the size of an image with all that it is built on, which other images may share."""
+    return int(client.images.get(identity).attrs["Size"])
+
+
 def build(client: docker.DockerClient, recipe: Recipe, source: Source, log: BuildLog) -> str:
     log.line(f"building {recipe.tag} from {recipe.base}")
     proxies = {name: value for name, value in os.environ.items() if name.upper() in PROXIES}

@@ -162,6 +162,7 @@ class VenvEngine:
             },
             packages=lockfile.list_packages(flavour.pip_lock, flavour.lock),
             variables=version.variables,
+            size_bytes=files.tree_size(path),
         )
         return VenvEnvironment(path, facts, self._options, self._find_home(path), lock)
 

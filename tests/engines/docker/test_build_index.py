@@ -100,6 +100,7 @@ def test_a_wheelhouse_is_enough(
 ) -> None:
     facts = engine(wheelhouse=made.packages).prepare(made.version, BuildLog(tmp_path / "log", lambda line: None)).facts
     swept(facts.details["tag"])
+    assert facts.size_bytes == client.images.get(facts.identity).attrs["Size"]
     assert installed(client, facts.identity) == {"little-one", "little-two", "pip"}
 
 

@@ -51,11 +51,20 @@ def test_the_machine_is_known_by_its_stable_id(folder: Path):
 
 
 def test_a_workload_is_a_benchmark_with_its_parameters(benchmarks: Benchmarks):
-    assert set(benchmarks) == {POWER, LOOP}
+    assert set(benchmarks) == {f"{name}{of}" for name in (POWER, LOOP) for of in ("", ".first", ".memory")}
     assert benchmarks[POWER]["param_names"] == ["style"]
     assert benchmarks[POWER]["params"] == [["'eager'", "'function'", "'jit'"]]
     assert benchmarks[LOOP]["param_names"] == ["loop", "model"]
     assert (benchmarks[LOOP]["type"], benchmarks[LOOP]["unit"]) == ("time", "seconds")
+    assert (benchmarks[f"{LOOP}.first"]["type"], benchmarks[f"{LOOP}.first"]["unit"]) == ("time", "seconds")
+    assert (benchmarks[f"{LOOP}.memory"]["type"], benchmarks[f"{LOOP}.memory"]["unit"]) == ("peakmemory", "bytes")
+
+
+def test_other_metrics_come_back_in_their_own_units(results: dict[str, Results], benchmarks: Benchmarks):
+    memory = results[OLD].get_result_value(f"{POWER}.memory", benchmarks[f"{POWER}.memory"]["params"])
+    assert memory == [2048 * 1024.0, 2048 * 1024.0, None]
+    first = results[OLD].get_result_value(f"{POWER}.first", benchmarks[f"{POWER}.first"]["params"])
+    assert first == [pytest.approx(0.05), pytest.approx(0.05), None]
 
 
 def test_each_version_is_a_result_of_a_commit_of_its_own(folder: Path, results: dict[str, Results]):
@@ -82,7 +91,7 @@ def test_values_come_back_at_their_parameters_in_seconds(run: Run, results: dict
     """And null where nothing was measured, be it refused or dead."""
     medians = {(arm.case, arm.version): arm.median_ms for arm in run.arms}
     for version, result in results.items():
-        assert result.get_result_keys(benchmarks) == {POWER, LOOP}
+        assert result.get_result_keys(benchmarks) == set(benchmarks)
         for name, params in ((POWER, ("style",)), (LOOP, ("loop", "model"))):
             values = result.get_result_value(name, benchmarks[name]["params"])
             at = dict(zip(itertools.product(*benchmarks[name]["params"]), values, strict=True))
@@ -176,6 +185,7 @@ def test_asv_compares_two_versions(folder: Path, tmp_path: Path):
         cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    lines = {name: line for line in done.stdout.splitlines() for name in ("eager", "jit") if f"'{name}'" in line}
+    of_times = [line for line in done.stdout.splitlines() if f"{POWER}(" in line]
+    lines = {name: line for line in of_times for name in ("eager", "jit") if f"'{name}'" in line}
     assert "4.00" in lines["eager"]
     assert "failed" in lines["jit"]

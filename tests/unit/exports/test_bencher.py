@@ -44,14 +44,21 @@ def test_candidates_have_their_ratio_with_its_interval_and_the_baseline_has_none
     ratio = found[f"{EAGER.label} {MID}"]["ratio"]
     assert ratio["value"] == pytest.approx(4.0, rel=0.01)
     assert ratio["lower_value"] <= ratio["value"] <= ratio["upper_value"]
-    assert found[f"{EAGER.label} {OLD}"].keys() == {"latency"}
+    assert found[f"{EAGER.label} {OLD}"].keys() == {"latency", "first", "memory"}
+
+
+def test_memory_is_in_bytes_and_a_first_call_in_nanoseconds_with_their_ratios(run: Run):
+    found = json.loads(render(run))[f"{EAGER.label} {MID}"]
+    assert found["memory"] == {"value": 2048 * 1024}
+    assert found["first"]["value"] == pytest.approx(50e6)
+    assert found["memory-ratio"]["value"] == 1.0
 
 
 def test_an_arm_without_a_time_is_left_out_and_one_without_a_ratio_has_its_time(run: Run):
     found = json.loads(render(run))
     assert f"{JIT.label} {OLD}" not in found
     assert f"{BATCH.label} {NEW}" not in found
-    assert found[f"{JIT.label} {NEW}"].keys() == {"latency"}
+    assert found[f"{JIT.label} {NEW}"].keys() == {"latency", "first", "memory"}
 
 
 def test_names_stay_within_the_limit_and_apart():

@@ -17,8 +17,12 @@ def entries(run: Run) -> dict[str, dict]:
 
 
 def test_every_arm_with_a_time_is_an_entry_with_the_fields_that_the_action_reads(run: Run, entries: dict[str, dict]):
-    assert len(entries) == sum(1 for arm in run.arms if arm.median_ms is not None)
-    for entry in entries.values():
+    of_times = [entry for entry in entries.values() if entry["unit"] == "ms/step"]
+    assert len(of_times) == sum(1 for arm in run.arms if arm.median_ms is not None)
+    memory = entries[f"{EAGER.label} {OLD} memory"]
+    assert (memory["value"], memory["unit"]) == (2.0, "MiB")
+    assert entries[f"{EAGER.label} {OLD} first"]["unit"] == "ms"
+    for entry in of_times:
         assert {name: type(value) for name, value in entry.items()} == {
             "name": str, "unit": str, "value": float, "range": str, "extra": str,
         }  # fmt: skip

@@ -62,6 +62,13 @@ def test_dead_is_an_error_refused_and_inconclusive_are_skipped_and_the_rest_pass
     assert newest[EAGER.label].system_out.startswith("faster 0.50x")
 
 
+def test_memory_and_first_calls_are_told_and_fail_nothing(suites):
+    told = by_name(suites[f"tfcompare {NEW}"])[EAGER.label].system_out.splitlines()
+    assert [line.partition(":")[0] for line in told[1:3]] == ["first call", "peak memory"]
+    (failure,) = by_name(suites[f"tfcompare {MID}"])[EAGER.label].result
+    assert "memory" not in failure.text
+
+
 def test_counts_and_times_add_up(run: Run, suites: dict[str, junitparser.TestSuite], tmp_path: Path):
     whole = junitparser.JUnitXml.fromfile(str(tmp_path / "tfcompare.xml"))
     measured = junit.durations_s(run.replicates)

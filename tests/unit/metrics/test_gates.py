@@ -75,7 +75,7 @@ def test_an_arm_that_died_goes_first():
         (
             "colour:more",
             "there is no metric 'colour'; they are time, first, memory, leak, build, import, cpu, gpu_memory, "
-            "traces, p50, p95, p99, output",
+            "traces, size, p50, p95, p99, output",
         ),
         ("died>5%", "died has no percentage"),
         ("slower>", "it is [METRIC:]VERDICT[>PERCENT]"),

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from orchestrator.model import ArmKey, ArmResult, Drift, Plan
-from orchestrator.stats.contrasts import Beside, compare, of_many
+from orchestrator.stats.contrasts import Beside, compare, compare_figures, of_many
 from tests.support.builders import NEW, OLD, arm, case, case_pair, plan, target, unmeasured, version_pair
 
 CASE = case()
@@ -21,6 +21,16 @@ def logs(ms: float, rounds: int = 6) -> dict[int, float]:
 def judged(asked: Plan, samples: dict, arms: list[ArmResult]):
     (found,) = compare(asked, samples, arms)
     return found
+
+
+@pytest.mark.parametrize(
+    ("candidate", "verdict", "size"),
+    [(100.0, "same", None), (103.0, "same", "slight"), (106.0, "slower", "beyond"), (94.0, "faster", "beyond")],
+)
+def test_figures_without_noise_are_judged_at_once(candidate: float, verdict: str, size: str | None):
+    found = compare_figures(version_pair(CASE), 100.0, candidate, 0.05)
+    assert (found.verdict, found.size, found.ratio) == (verdict, size, candidate / 100)
+    assert (found.ci_low, found.ci_high) == (found.ratio, found.ratio)
 
 
 def test_a_contrast_is_the_candidates_time_over_the_baselines():
