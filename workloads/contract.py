@@ -9,7 +9,8 @@ One JSON object a line goes each way. The host sends commands and waits for one 
                                          with the `words` of a program each call runs it, and without them is a workload
     burst -> measured | died     `calls` timed calls of the replicate's step, and more until `least_s` have passed
     close -> closed | died       the replicate's rows go to the stream as one flushed record batch
-    profile -> profiled | refused | died     a fork that runs its calls under a profiler and ends; no row comes of it
+    profile -> profiled | refused | died     a fork that runs its calls under a profiler and ends; no row comes of it. Of 0
+                                         calls it makes one, and tells what each layer of Keras returned
     quit  -> bye
 
 A line that is no known command is answered by `error`, and the worker lives on. `refused`, `died` and

@@ -28,7 +28,7 @@ from orchestrator.cli.options import (
 )
 from orchestrator.errors import UsageError
 from orchestrator.metrics import NAMES
-from orchestrator.metrics.followed import named
+from orchestrator.metrics.followed import from_name
 from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def bisect(
         say_ignored(options.environments, verbosity.say)
         from orchestrator.bisect.state import Question
 
-        question = Question(good=good, bad=bad, nightlies=nightlies, every=every, metric=named(metric), run=options)
+        question = Question(good=good, bad=bad, nightlies=nightlies, every=every, metric=from_name(metric), run=options)
     from orchestrator.bisect import estimate, run
     from orchestrator.bisect.quiet_view import Once
     from orchestrator.terminal.progress import view

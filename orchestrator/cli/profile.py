@@ -46,6 +46,14 @@ def profile_cases(
     calls: Annotated[
         int, number("--calls", 1, 100_000, "Number of calls to profile.", rich_help_panel=SeedFlags.panel)
     ] = PROFILED_CALLS,
+    explain_output: Annotated[
+        bool,
+        typer.Option(
+            "--explain-output",
+            help="Instead of profiling, name the first Keras layer that returns something else in a call.",
+            rich_help_panel=SeedFlags.panel,
+        ),
+    ] = False,
     top: Annotated[
         int, number("--top", 1, 100_000, "Number of functions to show.", rich_help_panel=FormatFlags.panel)
     ] = SHOWN_FUNCTIONS,
@@ -55,6 +63,8 @@ def profile_cases(
     [bold]Examples[/bold]
 
       tfcompare profile --versions 1.14,2.0 --case 'predict\[state=compiled,model=tiny,call=predict]'
+
+      tfcompare profile --versions 2.13,2.16 --case train_loop --explain-output
 
       tfcompare profile --versions 2.13 --case 'power\[style=eager]' --calls 50 --output runs/where
     """
@@ -76,8 +86,10 @@ def profile_cases(
     from orchestrator.terminal.progress import view
 
     with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
-        profiled = profile(ProfileOptions(run=options, calls=calls, top=top), watching)
+        asked = ProfileOptions(run=options, calls=0 if explain_output else calls, top=top)
+        profiled = profile(asked, watching)
     show_profile(profiled, report.format)
-    verbosity.say(f"profiles and flame graphs: {profiled.path}")
+    what = "what each layer returned" if explain_output else "profiles and flame graphs"
+    verbosity.say(f"{what}: {profiled.path}")
     if profiled.error:
         raise profiled.error

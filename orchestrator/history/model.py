@@ -7,7 +7,7 @@ from datetime import date, datetime
 from functools import cached_property
 from typing import Literal
 
-from orchestrator.metrics.followed import TIME, Followed, followed
+from orchestrator.metrics.followed import TIME, Followed, from_key
 from orchestrator.model import STRICT, Target
 
 Outcome = Literal["measured", "refused", "died"]
@@ -103,7 +103,7 @@ class Key:
         cls, case: str, version: str, reference: str, device: str, engine: str, host: str, metric: str = TIME
     ) -> "Key":
         """Return the key with these names, as the history's files have them."""
-        return cls(case, Target.parse(version), Target.parse(reference), device, engine, host, followed(metric))
+        return cls(case, Target.parse(version), Target.parse(reference), device, engine, host, from_key(metric))
 
     @property
     def is_control(self) -> bool:

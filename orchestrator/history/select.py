@@ -14,7 +14,7 @@ from orchestrator import catalog
 from orchestrator.errors import NothingSelected
 from orchestrator.history.model import Key, Series
 from orchestrator.history.series import KEY, all_series
-from orchestrator.metrics.followed import TIME, Followed, followed, name_followed
+from orchestrator.metrics.followed import TIME, Followed, from_key, name_followed
 from orchestrator.model import Case, Target
 
 # An overview is about what is measured now: what has had no night for so long has left the suite.
@@ -61,7 +61,7 @@ def pick(table: pa.Table, asked: SeriesSelection, others: Sequence[str] = ()) ->
 
     `others` are words that the user may have meant instead of a case.
     """
-    table = _followed(table, asked.metrics)
+    table = _select_metrics(table, asked.metrics)
     labels = _unique(table, "case")
     cases = matching(asked.case, labels) if asked.case else tuple(labels)
     if not cases:
@@ -94,11 +94,11 @@ def pick(table: pa.Table, asked: SeriesSelection, others: Sequence[str] = ()) ->
     )
 
 
-def _followed(table: pa.Table, metrics: Sequence[Followed]) -> pa.Table:
+def _select_metrics(table: pa.Table, metrics: Sequence[Followed]) -> pa.Table:
     """Return the rows of these metrics; raise NothingSelected if there are none."""
     rows = _only(table, "metric", metrics)
     if not rows.num_rows:
-        there = ", ".join(name_followed(followed(name)) for name in _unique(table, "metric"))
+        there = ", ".join(name_followed(from_key(name)) for name in _unique(table, "metric"))
         raise NothingSelected(
             f"--metric {','.join(map(name_followed, metrics))}: no night of the history has it; there is {there}"
         )

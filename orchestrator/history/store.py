@@ -24,7 +24,7 @@ from pydantic import TypeAdapter
 from orchestrator import files
 from orchestrator.history import schema
 from orchestrator.history.model import Event, Point
-from orchestrator.metrics.followed import followed
+from orchestrator.metrics.followed import from_key
 from orchestrator.model import Target
 
 T = TypeVar("T")
@@ -146,7 +146,7 @@ def _table(data: bytes) -> pa.Table:
         for text in pc.unique(table.column(name)).to_pylist():
             Target.parse(text)
     for text in pc.unique(table.column("metric")).to_pylist():
-        followed(text)
+        from_key(text)
     return table
 
 

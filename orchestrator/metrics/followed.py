@@ -13,7 +13,7 @@ RESULTS: Final = "output"
 FOLLOWED: Mapping[str, Followed] = {**{key: key for key in METRICS}, RESULTS: RESULTS}
 
 
-def followed(name: str) -> Followed:
+def from_key(name: str) -> Followed:
     """Return what is followed under this name in files."""
     if name not in FOLLOWED:
         raise ValueError(f"it follows {name!r}, which this tfcompare does not know")
@@ -25,7 +25,7 @@ def name_followed(metric: Followed) -> str:
     return OUTPUT if metric == RESULTS else METRICS[metric].name
 
 
-def named(name: str) -> Followed:
+def from_name(name: str) -> Followed:
     """Return what is followed by the name that people write."""
     return RESULTS if name == OUTPUT else KEYS[name]
 

@@ -10,6 +10,7 @@ from typing import Literal
 from orchestrator.errors import TfCompareError
 from orchestrator.model import STRICT, Case, Target
 from orchestrator.model.profile import Profile
+from orchestrator.profiling.layers import LayerOutput
 
 Outcome = Literal["profiled", "refused", "died"]
 LONGEST_NAME = 150
@@ -28,6 +29,8 @@ class ProfiledArm:
     reason: str = ""
     log: str = ""
     profile: Profile | None = None
+    # What the layers of Keras returned, if that was asked for instead.
+    layers: tuple[LayerOutput, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,6 +1,6 @@
 """Profiles of several versions side by side: where a step's time goes, and which functions are new or took longer."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -26,6 +26,7 @@ from orchestrator.profiling.align import (
     split,
     value,
 )
+from orchestrator.profiling.layers import explain
 from orchestrator.profiling.model import Profiled, ProfiledArm, stem
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import render_plain, safe_text
@@ -38,6 +39,7 @@ WRITTEN_IN_C = "C"
 # The least width of a function's name, and the width of a version's figures next to it.
 NARROWEST_NAME, FIGURES, WIDE_FIGURES = 24, 15, 22
 FILES = {"profile": "json", "speedscope": "speedscope.json", "collapsed": "collapsed.txt"}
+NO_LAYER = "no layer of Keras was seen: the call uses none, or runs them in a graph"
 CPROFILE_BUG = "https://github.com/python/cpython/issues/122029"
 
 
@@ -68,6 +70,8 @@ def render(profiled: Profiled) -> str:
 
 def layout(profiled: Profiled, width: int) -> RenderableType:
     heading = profiled.heading
+    if not heading.calls:
+        return _layout_of_layers(profiled)
     facts = (
         f"{heading.engine} · {heading.device} · {heading.host.get('cpu')}, {heading.host.get('usable_cores')} cores · "
         f"{heading.calls} calls of each case under a profiler"
@@ -93,6 +97,29 @@ def layout(profiled: Profiled, width: int) -> RenderableType:
     return Group(*parts)
 
 
+def _layout_of_layers(profiled: Profiled) -> RenderableType:
+    heading = profiled.heading
+    parts: list[RenderableType] = [safe_text(f"tfcompare profile {heading.run}", style="bold")]
+    for case, arms in groupby(profiled.arms, key=lambda arm: arm.case):
+        of_case = list(arms)
+        parts += [Text(), _title(case), *_arms_without_profile(of_case)]
+        for version, baseline, text in _explain(of_case):
+            parts.append(safe_text(f"{version} against {baseline}: {text}" if baseline else f"{version}: {text}"))
+    return Group(*parts)
+
+
+def _explain(arms: Sequence[ProfiledArm]) -> Iterator[tuple[str, str | None, str]]:
+    """Yield each version with the first one whose layers were seen, and what they tell."""
+    baseline: ProfiledArm | None = None
+    for arm in arms:
+        if arm.layers and baseline and baseline.layers:
+            yield str(arm.version), str(baseline.version), explain(baseline.layers, arm.layers)
+        elif arm.layers:
+            baseline = arm
+        elif arm.layers is not None:
+            yield str(arm.version), None, NO_LAYER
+
+
 def _gap(parts: Sequence[RenderableType]) -> list[Text]:
     """Return an empty line, except after a table, which ends with one."""
     return [] if isinstance(parts[-1], Table) else [Text()]
@@ -104,7 +131,7 @@ def _title(case: Case) -> Text:
 
 def _arms_without_profile(arms: Sequence[ProfiledArm]) -> Iterable[Text]:
     for arm in arms:
-        if arm.profile is None:
+        if arm.outcome != "profiled":
             yield safe_text(f"{arm.version} {arm.outcome}: {arm.reason}", style="yellow")
 
 
@@ -264,6 +291,17 @@ def as_object(profiled: Profiled) -> dict[str, Any]:
             "host": heading.host,
         },
         "profiles": [_arm(arm) for arm in profiled.arms],
+        "layers": [
+            {
+                "workload": case.workload,
+                "params": dict(case.params),
+                "version": version,
+                "baseline": baseline,
+                "finding": text,
+            }
+            for case, arms in groupby(profiled.arms, key=lambda arm: arm.case)
+            for version, baseline, text in _explain(list(arms))
+        ],
         "functions": [
             _function(case_profiles, row, figure, rank)
             for case_profiles in compare_profiles(profiled)

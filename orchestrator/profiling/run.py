@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -26,6 +27,7 @@ from orchestrator.options import PROFILED_CALLS, SHOWN_FUNCTIONS
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.profiling.flamegraph import collapse, speedscope
+from orchestrator.profiling.layers import LayerOutput
 from orchestrator.profiling.model import Heading, Profiled, ProfiledArm, stem
 from orchestrator.results.damaged import damage_error
 from orchestrator.results.exit_error import find_error
@@ -41,6 +43,7 @@ MOST_BYTES = 2**28
 
 HEADING = TypeAdapter(Heading)
 PROFILE = TypeAdapter(Profile)
+LAYERS = TypeAdapter(dict[Literal["layers"], tuple[LayerOutput, ...]])
 ARM = TypeAdapter(ProfiledArm)
 
 
@@ -49,6 +52,7 @@ class ProfileOptions:
     """The options given on the command line: those of a run that concern a profile, and those of the profile itself."""
 
     run: RunOptions
+    # Without any, layers are compared.
     calls: int = PROFILED_CALLS
     top: int = SHOWN_FUNCTIONS
 
@@ -60,7 +64,7 @@ def plan_profile(options: ProfileOptions, say: Callable[[str], None]) -> Planned
     """
     if not options.run.versions:
         raise UsageError("--versions names no version; e.g. --versions 1.14,2.0")
-    if options.calls < FEWEST_CALLS:
+    if 0 < options.calls < FEWEST_CALLS:
         raise UsageError(f"--calls {options.calls}: a profile takes at least {FEWEST_CALLS} calls")
     return plan_run(options.run, say, fewest=1)
 
@@ -111,7 +115,7 @@ def _profile(options: ProfileOptions, run: PreparedRun, view: View) -> Profiled:
             # A worker opens its stream before it gets its first command; a profile writes no rows to it.
             for directory in (run.directory.results, run.directory.settled):
                 shutil.rmtree(directory, ignore_errors=True)
-    if error and (heading is None or not any(arm.profile for arm in arms)):
+    if error and (heading is None or not any(arm.outcome == "profiled" for arm in arms)):
         raise error
     assert heading is not None
     error = error or find_error(arms, run.failures)
@@ -176,11 +180,13 @@ class Profiler:
         if isinstance(answer, Died):
             hint = " (--timeout allows longer, --calls fewer)" if answer.how == "timeout" else ""
             return died(reason=answer.reason + hint, log=answer.log)
+        profiled = partial(ProfiledArm, case=case, version=version, outcome="profiled")
         try:
-            profile = PROFILE.validate_python(answer)
+            if self.calls:
+                return profiled(profile=PROFILE.validate_python(answer))
+            return profiled(layers=LAYERS.validate_python(answer)["layers"])
         except ValidationError as error:
             return died(reason=f"its worker sent no profile: {error.errors()[0]['msg']}")
-        return ProfiledArm(case=case, version=version, outcome="profiled", profile=profile)
 
 
 def _keep(arm: ProfiledArm, directory: RunDir) -> None:

@@ -120,3 +120,5 @@ def _of_outputs(outputs: Sequence[OutputContrast], names: Mapping[str, str]) -> 
     ]
     if rest:
         yield f"results of {format_count(len(outputs), 'comparison')}: {', '.join(rest)}."
+    if counts["differs"]:
+        yield "`tfcompare profile --explain-output` names the first layer of Keras that returns something else."

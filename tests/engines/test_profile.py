@@ -1,6 +1,8 @@
 """Profiles of real TensorFlows: what the published study found in 2.0 is found again, by name and by order."""
 
+import re
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
@@ -8,7 +10,7 @@ from orchestrator.model import Case
 from orchestrator.plan.request import RunOptions
 from orchestrator.profiling.align import FunctionRow, cumulative, grown, growth, own, split
 from orchestrator.profiling.model import Profiled
-from orchestrator.profiling.report import CaseProfiles, as_object, compare_profiles, render
+from orchestrator.profiling.report import NO_LAYER, CaseProfiles, as_object, compare_profiles, render
 from orchestrator.profiling.run import ProfileOptions, profile, read
 from orchestrator.terminal.progress import Quiet
 
@@ -155,3 +157,53 @@ def test_its_files_hold_it_and_no_folder_of_this_machine(done: Profiled):
     assert split(arm.profile).step_ms > 0
     frames = {frame.name for frame in arm.profile.stacks.frames}
     assert {"_process_inputs", "Function._create_graph_function"} <= frames
+
+
+NET = """
+    import numpy
+
+    from workloads import compat
+
+    PARAMS = {"odd": ("none", "2.13"), "call": ("predict", "train_on_batch")}
+
+
+    def build(tf, params):
+        class Odd(tf.keras.layers.Layer):
+            def call(self, inputs):
+                return inputs * (1.02 if tf.__version__.startswith(params["odd"]) else 1.0)
+
+        dense = tf.keras.layers.Dense
+        model = tf.keras.Sequential([dense(8, activation="relu", name="a"), Odd(name="b"), dense(4, name="c")])
+        model.compile(loss="mse", optimizer="sgd")
+        inputs = numpy.random.RandomState(1).rand(16, 5).astype("float32")
+        targets = numpy.random.RandomState(2).rand(16, 4).astype("float32")
+        model.predict(inputs)
+        compat.fix_weights(model, 1)
+        if params["call"] == "predict":
+            return lambda: model.predict(inputs)
+        return lambda: model.train_on_batch(inputs, targets)
+"""
+
+
+def test_the_layer_that_returns_something_else_is_named(tmp_path: Path):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "net.py").write_text(dedent(NET))
+    run = RunOptions(
+        versions=("1.14", "2.0", "2.13", "2.16"), selected=("net",), own_workloads=tmp_path / "own", engine="venv",
+        out=tmp_path / "run", seed=1,
+    )  # fmt: skip
+    done = profile(ProfileOptions(run=run, calls=0), Quiet())
+    assert done.error is None
+    assert read(tmp_path / "run").arms == done.arms
+    found = {
+        (one["params"]["odd"], one["params"]["call"], one["version"]): (one["baseline"], one["finding"])
+        for one in as_object(done)["layers"]
+    }
+    for call in ("predict", "train_on_batch"):
+        # Its layers are part of a graph.
+        assert found["2.13", call, "1.14.0"] == (None, NO_LAYER)
+        baseline, finding = found["2.13", call, "2.13.0"]
+        assert baseline == "2.0.0"
+        assert re.search(r"is b \(Odd\), layer 2 of 4: by \d\.?\d?%, from equal weights", finding)
+        for same in (("2.13", call, "2.16.2"), ("none", call, "2.13.0"), ("none", call, "2.16.2")):
+            assert found[same][1].startswith("all 4 layers return the same"), same

@@ -13,7 +13,7 @@ from orchestrator.cli.options import FORMATS, FormatFlags, HistoryFlags, choice,
 from orchestrator.cli.talk import say
 from orchestrator.errors import NothingSelected
 from orchestrator.metrics import NAMES
-from orchestrator.metrics.followed import named
+from orchestrator.metrics.followed import from_name
 from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def show(
         hosts=parse.names(host or ""),
         engines=parse.names(engine or ""),
         devices=parse.names(device or ""),
-        metrics=tuple(map(named, parse.names(metric))),
+        metrics=tuple(map(from_name, parse.names(metric))),
         last=last,
         since=parse_day("--since", since),
         whole=every,

@@ -84,7 +84,7 @@ def _without_repetitions(
 
     The cause of slower calls is also what made the first one slower.
     """
-    known = [*(alarm for alarm in alarms if state.is_open(alarm)), *(_opened(events))]
+    known = [*(alarm for alarm in alarms if state.is_open(alarm)), *(_list_opened(events))]
     of_calls = {(alarm.key, alarm.change.direction) for alarm in known if alarm.key.metric == TIME}
 
     def repeats(alarm: Alarm) -> bool:
@@ -95,11 +95,11 @@ def _without_repetitions(
             and (replace(key, metric=TIME), alarm.change.direction) in of_calls
         )
 
-    repetitions = [alarm for alarm in _opened(events) if repeats(alarm)]
+    repetitions = [alarm for alarm in _list_opened(events) if repeats(alarm)]
     return tuple(event for event in events if not (isinstance(event, AlarmOpened) and event.alarm in repetitions))
 
 
-def _opened(events: Iterable[AlarmOpened | Moved]) -> list[Alarm]:
+def _list_opened(events: Iterable[AlarmOpened | Moved]) -> list[Alarm]:
     return [event.alarm for event in events if isinstance(event, AlarmOpened)]
 
 
@@ -249,7 +249,7 @@ def report_events(report: NightReport, judged: NightVerdict, after: Sequence[Ala
     """
     by_id = {alarm.id: alarm for alarm in after}
     moved = [event for event in judged.events if isinstance(event, Moved)]
-    opened = [alarm.id for alarm in _opened(judged.events)]
+    opened = [alarm.id for alarm in _list_opened(judged.events)]
     opened += [event.alarm for event in moved if event.state == "new"]
     recovered = [event.alarm for event in moved if event.state == "recovered"]
     still = [alarm for alarm in after if state.is_listed(alarm, today) and alarm.id not in opened]

@@ -23,7 +23,7 @@ def judge(
     series: Series, alarms: Sequence[Alarm], today: date, now: datetime, runs: Path
 ) -> Iterator[AlarmOpened | Moved]:
     """Judge the results of one case in one version tonight."""
-    nights = known_nights(series.points)
+    nights = comparable_nights(series.points)
     if not nights or nights[-1].night != today:
         return
     differs = nights[-1].verdict == DIFFERS
@@ -40,7 +40,7 @@ def judge(
         yield AlarmOpened(at=now, alarm=alarm)
 
 
-def known_nights(points: Sequence[Point]) -> list[Point]:
+def comparable_nights(points: Sequence[Point]) -> list[Point]:
     """Return the last point of each night on which the results of both versions could be compared."""
     by_night = {point.night: point for point in points if point.verdict != NOT_COMPARABLE}
     return list(by_night.values())

@@ -111,6 +111,7 @@ def test_results_that_differ_are_named_and_the_others_counted():
     assert told[1:] == (
         "2.0.0 returns other results than 1.0.0 in 2 of 3 cases (most in power 1: float32[3,2], not float32[2,3]).",
         "results of 3 comparisons: 1 equal within tolerance.",
+        "`tfcompare profile --explain-output` names the first layer of Keras that returns something else.",
     )
 
 

@@ -1,0 +1,49 @@
+"""Which Keras layer is the first that returns something else in another version. Pure."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from orchestrator.model.strict import STRICT
+from orchestrator.results.outputs import Distance, distance, read_sketch, show_share
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerOutput:
+    """What a layer returned, and its weights, as sketches."""
+
+    __pydantic_config__ = STRICT
+
+    name: str
+    type: str
+    output: str
+    weights: str | None = None
+
+
+def explain(baseline: Sequence[LayerOutput], candidate: Sequence[LayerOutput]) -> str:
+    """Return the first layer of the candidate that does not return what it does in the baseline, in a sentence."""
+    for place, (old, new) in enumerate(zip(baseline, candidate, strict=False), 1):
+        where = f"{new.name} ({new.type}), layer {place} of {len(candidate)}"
+        if old.type != new.type:
+            return f"other layers are called: {where}, in place of {old.name} ({old.type})"
+        found = _compare(old.output, new.output)
+        if found.share > found.allowed:
+            by = f"by {show_share(found.share)}" if math.isfinite(found.share) else f"({found.where})"
+            return f"the first layer that returns something else is {where}: {by}, {_describe_weights(old, new)}"
+    if len(baseline) != len(candidate):
+        return f"other layers are called: {len(candidate)} in place of {len(baseline)}"
+    return f"all {len(candidate)} layers return the same within tolerance; what differs comes after them"
+
+
+def _describe_weights(old: LayerOutput, new: LayerOutput) -> str:
+    if old.weights is None or new.weights is None:
+        return "its weights are not known"
+    found = _compare(old.weights, new.weights)
+    return "from other weights" if found.share > found.allowed else "from equal weights"
+
+
+def _compare(old: str, new: str) -> Distance:
+    one, other = read_sketch(old), read_sketch(new)
+    return (
+        Distance(math.inf, where="its sketch cannot be read") if one is None or other is None else distance(one, other)
+    )

@@ -1,0 +1,68 @@
+"""What each Keras layer returns in a call, so that two versions can be compared layer by layer.
+
+The call runs eagerly: in a graph a layer returns a symbol.
+"""
+import contextlib
+import functools
+import sys
+
+from workloads import values
+
+MOST_LAYERS, NAME_LIMIT = 200, 60
+
+
+def record(tf, call):
+    """Calls `call`, and returns what every layer that it used was called and returned, in the order in which they ended."""
+    told = []
+    with contextlib.ExitStack() as undone:
+        _run_eagerly(tf, undone)
+        for layer_class in _layer_classes(tf):
+            original = layer_class.__call__
+            layer_class.__call__ = _recorder(original, told)
+            undone.callback(setattr, layer_class, "__call__", original)
+        call()
+    return told
+
+
+def _run_eagerly(tf, undone):
+    """Runs what is decorated with tf.function as Python, as far as this TensorFlow can."""
+    config = getattr(tf, "config", None)
+    for name in ("run_functions_eagerly", "experimental_run_functions_eagerly"):
+        switch = getattr(config, name, None)
+        if switch:
+            switch(True)
+            undone.callback(switch, False)
+            return
+
+
+def _layer_classes(tf):
+    """The base of TensorFlow's layers and, if it is another one, that of another Keras that was imported."""
+    modules = [getattr(tf, "keras", None), sys.modules.get("keras")]
+    found = [getattr(getattr(module, "layers", None), "Layer", None) for module in modules]
+    return list({id(each): each for each in found if each is not None}.values())
+
+
+def _recorder(original, told):
+    @functools.wraps(original)
+    def call(layer, *args, **kwargs):
+        result = original(layer, *args, **kwargs)
+        if len(told) < MOST_LAYERS:
+            output = _sketch(lambda: result)
+            if output is not None:
+                told.append({
+                    "name": str(layer.name)[:NAME_LIMIT],
+                    "type": type(layer).__name__[:NAME_LIMIT],
+                    "output": output,
+                    "weights": _sketch(layer.get_weights),
+                })
+        return result
+
+    return call
+
+
+def _sketch(read):
+    try:
+        return values.sketch(values.to_host(read()))
+    except Exception:
+        # A symbol has no value, and whatever else a layer returns must not end the call.
+        return None
