@@ -16,7 +16,9 @@ MOST_THREADS = 1024
 CPUS = re.compile(r"(?P<first>\d{1,4})(-(?P<last>\d{1,4}))?")
 SIZE = re.compile(r"(?P<count>\d+(\.\d+)?) ?(?P<unit>m|g)(i?b)?", re.IGNORECASE)
 # Less does not hold TensorFlow itself.
-LEAST_MEMORY_MB = 512
+LEAST_MEMORY_MB, MOST_MEMORY_MB = 512, 2**27
+# Of what a refusal repeats.
+LONGEST = 100
 
 
 def refuse_logins(words: Sequence[str], where: str) -> None:
@@ -84,7 +86,10 @@ def memory_mb(text: str) -> int:
     match = SIZE.fullmatch(text.strip())
     if match is None:
         raise UsageError(f"--memory {text!r}: a size, e.g. 900m, 4g or 4GiB")
-    size = int(float(match["count"]) * {"m": 1, "g": 1024}[match["unit"].lower()])
+    megabytes = float(match["count"]) * {"m": 1, "g": 1024}[match["unit"].lower()]
+    if megabytes > MOST_MEMORY_MB:
+        raise UsageError(f"--memory {text[:LONGEST]!r}: at most {MOST_MEMORY_MB // 2**20} TiB")
+    size = int(megabytes)
     if size < LEAST_MEMORY_MB:
         raise UsageError(f"--memory {text!r}: TensorFlow alone takes more; at least {LEAST_MEMORY_MB}m")
     return size

@@ -92,6 +92,13 @@ def test_memory_is_a_number_and_a_unit(text: str, size: int):
     assert parse.memory_mb(text) == size
 
 
+@pytest.mark.parametrize("text", ["140000g", "9" * 400 + "GiB"])
+def test_more_memory_than_any_machine_has_is_refused(text: str):
+    with pytest.raises(UsageError, match=r"--memory '\d+.*': at most 128 TiB") as refused:
+        parse.memory_mb(text)
+    assert len(str(refused.value)) < 200
+
+
 @pytest.mark.parametrize("text", ["", "4", "g", "-1g", "4k", "1e3m"])
 def test_what_is_no_size_is_refused(text: str):
     with pytest.raises(UsageError, match=r"--memory .*: a size, e\.g\. 900m, 4g or 4GiB"):

@@ -22,6 +22,7 @@ from orchestrator.stats.calibrate import (
     align,
     calls_to_settle,
     effort,
+    error_of_bursts,
     first_effort,
     scatter,
     visit_s,
@@ -147,3 +148,29 @@ def test_calls_that_never_settle_are_warmed_up_within_bounds():
     growing = tuple(int(10 * 1.1**number) for number in range(200))
     assert calls_to_settle(growing) > MOST_WARMUP
     assert effort(Pilot(0.1, (growing,))).warmup == MOST_WARMUP
+
+
+def test_the_error_of_a_replicate_is_the_scatter_of_its_bursts_over_the_root_of_their_number():
+    one = pilot(spread=0.2, bursts=16)
+    means = [float(np.mean(burst)) for burst in one.bursts_ns]
+    assert error_of_bursts(one) == pytest.approx(scatter(means) / 4)
+    assert error_of_bursts(Pilot(0.3, (one.bursts_ns[0],))) == 0.0
+
+
+def test_calls_for_percentiles_are_spread_over_the_bursts():
+    usual = effort(pilot())
+    assert effort(pilot(), least_calls=100).calls == max(usual.calls, math.ceil(100 / usual.bursts))
+
+
+def test_an_arm_among_slow_ones_gives_its_warm_up_to_none():
+    efforts = {"slow": Effort(2, 3, 1), "slower": Effort(4, 3, 1)}
+    assert align(efforts, {"slow": 0.5, "slower": 2.0}) == efforts
+
+
+def test_warm_up_ends_at_the_end_where_no_three_calls_are_alike():
+    # A sequence that begins with what its later half is like needs none; of one that ends otherwise all are left out.
+    assert calls_to_settle([1000] * 8) == 0
+    assert calls_to_settle([9000, 9000, 9000, 9000, 1000, 1000, 1000, 1000]) == 4
+    # Two that are alike at the end are not three; of five calls two are enough.
+    assert calls_to_settle([9000, 9000, 9000, 9000, 1000, 1000]) == 6
+    assert calls_to_settle([1000, 5000, 5000, 1000, 1000]) == 3

@@ -1,13 +1,24 @@
 """From samples to contrasts: what was measured is judged, what was not says why."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from scipy import stats
 
 from orchestrator.model import ArmKey, ArmResult, Drift, Plan
-from orchestrator.stats.contrasts import Beside, compare, compare_figures, of_many
+from orchestrator.stats.contrasts import (
+    DIFFERENCE_ERROR,
+    FALSE_DISCOVERIES,
+    Beside,
+    compare,
+    compare_figures,
+    of_many,
+)
+from orchestrator.stats.looks import Stretch, make_schedule
+from orchestrator.stats.paired import Estimate
+from orchestrator.stats.robust import hodges_lehmann, sign_flip_p
 from tests.support.builders import NEW, OLD, arm, case, case_pair, plan, target, unmeasured, version_pair
 
 CASE = case()
@@ -31,6 +42,7 @@ def test_figures_without_noise_are_judged_at_once(candidate: float, verdict: str
     found = compare_figures(version_pair(CASE), 100.0, candidate, 0.05)
     assert (found.verdict, found.size, found.ratio) == (verdict, size, candidate / 100)
     assert (found.ci_low, found.ci_high) == (found.ratio, found.ratio)
+    assert (found.pair, found.reason) == (version_pair(CASE), "")
 
 
 def test_a_contrast_is_the_candidates_time_over_the_baselines():
@@ -211,3 +223,93 @@ def test_the_share_of_false_discoveries_is_controlled_as_scipy_does(count: int):
 
 def test_of_none_there_is_nothing_to_adjust():
     assert of_many([]) == []
+
+
+def test_the_sign_flip_p_is_added_where_it_is_asked_for():
+    samples, arms = pair_of(logs(10), logs(10.2))
+    differences = tuple(samples[CASE.label, NEW, "steady"][n] - samples[CASE.label, OLD, "steady"][n] for n in logs(1))
+    [plain] = compare(plan([CASE]), samples, arms)
+    [flipped] = compare(plan([CASE]), samples, arms, flip=True)
+    assert (plain.sign_flip_p, flipped.sign_flip_p) == (None, sign_flip_p(differences))
+    assert replace(flipped, sign_flip_p=None) == plain
+    assert plain.second_ratio == pytest.approx(math.exp(hodges_lehmann(differences)))
+    [nothing] = compare(plan([CASE]), {}, [unmeasured(CASE, OLD, "died", "x"), arm(CASE, NEW)], flip=True)
+    assert nothing.sign_flip_p is None
+
+
+def test_rounds_that_only_one_arm_has_move_no_look():
+    """The candidate died after its sixth round; the baseline went on."""
+    both, _ = pair_of(logs(10), logs(10.5))
+    longer, arms = pair_of(logs(10, 13), logs(10.5))
+    assert judged(plan([CASE]), longer, arms) == judged(plan([CASE]), both, arms)
+
+
+def test_a_pair_has_its_own_margin():
+    asked = plan([CASE])
+    wide = replace(asked, pairs=tuple(replace(pair, margin=0.5) for pair in asked.pairs))
+    samples, arms = pair_of(logs(10), logs(12))
+    assert (judged(asked, samples, arms).verdict, judged(wide, samples, arms).verdict) == ("slower", "same")
+
+
+def test_another_metric_is_doubted_neither_for_short_calls_nor_for_a_drift():
+    asked = plan([CASE])
+    memory = replace(asked, pairs=tuple(replace(pair, metric="peak_rss") for pair in asked.pairs))
+    samples = {(CASE.label, OLD, "peak_rss"): logs(10), (CASE.label, NEW, "peak_rss"): logs(20)}
+    arms = [arm(CASE, OLD), arm(CASE, NEW, median_ms=0.00005)]
+    [found] = compare(memory, samples, arms, beside=rises(0.0, 2.0))
+    assert (found.verdict, found.reason) == ("slower", "")
+
+
+@pytest.mark.parametrize(("count", "different", "rounds"), [(10, 1, 6), (10, 2, 4), (30, 2, 6), (30, 4, 4)])
+def test_the_interval_is_as_wide_as_the_numbers_of_contrasts_and_of_differences_ask(
+    count: int, different: int, rounds: int
+):
+    cases = [case(style=str(number)) for number in range(count)]
+    asked = plan(cases)
+    samples = {
+        (one.label, target(version), "steady"): logs(20 if version == NEW and place < different else 10, rounds)
+        for place, one in enumerate(cases)
+        for version in (OLD, NEW)
+    }
+    arms = [arm(one, version) for one in cases for version in (OLD, NEW)]
+    found = compare(asked, samples, arms)
+    assert [each.verdict for each in found].count("slower") == different
+    schedule = make_schedule([Stretch(asked.looks)])
+    level = schedule.level(rounds, min(DIFFERENCE_ERROR, FALSE_DISCOVERIES * different / count))
+    differences = tuple(logs(20)[number] - logs(10)[number] for number in range(1, rounds + 1))
+    half_width = Estimate(differences).half_width(level)
+    assert math.log(found[0].ci_high / found[0].ratio) == pytest.approx(half_width)
+
+
+def test_what_is_open_for_its_own_noise_says_so_and_not_that_there_are_many():
+    noisy = {number: math.log(10) + 0.4 * NOISE[number % 6] / 0.002 for number in range(1, 7)}
+    samples, arms = pair_of(logs(10), noisy)
+    found = judged(plan([CASE]), samples, arms)
+    assert found.verdict == "inconclusive"
+    assert found.reason.startswith("too noisy: 6 rounds")
+
+
+@pytest.mark.parametrize(
+    ("ms", "rise", "verdict"),
+    [
+        # A difference is doubted by a drift that could take it below half the margin, sameness by one that could take
+        # it beyond the margin.
+        (11.0, 0.06, "slower"),
+        (11.0, 0.08, "inconclusive"),
+        (9.0, -0.07, "faster"),
+        (9.0, -0.09, "inconclusive"),
+        (10.0, 0.04, "same"),
+        (10.0, 0.055, "inconclusive"),
+        (10.2, 0.024, "same"),
+        (10.2, 0.035, "inconclusive"),
+    ],
+)
+def test_a_drift_is_weighed_against_what_the_verdict_rests_on(ms: float, rise: float, verdict: str):
+    samples, arms = pair_of(logs(10), logs(ms))
+    assert compare(plan([CASE]), samples, arms, beside=rises(0.0, rise))[0].verdict == verdict
+
+
+def test_what_is_open_anyway_keeps_its_own_reason_whatever_drifts():
+    samples, arms = pair_of(logs(10, 2), logs(20, 2))
+    [found] = compare(plan([CASE]), samples, arms, beside=rises(0.0, 2.0))
+    assert found.reason == "2 rounds are too few to tell"

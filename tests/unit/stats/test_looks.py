@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from orchestrator.stats.looks import FEWEST_ROUNDS, LookSchedule, Stretch, make_schedule
+from orchestrator.stats.looks import AT_A_STOP, ERRORS, FEWEST_ROUNDS, LookSchedule, Stretch, make_schedule
 
 LOOKS = (4, 6, 8, 10, 13, 16, 20)
 WHOLE = make_schedule([Stretch(LOOKS)])
@@ -44,6 +44,13 @@ def test_each_look_spends_its_share_and_no_more(name: str, error: float):
         assert fewest <= share * trials <= most
 
 
+def test_a_first_look_that_spends_much_leaves_the_second_what_it_should():
+    """Who is still in after the first look is known exactly, also where many have gone."""
+    for share, spent in zip(called_different(LookSchedule((4, 6), (0.5, 1.0)), 0.5), (0.25, 0.5), strict=True):
+        fewest, most = stats.binom.interval(0.999, 100_000, spent)
+        assert fewest <= share * 100_000 <= most
+
+
 def test_a_run_to_its_last_look_spends_everything():
     assert WHOLE.looks == LOOKS
     assert WHOLE.spent[-1] == 1
@@ -76,6 +83,34 @@ def test_rounds_that_are_too_few_to_be_judged_spend_nothing():
     early = make_schedule([Stretch(LOOKS, 3), Stretch(LOOKS)])
     assert early == WHOLE
     assert make_schedule([Stretch(LOOKS, 1)]).looks == (FEWEST_ROUNDS,)
+
+
+def test_a_run_that_is_stopped_before_its_first_look_spends_half():
+    for stop in (FEWEST_ROUNDS, 6):
+        assert make_schedule([Stretch((10, 20), stop)]) == LookSchedule((stop,), (AT_A_STOP,))
+    assert make_schedule([Stretch((10, 20), FEWEST_ROUNDS - 1)]) == LookSchedule((FEWEST_ROUNDS,), (AT_A_STOP,))
+
+
+def test_rounds_that_end_at_the_fewest_that_are_judged_are_judged():
+    assert make_schedule([Stretch((2, 20), FEWEST_ROUNDS)]).looks == (2, FEWEST_ROUNDS)
+
+
+def test_a_look_that_was_taken_is_not_taken_again():
+    begun = make_schedule([Stretch((4, 6, 20), 6)])
+    assert begun.looks == (4, 6)
+    assert make_schedule([Stretch((4, 6, 20), 6), Stretch((6, 8))]).looks == (4, 6, 8)
+    # Nothing was measured in the second stretch.
+    assert make_schedule([Stretch((4, 6, 20), 6), Stretch((6,))]) == begun
+    assert make_schedule([Stretch((4, 6, 20), 6), Stretch((8, 10), 6)]) == begun
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_beyond_the_errors_that_levels_are_computed_for_a_p_counts_in_proportion(look: int):
+    least, most = WHOLE.level(look, ERRORS[0]), WHOLE.level(look, ERRORS[-1])
+    assert WHOLE.adjust(least / 10, look) == pytest.approx(ERRORS[0] / 10)
+    beyond = min(1.0, most * 1.2)
+    assert WHOLE.adjust(beyond, look) == pytest.approx(min(1.0, ERRORS[-1] * beyond / most))
+    assert WHOLE.adjust(1.0, look) <= 1.0
 
 
 def test_exploratory_rounds_have_nothing_left_to_spend():

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from orchestrator.stats.verdict import (
+    MOST_PROMISED,
     Levels,
     describe_noise,
     judge,
@@ -113,3 +114,17 @@ def test_more_rounds_and_less_noise_show_smaller_differences():
 def test_the_seeds_percentage_is_minus_where_the_candidate_is_slower(ratio: float, percent: float):
     """3.6x slower reads -260 %: the longer over the shorter, less one."""
     assert seed_percent(math.log(ratio)) == pytest.approx(percent)
+
+
+def test_the_rounds_that_are_foretold_are_the_fewest_that_show_the_margin():
+    level = 0.05
+    assert rounds_for(1e-9, MARGIN, level) == 2
+    assert rounds_for(1e-9, MARGIN, level, beyond=7) == 8
+    just = smallest_shown(0.2, MOST_PROMISED, level)
+    assert rounds_for(0.2, just, level) == MOST_PROMISED
+    assert rounds_for(0.2, just - 1e-9, level) is None
+
+
+def test_rounds_that_were_made_are_not_foretold():
+    """The margin would have been shown by these rounds in nine of ten runs: this was the tenth."""
+    assert "about 11 would show 5%" in describe_noise(1e-3, 10, MARGIN, LEVELS.differ)
