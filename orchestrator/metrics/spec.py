@@ -1,7 +1,7 @@
 """What a metric is: a figure of every replicate by which two arms are compared, and the words for it."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -16,9 +16,9 @@ class Figures(Protocol):
     """What a replicate tells."""
 
     @property
-    def bursts(self) -> Logs: ...
+    def bursts(self) -> Sequence[float]: ...
     @property
-    def cpu_bursts(self) -> Logs: ...
+    def cpu_bursts(self) -> Sequence[float]: ...
     @property
     def percentiles(self) -> Logs: ...
     @property
