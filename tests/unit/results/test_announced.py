@@ -94,7 +94,7 @@ def two_cases_in_one(run: RunDir) -> None:
 FORGED = {
     another_version: "version: its row names '1.0.0', and '2.0.0' wrote it",
     a_worker_that_never_was: "is not in the journal",
-    the_same_again: "was already read from another file",
+    the_same_again: "replicate 1 was already read from another file. Nothing",
     twice_and_never_said_by_whom: "was already read from another file",
     a_case_that_is_not_planned: "which the plan does not have",
     another_case: "is of b in round 1; the journal says a, round 1",
@@ -277,3 +277,37 @@ def test_a_stream_says_of_which_worker_it_is(run: RunDir):
         Stream(target(OLD), 1, run.settled / "1.0.0-1.arrow", run.path),
         Stream(target(NEW), 1, run.settled / "2.0.0-1.arrow", run.path),
     ]
+
+
+def test_each_version_that_lost_something_has_its_line_in_the_order_of_their_names(run: RunDir):
+    for version in (NEW, OLD):
+        (run.settled / f"{version}-1.arrow").unlink()
+    broken = gather(finished(run)).broken
+    assert [line.partition(":")[0] for line in broken] == [OLD, NEW]
+    assert all("the results of 1 replicate are lost" in line for line in broken)
+
+
+@pytest.mark.parametrize(("count", "more"), [(1, ""), (2, ", and 1 more are not as the journal says")])
+def test_how_many_replicates_of_a_stream_are_wrong_is_told(run: RunDir, count: int, more: str):
+    settled(run, OLD, 2, *(rows(A, OLD, replicate=number) for number in range(8, 8 + count)))
+    [line] = gather(finished(run)).broken
+    assert f"replicate 8 is not in the journal{more}. Nothing in this file is used" in line
+
+
+def test_streams_are_checked_against_a_journal_that_does_not_say_when_measuring_began(tmp_path: Path):
+    run = run_directory(tmp_path / "run", plan([A, B]))
+    run.record(ended(OLD, 1))
+    settled(run, OLD, 1, rows(A, OLD, replicate=1), rows(A, OLD, replicate=2))
+    [line] = gather(finished(run)).broken
+    assert "replicate 2 is not in the journal" in line
+
+
+def test_rows_that_a_journal_of_an_earlier_release_does_not_name_are_left_out_with_a_warning(tmp_path: Path):
+    """It may have been cut short, and does not say so."""
+    run = run_directory(tmp_path / "run", plan([A, B]))
+    run.record(Machine(when="begin", readings={}))
+    run.record(ended(OLD, 1, part=None, rows=None))
+    settled(run, OLD, 1, rows(A, OLD, replicate=1), rows(A, OLD, replicate=2))
+    found = gather(finished(run))
+    assert ([each.number for each in found.replicates], found.broken) == ([1], ())
+    assert "the journal does not have 1 replicate" in found.problems[0]

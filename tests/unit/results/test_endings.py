@@ -1,12 +1,30 @@
 """The journal says how each arm ended, and what later rounds change about it."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from orchestrator.model import BESIDE, ArmKey, Discarded, Disturbed, Ended, Entry, Extended, Finished, Lost
-from orchestrator.results.endings import Endings, read_endings
+from orchestrator.contract import PILOT_ROUND
+from orchestrator.model import (
+    BESIDE,
+    ArmKey,
+    Calibrated,
+    Discarded,
+    Disturbed,
+    Ended,
+    Entry,
+    Extended,
+    Finished,
+    Load,
+    Lost,
+    Postponed,
+    Shares,
+    Strays,
+    Watched,
+)
+from orchestrator.results.endings import Endings, read_endings, summarise_endings
 from tests.support.builders import NEW, OLD, plan, run_directory, target
 
 END = Finished(how="", seconds=1.0)
@@ -93,3 +111,32 @@ def test_a_stream_that_was_no_file_is_broken_and_not_read(read):
 def test_the_journal_keeps_what_tensorflow_states_of_its_threads(read):
     entries = [ended("measured", threads=threads) for threads in ((1, 2), (0, 0), None, ())]
     assert read(*entries).threads == {ArmKey("a", target(NEW)): {(1, 2), (0, 0)}}
+
+
+def test_what_else_happened_is_kept_as_it_was_told(read):
+    told = (
+        Load(cases=("a",), round=1, foreign=0.5, steal=0.1),
+        Watched(cases=("a",), round=1, cards=()),
+        Shares(case="a", version=target(NEW), shares={"fit": 0.5}),
+    )
+    endings = read(*told)
+    assert (endings.loads, endings.watched) == ([told[0]], [told[1]])
+    assert endings.shares == {ArmKey("a", target(NEW)): told[2]}
+
+
+def test_processes_that_were_left_are_counted_over_all_workers_of_a_version(read):
+    left = (Strays(version=target(NEW), part=part, count=count) for part, count in ((1, 2), (2, 3)))
+    assert read(*left).strays == {target(NEW): 5}
+
+
+def test_a_case_is_postponed_until_it_is_measured():
+    assert summarise_endings([Postponed(cases=("a", "b"))]).postponed == {"a", "b"}
+    assert summarise_endings([Postponed(cases=("a", "b")), ended("measured")]).postponed == {"b"}
+
+
+def test_a_pilot_counts_where_its_arm_had_one():
+    pilot = replace(ended("measured"), round=PILOT_ROUND, replicate=7)
+    counts = Calibrated(case="a", version=target(NEW), warmup=0, bursts=8, calls=1, counts=True)
+    assert summarise_endings([pilot, counts]).counted == {7}
+    assert summarise_endings([pilot, replace(counts, version=target(OLD))]).counted == set()
+    assert summarise_endings([pilot, replace(counts, counts=False)]).counted == set()
