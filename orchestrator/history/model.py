@@ -38,6 +38,10 @@ class Surroundings:
     worker: str = ""
     variables: str = ""
     reference_variables: str = ""
+    # When the machine was started, and a name for that start, which no clock changes.
+    boot: str = ""
+    microcode: str = ""
+    governor: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -132,4 +132,7 @@ def _surroundings(manifest: Manifest, workload: str, reference: Target, build: T
         worker=manifest.sources.get(WORKER, ""),
         variables=variables(build),
         reference_variables=variables(reference),
+        boot=" ".join(str(host[name]) for name in ("booted", "boot") if host.get(name)),
+        microcode=str(host.get("microcode") or ""),
+        governor=str(host.get("governor") or ""),
     )

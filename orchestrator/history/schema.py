@@ -114,7 +114,9 @@ def _without_variables(table: pa.Table) -> pa.Table:
 
 
 def _times_alone(table: pa.Table) -> pa.Table:
-    """Add the metric and its figures to layout 4, which followed times only."""
+    """Add what layout 4 lacked: the metric and its figures, and more of the machine."""
+    for name in ("boot", "microcode", "governor"):
+        table = table.append_column(name, pa.array([""] * len(table), TEXT))
     table = table.append_column("metric", pa.array([TIME] * len(table), TEXT))
     for name in ("reference", "version"):
         times = table.column(f"{name}_ms") if f"{name}_ms" in table.schema.names else pa.nulls(len(table), pa.float64())

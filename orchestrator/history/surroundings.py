@@ -18,8 +18,17 @@ CUTS = {
     "reference_variables": "variables of the reference",
 }
 # Earlier releases did not record these, which is no change.
-RECORDED_LATER = ("worker", "variables", "reference_variables")
-NAMES = {**CUTS, "kernel": "kernel", "python": "Python", "machine": "CPU", "tool": "tfcompare"}
+RECORDED_LATER = ("worker", "variables", "reference_variables", "boot", "microcode", "governor")
+# What belongs to the machine and not to TensorFlow, and moves many series at once.
+OF_MACHINE = {
+    "kernel": "kernel",
+    "boot": "boot",
+    "microcode": "microcode",
+    "governor": "governor of the CPU's clock",
+    "machine": "CPU",
+}
+NAMES = {**CUTS, **OF_MACHINE, "python": "Python", "tool": "tfcompare"}
+SATURDAY = 5
 
 
 def cuts(before: Point, after: Point) -> tuple[str, ...]:
@@ -37,10 +46,27 @@ def differences(before: Point, after: Point) -> tuple[str, ...]:
     return tuple(changes)
 
 
+def weekday_change(before: Point, after: Point) -> tuple[str, ...]:
+    """Return that a weekend began or ended between two points, when machines may have other work."""
+    if (before.night.weekday() >= SATURDAY) == (after.night.weekday() >= SATURDAY):
+        return ()
+    return (f"weekday: {before.night:%A} -> {after.night:%A}",)
+
+
+def machine_changes(before: Point, after: Point) -> tuple[str, ...]:
+    """Return what changed about the machine between two points."""
+    return tuple(change for name in OF_MACHINE if (change := _change(name, before, after)))
+
+
 def _change(name: str, before: Point, after: Point) -> str:
     was, now = (getattr(point.surroundings, name) for point in (before, after))
     if was == now or (name in RECORDED_LATER and not (was and now)):
         return ""
+    if name == "boot":
+        (was, _, was_id), (now, _, now_id) = was.rpartition(" "), now.rpartition(" ")
+        # The same start, seen through a clock that was set in between.
+        if was_id == now_id:
+            return ""
     if "variables" not in name:
         was, now = _short(was), _short(now)
     return f"{NAMES[name]}: {was} -> {now}"

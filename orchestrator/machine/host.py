@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from itertools import takewhile
 from pathlib import Path
 from statistics import fmean
@@ -57,8 +58,15 @@ def host_facts(root: Path = ROOT, find_gpus: Callable[[], tuple[Gpu, ...]] = gpu
         "load": _load(root),
         "psi_cpu": _pressure(root, "cpu", "avg10"),
         "python": platform.python_version(),
+        "booted": _find_boot(root),
         **{fact: _find(root, path, pattern) for fact, (path, pattern) in TEXTS.items()},
     }
+
+
+def _find_boot(root: Path) -> str | None:
+    """Return when this machine was started, to the minute."""
+    seconds = _find(root, "proc/stat", r"^btime (\d+)")
+    return None if seconds is None else f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def is_here(facts: Mapping[str, object], root: Path = ROOT, find_gpus: Callable[[], tuple[Gpu, ...]] = gpus) -> bool:

@@ -20,7 +20,7 @@ from orchestrator.history.model import (
     Segment,
     Series,
 )
-from orchestrator.history.surroundings import first_after
+from orchestrator.history.surroundings import first_after, machine_changes
 from orchestrator.metrics import TIMES
 from orchestrator.metrics.followed import RESULTS, TIME
 from orchestrator.model import Target
@@ -29,6 +29,8 @@ from orchestrator.model import Target
 WOBBLE = timedelta(days=7)
 # A step whose size, as a logarithm, is now this many times what it was is another step.
 MOST_RESIZED = 2
+# With fewer cases that moved together, nothing tells a machine from TensorFlow.
+FEWEST_TOGETHER = 2
 # This many nights show that a level is not what it was.
 NIGHTS_TO_RECOVER = 2
 
@@ -68,13 +70,41 @@ def judge(
         elif series.segments and series.segments[-1].values[-1].night == today:
             events += _of_series(series, mine, today, now, runs)
     appeared, vanished = _came_and_went(all_series, own, today)
+    events, notices = _of_machines(_without_repetitions(events, alarms), all_series)
     return NightVerdict(
-        events=_without_repetitions(events, alarms),
+        events=tuple(events),
         appeared=appeared,
         vanished=vanished,
-        warnings=_describe_ended(all_series, own, today),
+        warnings=(*notices, *_describe_ended(all_series, own, today)),
         notes=_describe_new_segments(all_series, own, today),
     )
+
+
+def _of_machines(
+    events: Iterable[AlarmOpened | Moved], all_series: Mapping[Key, Series]
+) -> tuple[list[AlarmOpened | Moved], list[str]]:
+    """Make one notice of new alarms in several cases that began when their machine changed; they are known then.
+
+    A reboot moves levels by a percent or two, and is no news about TensorFlow.
+    """
+    judged = list(events)
+    begun: dict[tuple[str, tuple[str, ...]], list[Alarm]] = defaultdict(list)
+    for alarm in _list_opened(judged):
+        between = first_after(all_series[alarm.key].points, alarm.change.first)
+        if alarm.key.metric in TIMES and between and (changes := machine_changes(*between)):
+            begun[alarm.key.host, changes].append(alarm)
+    notices = []
+    for (host, changes), together in begun.items():
+        if len({alarm.key.case for alarm in together}) < FEWEST_TOGETHER:
+            continue
+        note = f"began when the machine changed: {'; '.join(changes)}"
+        known = {alarm.id: replace(alarm, state="known", note=note) for alarm in together}
+        judged = [
+            replace(event, alarm=known.get(event.alarm.id, event.alarm)) if isinstance(event, AlarmOpened) else event
+            for event in judged
+        ]
+        notices.append(f"{len(together)} series of host {host} {note}; suspect the machine before TensorFlow")
+    return judged, notices
 
 
 def _without_repetitions(
@@ -249,7 +279,7 @@ def report_events(report: NightReport, judged: NightVerdict, after: Sequence[Ala
     """
     by_id = {alarm.id: alarm for alarm in after}
     moved = [event for event in judged.events if isinstance(event, Moved)]
-    opened = [alarm.id for alarm in _list_opened(judged.events)]
+    opened = [alarm.id for alarm in _list_opened(judged.events) if alarm.state == "new"]
     opened += [event.alarm for event in moved if event.state == "new"]
     recovered = [event.alarm for event in moved if event.state == "recovered"]
     still = [alarm for alarm in after if state.is_listed(alarm, today) and alarm.id not in opened]

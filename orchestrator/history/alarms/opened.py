@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from orchestrator.history.model import Alarm, Change, Point, Series
-from orchestrator.history.surroundings import differences
+from orchestrator.history.surroundings import differences, weekday_change
 from orchestrator.metrics.followed import TIME, name_followed
 
 DATED = re.compile(r".*\.dev(\d{8})$")
@@ -24,7 +24,7 @@ def open_alarm(
         key=key,
         found_by="night" if change.first == today else "history",
         change=change,
-        surroundings=differences(*between) if between else (),
+        surroundings=(*differences(*between), *weekday_change(*between)) if between else (),
         run=latest.run,
         reproduce=_reproduce(latest),
         bisect=_bisect(*between, runs) if between else "",

@@ -5,11 +5,18 @@ from datetime import timedelta
 
 import pytest
 
-from orchestrator.history.surroundings import CUTS, RECORDED_LATER, differences, first_after
+from orchestrator.history.surroundings import (
+    CUTS,
+    RECORDED_LATER,
+    differences,
+    first_after,
+    machine_changes,
+    weekday_change,
+)
 from tests.support.nights import FIRST, SURROUNDINGS, history, one_series
 
 
-@pytest.mark.parametrize("what", RECORDED_LATER)
+@pytest.mark.parametrize("what", [name for name in RECORDED_LATER if name in CUTS])
 def test_what_was_not_recorded_begins_no_segment(what: str):
     points = history(6, 1, ["2.0.0"], control=False)
     texts = ["", "", "none", "none", "TF_X=1 TF_Y=2", "TF_X=1 TF_Y=2"]
@@ -33,10 +40,12 @@ def test_another_image_driver_or_source_begins_a_segment(what: str):
     assert because.endswith("-> other")
 
 
-@pytest.mark.parametrize("what", ["kernel", "python", "machine", "tool"])
+@pytest.mark.parametrize("what", ["kernel", "python", "machine", "tool", "microcode", "governor"])
 def test_other_surroundings_are_told_and_cut_nothing(what: str):
     points = history(4, 1, ["2.0.0"], control=False)
-    points[2:] = [replace(one, surroundings=replace(SURROUNDINGS, **{what: "other"})) for one in points[2:]]
+    recorded = replace(SURROUNDINGS, microcode="0x1", governor="performance")
+    points[:2] = [replace(one, surroundings=recorded) for one in points[:2]]
+    points[2:] = [replace(one, surroundings=replace(recorded, **{what: "other"})) for one in points[2:]]
     series = one_series(points)
     assert len(series.segments) == 1
     between = first_after(series.points, FIRST + timedelta(days=2))
@@ -55,3 +64,33 @@ def test_a_version_that_is_another_build_every_night_stays_one_segment():
     told = differences(*points[:2])
     assert told[0] == "nightly: 2.23.0.dev20240100 -> 2.23.0.dev20240101"
     assert any("image-0 -> image-1" in one for one in told)
+
+
+BOOTS = ("2024-01-01 08:00 UTC 3f2a", "2024-01-03 06:30 UTC 9b1c", "2024-01-01 08:01 UTC 3f2a")
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        (BOOTS[1], ("boot: 2024-01-01 08:00 UTC -> 2024-01-03 06:30 UTC",)),
+        # The clock was set, and nothing was started.
+        (BOOTS[2], ()),
+        ("", ()),
+    ],
+)
+def test_another_start_of_the_machine_is_told(now: str, told: tuple[str, ...]):
+    before, after = history(2, 1, ["2.0.0"], control=False)
+    started = [
+        replace(one, surroundings=replace(SURROUNDINGS, boot=boot)) for one, boot in ((before, BOOTS[0]), (after, now))
+    ]
+    assert differences(*started) == machine_changes(*started) == told
+
+
+@pytest.mark.parametrize(
+    ("first", "told"),
+    [(3, ()), (4, ("weekday: Friday -> Saturday",)), (5, ()), (6, ("weekday: Sunday -> Monday",))],
+)
+def test_a_weekend_that_begins_or_ends_is_told(first: int, told: tuple[str, ...]):
+    """The first night of all is that of a Monday."""
+    points = history(8, 1, ["2.0.0"], control=False)
+    assert weekday_change(points[first], points[first + 1]) == told

@@ -53,6 +53,13 @@ def opened(events: list[Event]) -> list[Alarm]:
     return [event.alarm for event in events if isinstance(event, AlarmOpened)]
 
 
+def night_of(tonight: date) -> Night:
+    return Night(
+        at=at(tonight), night=tonight, started=at(tonight), host="host", suite="made", versions=("2.0.0",),
+        run="r", outcome="measured", said=(), cells=1, screened=1, confirmed=1, exit_code=0,
+    )  # fmt: skip
+
+
 def test_nights_that_are_alike_raise_nothing():
     assert lived(made(40, {})) == []
 
@@ -81,6 +88,43 @@ def test_memory_is_an_alarm_in_its_own_words_and_says_nothing_of_times():
     assert alarm.key.id != replace(alarm.key, metric="steady").id
     assert re.fullmatch(r"1\.1\dx more peak memory \(1\.1\d-1\.1\d\)", describe_alarm(alarm))
     assert alarm.reproduce.endswith("--metric memory")
+
+
+def rebooted(cases: int, moved: int, **changes: str) -> list[Point]:
+    """Nights in which the machine was started anew before the step, which these first cases show."""
+    names = labels(cases)
+    points = history(26, cases, ("2.0.0",), steps={(name, "2.0.0"): {STEP: 1.15} for name in names[:moved]}, noise=0.02)
+    before, after = (replace(SURROUNDINGS, boot=boot) for boot in ("2024-01-01 08:00 UTC a", "2024-01-20 23:00 UTC b"))
+    return [
+        replace(
+            point,
+            rounds=40 if point.version == "2.0.0" else 10,
+            surroundings=replace(after, **changes) if point.night >= day(STEP) else before,
+        )
+        for point in points
+    ]
+
+
+def test_steps_of_several_cases_that_begin_with_a_reboot_are_one_notice_and_known():
+    points = rebooted(4, 3)
+    events = lived(points, first=STEP)
+    found = opened(events)
+    assert {alarm.state for alarm in found} == {"known"}
+    assert len({alarm.key.case for alarm in found}) == 3
+    note = "began when the machine changed: boot: 2024-01-01 08:00 UTC -> 2024-01-20 23:00 UTC"
+    assert {alarm.note for alarm in found} == {note}
+    tonight = judged(points, [], day(STEP))
+    [notice] = tonight.warnings
+    assert notice.startswith(f"3 series of host host {note}; suspect the machine")
+    report = report_events(NightReport(night=night_of(day(STEP))), tonight, state.current(tonight.events), day(STEP))
+    assert report.opened == ()
+    assert len(report.still) == 3
+
+
+def test_a_step_of_one_case_after_a_reboot_is_an_alarm():
+    [alarm] = opened(lived(rebooted(4, 1), first=STEP))
+    assert alarm.state == "new"
+    assert any(text.startswith("boot: ") for text in alarm.surroundings)
 
 
 def test_a_metric_that_is_new_makes_no_case_new():
@@ -223,10 +267,7 @@ def test_a_version_that_died_is_listed_with_its_reason_and_is_no_alarm():
 def test_what_is_listed_of_a_night_is_what_its_events_were():
     points = made(STEP + 1, {STEP: 1.2})
     found = judged(points, [], day(STEP))
-    night = Night(
-        at=at(day(STEP)), night=day(STEP), started=at(day(STEP)), host="host", suite="made", versions=("2.0.0",),
-        run="r", outcome="measured", said=(), cells=1, screened=1, confirmed=1, exit_code=0,
-    )  # fmt: skip
+    night = night_of(day(STEP))
     old = replace(opened(list(found.events))[0], id="other", state="known", note="seen")
     everything = (*state.current(found.events), old, replace(old, id="gone", state="recovered"))
     told = report_events(NightReport(night=night), found, everything, day(STEP))
