@@ -7,7 +7,7 @@ from datetime import date, datetime
 from functools import cached_property
 from typing import Literal
 
-from orchestrator.metrics.followed import TIME, Followed, from_key
+from orchestrator.metrics.followed import RESULTS, TIME, Followed, from_key
 from orchestrator.model import STRICT, Target
 
 Outcome = Literal["measured", "refused", "died"]
@@ -185,6 +185,10 @@ class Change:
         return "slower" if self.ratio > 1 else "faster"
 
 
+# A larger change is believed at once.
+LARGE = 1.1
+
+
 @dataclass(frozen=True, kw_only=True)
 class Alarm:
     """A change that people need to know about, and its current state.
@@ -216,6 +220,16 @@ class Alarm:
     @property
     def raised(self) -> date:
         return self.night or self.opened.astimezone().date()
+
+    @property
+    def needs_second_night(self) -> bool:
+        """Whether the night that raised it is not proof enough: what is small may be that night's alone."""
+        large = abs(math.log(self.change.ratio)) > math.log(LARGE)
+        return self.found_by == "night" and self.key.metric != RESULTS and not large
+
+    @property
+    def is_provisional(self) -> bool:
+        return self.state == "new" and self.needs_second_night
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -285,6 +299,8 @@ class NightReport:
     opened: tuple[Alarm, ...] = ()
     recovered: tuple[Alarm, ...] = ()
     still: tuple[Alarm, ...] = ()
+    # Those that waited for a second night, and that tonight was it.
+    confirmed: tuple[Alarm, ...] = ()
     appeared: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -297,4 +313,9 @@ class NightReport:
     def happened(self) -> bool:
         """Whether this nightly run has something that people need to know tonight."""
         quiet = self.night.outcome in ("measured", "skipped")
-        return bool(self.opened or self.recovered or self.vanished or self.warnings) or not quiet
+        return bool(self.opened or self.confirmed or self.recovered or self.vanished or self.warnings) or not quiet
+
+    @property
+    def certain(self) -> tuple[Alarm, ...]:
+        """The alarms that people have to act on since tonight."""
+        return (*(alarm for alarm in self.opened if not alarm.is_provisional), *self.confirmed)

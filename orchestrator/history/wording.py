@@ -26,7 +26,8 @@ def describe_alarm(alarm: Alarm) -> str:
 def describe_evidence(alarm: Alarm) -> str:
     if alarm.key.metric == RESULTS:
         return "seen in several replicates that night"
-    return "measured twice that night" if alarm.found_by == "night" else "shown by the nights since then together"
+    evidence = "measured twice that night" if alarm.found_by == "night" else "shown by the nights since then together"
+    return f"{evidence}; provisional until a second night confirms it" if alarm.is_provisional else evidence
 
 
 def describe_levels(alarm: Alarm) -> str:

@@ -62,6 +62,7 @@ def summary(report: NightReport) -> str:
     ended = {"failed": ["the nightly run failed"], "hung": ["the nightly run hung"], "skipped": ["skipped"]}
     counts = (
         *((count, way) for way, count in ways.items()),
+        (len(report.confirmed), "confirmed"),
         (len(report.recovered), "recovered"),
         (len(report.vanished), "vanished"),
         (len(report.appeared), "appeared"),
@@ -74,7 +75,11 @@ def summary(report: NightReport) -> str:
 def _gravity(report: NightReport) -> Gravity:
     if report.night.outcome in ("failed", "hung"):
         return "failure"
-    if report.vanished or report.warnings or any(alarm.change.direction == "slower" for alarm in report.opened):
+    if (
+        report.vanished
+        or report.warnings
+        or any(alarm.change.direction == "slower" for alarm in (*report.opened, *report.confirmed))
+    ):
         return "warning"
     return "success" if report.opened or report.recovered else "info"
 
@@ -83,11 +88,12 @@ def _sections(report: NightReport, most: int) -> Iterator[MessageSection]:
     yield from _bad_ending(report.night, most)
     yield from _suspicion(report)
     yield from _alarms_opened(report.opened, most)
+    yield from _build_list_section("Confirmed by a second night", list(map(_still, report.confirmed)), most)
     yield from _build_list_section("Recovered", [_was(alarm) for alarm in report.recovered], most)
     yield from _build_list_section("Vanished from the suite", [(Code(name),) for name in report.vanished], most)
     yield from _build_list_section("New in the suite", [(Code(name),) for name in report.appeared], most)
     yield from _build_list_section("Warnings", [(Code(text),) for text in report.warnings], most)
-    still = [_still(alarm) for alarm in _worst_first(report.still)]
+    still = [_still(alarm) for alarm in _worst_first(report.still) if alarm not in report.confirmed]
     yield from _build_list_section("Still open from earlier nights", still, min(most, MOST_STILL))
     yield _night(report, most)
 

@@ -36,6 +36,7 @@ from orchestrator.errors import (
     UsageError,
 )
 from orchestrator.options import NIGHT_ROUNDS
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.text import lines
 
 if TYPE_CHECKING:
@@ -184,9 +185,9 @@ def ending(summary: "NightReport") -> BaseException | None:
     """
     if summary.failure:
         return summary.failure
-    slower = [alarm for alarm in summary.opened if alarm.change.direction == "slower"]
-    if slower:
-        return OutcomeFound(f"{len(slower)} new alarms; `tfcompare history` shows them")
+    worse = [alarm for alarm in summary.certain if alarm.change.direction == "slower"]
+    if worse:
+        return OutcomeFound(f"{format_count(len(worse), 'new alarm')}; `tfcompare history` shows them")
     end = summary.night
     if end.outcome == "hung":
         return ArmsDied(f"the nightly run of {end.night} took too long and was ended")

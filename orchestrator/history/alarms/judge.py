@@ -282,12 +282,14 @@ def report_events(report: NightReport, judged: NightVerdict, after: Sequence[Ala
     opened = [alarm.id for alarm in _list_opened(judged.events) if alarm.state == "new"]
     opened += [event.alarm for event in moved if event.state == "new"]
     recovered = [event.alarm for event in moved if event.state == "recovered"]
+    confirmed = [by_id[event.alarm] for event in moved if event.state == "confirmed"]
     still = [alarm for alarm in after if state.is_listed(alarm, today) and alarm.id not in opened]
     return NightReport(
         night=report.night,
         opened=tuple(by_id[alarm_id] for alarm_id in opened),
         recovered=tuple(by_id[alarm_id] for alarm_id in recovered),
         still=tuple(still),
+        confirmed=tuple(alarm for alarm in confirmed if alarm.needs_second_night),
         appeared=judged.appeared,
         vanished=judged.vanished,
         warnings=(*report.warnings, *judged.warnings),

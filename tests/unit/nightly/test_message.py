@@ -264,3 +264,16 @@ def test_a_heartbeat_says_that_all_was_measured() -> None:
 def test_a_trial_says_what_it_is() -> None:
     assert trial("gpu-3").title == "tfcompare: a test (host gpu-3)"
     assert "Notifications arrive here." in trial("gpu-3").text
+
+
+def test_a_small_change_of_one_night_is_provisional_until_a_second_night_confirms_it() -> None:
+    small = alarm(1.06)
+    first = compose(NightReport(night=NIGHT, opened=(small,))).text
+    assert "measured twice that night; provisional until a second night confirms it" in " ".join(first.split())
+    assert "provisional" not in compose(NightReport(night=NIGHT, opened=(alarm(1.12),))).text
+    confirmed = replace(small, state="confirmed")
+    second = compose(NightReport(night=NIGHT, confirmed=(confirmed,), still=(confirmed,)))
+    assert "1 confirmed" in second.title
+    assert "Confirmed by a second night: 1" in second.text
+    assert "Still open" not in second.text
+    assert second.gravity == "warning"

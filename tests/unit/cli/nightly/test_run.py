@@ -1,7 +1,7 @@
 """What the exit code of a night comes from: an alarm is one thing, and a run that crashed is another."""
 
+from dataclasses import replace
 from datetime import UTC, date, datetime
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -11,6 +11,7 @@ from orchestrator.cli import nightly
 from orchestrator.cli.nightly.run import ending, flags_as_given
 from orchestrator.errors import ArmsDied, EnvironmentFailed, OutcomeFound, TfCompareError
 from orchestrator.history.model import Night, NightReport
+from tests.support.night_reports import alarm
 
 
 def told(exit_code: int, outcome: Any = "measured", **more: Any) -> NightReport:
@@ -39,14 +40,23 @@ def test_a_run_that_ended_in_a_known_way_ends_the_night_in_the_same():
     assert isinstance(ending(told(0, "hung")), ArmsDied)
 
 
-def alarm(direction: str) -> Any:
-    return SimpleNamespace(change=SimpleNamespace(direction=direction))
+SLOWER, FASTER = alarm(1.2), alarm(0.8)
 
 
 def test_only_a_new_alarm_of_something_slower_is_code_1():
-    assert isinstance(ending(told(1, opened=(alarm("faster"), alarm("slower")))), OutcomeFound)
-    assert isinstance(ending(told(1, opened=(alarm("faster"),))), EnvironmentFailed)
-    assert ending(told(0, opened=(alarm("faster"),))) is None
+    assert isinstance(ending(told(1, opened=(FASTER, SLOWER))), OutcomeFound)
+    assert isinstance(ending(told(1, opened=(FASTER,))), EnvironmentFailed)
+    assert ending(told(0, opened=(FASTER,))) is None
+
+
+def test_a_small_change_of_one_night_is_code_1_once_a_second_night_confirms_it():
+    small = alarm(1.06)
+    assert ending(told(0, opened=(small,))) is None
+    assert isinstance(ending(told(0, confirmed=(replace(small, state="confirmed"),))), OutcomeFound)
+    # Many nights together, or results, which several replicates of a night show.
+    assert isinstance(ending(told(0, opened=(replace(small, found_by="history"),))), OutcomeFound)
+    results = replace(small, key=replace(small.key, metric="output"))
+    assert isinstance(ending(told(0, opened=(results,))), OutcomeFound)
 
 
 def test_a_night_passes_on_that_downloads_are_forbidden():

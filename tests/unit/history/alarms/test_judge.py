@@ -135,6 +135,18 @@ def test_a_metric_that_is_new_makes_no_case_new():
     assert judged([*times, *memory[:-2]], [], day(11)).vanished == ()
 
 
+@pytest.mark.parametrize(("size", "waits"), [(1.06, True), (1.15, False)])
+def test_a_small_step_of_one_night_waits_for_a_second_one(size: float, waits: bool):
+    points = made(30, {STEP: size})
+    first = judged(points, [], day(STEP))
+    [alarm] = opened(list(first.events))
+    assert alarm.is_provisional == waits
+    second = judged(points, list(first.events), day(STEP + 1))
+    after = state.current([*first.events, *second.events])
+    report = report_events(NightReport(night=night_of(day(STEP + 1))), second, after, day(STEP + 1))
+    assert [each.id for each in report.confirmed] == ([alarm.id] if waits else [])
+
+
 def test_an_improvement_is_an_alarm_too():
     [alarm] = opened(lived(made(30, {STEP: 0.85}), first=STEP - 2))
     assert alarm.change.direction == "faster"
