@@ -15,7 +15,7 @@ from orchestrator.bisect.candidates import is_nightly, releases_between, with_ni
 from orchestrator.bisect.findings import end_lost, learn, order, versions_out_of_time
 from orchestrator.bisect.search import SearchResult, Wanted
 from orchestrator.bisect.state import Question, Skipped, State, Step
-from orchestrator.bisect.wording import announce_step
+from orchestrator.bisect.wording import announce_step, describe_progress
 from orchestrator.catalog import changed, lock_on_demand, targets
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.selectors import select_cases
@@ -82,7 +82,8 @@ def begin(question: Question, directory: Path | None, view: View, hands: Hands |
     candidates = releases_between(good, bad)
     case = one_case(question.run)
     # By its full name, which selects one case whatever the suite holds.
-    question = replace(question, run=of_metric(replace(question.run, selected=(case.label,)), question.metric))
+    options = of_metric(resolve_paths(replace(question.run, selected=(case.label,))), question.metric)
+    question = replace(question, run=options)
     fresh = State(
         created=datetime.now(UTC).replace(microsecond=0),
         tool=installed_version("tfcompare"),
@@ -133,6 +134,20 @@ def one_case(options: RunOptions) -> Case:
     return cases[0]
 
 
+def resolve_paths(options: RunOptions) -> RunOptions:
+    """Return the options with whole paths: a search may be continued from another folder."""
+    environments, own = options.environments, options.own_workloads
+    return replace(
+        options,
+        own_workloads=own and own.resolve(),
+        environments=replace(
+            environments,
+            wheelhouse=environments.wheelhouse and environments.wheelhouse.resolve(),
+            ca_bundle=environments.ca_bundle and environments.ca_bundle.resolve(),
+        ),
+    )
+
+
 def of_metric(options: RunOptions, metric: Followed) -> RunOptions:
     """Return the options of a run that decides about a metric, or compares results, in addition to times."""
     if metric == TIME:
@@ -175,7 +190,10 @@ def again(directory: Path, question: Question | None = None, index_url: str | No
 def bisect(
     directory: Path, state: State, view: View, most_steps: int | None = None, hands: Hands | None = None
 ) -> Bisected:
-    """Measure step after step until nothing informative is left, or this many steps are done; save each one."""
+    """Measure step after step, and save each one, until the version is found that made most of the change.
+
+    With a number of steps, that many are done, as long as any are informative.
+    """
     hands = hands or Hands()
     begun = len(state.measured)
     if not state.search_result.wanted and (state.deepened or not _deep(state)):
@@ -185,9 +203,11 @@ def bisect(
         state_file.write(directory, state)
         while most_steps is None or len(state.measured) - begun < most_steps:
             result = state.search_result
-            if result.wanted:
-                with _add_resume_hint(directory):
+            if result.wanted and not (most_steps is None and result.main and not state.question.every):
+                with _add_resume_hint(directory, state):
                     state = _step(directory, state, result.wanted[0], view, hands)
+                if so_far := describe_progress(state):
+                    view.say(so_far)
             elif _deep(state) and not state.deepened:
                 state = _add_nightlies(state, result, view, hands)
             else:
@@ -203,12 +223,13 @@ def _make(directory: Path) -> None:
 
 
 @contextmanager
-def _add_resume_hint(directory: Path) -> Iterator[None]:
-    """Add to an error how to resume, since every finished step is kept whatever ends this one."""
+def _add_resume_hint(directory: Path, state: State) -> Iterator[None]:
+    """Add to an error what is known and how to resume, since every finished step is kept whatever ends this one."""
     try:
         yield
     except (Interrupted, EngineUnavailable, EnvironmentFailed) as error:
-        raise type(error)(f"{error}\ngo on with: tfcompare bisect --resume {directory}") from error
+        lines = (str(error), describe_progress(state), f"continue with: tfcompare bisect --resume {directory}")
+        raise type(error)("\n".join(filter(None, lines))) from error
 
 
 def _deep(state: State) -> bool:

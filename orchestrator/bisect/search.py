@@ -17,6 +17,8 @@ from orchestrator.model import STRICT, ShownVerdict, Size, VerdictName, show_ver
 MOST_MIDDLES = 3
 # A change smaller than this share of the overall change is not worth more rounds.
 WORTH = 0.1
+# A change with at least this share of the overall change is the one that was looked for.
+MAIN = 0.5
 
 StepKind = Literal["ends", "split", "beside", "again"]
 PartKind = Literal["change", "spread", "between", "same", "unclear", "open"]
@@ -123,6 +125,23 @@ class SearchResult:
     overall: BisectFinding | None
     parts: tuple[PathPart, ...]
     wanted: tuple[Wanted, ...]
+
+    @property
+    def main(self) -> PathPart | None:
+        """The two neighbours that account for most of the whole change, once they are known."""
+        if self.overall is None or not self.overall.changed:
+            return None
+        found = [part for part in self.parts if part.kind == "change" and part.finding]
+        largest = max(found, key=lambda part: part.finding.distance if part.finding else 0.0, default=None)
+        if largest is None or largest.finding is None or largest.finding.verdict != self.overall.verdict:
+            return None
+        return largest if largest.finding.distance >= MAIN * self.overall.distance else None
+
+    @property
+    def narrowest(self) -> PathPart | None:
+        """The part of the path that the largest change is in, as far as it is known."""
+        changed = [part for part in self.parts if part.finding and part.finding.changed]
+        return max(changed, key=lambda part: part.finding.distance if part.finding else 0.0, default=None)
 
 
 def search(

@@ -28,6 +28,15 @@ def _why(state: State, wanted: Wanted) -> str:
     return f"{later} is {format_finding(wanted.of)} against {earlier}: {step}"
 
 
+def describe_progress(state: State) -> str:
+    """Return between which versions the largest change is, as far as the search has got; '' while it knows nothing."""
+    part = state.search_result.narrowest
+    if part is None or part.finding is None:
+        return ""
+    left = f", {_between(len(part.inside))}" if part.inside else ""
+    return f"so far: {part.earlier} -> {part.later}, {format_finding(part.finding)}{left}"
+
+
 def format_finding(finding: BisectFinding) -> str:
     """Format a verdict with its figures, as in `3.60x slower (3.41-3.80)`."""
     verdict, bounds = finding.words, interval(finding)

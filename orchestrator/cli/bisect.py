@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 # a login and is stored nowhere.
 WITH_RESUME = names_of(FormatFlags, VerbosityFlags) | {"resume", "steps", "dry_run", "index_url"}
 
+# What is offered for each part that was not searched.
+STEPS_TO_A_CHANGE = 3
+
 app = typer.Typer()
 
 
@@ -179,6 +182,7 @@ def _show(done: "Bisected", format: str, verbosity: VerbosityFlags) -> None:
     written = page.write(done.state, done.result, done.path)
     verbosity.say(f"plot: {written}")
     if done.result.wanted:
-        verbosity.say(f"to continue the search: tfcompare bisect --resume {done.path}")
+        steps = f" --steps {len(done.result.wanted) * STEPS_TO_A_CHANGE}" if done.result.main else ""
+        verbosity.say(f"to continue the search: tfcompare bisect --resume {done.path}{steps}")
     if done.error:
         raise done.error

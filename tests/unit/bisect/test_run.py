@@ -119,6 +119,43 @@ def test_the_version_is_found_and_every_step_is_a_run_that_can_be_reported(unmad
         assert set(judged.plan.versions) == set(step.versions)
 
 
+def test_after_each_step_it_says_where_the_change_is_so_far(unmade, tmp_path: Path):
+    heard = Heard()
+    searched(tmp_path / "hunt", view=heard)
+    told = [line for line in heard.lines if line.startswith("so far: ")]
+    assert told[0] == "so far: 1.14.0 -> 2.3.4, 3.00x slower (3.00-3.00), 4 versions between them"
+    assert told[-1] == "so far: 2.0.0 -> 2.1.4, 3.00x slower (3.00-3.00)"
+
+
+def test_it_ends_once_the_version_is_found_and_goes_on_for_as_many_steps_as_are_asked_for(
+    unmade, stage, tmp_path: Path
+):
+    stage.parts[CASE, "2.0.0"] = Part(lambda number: 12.0)
+    for version, ms in (("2.1.4", 60.0), ("2.2.3", 60.0), ("2.3.4", 75.0)):
+        stage.parts[CASE, version] = Part(lambda number, ms=ms: ms)
+    done = searched(tmp_path / "hunt")
+    assert (done.result.main.earlier, done.result.main.later) == ("2.0.0", "2.1.4")
+    assert done.result.wanted
+    again = run.bisect(tmp_path / "hunt", run.again(tmp_path / "hunt"), Quiet())
+    assert len(again.state.measured) == len(done.state.measured)
+    more = run.bisect(tmp_path / "hunt", run.again(tmp_path / "hunt"), Quiet(), 10)
+    assert not more.result.wanted
+    assert change(more) == [("1.15.5", "2.0.0"), ("2.0.0", "2.1.4"), ("2.2.3", "2.3.4")]
+    assert change(searched(tmp_path / "all", replace(QUESTION, every=True))) == change(more)
+
+
+def test_a_search_can_be_continued_from_another_folder(unmade, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "mine.py").write_text("def build(tf, params):\n    return lambda: None\n")
+    monkeypatch.chdir(tmp_path)
+    asked = replace(QUESTION, run=replace(QUESTION.run, own_workloads=Path("own"), selected=("mine",)))
+    _, known = run.begin(asked, tmp_path / "hunt", Quiet())
+    (tmp_path / "hunt").mkdir()
+    state.write(tmp_path / "hunt", known)
+    monkeypatch.chdir("/")
+    assert run.again(tmp_path / "hunt").question.run.own_workloads == tmp_path / "own"
+
+
 def test_what_changes_both_ends_changes_every_version(unmade, stage, tmp_path: Path):
     change_of_all = "TF_ENABLE_ONEDNN_OPTS=0"
     stage.parts = {(CASE, f"{version}+{change_of_all}"): part for (_, version), part in stage.parts.items()}
@@ -205,7 +242,7 @@ def test_interrupted_it_goes_on_where_it_was(unmade, stage, tmp_path: Path):
     """In the middle of the third step."""
     late = replace(stage.parts[CASE, "2.1.4"], ms=_interrupting)
     usual, stage.parts[CASE, "2.1.4"] = stage.parts[CASE, "2.1.4"], late
-    with pytest.raises(Interrupted, match="go on with: tfcompare bisect --resume"):
+    with pytest.raises(Interrupted, match=r"so far: 2\.0\.0 -> .*\ncontinue with: tfcompare bisect --resume"):
         searched(tmp_path / "hunt")
     kept = state.read(tmp_path / "hunt")
     assert len(kept.measured) == 2
@@ -271,7 +308,7 @@ def test_without_both_ends_there_is_nothing_to_search(
 
 def test_an_end_that_cannot_be_made_ends_it_and_says_how_to_go_on(unmade, tmp_path: Path):
     unmade.add("2.3.4")
-    with pytest.raises(EnvironmentFailed, match="go on with: tfcompare bisect --resume"):
+    with pytest.raises(EnvironmentFailed, match="continue with: tfcompare bisect --resume"):
         searched(tmp_path / "hunt")
     unmade.clear()
     assert change(searched(tmp_path / "hunt")) == [("2.0.0", "2.1.4")]
