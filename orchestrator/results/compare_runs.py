@@ -12,9 +12,11 @@ from pathlib import Path
 from orchestrator.errors import UsageError
 from orchestrator.model import Contrast, Pair, ShownVerdict, Size, VerdictName, show_verdict
 from orchestrator.results.comparison import samples
+from orchestrator.results.endings import read_endings
 from orchestrator.results.run import Run, load_run
-from orchestrator.stats.contrasts import FALSE_DISCOVERIES, of_many
-from orchestrator.stats.paired import Estimate, estimate
+from orchestrator.results.rundir import RunDir
+from orchestrator.stats.contrasts import FALSE_DISCOVERIES, Measured, measure, of_many
+from orchestrator.stats.looks import LookSchedule
 from orchestrator.stats.slowdown import MOST_TOLD
 from orchestrator.stats.verdict import Levels, judge
 from orchestrator.stats.welch import Across
@@ -89,11 +91,11 @@ def find_changes(earlier: Run, later: Run) -> Changes:
     common = [pair for pair in old if pair in new and pair.workload not in rewritten]
     if not common:
         raise UsageError(_nothing_in_common(earlier, later, rewritten))
-    estimates = [_estimates(run, common) for run in (earlier, later)]
+    stopped = [_measure_pairs(run, common) for run in (earlier, later)]
     margin = max(earlier.plan.margin, later.plan.margin)
     changes = [
         _change(old[pair], new[pair], before, after, margin if pair.margin is None else pair.margin)
-        for pair, before, after in zip(common, *estimates, strict=True)
+        for pair, before, after in zip(common, *stopped, strict=True)
     ]
     return Changes(
         earlier=earlier,
@@ -105,29 +107,71 @@ def find_changes(earlier: Run, later: Run) -> Changes:
     )
 
 
-def _estimates(run: Run, pairs: list[Pair]) -> list[Estimate | None]:
+@dataclass(frozen=True)
+class Stopped:
+    """A ratio of a run, and the looks of the run, one of which ended it when it had decided enough."""
+
+    measured: Measured
+    schedule: LookSchedule
+
+    @property
+    def level(self) -> float:
+        return self.schedule.level(self.measured.last_round, ALPHA)
+
+    def adjust(self, p: float) -> float:
+        return self.schedule.adjust(p, self.measured.last_round)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """The change of a ratio between two runs that each stopped when they had decided enough.
+
+    A run stops where its ratio happened to look certain, so a plain interval would miss the truth in one of ten. Here
+    it is as wide as at the stricter one of the two looks.
+    """
+
+    earlier: Stopped
+    later: Stopped
+
+    @property
+    def across(self) -> Across:
+        return Across(self.earlier.measured.estimate, self.later.measured.estimate)
+
+    @property
+    def level(self) -> float:
+        return min(self.earlier.level, self.later.level)
+
+    @property
+    def p(self) -> float:
+        return max(each.adjust(self.across.p) for each in (self.earlier, self.later))
+
+
+def _measure_pairs(run: Run, pairs: list[Pair]) -> list[Stopped | None]:
     by_arm = samples(replace(run.plan, pairs=tuple(pairs)), run.replicates)
-    return [estimate(*(by_arm.get((*name, pair.metric), {}) for name in pair.arms)) for pair in pairs]
+    schedule = read_endings(RunDir.open(run.path)).schedule(run.plan.looks)
+    found = (measure(by_arm, pair) for pair in pairs)
+    return [Stopped(measured, schedule) if measured else None for measured in found]
 
 
 def _change(
-    old: Contrast, new: Contrast, before: Estimate | None, after: Estimate | None, margin: float
-) -> tuple[RatioChange, Across | None]:
+    old: Contrast, new: Contrast, before: Stopped | None, after: Stopped | None, margin: float
+) -> tuple[RatioChange, Compared | None]:
     change = RatioChange(
         pair=old.pair, earlier=old, later=new, ratio=None, ci_low=None, ci_high=None, verdict="inconclusive", reason=""
     )
     if before is None or after is None:
         which, contrast = ("earlier", old) if before is None else ("later", new)
         return replace(change, reason=f"no ratio in the {which} run: {contrast.reason}"), None
+    compared = Compared(before, after)
+    across = compared.across
     if old.ci_low is None or new.ci_low is None:
-        which, rounds = ("earlier", before.rounds) if old.ci_low is None else ("later", after.rounds)
-        reason = f"{rounds} rounds of the {which} run are too few to tell"
-        return replace(change, ratio=math.exp(after.theta - before.theta), reason=reason), None
-    across = Across(before, after)
-    judgement = judge(across, margin, Levels(ALPHA, ALPHA))
+        which, run = ("earlier", before) if old.ci_low is None else ("later", after)
+        reason = f"{run.measured.estimate.rounds} rounds of the {which} run are too few to tell"
+        return replace(change, ratio=math.exp(across.theta), reason=reason), None
+    judgement = judge(across, margin, Levels(compared.level, compared.level))
     reason, width = "", judgement.half_width
     if judgement.verdict == "inconclusive":
-        visible = across.smallest_visible(ALPHA)
+        visible = across.smallest_visible(compared.level)
         reason = f"too noisy: these rounds show changes from {visible:.0%} on"
         if visible > MOST_TOLD:
             reason = "too noisy: these rounds do not even show a factor of two"
@@ -139,23 +183,23 @@ def _change(
         verdict=judgement.verdict,
         size=judgement.size,
         reason=reason,
-    ), across
+    ), compared
 
 
-def _by_chance(changes: list[tuple[RatioChange, Across | None]]) -> tuple[RatioChange, ...]:
+def _by_chance(changes: list[tuple[RatioChange, Compared | None]]) -> tuple[RatioChange, ...]:
     """Mark changes as inconclusive if chance alone could explain them.
 
     Among many contrasts of a metric, some differ by chance (Benjamini and Hochberg).
     """
     checked = []
     families = {
-        metric: [across.p for change, across in changes if across and change.pair.metric == metric]
+        metric: [compared.p for change, compared in changes if compared and change.pair.metric == metric]
         for metric in {change.pair.metric for change, _ in changes}
     }
     adjusted = {metric: iter(of_many(raw)) for metric, raw in families.items()}
-    for change, across in changes:
+    for change, compared in changes:
         raw = families[change.pair.metric]
-        chance = next(adjusted[change.pair.metric]) if across else 1.0
+        chance = next(adjusted[change.pair.metric]) if compared else 1.0
         if change.verdict in ("slower", "faster") and chance > FALSE_DISCOVERIES:
             reason = f"not significant after correcting for {len(raw)} comparisons"
             change = replace(change, verdict="inconclusive", size=None, reason=reason)

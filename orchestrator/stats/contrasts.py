@@ -61,7 +61,7 @@ def compare(
     """
     schedule = schedule or make_schedule([Stretch(plan.looks)])
     by_key = {arm.key: arm for arm in arms}
-    measured = [_measure(samples, pair) for pair in plan.pairs]
+    measured = [measure(samples, pair) for pair in plan.pairs]
     families: dict[Metric, list[Measured | None]] = defaultdict(list)
     for pair, rounds in zip(plan.pairs, measured, strict=True):
         families[pair.metric].append(rounds)
@@ -80,7 +80,8 @@ def compare(
     )
 
 
-def _measure(samples: Samples, pair: Pair) -> Measured | None:
+def measure(samples: Samples, pair: Pair) -> Measured | None:
+    """Estimate the ratio of a pair from the rounds that both arms finished; None if they are fewer than two."""
     baseline, candidate = (samples.get((*key, pair.metric), {}) for key in pair.arms)
     found = estimate(baseline, candidate)
     return Measured(found, max(baseline.keys() & candidate.keys())) if found else None
