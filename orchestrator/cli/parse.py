@@ -16,7 +16,7 @@ MOST_THREADS = 1024
 CPUS = re.compile(r"(?P<first>\d{1,4})(-(?P<last>\d{1,4}))?")
 SIZE = re.compile(r"(?P<count>\d+(\.\d+)?) ?(?P<unit>m|g)(i?b)?", re.IGNORECASE)
 # Less does not hold TensorFlow itself.
-LEAST_MEMORY_MB, MOST_MEMORY_MB = 512, 2**27
+LEAST_MEMORY_MB, MOST_MEMORY_MB = 512, 2**30
 # Of what a refusal repeats.
 LONGEST = 100
 

@@ -92,9 +92,9 @@ def test_memory_is_a_number_and_a_unit(text: str, size: int):
     assert parse.memory_mb(text) == size
 
 
-@pytest.mark.parametrize("text", ["140000g", "9" * 400 + "GiB"])
+@pytest.mark.parametrize("text", ["1048577g", "9" * 400 + "GiB"])
 def test_more_memory_than_any_machine_has_is_refused(text: str):
-    with pytest.raises(UsageError, match=r"--memory '\d+.*': at most 128 TiB") as refused:
+    with pytest.raises(UsageError, match=r"--memory '\d+.*': at most 1024 TiB") as refused:
         parse.memory_mb(text)
     assert len(str(refused.value)) < 200
 
