@@ -214,11 +214,7 @@ def as_object(state: State, result: SearchResult) -> dict[str, Any]:
         "finished": not result.wanted,
         "conclusions": list(conclusions(state, result)),
         "whole": _finding_object(result.overall) if result.overall else None,
-        "changes": [
-            _part_object(part, result.overall)
-            for part in result.parts
-            if part.finding is not None and part.finding.changed
-        ],
+        "changes": [_part_object(part, result.overall) for part in result.parts if part.changed],
         "way": [_part_object(part, result.overall) for part in result.parts],
         "versions": [_version_object(version, ratios[version]) for version in state.candidates if version in ratios],
         "left_out": [{"version": skipped.version, "reason": skipped.reason} for skipped in state.skipped.values()],

@@ -117,6 +117,14 @@ class PathPart:
     finding: BisectFinding | None
     inside: tuple[str, ...] = ()
 
+    @property
+    def changed(self) -> bool:
+        return self.finding is not None and self.finding.changed
+
+    @property
+    def distance(self) -> float:
+        return self.finding.distance if self.finding else 0.0
+
 
 @dataclass(frozen=True)
 class SearchResult:
@@ -132,16 +140,14 @@ class SearchResult:
         if self.overall is None or not self.overall.changed:
             return None
         found = [part for part in self.parts if part.kind == "change" and part.finding]
-        largest = max(found, key=lambda part: part.finding.distance if part.finding else 0.0, default=None)
-        if largest is None or largest.finding is None or largest.finding.verdict != self.overall.verdict:
-            return None
-        return largest if largest.finding.distance >= MAIN * self.overall.distance else None
+        found = [part for part in found if part.finding and part.finding.verdict == self.overall.verdict]
+        largest = max(found, key=lambda part: part.distance, default=None)
+        return largest if largest and largest.distance >= MAIN * self.overall.distance else None
 
     @property
     def narrowest(self) -> PathPart | None:
         """The part of the path that the largest change is in, as far as it is known."""
-        changed = [part for part in self.parts if part.finding and part.finding.changed]
-        return max(changed, key=lambda part: part.finding.distance if part.finding else 0.0, default=None)
+        return max((part for part in self.parts if part.changed), key=lambda part: part.distance, default=None)
 
 
 def search(

@@ -52,14 +52,14 @@ def conclusions(state: State, result: SearchResult) -> tuple[str, ...]:
         return ("Nothing was measured yet.",)
     if not overall.changed and not state.question.every:
         return (_nothing(good, bad, overall, bool(result.wanted)),)
-    changed = sorted((part for part in result.parts if _has_change(part)), key=lambda part: -_size(part))
+    changed = sorted((part for part in result.parts if part.changed), key=lambda part: -part.distance)
     lines = [_sentence(bad, good, overall)]
     if len(changed) > 1:
         lines.append(f"Several steps add up{', as far as the search got' if result.wanted else ''}:")
     lines += [_line(part, overall, state) for part in changed]
     if not changed:
         lines.append("No two neighbouring versions are shown to differ.")
-    lines += [_open(part) for part in result.parts if part.kind == "open" and not _has_change(part)]
+    lines += [_open(part) for part in result.parts if part.kind == "open" and not part.changed]
     return tuple(lines)
 
 
@@ -78,14 +78,6 @@ def _sentence(later: str, earlier: str, finding: BisectFinding) -> str:
         finding.verdict, compare_words(finding.metric, finding.verdict)
     )
     return f"{later} {how} {earlier}: {format_ratio(finding)}."
-
-
-def _has_change(part: PathPart) -> bool:
-    return part.finding is not None and part.finding.changed
-
-
-def _size(part: PathPart) -> float:
-    return part.finding.distance if part.finding else 0.0
 
 
 def share(part: PathPart, overall: BisectFinding | None) -> float | None:

@@ -12,7 +12,7 @@ from orchestrator.old_flags import RENAMED_SUITES
 from orchestrator.results.compare_runs import WORKER
 from orchestrator.results.comparison import samples
 from orchestrator.results.run import Run
-from orchestrator.stats.paired import estimate
+from orchestrator.stats.contrasts import measure
 
 UNKNOWN = "unknown"
 
@@ -35,15 +35,16 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
     for pair, contrast in contrasts.items():
         between = [arms[name] for name in pair.arms]
         outcome, reason = _outcome(between, contrast)
-        measured = estimate(*(by_arm.get((*name, pair.metric), {}) for name in pair.arms))
+        measured = measure(by_arm, pair)
+        found = measured.estimate if measured else None
         reference_figure, version_figure = map(METRICS[pair.metric].figure, between)
         point = replace(
             _without_value(run, pair),
             outcome=outcome,
             reason=reason,
-            effect=measured.theta if measured else None,
-            error=measured.standard_error if measured else None,
-            rounds=measured.rounds if measured else 0,
+            effect=found.theta if found else None,
+            error=found.standard_error if found else None,
+            rounds=found.rounds if found else 0,
             verdict=contrast.verdict,
             reference_ms=reference_figure if pair.across else None,
             version_ms=version_figure if pair.across else None,

@@ -52,7 +52,7 @@ class Replicate(NamedTuple):
     traces: int | None
     calls: int | None
     checksum: str | None
-    # Arrays take a quarter of the memory of tuples.
+    # In arrays, since a tuple holds each number as an separate object.
     bursts: Sequence[float]
     cpu_bursts: Sequence[float]
     position: int = 0

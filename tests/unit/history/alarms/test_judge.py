@@ -91,7 +91,7 @@ def test_memory_is_an_alarm_in_its_own_words_and_says_nothing_of_times():
 
 
 def rebooted(cases: int, moved: int, **changes: str) -> list[Point]:
-    """Nights in which the machine was started anew before the step, which these first cases show."""
+    """The machine reboots just before the step. Only the first cases show the step."""
     names = labels(cases)
     points = history(26, cases, ("2.0.0",), steps={(name, "2.0.0"): {STEP: 1.15} for name in names[:moved]}, noise=0.02)
     before, after = (replace(SURROUNDINGS, boot=boot) for boot in ("2024-01-01 08:00 UTC a", "2024-01-20 23:00 UTC b"))
