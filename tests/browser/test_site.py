@@ -199,10 +199,9 @@ def test_the_theme_follows_the_reader_and_is_kept_from_page_to_page(
         turned = browser.execute_script(paper)
         assert (turned == "rgb(255, 255, 255)") == (theme == "dark")
         assert browser.execute_script(dots) != line
-        # The browser writes its storage in the background; a page that opens at once may still read the old choice.
-        WebDriverWait(browser, 30).until(
-            lambda browser: opened(browser, folder, "alarms.html").execute_script(paper) == turned
-        )
+        browser.find_element(By.LINK_TEXT, "Alarms").click()
+        WebDriverWait(browser, 30).until(lambda browser: browser.current_url.endswith("alarms.html"))
+        WebDriverWait(browser, 30).until(lambda browser: browser.execute_script(paper) == turned)
     finally:
         browser.execute_script("localStorage.clear()")
 
