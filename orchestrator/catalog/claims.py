@@ -11,6 +11,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from orchestrator import catalog, files
 from orchestrator.bundled import WORKLOADS
+from orchestrator.catalog import changed, targets
 from orchestrator.catalog.selectors import MARGIN, expand, parse_selector
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.metrics import KEYS, TIMES
@@ -27,6 +28,8 @@ from orchestrator.model import (
     Metric,
     Pair,
     Part,
+    Returned,
+    Returns,
     Share,
     Target,
     VersionPair,
@@ -106,6 +109,15 @@ class HoldsTable(_ClaimTable):
     case: str
 
 
+class ReturnsTable(_ClaimTable):
+    """What two versions of a case return: the same, or something else."""
+
+    case: str
+    baseline: str
+    candidate: str
+    expected: Returned
+
+
 class BoundTable(HoldsTable):
     """A limit for a figure of one arm."""
 
@@ -136,10 +148,11 @@ class ClaimTable(_ClaimTable):
     bounds: tuple[BoundTable, ...] = ()
     shares: tuple[ShareTable, ...] = ()
     holds: tuple[HoldsTable, ...] = ()
+    returns: tuple[ReturnsTable, ...] = ()
 
     @property
     def tests(self) -> tuple[_ClaimTable, ...]:
-        return (*self.sets, *self.parts, *self.contrasts, *self.bounds, *self.shares, *self.holds)
+        return (*self.sets, *self.parts, *self.contrasts, *self.returns, *self.bounds, *self.shares, *self.holds)
 
 
 def all_claims(workloads: dict[str, Workload], directory: Path = CLAIMS) -> dict[str, Claim]:
@@ -171,7 +184,7 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
         line = find_line(text, first["loc"])
         raise UsageError(f"{path}:{line}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
     if not table.tests:
-        kinds = "[[contrasts]], [[sets]], [[parts]], [[bounds]], [[shares]] or [[holds]]"
+        kinds = "[[contrasts]], [[sets]], [[parts]], [[returns]], [[bounds]], [[shares]] or [[holds]]"
         raise UsageError(f"{path}: a claim needs {kinds} that test it")
     reader = _Reader(path, text, table, workloads)
     claim = Claim(
@@ -189,9 +202,10 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
         expectations=tuple(reader.each("contrasts", reader.expectation)),
         bounds=tuple(reader.each("bounds", reader.bound)),
         shares=tuple(reader.each("shares", reader.share)),
+        returns=tuple(reader.each("returns", reader.returns)),
         holds=tuple(reader.each("holds", reader.arm)),
     )
-    return replace(claim, cases=tuple(reader.cases.values()))
+    return replace(claim, cases=tuple(reader.cases.values()), definitions=tuple(reader.definitions))
 
 
 def find_line(text: str, place: Sequence[str | int]) -> int:
@@ -224,13 +238,14 @@ class _KeyError(Exception):
 
 @dataclass
 class _Reader:
-    """Turns the tables of a claim file into statements, and remembers every case that they name."""
+    """Turns the tables of a claim file into statements, and remembers the cases and changed versions that they name."""
 
     path: Path
     text: str
     table: ClaimTable
     workloads: dict[str, Workload]
     cases: dict[str, Case] = field(default_factory=dict)
+    definitions: dict[str, None] = field(default_factory=dict)
 
     def each(self, kind: str, read: Callable[[Any], Made]) -> Iterator[Made]:
         """Yield the statements of one kind; a mistake is reported with the line of its table."""
@@ -246,18 +261,43 @@ class _Reader:
         return UsageError(f"{self.path}:{find_line(self.text, place)}: {error}")
 
     def expectation(self, table: ContrastTable) -> Expectation:
-        return _expectation(table, self.table.statement, self._case)
+        if (table.version is None) == (table.case is None):
+            raise UsageError("a comparison names a case, for two versions of it, or a version, for two cases in it")
+        if table.expected not in (OF_TIMES if table.metric in TIMES else OF_COUNTS):
+            raise UsageError(f"expected = {table.expected!r} does not go with {table.metric}")
+        _check_ratios(table, self.table.statement)
+        return Expectation(
+            pair=self._pair(table, _margin(table)), effect=table.expected, published=table.published,
+            read_as=table.read_as, ours=table.ours,
+        )  # fmt: skip
+
+    def _pair(self, table: ContrastTable, margin: float) -> Pair:
+        if table.case is not None:
+            return VersionPair(
+                case=self._case(table.case), baseline=self._target(table.baseline),
+                candidate=self._target(table.candidate), metric=table.metric, margin=margin,
+            )  # fmt: skip
+        return CasePair(
+            version=self._target(table.version or ""), baseline=self._case(table.baseline),
+            candidate=self._case(table.candidate), metric=table.metric, margin=margin,
+        )  # fmt: skip
+
+    def returns(self, table: ReturnsTable) -> Returns:
+        return Returns(
+            case=self._case(table.case), baseline=self._target(table.baseline),
+            candidate=self._target(table.candidate), expected=table.expected,
+        )  # fmt: skip
 
     def case_set(self, table: SetTable) -> CaseSet:
         if (table.mean_within is None) == (table.more_often is None):
             raise UsageError("a set has either `mean_within` or `more_often`")
-        baseline, candidate = _version(table.baseline), _version(table.candidate)
+        baseline, candidate = self._target(table.baseline), self._target(table.candidate)
         cases = dict.fromkeys(case for text in table.cases for case in self._expand(text))
         pairs = tuple(VersionPair(case=case, baseline=baseline, candidate=candidate) for case in cases)
         return CaseSet(pairs=pairs, mean_within=table.mean_within, more_often=table.more_often)
 
     def part(self, table: PartTable) -> Part:
-        baseline, version = self._case(table.baseline), _version(table.version)
+        baseline, version = self._case(table.baseline), self._target(table.version)
         step, whole = (
             CasePair(version=version, baseline=baseline, candidate=self._case(case), margin=MARGIN)
             for case in (table.step, table.candidate)
@@ -273,7 +313,18 @@ class _Reader:
         return Share(arm=self.arm(table), function=table.function, published=table.published)
 
     def arm(self, table: HoldsTable) -> ArmKey:
-        return ArmKey(self._case(table.case).label, _version(table.version))
+        return ArmKey(self._case(table.case).label, self._target(table.version))
+
+    def _target(self, text: str) -> Target:
+        """Return a version, perhaps with changes, which are the same on every device."""
+        if targets.is_plain(text):
+            return Target(catalog.resolve([text], fewest=1)[0].number)
+        if targets.parse(text).is_foreign:
+            raise UsageError(f"{text}: a claim is about releases, perhaps with changes; not about a wheel or an image")
+        version = changed.find(text, "cpu")
+        assert version.changes
+        self.definitions[version.changes.definition] = None
+        return Target(version.name)
 
     def _case(self, text: str) -> Case:
         cases = self._expand(text)
@@ -286,30 +337,6 @@ class _Reader:
         cases = expand(selector, self.workloads[selector.workload])
         self.cases.update((case.label, case) for case in cases)
         return cases
-
-
-def _expectation(table: ContrastTable, statement: str, case_of: Callable[[str], Case]) -> Expectation:
-    if (table.version is None) == (table.case is None):
-        raise UsageError("a comparison names a case, for two versions of it, or a version, for two cases in it")
-    if table.expected not in (OF_TIMES if table.metric in TIMES else OF_COUNTS):
-        raise UsageError(f"expected = {table.expected!r} does not go with {table.metric}")
-    _check_ratios(table, statement)
-    margin = _margin(table)
-    pair: Pair
-    if table.case is not None:
-        pair = VersionPair(
-            case=case_of(table.case), baseline=_version(table.baseline), candidate=_version(table.candidate),
-            metric=table.metric, margin=margin,
-        )  # fmt: skip
-    else:
-        assert table.version is not None
-        pair = CasePair(
-            version=_version(table.version), baseline=case_of(table.baseline),
-            candidate=case_of(table.candidate), metric=table.metric, margin=margin,
-        )  # fmt: skip
-    return Expectation(
-        pair=pair, effect=table.expected, published=table.published, read_as=table.read_as, ours=table.ours
-    )
 
 
 def _check_ratios(table: ContrastTable, statement: str) -> None:
@@ -350,10 +377,6 @@ def least(claimed: float | None) -> float:
     smallest ratio that counts as a difference at all. One rule applies to all claims, so none can be tuned.
     """
     return MARGIN if claimed is None else max(MARGIN, math.sqrt(claimed) - 1)
-
-
-def _version(name: str) -> Target:
-    return Target(catalog.resolve([name], fewest=1)[0].number)
 
 
 def cases_of(claims: Iterable[Claim]) -> tuple[Case, ...]:

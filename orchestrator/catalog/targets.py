@@ -47,6 +47,11 @@ class Changed:
         named = [f"{key}={value}" for key, value in keys.items() if value]
         return (*named, *(f"{name}={value}" for name, value in self.variables))
 
+    @property
+    def is_foreign(self) -> bool:
+        """Whether it is a wheel or an image, which no table has."""
+        return not self.version
+
     def __str__(self) -> str:
         own = f"wheel={self.wheel}" if self.wheel else f"image={self.image}"
         return shlex.join([self.version or own, *self.changes, *(["as", self.name] if self.name else [])])

@@ -8,7 +8,7 @@ from statistics import median
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.visit import Group, Timed, Visit, Visitor
-from orchestrator.metrics.percentiles import FEWEST_CALLS, PERCENTILES
+from orchestrator.metrics import METRICS
 from orchestrator.model import Arm, ArmKey, Calibrated, Plan
 from orchestrator.stats import calibrate
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR
@@ -57,8 +57,14 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
 def _effort(visitor: Visitor, arm: Arm, timed: Timed) -> calibrate.Effort:
     if visitor.plan.program:
         return calibrate.ONCE
-    least_calls = FEWEST_CALLS if PERCENTILES.keys() & set(visitor.plan.metrics) else 0
-    return calibrate.effort(timed.pilot, patient=arm.case.label in visitor.patient, least_calls=least_calls)
+    patient = arm.case.label in visitor.patient
+    return calibrate.effort(timed.pilot, patient=patient, least_calls=_least_calls(visitor.plan, arm.key))
+
+
+def _least_calls(plan: Plan, arm: ArmKey) -> int:
+    """Return how many calls the metrics need that the whole run or a pair of this arm compares."""
+    compared = (*plan.metrics, *(pair.metric for pair in plan.pairs if arm in pair.arms))
+    return max((METRICS[metric].least_calls for metric in compared), default=0)
 
 
 def _is_alike(timed: Timed, effort: calibrate.Effort) -> bool:

@@ -32,6 +32,7 @@ SPECS = tuple(
         logs=partial(_logs, place),
         figure=partial(_figure, place),
         show=format_time,
+        least_calls=FEWEST_CALLS,
     )
     for place, (key, percent) in enumerate(PERCENTILES.items())
 )

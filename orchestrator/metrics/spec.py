@@ -71,6 +71,8 @@ class MetricSpec:
     of_versions: bool = False
     # Whether one look at it says all, so that nothing is left to chance.
     exact: bool = False
+    # The fewest calls of a replicate that say anything; quick cases make them where a run asks for this metric.
+    least_calls: int = 0
 
 
 def log_of(figure: float | None) -> Logs:

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from orchestrator.model.cases import ArmKey, Target
-from orchestrator.model.pairs import Cases, Pair
+from orchestrator.model.cases import ArmKey, Case, Target
+from orchestrator.model.pairs import Cases, Pair, VersionPair
 from orchestrator.model.strict import STRICT
 
 # What starts with "not" is a control: a pair that must not show the effect.
@@ -12,6 +12,8 @@ Effect = Literal[
     "slower", "faster", "more", "less", "same", "not slower", "not faster", "not more", "not less",
 ]  # fmt: skip
 Winning = Literal["slower", "faster"]
+# Of two results; what is equal within tolerance is equal.
+Returned = Literal["equal", "differs"]
 # Figures of one arm by itself, medians over its rounds, each with its unit.
 ArmMetric = Literal[
     "traces", "traces_per_call", "peak_rss_mb", "import_s", "build_s", "first_s", "steady_s", "first_over_steady",
@@ -126,7 +128,31 @@ class Holds(ArmStatement):
     """A statement that an arm checks itself: its workload raises an AssertionError where it is false."""
 
 
-Statement = Expectation | CaseSet | Part | Bound | Share | Holds
+@dataclass(frozen=True, kw_only=True)
+class Returns:
+    """A statement about what two versions of a case return: the same, or something else."""
+
+    __pydantic_config__ = STRICT
+
+    case: Case
+    baseline: Target
+    candidate: Target
+    expected: Returned
+
+    @property
+    def pairs(self) -> tuple[Pair, ...]:
+        return ()
+
+    @property
+    def compared(self) -> VersionPair:
+        return VersionPair(case=self.case, baseline=self.baseline, candidate=self.candidate)
+
+    @property
+    def arms(self) -> tuple[ArmKey, ...]:
+        return self.compared.arms
+
+
+Statement = Expectation | CaseSet | Part | Bound | Share | Holds | Returns
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,11 +180,15 @@ class Claim:
     parts: tuple[Part, ...] = ()
     bounds: tuple[Bound, ...] = ()
     shares: tuple[Share, ...] = ()
+    # Runs of earlier releases have neither.
+    returns: tuple[Returns, ...] = ()
+    # Its versions with changes, as targets are written.
+    definitions: tuple[str, ...] = ()
 
     @property
     def statements(self) -> tuple[Statement, ...]:
         held = tuple(Holds(arm=arm) for arm in self.holds)
-        return (*self.sets, *self.parts, *self.expectations, *self.bounds, *self.shares, *held)
+        return (*self.sets, *self.parts, *self.expectations, *self.returns, *self.bounds, *self.shares, *held)
 
     @property
     def pairs(self) -> tuple[Pair, ...]:

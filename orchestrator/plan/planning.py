@@ -4,11 +4,30 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from orchestrator.catalog.changed import provide
+from orchestrator.catalog.version import FlavourName
+from orchestrator.errors import NothingSelected, UsageError
+from orchestrator.model import Claim
 from orchestrator.plan.gpus import fit
 from orchestrator.plan.request import PlannedRun, RunOptions, check_request
 
 
 def plan_run(options: RunOptions, say: Callable[[str], None], fewest: int = 2) -> PlannedRun:
     """Lock targets that no table has, check the options, and judge each target by the GPUs."""
-    targets = provide(options.versions, say, options.environments.device)
-    return fit(check_request(replace(options, versions=targets), fewest))
+    device = options.environments.device
+    targets, claims = provide(options.versions, say, device), _provide_claims(options.claims, say, device)
+    return fit(check_request(replace(options, versions=targets, claims=claims), fewest))
+
+
+def _provide_claims(claims: tuple[Claim, ...], say: Callable[[str], None], device: FlavourName) -> tuple[Claim, ...]:
+    """Lock the targets of claims; what cannot be locked costs only the claims that name it."""
+    found = []
+    for claim in claims:
+        try:
+            provide(claim.definitions, say, device)
+        except UsageError as error:
+            say(f"warning: the claim {claim.name} is left out: {error}")
+        else:
+            found.append(claim)
+    if claims and not found:
+        raise NothingSelected("the targets of these claims cannot be locked; see above")
+    return tuple(found)

@@ -136,7 +136,7 @@ def _find_metrics(options: RunOptions) -> tuple[tuple[Metric, ...], bool]:
     if options.metrics is not None:
         return choose_metrics(options.metrics)
     if options.claims:
-        return (), False
+        return (), any(claim.returns for claim in options.claims)
     return (OF_PROGRAMS, False) if options.program else (USUAL, True)
 
 
@@ -236,7 +236,9 @@ def _of_claims(options: RunOptions) -> Selection:
             "none of these claims can be tested on this device; `tfcompare list claims` shows which can"
         )
     named = {version for claim in claims for version in claim.versions}
-    versions = tuple(version for version in catalog.all_versions() if Target(version.name) in named)
+    released = [version.name for version in catalog.all_versions() if Target(version.name) in named]
+    definitions = dict.fromkeys(text for claim in claims for text in claim.definitions)
+    versions = changed.resolve((*released, *definitions), 1, options.environments.device)
     pairs = dict.fromkeys(pair for claim in claims for pair in claim.pairs)
     targets = tuple(Target(version.name) for version in versions)
     budget_s = _budget_s(options, BUDGETS_S.get(options.suite or ""))

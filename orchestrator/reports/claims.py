@@ -22,6 +22,7 @@ from orchestrator.model import (
     Expectation,
     Pair,
     Part,
+    Returns,
     Share,
     Statement,
     VersionPair,
@@ -32,6 +33,7 @@ from orchestrator.reports.case_names import set_against
 from orchestrator.reports.columns import MEASURES, Notes, format_ratio, ratio
 from orchestrator.reports.json import run_object
 from orchestrator.results.claims import SHARE_SEEN, Answer, ClaimCheck, ClaimResult, judge_claims
+from orchestrator.results.outputs import describe_output
 from orchestrator.terminal.text import render_plain, safe_text
 
 SCHEMA = "tfcompare.claims/1"
@@ -134,7 +136,9 @@ def _format_measured(finding: ClaimCheck) -> str:
 
 def format_seen(finding: ClaimCheck) -> str:
     """Return what was measured of a statement, or ''."""
-    statement, seen = finding.statement, finding.seen
+    statement, seen, output = finding.statement, finding.seen, finding.output
+    if output is not None:
+        return describe_output(output.verdict, output.difference, output.reason)
     if seen is None or seen.ratio is None:
         return ""
     if isinstance(statement, Bound):
@@ -162,6 +166,8 @@ def subject_of(statement: Statement) -> str:
         return _subject_of_set(statement)
     if isinstance(statement, Part):
         return f"part of {subject_of_pair(statement.whole)}: {statement.step.cases[-1].label}"
+    if isinstance(statement, Returns):
+        return f"results, {subject_of_pair(statement.compared)}"
     return f"{_figure(statement)}{_arm(statement.arm)}"
 
 
@@ -202,6 +208,8 @@ def format_expected(statement: Statement | None) -> str:
         return f"at {'most' if statement.at_least is None else 'least'} {limit:g}{unit}"
     if isinstance(statement, Part):
         return f"at least {statement.at_least:.0%} of the difference, on the log scale"
+    if isinstance(statement, Returns):
+        return statement.expected
     if isinstance(statement, Share):
         return f"at least {SHARE_SEEN * statement.published:.0%} of the time (published {statement.published:.0%})"
     return "holds"

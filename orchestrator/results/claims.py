@@ -10,6 +10,7 @@ from orchestrator.model import (
     ArmMetric,
     ArmResult,
     Bound,
+    Case,
     CaseSet,
     Claim,
     Comparison,
@@ -17,11 +18,14 @@ from orchestrator.model import (
     Effect,
     Expectation,
     Holds,
+    OutputContrast,
     Pair,
     Part,
+    Returns,
     Share,
     Shares,
     Statement,
+    Target,
     VersionPair,
 )
 from orchestrator.stats.averages import mean_ratio
@@ -55,18 +59,22 @@ class Seen:
 
 @dataclass(frozen=True)
 class ClaimCheck:
-    """One statement of a claim and its result; `wins` are the numbers of slower and faster cases of a set."""
+    """One statement of a claim and its result.
+
+    `wins` are the numbers of slower and faster cases of a set; `output` is what is known of two results.
+    """
 
     statement: Statement
     answer: Answer
     reason: str = ""
     seen: Seen | None = None
     wins: tuple[int, int] | None = None
+    output: OutputContrast | None = None
 
     @property
     def is_open(self) -> bool:
         """Whether more rounds could still decide it."""
-        return self.answer == "inconclusive" and not isinstance(self.statement, Share | Holds)
+        return self.answer == "inconclusive" and not isinstance(self.statement, Share | Holds | Returns)
 
     @property
     def is_failed_control(self) -> bool:
@@ -103,6 +111,7 @@ def judge_claims(comparison: Comparison, claims: Sequence[Claim]) -> tuple[Claim
         {contrast.pair: contrast for contrast in comparison.contrasts},
         {arm.key: arm for arm in comparison.arms},
         comparison.shares,
+        {(output.case, output.baseline, output.candidate): output for output in comparison.outputs},
     )
     judged = []
     for claim in claims:
@@ -130,6 +139,7 @@ class _ClaimJudge:
     contrasts: Mapping[Pair, Contrast]
     arms: Mapping[ArmKey, ArmResult]
     shares: Mapping[ArmKey, Shares]
+    outputs: Mapping[tuple[Case, Target, Target], OutputContrast]
 
     def check(self, statement: Statement) -> ClaimCheck:
         match statement:
@@ -146,6 +156,9 @@ class _ClaimJudge:
                 return _share(statement, self.shares.get(statement.arm), self.arms[statement.arm])
             case Holds():
                 return _holds(statement, self.arms[statement.arm])
+            case Returns():
+                output = self.outputs.get((statement.case, statement.baseline, statement.candidate))
+                return _returns(statement, output, [self.arms[arm] for arm in statement.arms])
         assert_never(statement)
 
 
@@ -306,3 +319,15 @@ def _holds(held: Holds, arm: ArmResult) -> ClaimCheck:
     if arm.outcome == "measured":
         return ClaimCheck(held, "reproduced")
     return ClaimCheck(held, "not reproduced" if arm.refuted else "inconclusive", arm.reason)
+
+
+def _returns(returns: Returns, output: OutputContrast | None, arms: Sequence[ArmResult]) -> ClaimCheck:
+    if output is None:
+        reason = next((arm.reason for arm in arms if arm.outcome != "measured"), "")
+        return ClaimCheck(returns, "inconclusive", reason or "the run ended before both had returned something")
+    if output.verdict == "not comparable":
+        return ClaimCheck(returns, "inconclusive", output.reason, output=output)
+    if (output.verdict == "differs") == (returns.expected == "differs"):
+        return ClaimCheck(returns, "reproduced", output=output)
+    reason = "the results differ" if output.verdict == "differs" else "the results are equal"
+    return ClaimCheck(returns, "not reproduced", reason, output=output)

@@ -96,7 +96,10 @@ def read_sketch(text: str | None) -> Sketch | None:
 
 
 def compare_outputs(plan: Plan, replicates: Iterable[Replicate]) -> tuple[OutputContrast, ...]:
-    """Compare what every version of a case returned with what its baseline did, where both were measured."""
+    """Compare what every version of a case returned with what its baseline did, where both were measured.
+
+    Claims name more pairs.
+    """
     texts: dict[ArmKey, dict[str | None, None]] = {}
     rounds: dict[ArmKey, set[int]] = {}
     for replicate in sorted(replicates, key=lambda each: each.number):
@@ -104,7 +107,9 @@ def compare_outputs(plan: Plan, replicates: Iterable[Replicate]) -> tuple[Output
         rounds.setdefault(replicate.arm, set()).add(replicate.round)
     sketches = {text: read_sketch(text) for of_arm in texts.values() for text in of_arm}
     by_arm = {arm: [sketches[text] for text in of_arm] for arm, of_arm in texts.items()}
-    pairs = dict.fromkeys(pair for pair in plan.pairs if isinstance(pair, VersionPair) and pair.across)
+    planned = (pair for pair in plan.pairs if isinstance(pair, VersionPair) and pair.across)
+    claimed = (returns.compared for claim in plan.claims for returns in claim.returns)
+    pairs = dict.fromkeys((*planned, *claimed))
     measured = (pair for pair in pairs if by_arm.keys() >= set(pair.arms))
     compared = ((pair, _compare(pair, *(by_arm[key] for key in pair.arms))) for pair in measured)
     return tuple(_doubt(found, min(len(rounds[key]) for key in pair.arms)) for pair, found in compared)

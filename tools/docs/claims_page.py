@@ -59,10 +59,11 @@ One file in `workloads/claims/`, named for the claim:
 ```toml
 {example}```
 
-A contrast names a `version` and two cases, or a `case` and two versions. `expected` is `slower`, `faster` or `same`;
-with `metric = "peak_rss"` or `"traces"` it is `more`, `less` or `same` (no trace at all counts as one there: use
-`[[bounds]]` for small counts); `first` and `build` are metrics too. `not
-slower` and its like are for controls: a contrast that must not show the effect, so that nothing else can pass for it.
+A contrast names a `version` and two cases, or a `case` and two versions. A version may have changes, as in any
+[target](targets.md): `"2.9 TF_ENABLE_ONEDNN_OPTS=0"`, `"2.15 py=3.10"`, `"2.16 keras=2"`. `expected` is `slower`,
+`faster` or `same`; with `metric = "peak_rss"`, `"leak"` or `"traces"` it is `more`, `less` or `same` (no trace at all
+counts as one there: use `[[bounds]]` for small counts); `first` and `build` are metrics too. `not slower`
+and its like are for controls: a contrast that must not show the effect, so that nothing else can pass for it.
 A control has no `published`; `below` is the ratio that it must stay below, 1.25 if it is not given, and `ours = true`
 says that the source does not have it. All statements of a claim have to hold. Besides contrasts there are
 
@@ -70,6 +71,8 @@ says that the source does not have it. All statements of a claim have to hold. B
   ratios, or with `more_often` for what more cases are than the other way round;
 - `[[parts]]`: three cases in a `version`, of which `step` has to have `at_least` this part of the difference between
   `baseline` and `candidate`, on the log scale;
+- `[[returns]]`: a `case`, and two versions of which it is `expected` that their results are `equal`, if only
+  [within tolerance](metrics.md#do-both-return-the-same), or `differs`;
 - `[[bounds]]`: a figure of one arm, with `at_least` or `at_most`: `traces`, `traces_per_call`, `peak_rss_mb`,
   `import_s`, `build_s`, `first_s`, `steady_s`, or `first_over_steady`, the first call over a later one;
 - `[[shares]]`: a Python `function` that takes a `published` share of an arm's time. After the last round the arm is

@@ -46,6 +46,24 @@ def test_a_contrast_across_versions_is_a_pair_of_versions(read):
     assert found.versions == ("1.14.0", "2.0.0")
 
 
+def test_a_version_of_a_claim_may_have_changes(read):
+    changed = '"2.13 TF_ENABLE_ONEDNN_OPTS=0"'
+    found = read(
+        f'{HEAD}[[contrasts]]\ncase = "power[style=eager]"\nbaseline = {changed}\ncandidate = "2.13"\n'
+        f'expected = "slower"\n[[holds]]\nversion = {changed}\ncase = "power[style=eager]"\n'
+    )
+    assert found.versions == ("2.13.0+TF_ENABLE_ONEDNN_OPTS=0", "2.13.0")
+    assert found.definitions == ("2.13.0 TF_ENABLE_ONEDNN_OPTS=0",)
+
+
+def test_what_a_case_returns_in_two_versions_is_expected_to_be_equal_or_not(read):
+    found = read(f'{HEAD}[[returns]]\n{ACROSS}expected = "differs"\n')
+    [returns] = found.returns
+    assert (returns.case.label, returns.baseline, returns.candidate) == ("power[style=eager]", "1.14.0", "2.0.0")
+    assert (returns.expected, returns.pairs, found.pairs) == ("differs", (), ())
+    assert found.arms == (("power[style=eager]", "1.14.0"), ("power[style=eager]", "2.0.0"))
+
+
 def test_half_of_a_published_effect_has_to_be_seen(read):
     def margin(line: str) -> float:
         return read(f"{HEAD}[[contrasts]]\n{INSIDE}{line}").expectations[0].pair.margin
@@ -219,6 +237,15 @@ BAD = {
         HEAD.replace('["a GTX 1070"]', "[]"),
         "said_of: Tuple should have at least 1 item",
     ),
+    "a wheel": (
+        f'{HEAD}[[holds]]\nversion = "wheel=mine.whl as mine"\ncase = "power[style=eager]"',
+        "a claim is about releases, perhaps with changes",
+    ),
+    "a change that is none": (
+        f'{HEAD}[[holds]]\nversion = "2.0 colour=red"\ncase = "power[style=eager]"',
+        "unknown change 'colour'",
+    ),
+    "another word for equal": (f'{HEAD}[[returns]]\n{ACROSS}expected = "same"', "returns.0.expected"),
     "no device": (HEAD.replace('["cpu", "gpu"]', "[]"), "devices: Tuple should have at least 1 item"),
 }
 

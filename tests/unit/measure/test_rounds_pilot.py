@@ -200,3 +200,11 @@ def test_two_arms_differ_by_what_their_bursts_and_their_rounds_do():
     noisy = SimpleNamespace(timed={0: SimpleNamespace(pilot=Pilot(0.1, ((9 * MS,), (11 * MS,)) * 4))})
     assert typical_spread([noisy], 1) > typical_spread([noisy], 4) > typical_spread([visit], 1)
     assert typical_spread([], 1) == 0.0
+
+
+def test_an_arm_whose_leak_is_compared_makes_enough_calls_to_tell_and_others_do_not(tmp_path: Path):
+    leak = replace(version_pair(A), metric="leak")
+    stage = Stage({(name, version): Part(lambda number: 1.0) for name in "ab" for version in (OLD, NEW)})
+    played = play(tmp_path, plan([A, B], pairs=(leak, version_pair(A), version_pair(B)), looks=(3,)), stage)
+    calls = {key: each.bursts * each.calls for key, each in efforts(played).items()}
+    assert all(calls["a", version] >= 250 > calls["b", version] for version in (OLD, NEW))

@@ -134,3 +134,16 @@ def test_claims_have_the_looks_of_every_run():
     plan = planned("predict-after-compile")
     assert (plan.looks, plan.alpha) == (LOOKS, 0.05)
     assert planned("predict-after-compile", rounds=4).looks == (4,)
+
+
+def test_a_claim_about_a_version_with_changes_is_measured_in_both():
+    plan = planned("onednn-one-thread")
+    assert plan.versions == ("2.9.3", "2.9.3+TF_ENABLE_ONEDNN_OPTS=0")
+    assert plan.definitions == ("2.9.3 TF_ENABLE_ONEDNN_OPTS=0",)
+    assert not plan.outputs
+
+
+def test_results_are_compared_where_a_claim_is_about_them():
+    plan = planned("lstm-default-activation")
+    assert (plan.outputs, plan.pairs) == (True, ())
+    assert len(plan.arms()) == 4

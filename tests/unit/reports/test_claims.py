@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from orchestrator.catalog.found import Found
 from orchestrator.errors import UsageError
-from orchestrator.model import Expectation, Part
+from orchestrator.model import Expectation, OutputContrast, Part, Returns
 from orchestrator.reports import claims
 from tests.support.builders import (
     NEW,
@@ -20,6 +20,7 @@ from tests.support.builders import (
     comparison,
     contrast,
     plan,
+    version_pair,
 )
 from tests.support.claims_scene import scene
 from tests.support.kept import kept
@@ -143,3 +144,19 @@ def test_every_builtin_claim_can_be_listed(capsys: pytest.CaptureFixture[str]):
     assert all(one["said_of"] and one["devices"] for one in listed)
     files = Path(claims.__file__).parents[2].glob("workloads/claims/*.toml")
     assert {one["claim"] for one in listed} == {path.stem for path in files}
+
+
+def test_what_two_versions_return_is_shown_by_how_much_it_differs(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    pair = version_pair(case())
+    compared = {"case": pair.case, "baseline": pair.baseline, "candidate": pair.candidate}
+    said = claim(returns=(Returns(**compared, expected="differs"),))
+    made = comparison(
+        plan=plan(claims=(said,)), outputs=(OutputContrast(**compared, verdict="differs", difference=0.033),)
+    )
+    text = claims.render(made)
+    assert "results differ by 3.3% · expected: differs" in text
+    assert "results, 2.0.0 v 1.0.0: power" in text
+    [shown] = json.loads(claims.as_json(made))["claims"]
+    assert (shown["verdict"], shown["ratio"], shown["expected"]) == ("reproduced", None, "differs")
+    assert shown["checks"][0]["subject"].startswith("results, 2.0.0 v 1.0.0")

@@ -5,7 +5,20 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.model import ArmKey, Bound, CaseSet, Claim, Comparison, Contrast, Expectation, Part, Share, Shares
+from orchestrator.model import (
+    ArmKey,
+    Bound,
+    CaseSet,
+    Claim,
+    Comparison,
+    Contrast,
+    Expectation,
+    OutputContrast,
+    Part,
+    Returns,
+    Share,
+    Shares,
+)
 from orchestrator.results.claims import judge_claims
 from orchestrator.stats.contrasts import compare
 from tests.support.builders import (
@@ -372,3 +385,36 @@ def test_half_of_a_published_share_has_to_be_seen(shares: dict[str, float], answ
     assert found.answer == answer
     assert found.reason == {"reproduced": "", "not reproduced": "it takes a smaller share"}.get(answer, "it timed out")
     assert not found.findings[0].is_open
+
+
+RETURNS = Returns(case=CASE, baseline=target(OLD), candidate=target(NEW), expected="equal")
+
+
+@pytest.mark.parametrize(
+    ("expected", "verdict", "answer", "reason"),
+    [
+        ("equal", "equal", "reproduced", ""),
+        ("equal", "equal within tolerance", "reproduced", ""),
+        ("equal", "differs", "not reproduced", "the results differ"),
+        ("equal", "not comparable", "inconclusive", "random"),
+        ("differs", "differs", "reproduced", ""),
+        ("differs", "equal within tolerance", "not reproduced", "the results are equal"),
+        ("differs", "not comparable", "inconclusive", "random"),
+    ],
+)
+def test_what_two_versions_return_is_expected_to_be_equal_or_not(expected, verdict, answer, reason):
+    returns = replace(RETURNS, expected=expected)
+    output = OutputContrast(
+        case=CASE, baseline=target(OLD), candidate=target(NEW), verdict=verdict,
+        reason="random" if verdict == "not comparable" else "",
+    )  # fmt: skip
+    found = judged(claim(returns=(returns,)), arms=(arm(CASE, OLD), arm(CASE, NEW)), outputs=(output,))
+    assert (found.answer, found.reason) == (answer, reason)
+    assert not found.findings[0].is_open
+
+
+def test_results_of_which_one_is_missing_say_nothing_of_a_claim():
+    died = unmeasured(CASE, NEW, "died", "killed by SIGKILL")
+    assert judged(claim(returns=(RETURNS,)), arms=(arm(CASE, OLD), died)).reason == "killed by SIGKILL"
+    found = judged(claim(returns=(RETURNS,)), arms=(arm(CASE, OLD), arm(CASE, NEW)))
+    assert (found.answer, found.reason) == ("inconclusive", "the run ended before both had returned something")

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestrator.model import OutputContrast
+from orchestrator.model import OutputContrast, Returns
 from orchestrator.results.outputs import compare_outputs, distance, read_sketch
-from tests.support.builders import NEW, OLD, case, plan, replicate, target
+from tests.support.builders import NEW, OLD, case, claim, plan, replicate, target
 from workloads.values import sketch
 
 OF = case()
@@ -155,3 +155,15 @@ def test_a_forged_count_of_values_is_a_difference_and_no_crash():
     assert one is not None
     assert other is not None
     assert distance(one, other).share == float("inf")
+
+
+def test_what_a_claim_compares_is_compared_though_no_times_are():
+    replicates = [
+        replicate(version=target(version), number=number, round=number, output=sketch(value))
+        for version, value in ((OLD, 1.0), (NEW, 2.0))
+        for number in (1, 2)
+    ]
+    said = claim(returns=(Returns(case=OF, baseline=target(OLD), candidate=target(NEW), expected="equal"),))
+    assert compare_outputs(plan([OF], pairs=()), replicates) == ()
+    [found] = compare_outputs(plan([OF], pairs=(), claims=(said,)), replicates)
+    assert (found.verdict, found.difference) == ("differs", 0.5)
