@@ -25,13 +25,16 @@ from orchestrator.reports.columns import (
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.json import pair_object, run_object
 from orchestrator.reports.table import below
-from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange
+from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange, TimeChange
 from orchestrator.terminal.counts import format_count
+from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.changes/1"
 NARROWEST = 16
-RULE = "two runs are not paired: no time of one is set against one of the other, only the ratios inside each"
+RULE = "two runs are not paired: what is compared are the ratios inside each"
+OWN_TIMES = "each version's own time"
+OWN_TIMES_RULE = "on one machine that has not restarted in between; what else it did at the time counts as well"
 
 
 def layout(changes: Changes, width: int) -> RenderableType:
@@ -43,14 +46,20 @@ def layout(changes: Changes, width: int) -> RenderableType:
     rows = list(zip(map(between, changes.changes), names(changes), changes.changes, strict=True))
     for title in dict.fromkeys(of for of, _, _ in rows):
         parts += [Text(), _ratios(title, [row[1:] for row in rows if row[0] == title], notes)]
+    if changes.own_times:
+        parts += [Text(), _own_times(changes, notes)]
     return Group(*parts, *below(notes.lines(ALPHA)))
 
 
 def summary(changes: Sequence[RatioChange]) -> str:
+    return f"{_count(changes, 'ratio')}."
+
+
+def _count(changes: Sequence[RatioChange] | Sequence[TimeChange], what: str) -> str:
     in_order = sorted(changes, key=lambda change: list(MARKS).index(change.shown_verdict))
-    counts = Counter(describe_verdict(change.pair.metric, change.shown_verdict) for change in in_order)
+    counts = Counter(describe_verdict(change.metric, change.shown_verdict) for change in in_order)
     listing = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
-    return f"{format_count(len(changes), 'ratio')} in both: {listing}."
+    return f"{format_count(len(changes), what)} in both: {listing}"
 
 
 def _head(changes: Changes) -> Text:
@@ -95,6 +104,37 @@ def _ratios(title: str, named: Iterable[tuple[str, RatioChange]], notes: Notes) 
     return grid
 
 
+def _own_times(changes: Changes, notes: Notes) -> RenderableType:
+    """Return a table of the arms whose own time changed, and a line about all."""
+    named = zip(names_of_arms(changes), changes.own_times, strict=True)
+    moved = [(name, change) for name, change in named if change.size]
+    grid = Grid(
+        title=safe_text(OWN_TIMES, style="bold"),
+        headers=("case", "version", "earlier", "later", "change", "interval", "verdict"),
+        right=(False, False, True, True, True, True, False),
+        narrowest=NARROWEST,
+    )
+    for name, change in moved:
+        grid.add(
+            name,
+            str(change.arm.version),
+            *(format_time(arm.median_ms) for arm in (change.earlier, change.later) if arm.median_ms is not None),
+            "" if change.ratio is None else ratio(change.ratio),
+            interval(change),
+            format_verdict(change.shown_verdict, change.reason, notes),
+        )
+    return Group(*([grid] if moved else []), safe_text(describe_own_times(changes.own_times), style="dim"))
+
+
+def describe_own_times(changes: Sequence[TimeChange]) -> str:
+    return f"{_count(changes, 'own time')}, {OWN_TIMES_RULE}"
+
+
+def names_of_arms(changes: Changes) -> list[str]:
+    cases = short_names(arm.case for arm in changes.earlier.arms)
+    return [cases.get(change.arm.case, change.arm.case) for change in changes.own_times]
+
+
 def between(change: RatioChange) -> str:
     """Return the title of the table that a change belongs to: what its ratios compare."""
     pair = change.pair
@@ -129,6 +169,7 @@ def as_object(changes: Changes) -> dict[str, Any]:
             for difference in changes.differences
         ],
         "changes": list(_objects(changes.changes)),
+        "own_times": [_time_object(change) for change in changes.own_times],
         "warnings": [*changes.broken, *changes.left_out],
     }
 
@@ -146,3 +187,20 @@ def _objects(changes: Iterable[RatioChange]) -> Iterable[dict[str, Any]]:
             "reason": change.reason or None,
             "size": change.size,
         }
+
+
+def _time_object(change: TimeChange) -> dict[str, Any]:
+    case = change.earlier.case
+    return {
+        "workload": case.workload,
+        "params": dict(case.params),
+        "version": str(change.arm.version),
+        "earlier_s": change.earlier.median_s,
+        "later_s": change.later.median_s,
+        "change": change.ratio,
+        "ci_low": change.ci_low,
+        "ci_high": change.ci_high,
+        "verdict": change.verdict,
+        "reason": change.reason or None,
+        "size": change.size,
+    }

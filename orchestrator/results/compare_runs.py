@@ -1,22 +1,36 @@
 """Compares two runs of the same cases.
 
-Nothing pairs the runs, so a time from one is never compared with a time from the other. Instead, the ratios that each
-run found within itself are compared.
+Nothing pairs the runs, so what is compared are the ratios that each run found within itself. If both ran on one
+machine that has not restarted in between, the times of each version are set against each other as well: they tell which
+side of a ratio moved, and they move with the machine.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TypeVar
 
 from orchestrator.errors import UsageError
-from orchestrator.model import Contrast, Pair, ShownVerdict, Size, VerdictName, show_verdict
+from orchestrator.model import (
+    ArmKey,
+    ArmResult,
+    Contrast,
+    Metric,
+    Pair,
+    ShownVerdict,
+    Size,
+    VerdictName,
+    show_verdict,
+)
 from orchestrator.results.comparison import samples
 from orchestrator.results.endings import read_endings
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.stats.contrasts import FALSE_DISCOVERIES, Measured, measure, of_many
 from orchestrator.stats.looks import LookSchedule
+from orchestrator.stats.paired import Estimate
+from orchestrator.stats.round_times import RoundTimes
 from orchestrator.stats.slowdown import MOST_TOLD
 from orchestrator.stats.verdict import Levels, judge
 from orchestrator.stats.welch import Across
@@ -32,22 +46,48 @@ SHORT = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class RatioChange:
+class Change:
+    """By what factor a figure changed between the runs, and whether it did."""
+
+    ratio: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    verdict: VerdictName = "inconclusive"
+    reason: str = ""
+    size: Size | None = None
+
+    @property
+    def metric(self) -> Metric:
+        return "steady"
+
+    @property
+    def shown_verdict(self) -> ShownVerdict:
+        return show_verdict(self.verdict, self.size, self.ratio)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RatioChange(Change):
     """One contrast found in both runs: its ratio in each, and whether the ratio changed."""
 
     pair: Pair
     earlier: Contrast
     later: Contrast
-    ratio: float | None
-    ci_low: float | None
-    ci_high: float | None
-    verdict: VerdictName
-    reason: str
-    size: Size | None = None
 
     @property
-    def shown_verdict(self) -> ShownVerdict:
-        return show_verdict(self.verdict, self.size, self.ratio)
+    def metric(self) -> Metric:
+        return self.pair.metric
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimeChange(Change):
+    """The steady time of an arm in both runs, and whether it changed."""
+
+    arm: ArmKey
+    earlier: ArmResult
+    later: ArmResult
+
+
+AnyChange = TypeVar("AnyChange", RatioChange, TimeChange)
 
 
 @dataclass(frozen=True)
@@ -69,6 +109,8 @@ class Changes:
     changes: tuple[RatioChange, ...]
     differences: tuple[Difference, ...]
     left_out: tuple[str, ...]
+    # Of one machine since the same start; else nothing.
+    own_times: tuple[TimeChange, ...] = ()
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -104,7 +146,35 @@ def find_changes(earlier: Run, later: Run) -> Changes:
         changes=_by_chance(changes),
         differences=differences(earlier, later),
         left_out=_describe_left_out(planned_before, planned_after, rewritten),
+        own_times=_find_own_times(earlier, later, common, margin),
     )
+
+
+def _find_own_times(earlier: Run, later: Run, pairs: Sequence[Pair], margin: float) -> tuple[TimeChange, ...]:
+    """Compare the times of the arms of these pairs, if the machine is the same and has not restarted in between."""
+    starts = [(run.manifest.host.get("id"), run.manifest.host.get("boot")) for run in (earlier, later)]
+    if starts[0] != starts[1] or None in starts[0]:
+        return ()
+    arms = dict.fromkeys(arm for pair in pairs if pair.metric == "steady" for arm in pair.arms)
+    before, after = ({arm.key: arm for arm in run.arms} for run in (earlier, later))
+    stopped = zip(*(_measure_arms(run, arms) for run in (earlier, later)), strict=True)
+    found = [
+        (TimeChange(arm=arm, earlier=before[arm], later=after[arm]), Compared(old, new))
+        for arm, (old, new) in zip(arms, stopped, strict=True)
+        if old and new
+    ]
+    return _by_chance([(_judge(change, compared, margin), compared) for change, compared in found])
+
+
+def _measure_arms(run: Run, arms: Iterable[ArmKey]) -> list["Stopped | None"]:
+    by_arm, schedule = samples(run.plan, run.replicates), _schedule(run)
+    found: list[Stopped | None] = []
+    for arm in arms:
+        rounds = by_arm.get((*arm, "steady"), {})
+        levels = [times.level for times in rounds.values() if isinstance(times, RoundTimes)]
+        enough = len(levels) >= schedule.fewest
+        found.append(Stopped(Measured(Estimate(tuple(levels)), max(rounds)), schedule) if enough else None)
+    return found
 
 
 @dataclass(frozen=True)
@@ -148,17 +218,19 @@ class Compared:
 
 def _measure_pairs(run: Run, pairs: list[Pair]) -> list[Stopped | None]:
     by_arm = samples(replace(run.plan, pairs=tuple(pairs)), run.replicates)
-    schedule = read_endings(RunDir.open(run.path)).schedule(run.plan.looks)
+    schedule = _schedule(run)
     found = (measure(by_arm, pair) for pair in pairs)
     return [Stopped(measured, schedule) if measured else None for measured in found]
+
+
+def _schedule(run: Run) -> LookSchedule:
+    return read_endings(RunDir.open(run.path)).schedule(run.plan.looks)
 
 
 def _change(
     old: Contrast, new: Contrast, before: Stopped | None, after: Stopped | None, margin: float
 ) -> tuple[RatioChange, Compared | None]:
-    change = RatioChange(
-        pair=old.pair, earlier=old, later=new, ratio=None, ci_low=None, ci_high=None, verdict="inconclusive", reason=""
-    )
+    change = RatioChange(pair=old.pair, earlier=old, later=new)
     if before is None or after is None:
         which, contrast = ("earlier", old) if before is None else ("later", new)
         return replace(change, reason=f"no ratio in the {which} run: {contrast.reason}"), None
@@ -168,6 +240,11 @@ def _change(
         which, run = ("earlier", before) if old.ci_low is None else ("later", after)
         reason = f"{run.measured.estimate.rounds} rounds of the {which} run are too few to tell"
         return replace(change, ratio=math.exp(across.theta), reason=reason), None
+    return _judge(change, compared, margin), compared
+
+
+def _judge(change: AnyChange, compared: Compared, margin: float) -> AnyChange:
+    across = compared.across
     judgement = judge(across, margin, Levels(compared.level, compared.level))
     reason, width = "", judgement.half_width
     if judgement.verdict == "inconclusive":
@@ -183,23 +260,23 @@ def _change(
         verdict=judgement.verdict,
         size=judgement.size,
         reason=reason,
-    ), compared
+    )
 
 
-def _by_chance(changes: list[tuple[RatioChange, Compared | None]]) -> tuple[RatioChange, ...]:
+def _by_chance(changes: list[tuple[AnyChange, Compared | None]]) -> tuple[AnyChange, ...]:
     """Mark changes as inconclusive if chance alone could explain them.
 
     Among many contrasts of a metric, some differ by chance (Benjamini and Hochberg).
     """
     checked = []
     families = {
-        metric: [compared.p for change, compared in changes if compared and change.pair.metric == metric]
-        for metric in {change.pair.metric for change, _ in changes}
+        metric: [compared.p for change, compared in changes if compared and change.metric == metric]
+        for metric in {change.metric for change, _ in changes}
     }
     adjusted = {metric: iter(of_many(raw)) for metric, raw in families.items()}
     for change, compared in changes:
-        raw = families[change.pair.metric]
-        chance = next(adjusted[change.pair.metric]) if compared else 1.0
+        raw = families[change.metric]
+        chance = next(adjusted[change.metric]) if compared else 1.0
         if change.verdict in ("slower", "faster") and chance > FALSE_DISCOVERIES:
             reason = f"not significant after correcting for {len(raw)} comparisons"
             change = replace(change, verdict="inconclusive", size=None, reason=reason)

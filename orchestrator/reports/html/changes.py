@@ -4,13 +4,14 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from orchestrator.reports import changes as texts
-from orchestrator.reports.changes import RULE, summary
+from orchestrator.reports.changes import OWN_TIMES_RULE, RULE, summary
 from orchestrator.reports.columns import interval, ratio
 from orchestrator.reports.html.assets import asset, policy
 from orchestrator.reports.html.document import DIRECTORY, template_environment
 from orchestrator.reports.html.escape import escape_value
 from orchestrator.reports.html.rows import Verdict, verdict_by
-from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange
+from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange, TimeChange
+from orchestrator.terminal.durations import format_time
 
 
 @dataclass(frozen=True)
@@ -48,20 +49,30 @@ def render_changes(changes: Changes) -> str:
                 (escape_value(title), _sort(row for of, row in zip(titles, rows, strict=True) if of == title))
                 for title in dict.fromkeys(titles)
             ],
+            own_times=_sort(map(_own_time, texts.names_of_arms(changes), changes.own_times)),
+            own_times_rule=OWN_TIMES_RULE,
         )
     )
 
 
 def _row(name: str, change: RatioChange) -> ChangeRow:
-    ratios = (change.earlier.ratio, change.later.ratio, change.ratio)
-    earlier, later, changed = ("" if value is None else ratio(value) for value in ratios)
+    earlier, later = ("" if each.ratio is None else ratio(each.ratio) for each in (change.earlier, change.later))
+    return _make_row(name, earlier, later, change)
+
+
+def _own_time(name: str, change: TimeChange) -> ChangeRow:
+    earlier, later = (format_time(arm.median_ms or 0.0) for arm in (change.earlier, change.later))
+    return _make_row(f"{name} in {change.arm.version}", earlier, later, change)
+
+
+def _make_row(name: str, earlier: str, later: str, change: RatioChange | TimeChange) -> ChangeRow:
     return ChangeRow(
         name=escape_value(name),
         earlier=earlier,
         later=later,
-        change=changed,
+        change="" if change.ratio is None else ratio(change.ratio),
         interval=interval(change).replace("-", "–"),
-        verdict=verdict_by(change.pair.metric, change.shown_verdict),
+        verdict=verdict_by(change.metric, change.shown_verdict),
         reason=escape_value(change.reason),
     )
 

@@ -7,8 +7,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from orchestrator.model import Comparison
 from orchestrator.reports import changes
-from orchestrator.results.compare_runs import Changes, Difference, RatioChange
+from orchestrator.results.compare_runs import Changes, Difference, RatioChange, TimeChange
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import render_plain
 from tests.support import scenes
@@ -50,7 +51,21 @@ def both() -> Changes:
         changes=tuple(found),
         differences=(Difference("engine", "venv", "docker"), Difference("host cpu", "A CPU", "Another CPU")),
         left_out=("left out, for their source has changed between the runs: power",),
+        own_times=own_times(comparison),
     )
+
+
+def own_times(comparison: Comparison) -> tuple[TimeChange, ...]:
+    """One that changed, one that did not, and one that is open."""
+    timed = [arm for arm in comparison.arms if arm.median_ms]
+    outcomes = ((1.5, "slower", "beyond", ""), (1.01, "same", None, ""), (1.1, "inconclusive", None, "too noisy"))
+    return tuple(
+        TimeChange(
+            arm=arm.key, earlier=arm, later=replace(arm, median_ms=arm.median_ms * ratio), ratio=ratio,
+            ci_low=ratio * 0.95, ci_high=ratio * 1.05, verdict=verdict, size=size, reason=reason,
+        )
+        for arm, (ratio, verdict, size, reason) in zip(timed, outcomes, strict=False)
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -109,6 +109,40 @@ def test_a_machine_on_which_everything_takes_ten_times_as_long_has_changed_no_ra
     assert differing == {"host cpu": ("A CPU", "A slower CPU"), "host id": ("-", "other")}, "load moves by itself"
 
 
+ONE_START = {"host": {"id": "m", "boot": "b1", "usable_cores": 2, "load": 0.1}}
+
+
+def test_own_times_say_which_side_moved_if_the_machine_has_not_restarted_in_between(tmp_path: Path):
+    earlier = run(tmp_path / "earlier", {"a": 2.0, "b": 1.5}, **ONE_START)
+    later = run(tmp_path / "later", {"a": 3.0, "b": 1.5}, **ONE_START)
+    found = {(change.arm.case, str(change.arm.version)): change for change in compare_runs(earlier, later).own_times}
+    assert {arm: change.verdict for arm, change in found.items()} == {
+        ("a", OLD): "same", ("a", NEW): "slower", ("b", OLD): "same", ("b", NEW): "same",
+    }  # fmt: skip
+    moved = found["a", NEW]
+    assert moved.ratio == pytest.approx(1.5, rel=0.05)
+    assert moved.ci_low < 1.5 < moved.ci_high
+    assert (moved.earlier.median_ms, moved.later.median_ms) == (
+        pytest.approx(20, rel=0.05),
+        pytest.approx(30, rel=0.05),
+    )
+
+
+@pytest.mark.parametrize("host", [{"id": "m", "boot": "b2"}, {"id": "other", "boot": "b1"}, {"id": "m"}])
+def test_there_are_no_own_times_of_another_machine_or_after_a_restart(tmp_path: Path, host: dict[str, str]):
+    earlier = run(tmp_path / "earlier", {"a": 2.0}, **ONE_START)
+    later = run(tmp_path / "later", {"a": 2.0}, host={"usable_cores": 2, "load": 0.1, **host})
+    assert compare_runs(earlier, later).own_times == ()
+    assert compare_runs(later, later).own_times == () or "boot" in host
+
+
+def test_an_own_time_of_too_few_rounds_is_left_out(tmp_path: Path):
+    earlier, later = (
+        run(tmp_path / name, {"a": 2.0}, rounds=rounds, **ONE_START) for name, rounds in (("e", 8), ("l", 3))
+    )
+    assert compare_runs(earlier, later).own_times == ()
+
+
 def test_environments_flags_and_tool_that_differ_are_told_and_equal_ones_are_not(tmp_path: Path):
     environments = manifest().environments
     other = {
