@@ -34,7 +34,7 @@ SCHEMA = "tfcompare.changes/1"
 NARROWEST = 16
 RULE = "two runs are not paired: what is compared are the ratios inside each"
 OWN_TIMES = "each version's own time"
-OWN_TIMES_RULE = "on one machine that has not restarted in between; what else it did at the time counts as well"
+OWN_TIMES_RULE = "The machine has not restarted in between; what else it did counts as well."
 
 
 def layout(changes: Changes, width: int) -> RenderableType:
@@ -127,7 +127,7 @@ def _own_times(changes: Changes, notes: Notes) -> RenderableType:
 
 
 def describe_own_times(changes: Sequence[TimeChange]) -> str:
-    return f"{_count(changes, 'own time')}, {OWN_TIMES_RULE}"
+    return f"{_count(changes, 'own time')}. {OWN_TIMES_RULE}"
 
 
 def names_of_arms(changes: Changes) -> list[str]:
