@@ -20,6 +20,7 @@ from bench import (
     isolation,
     load,
     metrics,
+    other_nights,
     overhead,
     peers,
     repeated,
@@ -49,6 +50,7 @@ PARTS: Mapping[str, tuple[str, Measure]] = {
     "load": ("Load", load.section),
     "site": ("Site", site.section),
     "alarms": ("Alarms", alarms.section),
+    "other_nights": ("Alarms on other nights", other_nights.section),
     "repeated": ("Repeated steps", repeated.section),
 }
 TINY: Mapping[str, Measure] = {

@@ -3,30 +3,37 @@
 The cases are screened, confirmed and judged by the very functions that judge real nights. The other tools get the same
 series.
 
-An alarm is a step that was not reported before: within a week of one that was, it is the same step. A slowdown counts
-as found if a slower step is reported on the night of the slowdown or later, and begins at most three nights before it.
+An alarm of tfcompare counts when it sets an exit code. For all tools, a step within a week of one that was reported is
+the same step. A slowdown counts as found if a slower step is reported on the night of the slowdown or later, and begins
+at most three nights before it.
 """
 
 import multiprocessing
 import multiprocessing.pool
 import statistics
 import sys
-import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, time, timedelta
 from math import sqrt
+from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
-from bench import alarms_peers, nights
+from bench import alarms_peers, kinds, nights
 from bench.alarms_peers import ByNight, Nightly
-from bench.nights import BEGIN, SCREEN
+from bench.nights import BEGIN, SCREEN, Cell
+from bench.repeated import NOWHERE
+from orchestrator.history.alarms import judge, state
 from orchestrator.history.alarms import steps as detect
-from orchestrator.history.model import Key, Segment, Value
+from orchestrator.history.model import Event, Key, NightReport, Point, Segment, Series, Value
+from orchestrator.history.model import Night as NightOf
 
 SEED = 7
+KEY = "case{:03}"
 PROCESSES = 2
 SPREAD = 0.03
 # Of a screened night, and of one round of it.
@@ -72,6 +79,8 @@ class Task:
     nights: int
     since: int
     step: float = 0.0
+    # One of `bench.kinds`, instead of the recorded noise.
+    kind: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,53 +101,114 @@ class Watched:
 def watch(task: Task) -> Watched:
     """Simulate a task night after night.
 
-    All cases are screened. The suspects are confirmed, and confirmed again if that settled nothing; then steps are
-    searched for in them. A series that is no suspect tonight has the same steps as before.
+    All cases are screened. The suspects are confirmed until that is settled; then the night is judged as a real one is.
+    What is found are alarms that set an exit code.
     """
     rng = np.random.default_rng((SEED, task.seed))
-    more = detect.CONFIRM_TIMES * SCREEN
     at = AT if task.step else None
-    cells = nights.cells(rng, CASES, task.nights, task.spread, more, task.step, at, SLOWED)
-    keys = [Key.parse(f"case{place:03}", "nightly", "2.13", "cpu", "venv", "host") for place in range(CASES)]
-    places = {key: place for place, key in enumerate(keys)}
-    series: list[list[Value]] = [[] for _ in keys]
-    control: list[list[Value]] = [[] for _ in keys]
-    found: list[ByNight] = [[] for _ in keys]
-    confirmed = 0
+    if task.kind:
+        kind = kinds.KINDS[task.kind]
+        cells, boot = kinds.cells(kind, rng, CASES, task.nights, task.step, at, SLOWED), kind.boot
+    else:
+        cells, boot = nights.cells(rng, CASES, task.nights, task.spread, task.step, at, SLOWED), 0
+    world = _World([_Watched(KEY.format(place), cell, boot) for place, cell in enumerate(cells)])
     for night in range(task.nights):
-        for place, cell in enumerate(cells):
-            series[place].append(cell.series[night].screened)
-            control[place].append(cell.control[night].screened)
-        if night < task.since:
-            continue
-        suspects = detect.suspects({key: _segment(series[place], control[place]) for key, place in places.items()})
-        chosen = detect.affordable(suspects, CASES)
-        for key in chosen:
-            place = places[key]
-            series[place][-1] = cells[place].series[night].confirmed
-            control[place][-1] = cells[place].control[night].confirmed
-        unsettled = detect.find_unsettled({key: _segment(series[places[key]], control[places[key]]) for key in chosen})
-        for key in unsettled:
-            place = places[key]
-            series[place][-1] = cells[place].series[night].again
-            control[place][-1] = cells[place].control[night].again
-        confirmed += len(chosen) + len(unsettled)
-        for key in chosen:
-            place = places[key]
-            steps = detect.news(_segment(series[place], control[place]))
-            told = [((step.first - BEGIN).days, step.direction == "slower") for step in steps]
-            found[place].append((night, told))
+        world.live(night, judged=night >= task.since)
     return Watched(
         task=task,
-        found=found,
-        more=confirmed * detect.CONFIRM_TIMES / CASES / (task.nights - task.since),
-        kept=[_nightly(values, task) for values in series],
+        found=world.found,
+        more=world.spent / CASES / (task.nights - task.since),
+        kept=[_nightly(case.series, task) for case in world.cases],
         screened=[_nightly([night.screened for night in cell.series], task) for cell in cells],
     )
 
 
-def _segment(series: Sequence[Value], control: Sequence[Value]) -> Segment:
-    return Segment(values=tuple(series), control=tuple(control))
+class _Watched:
+    """A case as the history has it: its series, that of the control arm, and its points."""
+
+    def __init__(self, name: str, cell: Cell, boot: int) -> None:
+        self.key = Key.parse(name, "nightly", "2.13", "cpu", "venv", "host")
+        self.cell, self.boot = cell, boot
+        self.series: list[Value] = []
+        self.control: list[Value] = []
+        self.points: list[Point] = []
+
+    def screen(self, night: int) -> None:
+        self.series.append(self.cell.series[night].screened)
+        self.control.append(self.cell.control[night].screened)
+        self.points.append(_point(self.key, self.series[-1], night // self.boot if self.boot else 0))
+
+    def confirm(self, night: int, number: int) -> None:
+        self.series[-1] = self.cell.series[night].confirmed[number]
+        self.control[-1] = self.cell.control[night].confirmed[number]
+
+    @property
+    def segment(self) -> Segment:
+        return Segment(values=tuple(self.series), control=tuple(self.control))
+
+    @property
+    def whole(self) -> Series:
+        return Series(key=self.key, segments=(self.segment,), points=tuple(self.points))
+
+
+class _World:
+    """All cases of a machine, what was reported of each, and the rounds of confirmations, in screens."""
+
+    def __init__(self, cases: list[_Watched]) -> None:
+        self.cases = cases
+        self.by_key = {case.key: case for case in cases}
+        self.found: list[ByNight] = [[] for _ in cases]
+        self.events: list[Event] = []
+        self.spent = 0
+
+    def live(self, night: int, *, judged: bool) -> None:
+        for case in self.cases:
+            case.screen(night)
+        if judged:
+            self._judge(night, self._confirm(night))
+
+    def _confirm(self, night: int) -> list[Key]:
+        suspects = detect.suspects({case.key: case.segment for case in self.cases})
+        first = chosen = list(detect.affordable(suspects, CASES))
+        for number, times in enumerate(detect.CONFIRM_TIMES):
+            for key in chosen:
+                self.by_key[key].confirm(night, number)
+            self.spent += len(chosen) * times
+            chosen = list(detect.find_unsettled({key: self.by_key[key].segment for key in chosen}))
+        return first
+
+    def _judge(self, night: int, suspects: Sequence[Key]) -> None:
+        alarms = state.current(self.events)
+        # What is no suspect and has no alarm has nothing new.
+        own = {*suspects, *(alarm.key for alarm in alarms if state.is_open(alarm))}
+        today = BEGIN + timedelta(night)
+        now = datetime.combine(today, time(6), UTC)
+        all_series = {case.key: case.whole for case in self.cases}
+        verdict = judge.judge(all_series, alarms, today, now, own, Path("runs"))
+        self.events += verdict.events
+        report = judge.report_events(NightReport(night=_night(now)), verdict, state.current(self.events), today)
+        places = {case.key: place for place, case in enumerate(self.cases)}
+        for alarm in report.certain:
+            first = (alarm.change.first - BEGIN).days
+            self.found[places[alarm.key]].append((night, [(first, alarm.change.direction == "slower")]))
+
+
+def _point(key: Key, value: Value, boot: int) -> Point:
+    return Point(
+        night=value.night, started=datetime.combine(value.night, time(2), UTC), run=f"{value.night:%Y%m%d}",
+        stage="screen", suite="made", host=key.host, engine=key.engine, device=key.device,
+        reference=str(key.reference), version=str(key.version), build=f"2.22.0.dev{value.night:%Y%m%d}",
+        case=key.case, outcome="measured", reason="", effect=value.effect, error=value.error, rounds=value.rounds,
+        verdict="inconclusive", reference_ms=1.0, version_ms=1.0,
+        surroundings=replace(NOWHERE, boot=f"2026-01-01 08:00 UTC boot-{boot}"),
+    )  # fmt: skip
+
+
+def _night(now: datetime) -> NightOf:
+    return NightOf(
+        at=now, night=now.date(), started=now, host="host", suite="made", versions=("nightly",), run="made",
+        outcome="measured", said=(), cells=CASES, screened=CASES, confirmed=0, exit_code=0,
+    )  # fmt: skip
 
 
 def _nightly(values: Sequence[Value], task: Task) -> Nightly:
@@ -224,6 +294,10 @@ def section() -> str:
     return "\n".join(lines)
 
 
+def _times() -> str:
+    return ", ".join(map(str, detect.CONFIRM_TIMES))
+
+
 def _quiet(spread: float) -> list[Task]:
     return [Task(seed, spread, LONG, 0) for seed in range(WORLDS[spread])]
 
@@ -234,11 +308,11 @@ def _slowed(spread: float) -> list[Task]:
 
 
 def _done(found: Iterable[Watched], what: str) -> list[Watched]:
-    begun, done = time.monotonic(), []
+    begun, done = monotonic(), []
     for one in found:
         done.append(one)
         if len(done) % 10 == 0:
-            print(f"{what}: {len(done)}, {time.monotonic() - begun:.0f} s", file=sys.stderr)
+            print(f"{what}: {len(done)}, {monotonic() - begun:.0f} s", file=sys.stderr)
     return done
 
 
@@ -262,25 +336,29 @@ def _others(
     calm = [one for world in quiet[:PEERS_WORLDS] for one in getattr(world, kind)]
     by_step = {step: _slowed_of(slowed, step, kind)[:PEERS_SLOWED] for step in STEPS}
     everything = [calm, *by_step.values()]
-    flat = [one for group in everything for one in group]
-    first = pool.starmap(alarms_peers.by_asv, [(one, THRESHOLDS) for one in flat])
-    python = alarms_peers.otava()
-    chunks = [flat[start::PROCESSES] for start in range(PROCESSES)]
-    parts = pool.starmap(alarms_peers.by_otava, [(python, chunk, OTAVA) for chunk in chunks])
-    second: list[list[ByNight]] = [[] for _ in flat]
-    for start, part in enumerate(parts):
-        second[start::PROCESSES] = part
+    found_by = by_tools(pool, [one for group in everything for one in group])
     months = len(calm) * (LONG - PEERS_FROM) / MONTH
     ending = {"screened": "", "kept": ", with confirmed rounds"}[kind]
     records = []
-    for place, name in enumerate(NAMES):
-        by_asv = place < len(THRESHOLDS)
-        of_tool = [one[place] for one in first] if by_asv else [one[place - len(THRESHOLDS)] for one in second]
+    for name, of_tool in zip(NAMES, found_by, strict=True):
         found = iter(of_tool)
         false = sum(len(told(next(found))) for _ in calm)
         delays = {step: [delay(next(found)) for _ in group] for step, group in by_step.items()}
         records.append(Record(name + ending, false, months, delays))
     return records
+
+
+def by_tools(pool: multiprocessing.pool.Pool, series: Sequence[Nightly]) -> list[list[ByNight]]:
+    """Return what each of the other tools finds in each series."""
+    first = pool.starmap(alarms_peers.by_asv, [(one, THRESHOLDS) for one in series])
+    python = alarms_peers.otava()
+    chunks = [series[start::PROCESSES] for start in range(PROCESSES)]
+    parts = pool.starmap(alarms_peers.by_otava, [(python, chunk, OTAVA) for chunk in chunks])
+    second: list[list[ByNight]] = [[] for _ in series]
+    for start, part in enumerate(parts):
+        second[start::PROCESSES] = part
+    tools = zip(*([*by_asv, *by_otava] for by_asv, by_otava in zip(first, second, strict=True)), strict=True)
+    return [list(of_tool) for of_tool in tools]
 
 
 def _targets(own: Record, quiet: Sequence[Watched], slowed: Sequence[Watched]) -> list[str]:
@@ -306,8 +384,8 @@ def _as_soon(own: Record, others: Sequence[Record]) -> list[str]:
 def _told_of_noise() -> list[str]:
     return [
         f"Simulated nights of {CASES} cases on the noise of `bench/recorded.json`, drawn in blocks of {nights.BLOCK}",
-        f"rounds, {SCREEN} rounds per screen and {detect.CONFIRM_TIMES} times as many per confirmation, again for",
-        f"cases that it does not settle, for at most {CASES // detect.MOST_AGAIN} cases per night; the control arm is",
+        f"rounds, {SCREEN} rounds per screen, and confirmations of {_times()} times as many for",
+        f"what is not settled, for at most {CASES // detect.MOST_AGAIN} cases per night; the control arm is",
         f"drawn as well. Of a screened night's variance {nights.share():.0%} is the night's own, in the series and in",
         f"the control arm: no rounds average it out. A history begins with its first night and lives {LONG} nights;",
         f"slowdowns come on night {AT + 1}, in {len(SLOWED)} of a hundred cases. Noise of 3 % is read twice: as what a",

@@ -20,11 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.detect import RECORDED
+from orchestrator.history.alarms.steps import CONFIRM_TIMES
 from orchestrator.history.model import Value
 
 Floats = NDArray[np.float64]
 
 SCREEN = 12
+# The rounds of a screen and of each confirmation.
+PARTS = (SCREEN, *(SCREEN * times for times in CONFIRM_TIMES))
 BLOCK = 4
 LEAST_SHARE = 0.05
 BEGIN = date(2026, 1, 1)
@@ -66,11 +69,10 @@ class Noise:
 
 @dataclass(frozen=True)
 class Night:
-    """The values of a cell on one night: screened, confirmed, and confirmed again."""
+    """The values of a cell on one night: screened, and after each confirmation."""
 
     screened: Value
-    confirmed: Value
-    again: Value
+    confirmed: tuple[Value, ...]
 
 
 @dataclass(frozen=True)
@@ -107,15 +109,13 @@ def cells(
     count: int,
     nights: int,
     spread: float,
-    more: int,
     step: float = 0.0,
     at: int | None = None,
     slowed: Collection[int] = (),
 ) -> list[Cell]:
     """Return cells whose screened nights vary by `spread`.
 
-    From night `at` on, the version is slower by `step` in the `slowed` cells. A confirmation has `more` rounds, and so
-    does a second one.
+    From night `at` on, the version is slower by `step` in the `slowed` cells.
     """
     known, own = noises(), share()
     night = spread * np.sqrt(own)
@@ -124,19 +124,21 @@ def cells(
     for place in range(count):
         noise = known[place % len(known)]
         strays = noise.draw(rng, REHEARSED, SCREEN)[0].mean(axis=1).std()
-        drawn = noise.draw(rng, nights, SCREEN + 2 * more)
+        drawn = noise.draw(rng, nights, sum(PARTS))
         series, control = (
             rounds * (spread * np.sqrt(1 - own) / strays) + rng.normal(0, night, (nights, 1)) for rounds in drawn
         )
         stepped = series + shift[:, None] if place in slowed else series
-        found.append(Cell(_nights(stepped, more), _nights(control, more)))
+        cut = np.cumsum(PARTS)[:-1]
+        found.append(Cell(*(make_nights(np.split(rounds, cut, axis=1)) for rounds in (stepped, control))))
     return found
 
 
-def _nights(rounds: Floats, more: int) -> list[Night]:
-    first, second = rounds[:, SCREEN : SCREEN + more], rounds[:, SCREEN + more :]
-    columns = [_values([rounds[:, :SCREEN]]), _values([first]), _values([first, second])]
-    return [Night(*of_night) for of_night in zip(*columns, strict=True)]
+def make_nights(parts: Sequence[Floats]) -> list[Night]:
+    """Return the nights of the rounds of a screen and of each confirmation."""
+    screen, *more = parts
+    columns = [_values(more[: count + 1]) for count in range(len(more))]
+    return [Night(of_screen, tuple(after)) for of_screen, *after in zip(_values([screen]), *columns, strict=True)]
 
 
 def _values(parts: Sequence[Floats]) -> list[Value]:

@@ -38,7 +38,7 @@ def section() -> str:
     return "\n".join(
         [
             f"Each series has a noise of {NIGHT:.1%} from night to night. Nights at a step are confirmed by",
-            f"{detect.CONFIRM_TIMES * SCREEN} rounds. Nights are counted from 0.",
+            f"{sum(detect.CONFIRM_TIMES) * SCREEN} rounds. Nights are counted from 0.",
             "",
             "| series | events |",
             "|---|---|",
@@ -56,7 +56,7 @@ def events_of(steps: Mapping[int, float]) -> list[Event]:
     for number in range(max(steps) + AFTER):
         level += log(steps.get(number, 1.0))
         confirmed = number in steps or number - 1 in steps
-        rounds = SCREEN * (detect.CONFIRM_TIMES if confirmed else 1)
+        rounds = SCREEN * (sum(detect.CONFIRM_TIMES) if confirmed else 1)
         night = BEGIN + timedelta(days=number)
         points.append(_point(night, level + float(rng.normal(0, NIGHT)), rounds))
         series, known = all_series(to_table(points)), state.current(events)

@@ -216,6 +216,8 @@ class Alarm:
     night: date | None = None
     closed: date | None = None
     said: str = ""
+    # Whether the nights that raised it are proof enough. An alarm of an earlier release does not say.
+    proven: bool | None = None
 
     @property
     def raised(self) -> date:
@@ -223,7 +225,9 @@ class Alarm:
 
     @property
     def needs_second_night(self) -> bool:
-        """Whether the night that raised it is not proof enough: what is small may be that night's alone."""
+        """Whether the nights that raised it are not proof enough."""
+        if self.proven is not None:
+            return not self.proven
         large = abs(math.log(self.change.ratio)) > math.log(LARGE)
         return self.found_by == "night" and self.key.metric != RESULTS and not large
 

@@ -46,9 +46,13 @@ def differences(before: Point, after: Point) -> tuple[str, ...]:
     return tuple(changes)
 
 
+def is_weekend(night: date) -> bool:
+    return night.weekday() >= SATURDAY
+
+
 def weekday_change(before: Point, after: Point) -> tuple[str, ...]:
     """Return that a weekend began or ended between two points, when machines may have other work."""
-    if (before.night.weekday() >= SATURDAY) == (after.night.weekday() >= SATURDAY):
+    if is_weekend(before.night) == is_weekend(after.night):
         return ()
     return (f"weekday: {before.night:%A} -> {after.night:%A}",)
 

@@ -235,7 +235,7 @@ def _stage_path(night: NightContext, stage: Stage) -> Path:
 def _settle(
     options: NightOptions, night: NightContext, points: Sequence[Point], child: Child, say: Callable[[str], None]
 ) -> tuple[list[Point], list[str]]:
-    """Repeat the measurement of series that look changed, and again of those still neither reported nor cleared."""
+    """Repeat the measurement of series that look changed, little by little, until they are reported or cleared."""
     screened = {point.key for point in points if point.has_value}
     flagged = steps.suspects(_cells(_past(night), screened))
     if not flagged:
@@ -244,16 +244,22 @@ def _settle(
     suspicious, repeated = (len(steps.cells_of(keys)) for keys in (flagged, chosen))
     which = "which" if repeated == suspicious else f"{repeated} of which, the most suspicious,"
     say(f"{suspicious} of {_count(points)} look changed, {which} are measured again: {_format_cases(chosen)}")
-    again, warnings = _confirm(options, night, chosen, child)
-    if again and not warnings and (unsettled := steps.find_unsettled(_cells(_past(night), chosen))):
-        still = len(steps.cells_of(unsettled))
-        say(f"{still} of them may still have changed, so they run a third time: {_format_cases(unsettled)}")
-        _, warnings = _confirm(options, night, unsettled, child)
-    return again, warnings
+    again: list[Point] = []
+    for number, times in enumerate(steps.CONFIRM_TIMES):
+        if number:
+            still = len(steps.cells_of(chosen))
+            say(f"{still} of them may still have changed and are measured on: {_format_cases(chosen)}")
+        points, warnings = _confirm(options, night, chosen, child, times)
+        again += points
+        if warnings or not points:
+            return again, warnings
+        if not (chosen := steps.find_unsettled(_cells(_past(night), chosen))):
+            break
+    return again, []
 
 
 def _confirm(
-    options: NightOptions, night: NightContext, flagged: Sequence[Key], child: Child
+    options: NightOptions, night: NightContext, flagged: Sequence[Key], child: Child, times: int
 ) -> tuple[list[Point], list[str]]:
     """Measure the flagged series again in the same night, with new rounds.
 
@@ -264,8 +270,8 @@ def _confirm(
     builds = [build for build in resolved.versions if resolved.names.get(build, _number(build)) in names]
     only = replace(night, resolved=replace(resolved, versions=(resolved.versions[0], *builds)))
     cases = dict.fromkeys(key.case for key in flagged)
-    run, ended = _stage(options, only, "confirm", child, cases, options.rounds * steps.CONFIRM_TIMES)
-    warnings = _of_ending(ended, "the second measuring")
+    run, ended = _stage(options, only, "confirm", child, cases, options.rounds * times)
+    warnings = _of_ending(ended, "a second measuring")
     if run is None:
         return [], warnings
     points = of_run(run, "confirm", night.date, resolved.names)

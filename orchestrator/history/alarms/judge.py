@@ -9,6 +9,7 @@ from pathlib import Path
 
 from orchestrator.history.alarms import results, state
 from orchestrator.history.alarms.opened import open_alarm
+from orchestrator.history.alarms.proof import find_strays, is_like_others, is_proven, machine_change_at
 from orchestrator.history.alarms.steps import changes, news
 from orchestrator.history.model import (
     Alarm,
@@ -19,8 +20,9 @@ from orchestrator.history.model import (
     NightReport,
     Segment,
     Series,
+    State,
 )
-from orchestrator.history.surroundings import first_after, machine_changes
+from orchestrator.history.surroundings import first_after
 from orchestrator.metrics import TIMES
 from orchestrator.metrics.followed import RESULTS, TIME
 from orchestrator.model import Target
@@ -29,8 +31,6 @@ from orchestrator.model import Target
 WOBBLE = timedelta(days=7)
 # A step whose size, as a logarithm, is now this many times what it was is another step.
 MOST_RESIZED = 2
-# With fewer cases that moved together, nothing tells a machine from TensorFlow.
-FEWEST_TOGETHER = 2
 # This many nights show that a level is not what it was.
 NIGHTS_TO_RECOVER = 2
 
@@ -68,7 +68,7 @@ def judge(
         if key.metric == RESULTS:
             events += results.judge(series, mine, today, now, runs)
         elif series.segments and series.segments[-1].values[-1].night == today:
-            events += _of_series(series, mine, today, now, runs)
+            events += _of_series(series, mine, today, now, runs, all_series)
     appeared, vanished = _came_and_went(all_series, own, today)
     events, notices = _of_machines(_without_repetitions(events, alarms), all_series)
     return NightVerdict(
@@ -83,21 +83,19 @@ def judge(
 def _of_machines(
     events: Iterable[AlarmOpened | Moved], all_series: Mapping[Key, Series]
 ) -> tuple[list[AlarmOpened | Moved], list[str]]:
-    """Make one notice of new alarms in several cases that began when their machine changed; they are known then.
+    """Make one notice of the new alarms that began when their machine changed and moved no more than other cases did.
 
-    A reboot moves levels by a percent or two, and is no news about TensorFlow.
+    A reboot moves levels by a percent or two, and is no news about TensorFlow. These alarms are known from the start.
     """
     judged = list(events)
     begun: dict[tuple[str, tuple[str, ...]], list[Alarm]] = defaultdict(list)
     for alarm in _list_opened(judged):
-        between = first_after(all_series[alarm.key].points, alarm.change.first)
-        if alarm.key.metric in TIMES and between and (changes := machine_changes(*between)):
-            begun[alarm.key.host, changes].append(alarm)
+        of = machine_change_at(all_series[alarm.key], alarm.change) if alarm.key.metric in TIMES else None
+        if of and is_like_others(alarm.change, of, alarm.key, all_series):
+            begun[alarm.key.host, of.what].append(alarm)
     notices = []
-    for (host, changes), together in begun.items():
-        if len({alarm.key.case for alarm in together}) < FEWEST_TOGETHER:
-            continue
-        note = f"began when the machine changed: {'; '.join(changes)}"
+    for (host, what), together in begun.items():
+        note = f"{state.BY_MACHINE}: {'; '.join(what)}"
         known = {alarm.id: replace(alarm, state="known", note=note) for alarm in together}
         judged = [
             replace(event, alarm=known.get(event.alarm.id, event.alarm)) if isinstance(event, AlarmOpened) else event
@@ -134,7 +132,12 @@ def _list_opened(events: Iterable[AlarmOpened | Moved]) -> list[Alarm]:
 
 
 def _of_series(
-    series: Series, alarms: Sequence[Alarm], today: date, now: datetime, runs: Path
+    series: Series,
+    alarms: Sequence[Alarm],
+    today: date,
+    now: datetime,
+    runs: Path,
+    all_series: Mapping[Key, Series],
 ) -> Iterator[AlarmOpened | Moved]:
     segment = series.segments[-1]
     steps = changes(segment)
@@ -143,18 +146,22 @@ def _of_series(
             continue
         if _has_recovered(alarm, segment, steps):
             yield Moved(at=now, alarm=alarm.id, state="recovered", night=today)
-        elif alarm.state == "new" and alarm.raised < today and _holds(alarm, segment):
+        elif alarm.state == "new" and alarm.raised < today and _is_borne_out(alarm, series, all_series):
             yield Moved(at=now, alarm=alarm.id, state="confirmed", night=today)
     # What the series shows of long ago may come and go with what is known of its noise: only what is new is an alarm.
     for change in news(segment):
         same = [alarm for alarm in alarms if _is_same(alarm, change, steps)]
-        if any(map(state.is_open, same)) or any(_undoes(change, alarm) for alarm in alarms):
+        # What a machine did is not undone by a version.
+        undone = any(_undoes(change, alarm) for alarm in alarms if not state.is_by_machine(alarm))
+        if undone or any(map(state.is_open, same)):
             continue
         if not same:
             between = first_after(series.points, change.first)
-            yield AlarmOpened(at=now, alarm=open_alarm(series, change, between, now, runs))
+            proven = is_proven(change, segment, find_strays(series, all_series))
+            yield AlarmOpened(at=now, alarm=open_alarm(series, change, between, now, runs, proven=proven))
         elif _holds(same[0], segment):
-            yield Moved(at=now, alarm=same[0].id, state="new", night=today)
+            again: State = "known" if state.is_by_machine(same[0]) else "new"
+            yield Moved(at=now, alarm=same[0].id, state=again, night=today)
 
 
 def _is_same(alarm: Alarm, change: Change, steps: Sequence[Change]) -> bool:
@@ -208,6 +215,17 @@ def _holds(alarm: Alarm, segment: Segment, nights: int = 1) -> bool:
     level = sum(value.effect * value.rounds for value in last) / sum(value.rounds for value in last)
     before, after = log(alarm.change.before), log(alarm.change.after)
     return abs(level - after) < abs(level - before)
+
+
+def _is_borne_out(alarm: Alarm, series: Series, all_series: Mapping[Key, Series]) -> bool:
+    """Return whether later nights confirm an alarm."""
+    segment = series.segments[-1]
+    if not alarm.needs_second_night:
+        return _holds(alarm, segment)
+    nights = sum(value.night >= alarm.change.first for value in segment.values)
+    if not nights or not _holds(alarm, segment, nights):
+        return False
+    return is_proven(alarm.change, segment, find_strays(series, all_series))
 
 
 def _came_and_went(

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from orchestrator.history.model import Segment, Value
+from orchestrator.history.surroundings import SATURDAY
 
 Floats = NDArray[np.float64]
 
@@ -36,6 +37,9 @@ PRIOR_SURE = 12
 EXACT = 1e-12
 # If the rounds of a night have more than this many times the middle variance, they count as having just that.
 LOUD = 4.0
+# A machine may have other work at weekends. As many of the last ones say so, if their usual difference from the nights
+# around them is this many standard errors.
+FEWEST_WEEKENDS, MOST_WEEKENDS, WEEKEND_DOUBT = 3, 8, 3.0
 # Further away, in standard deviations, a single night is a freak.
 FREAK = 3.0
 # The median of squares of a normal variable is this share of their mean.
@@ -84,6 +88,7 @@ def nights_of(segment: Segment) -> Nights:
     # The control arm shares the reference's rounds: half of what it strayed by is in the series, too.
     effects[indices] -= control_effects / 2
     squares[indices] = np.maximum(squares[indices] - control_errors**2 / 4, squares[indices] / 2)
+    effects -= _weekends([value.night for value in values], effects)
     # Fewer than a quarter of the nights are cut short, and most are not confirmed.
     counts = np.sort(np.concatenate((rounds, control_rounds)))
     screened = float(counts[len(counts) // 4]) if len(counts) else 1.0
@@ -103,6 +108,27 @@ def nights_of(segment: Segment) -> Nights:
         sure=version.sure,
         freedom=max(1, freedom),
     )
+
+
+def _weekends(nights: Sequence[date], effects: Floats) -> Floats:
+    """Return by how much weekends stray from the nights around them, if the last of them all did so alike; else zeros.
+
+    A weekend counts once the nights after it are known.
+    """
+    days = np.array([night.toordinal() for night in nights], dtype=np.int64)
+    weekday = (days - 1) % 7
+    inside = weekday >= SATURDAY
+    saturdays = np.where(inside, days - weekday + SATURDAY, 0)
+    apart = []
+    for saturday in np.unique(saturdays[inside])[-MOST_WEEKENDS - 1 :]:
+        before, after = (effects[days == day] for day in (saturday - 1, saturday + 2))
+        if len(before) and len(after):
+            apart.append(effects[saturdays == saturday].mean() - (before[0] + after[0]) / 2)
+    apart = apart[-MOST_WEEKENDS:]
+    if len(apart) < FEWEST_WEEKENDS:
+        return np.zeros(len(effects))
+    usual, error = float(np.median(apart)), float(np.std(apart, ddof=1)) / math.sqrt(len(apart))
+    return np.where(inside, usual if abs(usual) > WEEKEND_DOUBT * error else 0.0, 0.0)
 
 
 def _columns(values: Sequence[Value]) -> tuple[Floats, Floats, Floats]:

@@ -14,7 +14,14 @@ DATED = re.compile(r".*\.dev(\d{8})$")
 
 
 def open_alarm(
-    series: Series, change: Change, between: tuple[Point, Point] | None, now: datetime, runs: Path, said: str = ""
+    series: Series,
+    change: Change,
+    between: tuple[Point, Point] | None,
+    now: datetime,
+    runs: Path,
+    said: str = "",
+    *,
+    proven: bool = True,
 ) -> Alarm:
     """Return the alarm of a change that tonight has shown; `between` are the points before and after it."""
     key, latest = series.key, series.latest
@@ -31,6 +38,7 @@ def open_alarm(
         opened=now,
         night=today,
         said=said,
+        proven=proven,
     )
 
 

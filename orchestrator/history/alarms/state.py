@@ -11,6 +11,8 @@ from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved
 
 # A nightly run does not report these again.
 OPEN = ("new", "confirmed", "known", "muted")
+# How the note of an alarm begins that was known from the start.
+BY_MACHINE = "began when the machine changed"
 
 
 def current(events: Iterable[Event]) -> tuple[Alarm, ...]:
@@ -41,6 +43,11 @@ def _night(event: Moved) -> date:
 
 def is_open(alarm: Alarm) -> bool:
     return alarm.state in OPEN
+
+
+def is_by_machine(alarm: Alarm) -> bool:
+    """Return whether a change of the machine explains an alarm, in which case that is its note from the start."""
+    return alarm.note.startswith(BY_MACHINE)
 
 
 def is_listed(alarm: Alarm, today: date) -> bool:

@@ -22,8 +22,8 @@ from orchestrator.model import Target
 from orchestrator.stats.contrasts import of_many
 from orchestrator.stats.paired import quantile, two_sided_p
 
-# A confirmation measures this many times the rounds of the screen.
-CONFIRM_TIMES = 6
+# How many times the rounds of the screen each confirmation of a night measures; what one has settled gets no other.
+CONFIRM_TIMES = (1, 1, 2, 2, 3, 3)
 # Of everything at most a third is measured again, for where all seems to move it is not TensorFlow; a few always are.
 MOST_AGAIN, FEWEST_AGAIN = 3, 4
 # A series with fewer nights before tonight is not judged.
@@ -44,9 +44,9 @@ FALSE_SUSPECTS = 0.05
 # And of many nights together: how much likelier, as a logarithm, a step of this size or a larger one makes them.
 # Unlike a t, this falls at once if a confirmation shows no step, and stays if it shows one.
 SOUGHT = math.log(1.03)
-HINT = 1.5
+HINT = 2.5
 # What was confirmed tonight, or the night before, is confirmed again for less.
-AGAIN = 0.6
+AGAIN = 1.5
 
 Floats = NDArray[np.float64]
 
@@ -78,9 +78,9 @@ def cells_of(keys: Iterable[Key]) -> tuple[tuple[str, Target], ...]:
 
 
 def find_unsettled(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
-    """Return the series that tonight's confirmation neither reported nor cleared, most suspicious first.
+    """Return the series that tonight's confirmations neither reported nor cleared, most suspicious first.
 
-    They are worth another measurement.
+    They are worth another one.
     """
     doubts = {key: doubt for key, cell in cells.items() if not news(cell) and (doubt := _doubt(cell))}
     return _worst_first({key: doubt.hint for key, doubt in doubts.items() if doubt.hint >= AGAIN})

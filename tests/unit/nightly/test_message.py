@@ -269,7 +269,7 @@ def test_a_trial_says_what_it_is() -> None:
 def test_a_small_change_of_one_night_is_provisional_until_a_second_night_confirms_it() -> None:
     small = alarm(1.06)
     first = compose(NightReport(night=NIGHT, opened=(small,))).text
-    assert "measured twice that night; provisional until a second night confirms it" in " ".join(first.split())
+    assert "measured twice that night; provisional until other nights confirm it" in " ".join(first.split())
     assert "provisional" not in compose(NightReport(night=NIGHT, opened=(alarm(1.12),))).text
     confirmed = replace(small, state="confirmed")
     second = compose(NightReport(night=NIGHT, confirmed=(confirmed,), still=(confirmed,)))

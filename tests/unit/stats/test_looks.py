@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from orchestrator.stats.looks import AT_A_STOP, ERRORS, FEWEST_ROUNDS, LookSchedule, Stretch, make_schedule
+from orchestrator.stats.looks import (
+    AT_A_STOP,
+    ERRORS,
+    FEWEST_ROUNDS,
+    LookSchedule,
+    Stretch,
+    _find_where,
+    make_schedule,
+)
 
 LOOKS = (4, 6, 8, 10, 13, 16, 20)
 WHOLE = make_schedule([Stretch(LOOKS)])
@@ -134,3 +142,23 @@ def test_a_p_at_the_level_of_an_error_is_worth_that_error(look: int, error: floa
 def test_fewest_rounds_are_those_of_a_first_look_that_was_planned():
     assert make_schedule([Stretch((3, 6, 10, 15, 20))]).fewest == 3
     assert WHOLE.fewest == make_schedule([Stretch((2,))]).fewest == FEWEST_ROUNDS
+
+
+@pytest.mark.parametrize(
+    ("function", "wanted", "root", "most_calls"),
+    [
+        (lambda x: -x, -0.3, 0.3, 3),
+        (lambda x: (1 - x) ** 9, 0.2, 1 - 0.2 ** (1 / 9), 14),
+        (lambda x: -(x**9), -0.2, 0.2 ** (1 / 9), 14),
+        (lambda x: -math.log(x), 2.0, math.exp(-2), 12),
+    ],
+)
+def test_a_limit_is_found_in_few_steps(function, wanted: float, root: float, most_calls: int):
+    asked = []
+
+    def told(x: float) -> float:
+        asked.append(x)
+        return function(x)
+
+    assert _find_where(told, wanted, 1e-6, 1 - 1e-9) == pytest.approx(root, abs=1e-8)
+    assert len(asked) <= most_calls
