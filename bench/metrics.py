@@ -15,7 +15,7 @@ from bench.store import Store, seconds_of
 from orchestrator.errors import Interrupted
 from orchestrator.measure.run import run as run_comparison
 from orchestrator.metrics import METRICS, USUAL
-from orchestrator.model import Comparison
+from orchestrator.model import Comparison, Metric
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
@@ -24,22 +24,29 @@ from orchestrator.terminal.progress import Quiet
 # Each in turn.
 VERSIONS = ("2.13", "1.14", "2.0")
 NAMES = ("first", "second", "third")
-JUDGED = (*USUAL, "build", "cpu")
+JUDGED: tuple[Metric, ...] = (*USUAL, "build", "cpu")
+# These take many calls, and so quick cases. Those of a version itself and those that count are with them.
+OF_MANY_CALLS: tuple[Metric, ...] = ("leak", "p50", "p95", "p99", "import", "traces")
+QUICK = ("power[style=eager|function]", "predict[call=predict|call,state=compiled,model=tiny]")
 MOST = 0.025
 SEED = 70
 
 
 @dataclass(frozen=True)
 class Program:
+    """How often the quick suite is measured, and how often quick cases with many calls, and what is selected."""
+
     runs: int
-    selected: tuple[str, ...]
+    of_many_calls: int
+    selected: tuple[str, ...] = ()
+    quick: tuple[str, ...] = QUICK
 
 
-FULL = Program(9, ())
-TINY = Program(1, ("power[style=function]",))
+FULL = Program(9, 6)
+TINY = Program(1, 1, ("power[style=function]",), ("power[style=function]",))
 
 
-def measure(path: Path, version: str, selected: tuple[str, ...], seed: int) -> None:
+def measure(path: Path, version: str, selected: tuple[str, ...], seed: int, metrics: tuple[Metric, ...]) -> None:
     targets = tuple(f"{version} EQUAL_ARM={name} as {name}" for name in NAMES)
     options = RunOptions(
         versions=targets,
@@ -47,7 +54,7 @@ def measure(path: Path, version: str, selected: tuple[str, ...], seed: int) -> N
         engine="venv",
         out=path,
         seed=seed,
-        metrics=(*(METRICS[metric].name for metric in JUDGED), "output"),
+        metrics=(*(METRICS[metric].name for metric in metrics), *(["output"] if metrics == JUDGED else [])),
     )
     done = run_comparison(options, Quiet())
     if isinstance(done.error, Interrupted):
@@ -84,18 +91,17 @@ def section(program: Program = FULL) -> str:
     store = Store("metrics", tiny=program == TINY)
     found: list[tuple[str, str]] = []
     for number in range(program.runs):
-        name = f"equal-{number + 1}"
-        kept = store.read(name)
-        if kept is None:
-            path = store.run(name, measure, VERSIONS[number % len(VERSIONS)], program.selected, SEED + number)
-            kept = [list(each) for each in verdicts(judge_run(RunDir.open(path)))]
-            store.write(name, kept)
-            print(f"metrics: {name}: {seconds_of(path):.0f} s", file=sys.stderr)
-        found += [(metric, verdict) for metric, verdict in kept]
+        found += _measured(store, f"equal-{number + 1}", number, program.selected, JUDGED)
+    names = {METRICS[metric].name for metric in OF_MANY_CALLS}
+    for number in range(program.of_many_calls):
+        of_run = _measured(store, f"many-calls-{number + 1}", number, program.quick, OF_MANY_CALLS)
+        found += [(metric, verdict) for metric, verdict in of_run if metric in names]
     lines = [
         f"The quick suite in {len(NAMES)} equal arms, {program.runs} runs in {', '.join(VERSIONS)} by turns, with the",
-        "default budget. Comparisons with fewer than 4 rounds have no verdict and are left out. In brackets: exact",
-        "95 % limits, as if comparisons that share an arm were independent.",
+        f"default budget; and {', '.join(METRICS[metric].name for metric in OF_MANY_CALLS)} in",
+        f"{program.of_many_calls} runs of {', '.join(f'`{name}`' for name in program.quick)}. Comparisons with",
+        "fewer than 4 rounds have no verdict and are left out. In brackets: exact 95 % limits, as if comparisons that",
+        "share an arm were independent.",
         "",
         *table(found),
         "",
@@ -103,3 +109,16 @@ def section(program: Program = FULL) -> str:
     ]
     store.retire()
     return "\n".join(lines)
+
+
+def _measured(
+    store: Store, name: str, number: int, selected: tuple[str, ...], metrics: tuple[Metric, ...]
+) -> list[tuple[str, str]]:
+    kept = store.read(name)
+    if kept is None:
+        version = VERSIONS[number % len(VERSIONS)]
+        path = store.run(name, measure, version, selected, SEED + number, metrics)
+        kept = [list(each) for each in verdicts(judge_run(RunDir.open(path)))]
+        store.write(name, kept)
+        print(f"metrics: {name}: {seconds_of(path):.0f} s", file=sys.stderr)
+    return [(metric, verdict) for metric, verdict in kept]
