@@ -154,4 +154,5 @@ def _alarm_object(alarm: Alarm) -> dict[str, Any]:
         "run": alarm.run,
         "reproduce": alarm.reproduce,
         "bisect": alarm.bisect or None,
+        "profile": alarm.profile or None,
     }

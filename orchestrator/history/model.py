@@ -216,6 +216,8 @@ class Alarm:
     night: date | None = None
     closed: date | None = None
     said: str = ""
+    # The command that shows where the time goes, or which layer returns something else. Earlier alarms have none.
+    profile: str = ""
     # Whether the nights that raised it are proof enough. An alarm of an earlier release does not say.
     proven: bool | None = None
 

@@ -44,7 +44,7 @@ ALARMS = pa.schema(
     [
         ("id", TEXT), ("state", TEXT), ("since", MOMENT), ("opened", MOMENT), ("note", TEXT), ("until", DAY),
         ("found_by", TEXT), ("series", TEXT), *OF_KEY, *OF_CHANGE, ("surroundings", TEXTS), ("run", TEXT),
-        ("reproduce", TEXT), ("bisect", TEXT),
+        ("reproduce", TEXT), ("bisect", TEXT), ("profile", TEXT),
     ]
 )  # fmt: skip
 EVENTS = pa.schema(

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from orchestrator.history.model import Alarm, Change, Point, Series
 from orchestrator.history.surroundings import differences, weekday_change
-from orchestrator.metrics.followed import TIME, name_followed
+from orchestrator.metrics import TIMES
+from orchestrator.metrics.followed import RESULTS, TIME, name_followed
 
 DATED = re.compile(r".*\.dev(\d{8})$")
 
@@ -35,6 +36,7 @@ def open_alarm(
         run=latest.run,
         reproduce=_reproduce(latest),
         bisect=_bisect(*between, runs) if between else "",
+        profile=_profile(latest),
         opened=now,
         night=today,
         said=said,
@@ -43,9 +45,19 @@ def open_alarm(
 
 
 def _reproduce(point: Point) -> str:
-    words = ["tfcompare", "run", "--versions", f"{point.reference},{point.build}", "--case", point.case]
-    words += ["--engine", point.engine, "--control", *(["--gpu"] if point.device == "gpu" else [])]
-    return shlex.join([*words, *_metric(point)])
+    return shlex.join([*_command("run", point), "--control", *_metric(point)])
+
+
+def _profile(point: Point) -> str:
+    """Return the command that looks into both versions, or '' where a profile says nothing, as of memory."""
+    if point.metric not in (RESULTS, *TIMES):
+        return ""
+    return shlex.join([*_command("profile", point), *(["--explain-output"] if point.metric == RESULTS else [])])
+
+
+def _command(name: str, point: Point) -> list[str]:
+    words = ["tfcompare", name, "--versions", f"{point.reference},{point.build}", "--case", point.case]
+    return [*words, "--engine", point.engine, *(["--gpu"] if point.device == "gpu" else [])]
 
 
 def _bisect(before: Point, after: Point, runs: Path) -> str:

@@ -90,6 +90,6 @@ def _everything(alarm: Alarm) -> Iterator[Text]:
         yield safe_text(f"  note: {clip(remark, LONGEST)}")
     changed = "; ".join(alarm.surroundings) or "nothing that is known of"
     yield safe_text(f"  changed since {change.last}: {changed}")
-    for name, command in (("reproduce", alarm.reproduce), ("bisect", alarm.bisect)):
+    for name, command in (("reproduce", alarm.reproduce), ("bisect", alarm.bisect), ("profile", alarm.profile)):
         if command:
             yield safe_text(f"  {name}: {command}")
