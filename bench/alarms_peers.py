@@ -55,7 +55,8 @@ def otava() -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         call([sys.executable, "-m", "venv", folder])
         install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:"]
-        call([*install, "--require-hashes", "-r", lock])
+        # The lock has all that it needs; pip would want an extra of one of them to be pinned as well.
+        call([*install, "--no-deps", "--require-hashes", "-r", lock])
         (folder / "ready").write_text(lock.read_text())
     return python
 

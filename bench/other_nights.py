@@ -5,6 +5,7 @@ import multiprocessing.pool
 import statistics
 from collections.abc import Sequence
 
+from bench import alarms_peers
 from bench.alarms import (
     AFTER,
     AT,
@@ -35,6 +36,8 @@ FEW = 40
 
 
 def section() -> str:
+    # What cannot be installed is better known before an hour has passed.
+    alarms_peers.otava()
     with multiprocessing.Pool(PROCESSES) as pool:
         quiet = pool.map(watch, [_task(kind, number) for kind in KINDS for number in range(WORLDS)])
         slowed = pool.map(watch, [Task(900, 0.0, AT + AFTER, AT - WATCHED, STEP, kind) for kind in KINDS])
