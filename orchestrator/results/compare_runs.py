@@ -46,7 +46,7 @@ SHORT = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class FigureChange:
     """By what factor a figure changed between the runs, and whether it did."""
 
     ratio: float | None = None
@@ -66,7 +66,7 @@ class Change:
 
 
 @dataclass(frozen=True, kw_only=True)
-class RatioChange(Change):
+class RatioChange(FigureChange):
     """One contrast found in both runs: its ratio in each, and whether the ratio changed."""
 
     pair: Pair
@@ -79,7 +79,7 @@ class RatioChange(Change):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TimeChange(Change):
+class TimeChange(FigureChange):
     """The steady time of an arm in both runs, and whether it changed."""
 
     arm: ArmKey

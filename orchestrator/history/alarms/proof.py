@@ -33,17 +33,17 @@ OFF = 3
 
 
 @dataclass(frozen=True)
-class Strays:
+class NightStrays:
     """By how many standard deviations single nights stray from both of their neighbours: of a series, and of all."""
 
     own: Floats
     all: Floats
 
 
-def find_strays(series: Series, all_series: Mapping[Key, Series]) -> Strays:
+def find_strays(series: Series, all_series: Mapping[Key, Series]) -> NightStrays:
     """Return the strays of a series, and those of all on the same machine by the same metric."""
     alike = [other for key, other in all_series.items() if _is_alike(key, series.key) and other.segments]
-    return Strays(_strays(series.segments[-1]), np.concatenate([_strays(other.segments[-1]) for other in alike]))
+    return NightStrays(_strays(series.segments[-1]), np.concatenate([_strays(other.segments[-1]) for other in alike]))
 
 
 def _is_alike(key: Key, other: Key) -> bool:
@@ -60,7 +60,7 @@ def _strays(segment: Segment) -> Floats:
     return apart * np.sqrt(nights_of(segment).weights[1:-1])
 
 
-def is_proven(change: Change, segment: Segment, strays: Strays) -> bool:
+def is_proven(change: Change, segment: Segment, strays: NightStrays) -> bool:
     """Return whether the nights since a step began show that it is more than what nights do by themselves."""
     since = [value for value in segment.values if value.night >= change.first]
     showing = [value.night for value in since if _shows(value, change)]
