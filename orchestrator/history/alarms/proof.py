@@ -23,8 +23,8 @@ UNSEEN = 0.3
 HALF = 0.5
 # A large step is believed at once if no night of any case ever strayed by a third of it.
 FAR = 3.0
-# What a machine change does to cases: of how many of those that are alike a case may be by chance, and what changes do
-# usually, which counts as this many cases.
+# A step is the machine's if it is at most this many times what the change of the machine did to the other cases. What
+# such changes do usually counts as some cases.
 LIKE_OTHERS, USUAL_SHIFT, PRIOR_CASES = 3.5, 0.01, 4
 # The nights on each side of a machine change that say what it did.
 AROUND = 5
