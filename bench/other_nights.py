@@ -46,7 +46,7 @@ def section() -> str:
             f"{len(SLOWED)} that become {STEP:.0%} slower on night {AT + 1}. Rounds stray by 3 % unless the kind says",
             "otherwise; screens, confirmations and judging are those of a real night; an alarm counts when it sets an",
             f"exit code. At most {MOST_FALSE:g} in 100 case-months is the target. None of these kinds set a constant.",
-            "A drift is a true change, which is told in steps.",
+            "A drift is a true change, and is reported in steps.",
             "",
             f"| nights | false alarms a month and 100 cases | rounds more | +{STEP:.0%}: nights | within {AFTER} |",
             "|---|---|---|---|---|",
