@@ -42,7 +42,7 @@ class Program:
     quick: tuple[str, ...] = QUICK
 
 
-FULL = Program(9, 18)
+FULL = Program(9, 14)
 TINY = Program(1, 1, ("power[style=function]",), ("power[style=function]",))
 
 
