@@ -180,12 +180,7 @@ def _objects(changes: Iterable[RatioChange]) -> Iterable[dict[str, Any]]:
             **pair_object(change.pair),
             "earlier_ratio": change.earlier.ratio,
             "later_ratio": change.later.ratio,
-            "change": change.ratio,
-            "ci_low": change.ci_low,
-            "ci_high": change.ci_high,
-            "verdict": change.verdict,
-            "reason": change.reason or None,
-            "size": change.size,
+            **_judged(change),
         }
 
 
@@ -197,6 +192,12 @@ def _time_object(change: TimeChange) -> dict[str, Any]:
         "version": str(change.arm.version),
         "earlier_s": change.earlier.median_s,
         "later_s": change.later.median_s,
+        **_judged(change),
+    }
+
+
+def _judged(change: RatioChange | TimeChange) -> dict[str, Any]:
+    return {
         "change": change.ratio,
         "ci_low": change.ci_low,
         "ci_high": change.ci_high,

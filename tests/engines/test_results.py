@@ -1,4 +1,4 @@
-"""What a real TensorFlow returns without oneDNN, in half precision and transposed: each is told from the others."""
+"""A real TensorFlow without oneDNN, in half precision and transposed: the report tells the three results apart."""
 
 from pathlib import Path
 

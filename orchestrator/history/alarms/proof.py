@@ -1,4 +1,4 @@
-"""Whether the nights that show a step are proof enough, or later nights have to bear it out. Pure functions.
+"""Decides whether the nights that show a step prove it, or whether others have to. Pure functions.
 
 One night may stray by itself, a weekend by what a machine does at weekends, and what follows a reboot by the reboot.
 """
