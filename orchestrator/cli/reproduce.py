@@ -54,7 +54,7 @@ def reproduce(
         ),
     ] = None,
 ) -> None:
-    """Test published claims about TensorFlow's speed: reproduced, not reproduced, or inconclusive.
+    """Test published claims about TensorFlow: reproduced, not reproduced, or inconclusive.
 
     [bold]Examples[/bold]
 

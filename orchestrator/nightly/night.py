@@ -248,7 +248,7 @@ def _settle(
     for number, times in enumerate(steps.CONFIRM_TIMES):
         if number:
             still = len(steps.cells_of(chosen))
-            say(f"{still} of them may still have changed and are measured on: {_format_cases(chosen)}")
+            say(f"{still} of them may still have changed, so more rounds follow: {_format_cases(chosen)}")
         points, warnings = _confirm(options, night, chosen, child, times)
         again += points
         if warnings or not points:

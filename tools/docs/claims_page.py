@@ -12,9 +12,9 @@ from tools.docs import WRITTEN
 
 CLAIMS_HEAD = """# Claims
 
-Public claims about TensorFlow's speed, as files in `workloads/claims/`, each with the comparison that tests it.
-`tfcompare reproduce` tests them all, `tfcompare reproduce predict-after-compile` one, `--suite studies` those of
-the studies that this tool began with; `--list` shows them.
+Public claims about TensorFlow's speed, memory and results, as files in `workloads/claims/`, each with the comparison
+that tests it. `tfcompare reproduce` tests them all, `tfcompare reproduce predict-after-compile` one, `--suite studies`
+those of the studies that this tool began with; `--list` shows them.
 
 | verdict | what it means |
 |---|---|
@@ -71,8 +71,8 @@ says that the source does not have it. All statements of a claim have to hold. B
   ratios, or with `more_often` for what more cases are than the other way round;
 - `[[parts]]`: three cases in a `version`, of which `step` has to have `at_least` this part of the difference between
   `baseline` and `candidate`, on the log scale;
-- `[[returns]]`: a `case`, and two versions of which it is `expected` that their results are `equal`, if only
-  [within tolerance](metrics.md#do-both-return-the-same), or `differs`;
+- `[[returns]]`: a `case` and two versions whose results are `expected` to be `equal`, if only
+  [within tolerance](metrics.md#do-both-return-the-same), or to be different (`differs`);
 - `[[bounds]]`: a figure of one arm, with `at_least` or `at_most`: `traces`, `traces_per_call`, `peak_rss_mb`,
   `import_s`, `build_s`, `first_s`, `steady_s`, or `first_over_steady`, the first call over a later one;
 - `[[shares]]`: a Python `function` that takes a `published` share of an arm's time. After the last round the arm is

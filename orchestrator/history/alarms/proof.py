@@ -15,7 +15,7 @@ from orchestrator.history.alarms.noise_model import Floats, nights_of
 from orchestrator.history.model import LARGE, Change, Key, Segment, Series, Value
 from orchestrator.history.surroundings import is_weekend, machine_changes
 
-# So rarely may nights stray by chance as those that show a step do.
+# Nights that stray by chance may look like those that show a step at most this often.
 RARE = 0.015
 # What no night has shown yet counts as this many nights.
 UNSEEN = 0.3

@@ -227,7 +227,7 @@ def test_what_looks_changed_is_measured_again_until_that_is_settled(
     assert [one.stage for one in tonight] == stages
     assert [one.rounds for one in tonight] == [options.rounds * times for times in (1, *CONFIRM_TIMES)][: len(stages)]
     assert all(point.case in words for words in asked_for[1:])
-    assert len([line for line in lines if "measured on" in line]) == max(0, len(stages) - 2)
+    assert len([line for line in lines if "more rounds follow" in line]) == max(0, len(stages) - 2)
     assert bool(told.opened) == (0.0 not in slower)
 
 
