@@ -37,8 +37,8 @@ PRIOR_SURE = 12
 EXACT = 1e-12
 # If the rounds of a night have more than this many times the middle variance, they count as having just that.
 LOUD = 4.0
-# A machine may have other work at weekends. This many of the last ones decide, and their usual difference from the
-# nights around them has to be so many standard errors.
+# A machine may have other work at weekends: at least and at most this many of the last ones decide, and by how many
+# standard errors they have to differ from the nights around them.
 FEWEST_WEEKENDS, MOST_WEEKENDS, WEEKEND_DOUBT = 3, 8, 3.0
 # Further away, in standard deviations, a single night is a freak.
 FREAK = 3.0
