@@ -180,7 +180,7 @@ def _objects(changes: Iterable[RatioChange]) -> Iterable[dict[str, Any]]:
             **pair_object(change.pair),
             "earlier_ratio": change.earlier.ratio,
             "later_ratio": change.later.ratio,
-            **_judged(change),
+            **_describe_judgement(change),
         }
 
 
@@ -192,11 +192,11 @@ def _time_object(change: TimeChange) -> dict[str, Any]:
         "version": str(change.arm.version),
         "earlier_s": change.earlier.median_s,
         "later_s": change.later.median_s,
-        **_judged(change),
+        **_describe_judgement(change),
     }
 
 
-def _judged(change: RatioChange | TimeChange) -> dict[str, Any]:
+def _describe_judgement(change: RatioChange | TimeChange) -> dict[str, Any]:
     return {
         "change": change.ratio,
         "ci_low": change.ci_low,

@@ -136,11 +136,12 @@ def run(
     from orchestrator.history.location import history_path
     from orchestrator.nightly import message, night
     from orchestrator.nightly import notify as notifying
+    from orchestrator.nightly.options import NightOptions
     from orchestrator.nightly.schedule import units
     from orchestrator.nightly.targets import find_targets
 
     say, index_url = verbosity.say, installation.index_url
-    asked = night.NightOptions(
+    asked = NightOptions(
         history=history_path(history.history),
         names=names,
         suite=selection.suite,

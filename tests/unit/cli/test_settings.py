@@ -8,6 +8,7 @@ import pytest
 from orchestrator.cli import main
 from orchestrator.cli.settings import find_defaults
 from orchestrator.nightly import night
+from orchestrator.nightly.options import NightOptions
 from tests.support.commands import called
 
 OWN = "def build(tf, params): return len\n"
@@ -151,9 +152,9 @@ def test_each_command_takes_the_settings_whose_flags_it_has(folder: Path):
 
 
 def test_a_night_takes_its_own_table_and_hands_all_of_it_on(folder: Path, monkeypatch, capsys):
-    asked: list[night.NightOptions] = []
+    asked: list[NightOptions] = []
 
-    def stop(options: night.NightOptions, say: object) -> None:
+    def stop(options: NightOptions, say: object) -> None:
         asked.append(options)
         raise KeyboardInterrupt
 

@@ -21,7 +21,9 @@ from orchestrator.history.store import Store
 from orchestrator.model import Finished
 from orchestrator.nightly import lock, versions
 from orchestrator.nightly import night as nights
-from orchestrator.nightly.night import NightOptions, run_night
+from orchestrator.nightly.confirmations import last_segments
+from orchestrator.nightly.night import run_night
+from orchestrator.nightly.options import NightOptions
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.run import load_run
@@ -264,7 +266,7 @@ def test_a_night_without_its_control_arm_is_judged_by_the_control_arm_of_the_oth
     points = history(10, 1, ["2.13.0"])
     store.append([one for one in points if one.version == "2.13.0" or one.night != points[-1].night])
     [key] = {point.key for point in points if point.version == "2.13.0"}
-    segment = nights._cells(store.read(), [key])[key]
+    segment = last_segments(store.read(), [key])[key]
     assert (len(segment.values), len(segment.control)) == (10, 9)
 
 
@@ -326,7 +328,7 @@ def test_an_interrupt_says_where_what_was_measured_lies(monkeypatch, options: Ni
     ("error", "code"),
     [(ContractBroken("a line is cut short"), 7), (KeyError("case"), 70), (OSError(5, "Input/output error"), 70)],
 )
-@pytest.mark.parametrize("step", ["load_run", "_judge_points"])
+@pytest.mark.parametrize("step", ["run_stage", "_judge_points"])
 def test_whatever_ends_a_night_is_recorded_and_reported(
     monkeypatch, options: NightOptions, error: Exception, code: int, step: str
 ):

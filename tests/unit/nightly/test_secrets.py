@@ -17,6 +17,7 @@ from orchestrator.catalog.variables import find_of_tensorflow
 from orchestrator.cli.nightly.schedule import SERVE
 from orchestrator.engines.environment import worker_variables
 from orchestrator.nightly import lock, night
+from orchestrator.nightly.options import NightOptions
 from orchestrator.nightly.schedule import serve as serving
 from orchestrator.nightly.schedule import units
 from orchestrator.nightly.schedule.cron import Cron
@@ -249,9 +250,9 @@ def test_what_an_old_serve_says_of_itself_is_shown_without_its_tokens(machine: M
 
 @pytest.mark.parametrize("place", ["flag", "joined flag", "variable"])
 def test_the_run_of_a_night_gets_the_index_by_its_environment(machine: Machine, call, monkeypatch, place: str):
-    asked: list[night.NightOptions] = []
+    asked: list[NightOptions] = []
 
-    def stop(options: night.NightOptions, say: Any) -> None:
+    def stop(options: NightOptions, say: Any) -> None:
         asked.append(options)
         raise KeyboardInterrupt
 

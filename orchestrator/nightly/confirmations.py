@@ -1,0 +1,81 @@
+"""Measures what looks changed again in the same night, little by little."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from orchestrator import catalog
+from orchestrator.history.alarms import steps
+from orchestrator.history.model import Key, Point, Segment
+from orchestrator.history.points import of_run
+from orchestrator.history.series import all_arrays
+from orchestrator.history.store import Read
+from orchestrator.nightly.options import NightContext, NightOptions
+from orchestrator.nightly.stages import count_cells, describe_ending, read_past, run_stage
+from orchestrator.nightly.subprocess_run import Child
+
+MOST_NAMED = 3
+
+
+def settle(
+    options: NightOptions, night: NightContext, points: Sequence[Point], child: Child, say: Callable[[str], None]
+) -> tuple[list[Point], list[str]]:
+    """Repeat the measurement of series that look changed, little by little, until they are reported or cleared."""
+    screened = {point.key for point in points if point.has_value}
+    flagged = steps.suspects(last_segments(read_past(night), screened))
+    if not flagged:
+        return [], []
+    chosen = steps.affordable(flagged, count_cells(points))
+    suspicious, repeated = (len(steps.cells_of(keys)) for keys in (flagged, chosen))
+    which = "which" if repeated == suspicious else f"{repeated} of which, the most suspicious,"
+    say(f"{suspicious} of {count_cells(points)} look changed, {which} are measured again: {_format_cases(chosen)}")
+    again: list[Point] = []
+    for number, times in enumerate(steps.CONFIRM_TIMES):
+        if number:
+            still = len(steps.cells_of(chosen))
+            say(f"{still} of them may still have changed, so more rounds follow: {_format_cases(chosen)}")
+        points, warnings = _confirm(options, night, chosen, child, times)
+        again += points
+        if warnings or not points:
+            return again, warnings
+        if not (chosen := steps.find_unsettled(last_segments(read_past(night), chosen))):
+            break
+    return again, []
+
+
+def _confirm(
+    options: NightOptions, night: NightContext, flagged: Sequence[Key], child: Child, times: int
+) -> tuple[list[Point], list[str]]:
+    """Measure the flagged series again in the same night, with new rounds.
+
+    Other results that come with them are also kept.
+    """
+    names = dict.fromkeys(str(key.version) for key in flagged)
+    resolved = night.resolved
+    builds = [build for build in resolved.versions if resolved.names.get(build, _number(build)) in names]
+    only = replace(night, resolved=replace(resolved, versions=(resolved.versions[0], *builds)))
+    cases = dict.fromkeys(key.case for key in flagged)
+    run, ended = run_stage(options, only, "confirm", child, cases, options.rounds * times)
+    warnings = describe_ending(ended, "a second measuring")
+    if run is None:
+        return [], warnings
+    points = of_run(run, "confirm", night.date, resolved.names)
+    night.store.append(points)
+    return points, warnings
+
+
+def _number(name: str) -> str:
+    version = catalog.find(name)
+    return version.number if version else name
+
+
+def last_segments(read: Read, keys: Iterable[Key]) -> dict[Key, Segment]:
+    """Return the last segment of each of these series, all of which have a value in it."""
+    by_key = all_arrays(read.table)
+    own = [key for key in sorted(keys) if not key.is_control]
+    control = {key: by_key[key].nightly.objects() for key in {key.control for key in own} & by_key.keys()}
+    return {key: by_key[key].segments(control.get(key.control, ()))[-1] for key in own}
+
+
+def _format_cases(keys: Sequence[Key]) -> str:
+    named = [f"{case} in {version}" for case, version in steps.cells_of(keys)]
+    return ", ".join(named[:MOST_NAMED]) + (f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else "")

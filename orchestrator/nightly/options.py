@@ -1,0 +1,82 @@
+"""What a nightly run is asked for, and the facts that are fixed when it begins."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from pathlib import Path
+from typing import Any
+
+from orchestrator.catalog.version import FlavourName
+from orchestrator.history.store import Store
+from orchestrator.nightly import versions
+from orchestrator.options import NIGHT_ROUNDS
+from orchestrator.plan.request import suite_name
+
+# Flags that change what is measured or in what, next to device and engine.
+DECISIVE = frozenset(
+    ("--workload-dir", "--gpus", "--gpu-exclusive", "--lock-clocks", "--base", "--threads", "--cpuset", "--memory")
+)
+NOTHING = versions.ResolvedVersions(versions=(), names={})
+
+
+@dataclass(frozen=True, kw_only=True)
+class NightOptions:
+    """The options given on the command line.
+
+    `tfcompare run` receives `flags` as arguments and `variables` as environment variables.
+    """
+
+    history: Path
+    names: tuple[str, ...]
+    suite: str | None = None
+    selected: tuple[str, ...] = ()
+    own_workloads: Path | None = None
+    flags: tuple[str, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict, repr=False)
+    rounds: int = NIGHT_ROUNDS
+    limit_s: float = 6 * 3600.0
+    again: bool = False
+    due: time | None = None
+    keep_nightlies: int = 3
+
+    @property
+    def suite_name(self) -> str:
+        return suite_name(self.suite, self.own_workloads)
+
+    @property
+    def device(self) -> FlavourName:
+        flags = dict(list_flags(self.flags))
+        return "gpu" if flags.keys() & {"--gpu", "--gpus", "--gpu-exclusive"} else "cpu"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The options that make two nightly runs the same, as a Night records them."""
+        flags = dict(list_flags(self.flags))
+        return {
+            "suite": self.suite_name,
+            "versions": self.names,
+            "device": self.device,
+            "engine": flags.get("--engine", "auto"),
+            "selected": self.selected,
+            "flags": tuple(sorted(f"{flag} {value}".strip() for flag, value in flags.items() if flag in DECISIVE)),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class NightContext:
+    """The facts that are fixed when a nightly run begins."""
+
+    store: Store
+    host: str
+    date: date
+    started: datetime
+    warnings: tuple[str, ...] = ()
+    resolved: versions.ResolvedVersions = NOTHING
+
+
+def list_flags(words: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each flag with its value, or with '' if it has none."""
+    for index, word in enumerate(words):
+        if word.startswith("--"):
+            value = words[index + 1] if index + 1 < len(words) else ""
+            yield word, "" if value.startswith("--") else value
