@@ -155,4 +155,8 @@ def _alarm_object(alarm: Alarm) -> dict[str, Any]:
         "reproduce": alarm.reproduce,
         "bisect": alarm.bisect or None,
         "profile": alarm.profile or None,
+        "good": alarm.good or None,
+        "bad": alarm.bad or None,
+        "commits": alarm.commits or None,
+        "findings": list(alarm.findings),
     }

@@ -79,6 +79,8 @@ class Point:
     # In the unit of the metric.
     reference_figure: float | None = None
     version_figure: float | None = None
+    # Of TensorFlow's repository, as the build itself names it; nothing if it does not, or in earlier points.
+    commit: str = ""
 
     @property
     def key(self) -> "Key":
@@ -220,6 +222,14 @@ class Alarm:
     profile: str = ""
     # Whether the nights that raised it are proof enough. An alarm of an earlier release does not say.
     proven: bool | None = None
+    # The builds between which it began and the page of their commits, if each night had another build.
+    good: str = ""
+    bad: str = ""
+    commits: str = ""
+    # What a profile of both shows, or which layer returns something else.
+    findings: tuple[str, ...] = ()
+    # Whether every build between those that were measured by night has been looked at.
+    searched: bool = False
 
     @property
     def raised(self) -> date:
@@ -265,6 +275,23 @@ class Moved:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Explained:
+    """What measurements after an alarm have shown of its cause; what is empty leaves the alarm as it is."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["explained"] = "explained"
+    at: datetime
+    alarm: str
+    good: str = ""
+    bad: str = ""
+    commits: str = ""
+    findings: tuple[str, ...] = ()
+    bisect: str = ""
+    searched: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Night:
     """The end of a nightly run: its outcome, and what it did.
 
@@ -294,7 +321,7 @@ class Night:
     flags: tuple[str, ...] = ()
 
 
-Event = AlarmOpened | Moved | Night
+Event = AlarmOpened | Moved | Explained | Night
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """Turns a run into points: every version against the reference, in the rounds that both shared."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
@@ -15,6 +16,8 @@ from orchestrator.results.run import Run
 from orchestrator.stats.contrasts import measure
 
 UNKNOWN = "unknown"
+# What git says of a commit: the last tag before it and, unless it is that, how many commits came since, and its hash.
+DESCRIBED = re.compile(r"(?P<tag>v\d+(\.\d+)+(-rc\d+)?)(-\d+-g(?P<commit>[0-9a-f]{7,40}))?(-dirty)?")
 
 
 def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str, str] | None = None) -> list[Point]:
@@ -90,7 +93,15 @@ def _without_value(run: Run, pair: VersionPair) -> Point:
         version_ms=None,
         surroundings=_surroundings(manifest, pair.workload, pair.baseline, build, plan.device),
         metric=pair.metric,
+        commit=commit_of(manifest, build),
     )
+
+
+def commit_of(manifest: Manifest, build: Target) -> str:
+    """Return the commit that a build says it was made from, by `git describe`; '' if it says nothing usable."""
+    described = str(manifest.workers.get(build, {}).get("tensorflow_git") or "")
+    found = DESCRIBED.fullmatch(described)
+    return (found["commit"] or found["tag"]) if found else ""
 
 
 def _outcome(between: list[ArmResult], contrast: Contrast) -> tuple[Outcome, str]:

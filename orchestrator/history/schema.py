@@ -12,7 +12,7 @@ from orchestrator.metrics.followed import TIME
 from orchestrator.old_flags import RENAMED_SUITES
 
 LAYOUT = "tfcompare.history"
-CURRENT = 5
+CURRENT = 6
 
 TEXT = pa.string()
 OF_SURROUNDINGS = tuple(field.name for field in fields(Surroundings))
@@ -34,6 +34,7 @@ SCHEMA = pa.schema(
         pa.field("metric", TEXT, nullable=False),
         pa.field("reference_figure", pa.float64()),
         pa.field("version_figure", pa.float64()),
+        pa.field("commit", TEXT, nullable=False),
     ],
     metadata={LAYOUT: str(CURRENT)},
 )
@@ -124,9 +125,15 @@ def _times_alone(table: pa.Table) -> pa.Table:
     return table
 
 
+def _without_commits(table: pa.Table) -> pa.Table:
+    """Add the commit to layout 5, which did not record it."""
+    return table.append_column("commit", pa.array([""] * len(table), TEXT))
+
+
 MIGRATIONS: dict[int, Callable[[pa.Table], pa.Table]] = {
     1: _all_were_screens,
     2: _without_a_worker,
     3: _without_variables,
     4: _times_alone,
+    5: _without_commits,
 }

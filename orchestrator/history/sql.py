@@ -44,7 +44,8 @@ ALARMS = pa.schema(
     [
         ("id", TEXT), ("state", TEXT), ("since", MOMENT), ("opened", MOMENT), ("note", TEXT), ("until", DAY),
         ("found_by", TEXT), ("series", TEXT), *OF_KEY, *OF_CHANGE, ("surroundings", TEXTS), ("run", TEXT),
-        ("reproduce", TEXT), ("bisect", TEXT), ("profile", TEXT),
+        ("reproduce", TEXT), ("bisect", TEXT), ("profile", TEXT), ("good", TEXT), ("bad", TEXT), ("commits", TEXT),
+        ("findings", TEXTS),
     ]
 )  # fmt: skip
 EVENTS = pa.schema(
@@ -151,7 +152,7 @@ def _tables(sql: str, read: Read, events: Sequence[Event]) -> dict[str, pa.Table
         "series": lambda: _series(read.table),
         "alarms": lambda: pa.Table.from_pylist([_of_alarm(alarm) for alarm in state.current(events)], schema=ALARMS),
         "events": lambda: pa.Table.from_pylist(
-            [_of_event(event) for event in events if not isinstance(event, Night)], schema=EVENTS
+            [_of_event(event) for event in events if isinstance(event, AlarmOpened | Moved)], schema=EVENTS
         ),
         "nights": lambda: pa.Table.from_pylist(
             [_of_night(event) for event in events if isinstance(event, Night)], schema=NIGHTS
@@ -209,10 +210,9 @@ def _of_alarm(alarm: Alarm) -> dict[str, Any]:
     }
 
 
-def _of_event(event: Event) -> dict[str, Any]:
+def _of_event(event: AlarmOpened | Moved) -> dict[str, Any]:
     if isinstance(event, AlarmOpened):
         return {"moment": event.at, "alarm": event.alarm.id, "state": event.alarm.state, "note": event.alarm.note}
-    assert isinstance(event, Moved)
     return {name: getattr(event, OTHERWISE.get(name, name)) for name in EVENTS.names}
 
 

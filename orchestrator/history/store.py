@@ -29,7 +29,7 @@ from orchestrator.model import Target
 
 T = TypeVar("T")
 # Of an event's file. One without a number has layout 1.
-EVENT_LAYOUT = 3
+EVENT_LAYOUT = 4
 
 
 @cache

@@ -30,6 +30,16 @@ def describe_evidence(alarm: Alarm) -> str:
     return f"{evidence}; provisional until other nights confirm it" if alarm.is_provisional else evidence
 
 
+def describe_cause(alarm: Alarm) -> tuple[str, ...]:
+    """Return what is known of an alarm's cause: between which builds it lies, and what a profile shows."""
+    lines = []
+    if alarm.good and alarm.bad:
+        lines.append(f"came after {alarm.good} and with {alarm.bad} at the latest")
+    if alarm.commits:
+        lines.append(f"commits between them: {alarm.commits}")
+    return (*lines, *alarm.findings)
+
+
 def describe_levels(alarm: Alarm) -> str:
     """Return how a version stood to the reference before and after a change."""
     change, metric = alarm.change, alarm.key.metric

@@ -8,7 +8,13 @@ from math import log
 from typing import Literal
 
 from orchestrator.history.model import Alarm, Night, NightReport
-from orchestrator.history.wording import describe_alarm, describe_direction, describe_evidence, describe_levels
+from orchestrator.history.wording import (
+    describe_alarm,
+    describe_cause,
+    describe_direction,
+    describe_evidence,
+    describe_levels,
+)
 from orchestrator.metrics.followed import RESULTS, TIME
 from orchestrator.nightly.message_formats import Code, Command, MessageSection, Words, as_html, as_markdown, as_text
 
@@ -149,8 +155,13 @@ def _alarm(alarm: Alarm) -> MessageSection:
         lines += [("changed with it: ", Code(text)) for text in alarm.surroundings]
     else:
         lines.append(("nothing else that is recorded changed with it",))
+    lines += [(Code(text),) for text in describe_cause(alarm)]
     look_into = "see which layer it is" if key.metric == RESULTS else "see where the time goes"
-    commands = (("reproduce", alarm.reproduce), ("find the cause", alarm.bisect), (look_into, alarm.profile))
+    commands = (
+        ("reproduce", alarm.reproduce),
+        ("see the search" if alarm.searched else "find the cause", alarm.bisect),
+        (look_into, alarm.profile),
+    )
     lines += [Command(label, text) for label, text in commands if text]
     lines.append(Command("if it is meant to be", f"tfcompare history mute {alarm.id} --note WHY"))
     return MessageSection((f"{describe_alarm(alarm)}: ", *_where(alarm)), tuple(lines))

@@ -20,11 +20,12 @@ from orchestrator.history.store import Store
 from orchestrator.machine.host import host_facts
 from orchestrator.metrics.followed import TIME
 from orchestrator.nightly import cleanup, versions
+from orchestrator.nightly.causes import look_for_causes
 from orchestrator.nightly.confirmations import settle
 from orchestrator.nightly.lock import hold
 from orchestrator.nightly.options import NightContext, NightOptions
 from orchestrator.nightly.schedule import units
-from orchestrator.nightly.stages import count_cells, describe_ending, read_past, run_stage, stage_path
+from orchestrator.nightly.stages import count_cells, describe_ending, log_path, read_past, run_stage, stage_path
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.redact import mask_login
 from orchestrator.results.run import Run
@@ -56,6 +57,8 @@ def _alone(options: NightOptions, night: NightContext, say: Callable[[str], None
         events, warnings = night.store.events()
         if (done := earlier_measurement(events, options, night.host, night.date)) and not options.again:
             say(f"{done.night} was measured already (run {done.run}); --again repeats it")
+            keys = {point.key for point in night.store.read().points() if point.run == done.run}
+            look_for_causes(options, night, keys, options.limit_s, say)
             return NightReport(night=replace(done, outcome="skipped"))
         read = night.store.read()
         warnings = (*warnings, *read.warnings, *_later_than_now(read.points(), night))
@@ -103,8 +106,7 @@ def earlier_measurement(events: Sequence[Event], options: NightOptions, host: st
 
 def _measure_night(options: NightOptions, night: NightContext, say: Callable[[str], None]) -> NightReport:
     store = night.store
-    log = store.path / "log" / f"{night.started:%Y%m%d-%H%M%S}.log"
-    child = Child(log, options.limit_s, say, options.variables)
+    child = Child(log_path(night), options.limit_s, say, options.variables)
     screened, ended = run_stage(options, night, "screen", child, options.selected, options.rounds)
     if screened is None:
         return _without(options, night, ended)
@@ -117,6 +119,9 @@ def _measure_night(options: NightOptions, night: NightContext, say: Callable[[st
         again, more = settle(options, night, points, child, say)
         warnings += more
     judged = _judge_points(night, points)
+    if not ended.hung:
+        # Before old nightlies are removed, one of which may be needed.
+        look_for_causes(options, night, {point.key for point in points}, child.left_s, say)
     if night.resolved.names:
         cleanup.retire(options.keep_nightlies, say)
     end = Night(

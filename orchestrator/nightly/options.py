@@ -37,6 +37,8 @@ class NightOptions:
     limit_s: float = 6 * 3600.0
     again: bool = False
     due: time | None = None
+    # For profiles of what changed, and for nightlies that were not measured; 0 for neither.
+    backfill_s: float = 0.0
     keep_nightlies: int = 3
 
     @property

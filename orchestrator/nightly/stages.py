@@ -1,4 +1,4 @@
-"""The stages of a nightly run, each a `tfcompare run` of its own process, and the history as they find it."""
+"""The stages of a nightly run, each a `tfcompare run` in a separate process, and the history as they find it."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -30,6 +30,10 @@ def run_stage(
     settled = night.store.runs / run.plan.run
     path.rename(settled)
     return replace(run, path=settled), ended
+
+
+def log_path(night: NightContext) -> Path:
+    return night.store.path / "log" / f"{night.started:%Y%m%d-%H%M%S}.log"
 
 
 def stage_path(night: NightContext, stage: Stage) -> Path:

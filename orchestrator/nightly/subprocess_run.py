@@ -32,19 +32,33 @@ class ChildEnd:
     # Its last lines, which may explain why it ended.
     last_lines: str
 
+    @property
+    def last_line(self) -> str:
+        return (self.last_lines.splitlines() or ["it said nothing"])[-1]
+
 
 class Child:
     """A runner of tfcompare commands, one after another, with one time limit for all of them."""
 
     def __init__(
-        self, log: Path, limit_s: float, say: Callable[[str], None], variables: Mapping[str, str] | None = None
+        self,
+        log: Path,
+        limit_s: float,
+        say: Callable[[str], None],
+        variables: Mapping[str, str] | None = None,
+        what: str = "the nightly run",
     ) -> None:
         self._log = log
+        self._what = what
         # Every user of the machine can read a process's arguments, and only its owner can read its variables.
         self._environment = {**os.environ, **(variables or {})}
         self._until = time.monotonic() + limit_s
         self._limit_s = limit_s
         self._say = say
+
+    @property
+    def left_s(self) -> float:
+        return max(0.0, self._until - time.monotonic())
 
     def run(self, words: Sequence[str]) -> ChildEnd:
         try:
@@ -60,10 +74,10 @@ class Child:
             reader.start()
             hung = False
             try:
-                process.wait(max(0.0, self._until - time.monotonic()))
+                process.wait(self.left_s)
             except subprocess.TimeoutExpired:
                 hung = True
-                self._try_to_say(f"the nightly run takes longer than {self._limit_s / 3600:.3g} h and is ended")
+                self._try_to_say(f"{self._what} takes longer than {self._limit_s / 3600:.3g} h and is ended")
                 self._end(process)
             except BaseException:
                 self._end(process)

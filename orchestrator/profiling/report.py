@@ -108,6 +108,13 @@ def _layout_of_layers(profiled: Profiled) -> RenderableType:
     return Group(*parts)
 
 
+def explain_layers(profiled: Profiled) -> Iterator[tuple[Case, str, str | None, str]]:
+    """Yield each case in each version with the version it is held against, and what their layers tell."""
+    for case, arms in groupby(profiled.arms, key=lambda arm: arm.case):
+        for version, baseline, text in _explain(list(arms)):
+            yield case, version, baseline, text
+
+
 def _explain(arms: Sequence[ProfiledArm]) -> Iterator[tuple[str, str | None, str]]:
     """Yield each version with the first one whose layers were seen, and what they tell."""
     baseline: ProfiledArm | None = None
@@ -299,8 +306,7 @@ def as_object(profiled: Profiled) -> dict[str, Any]:
                 "baseline": baseline,
                 "finding": text,
             }
-            for case, arms in groupby(profiled.arms, key=lambda arm: arm.case)
-            for version, baseline, text in _explain(list(arms))
+            for case, version, baseline, text in explain_layers(profiled)
         ],
         "functions": [
             _function(case_profiles, row, figure, rank)

@@ -107,6 +107,14 @@ def run(
             metavar="HH:MM",
         ),
     ] = None,
+    backfill: Annotated[
+        str,
+        typer.Option(
+            help="Look for the causes of alarms for at most this long: profile what changed, and measure the nightlies "
+            "that no night did. 0 leaves both out.",
+            metavar="DURATION",
+        ),
+    ] = "30m",
     keep_nightlies: Annotated[
         int, number("--keep-nightlies", 1, 1000, "Number of tf-nightly versions to keep; older ones are removed.")
     ] = 3,
@@ -154,6 +162,7 @@ def run(
         limit_s=parse.seconds("--limit", limit),
         again=again,
         due=units.time_of_day(due, "--due") if due else None,
+        backfill_s=0.0 if backfill.strip() == "0" else parse.seconds("--backfill", backfill),
         keep_nightlies=keep_nightlies,
     )
     targets = find_targets(recipients.notify or (), recipients.notify_file, os.environ, say)

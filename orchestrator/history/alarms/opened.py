@@ -12,6 +12,7 @@ from orchestrator.metrics import TIMES
 from orchestrator.metrics.followed import RESULTS, TIME, name_followed
 
 DATED = re.compile(r".*\.dev(\d{8})$")
+COMMITS = "https://github.com/tensorflow/tensorflow/compare/{}...{}"
 
 
 def open_alarm(
@@ -27,6 +28,7 @@ def open_alarm(
     """Return the alarm of a change that tonight has shown; `between` are the points before and after it."""
     key, latest = series.key, series.latest
     today = latest.night
+    good, bad, commits = _range(*between) if between else ("", "", "")
     return Alarm(
         id=hashlib.sha256(f"{key.id} {change.first} {today}".encode()).hexdigest()[:6],
         key=key,
@@ -36,27 +38,52 @@ def open_alarm(
         run=latest.run,
         reproduce=_reproduce(latest),
         bisect=_bisect(*between, runs) if between else "",
-        profile=_profile(latest),
+        profile=_profile(latest, between),
         opened=now,
         night=today,
         said=said,
         proven=proven,
+        good=good,
+        bad=bad,
+        commits=commits,
     )
+
+
+def _range(before: Point, after: Point) -> tuple[str, str, str]:
+    """Return the builds between which a change began and the page of their commits; '' where they are the same."""
+    if before.build == after.build:
+        return "", "", ""
+    return before.build, after.build, compare_link(before.commit, after.commit)
+
+
+def compare_link(earlier: str, later: str) -> str:
+    """Return the page that lists the commits between two of TensorFlow's; '' if one is not known."""
+    return COMMITS.format(earlier, later) if earlier and later and earlier != later else ""
 
 
 def _reproduce(point: Point) -> str:
     return shlex.join([*_command("run", point), "--control", *_metric(point)])
 
 
-def _profile(point: Point) -> str:
-    """Return the command that looks into both versions, or '' where a profile says nothing, as of memory."""
+def _profile(point: Point, between: tuple[Point, Point] | None) -> str:
+    """Return the command that looks into both versions, or '' where a profile says nothing, as of memory.
+
+    Of a version that is another build each night, these are the builds before and after the change.
+    """
     if point.metric not in (RESULTS, *TIMES):
         return ""
-    return shlex.join([*_command("profile", point), *(["--explain-output"] if point.metric == RESULTS else [])])
+    words = _command("profile", point, _choose_versions(*between) if between else ())
+    return shlex.join([*words, *(["--explain-output"] if point.metric == RESULTS else [])])
 
 
-def _command(name: str, point: Point) -> list[str]:
-    words = ["tfcompare", name, "--versions", f"{point.reference},{point.build}", "--case", point.case]
+def _choose_versions(before: Point, after: Point) -> tuple[str, str]:
+    """Return the two versions whose profiles explain a change."""
+    return (after.reference if before.build == after.build else before.build), after.build
+
+
+def _command(name: str, point: Point, versions: tuple[str, ...] = ()) -> list[str]:
+    named = ",".join(versions or (point.reference, point.build))
+    words = ["tfcompare", name, "--versions", named, "--case", point.case]
     return [*words, "--engine", point.engine, *(["--gpu"] if point.device == "gpu" else [])]
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
 
-from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved
+from orchestrator.history.model import Alarm, AlarmOpened, Event, Explained, Moved
 
 # A nightly run does not report these again.
 OPEN = ("new", "confirmed", "known", "muted")
@@ -34,7 +34,21 @@ def current(events: Iterable[Event]) -> tuple[Alarm, ...]:
                 since=event.at,
                 closed=_night(event) if event.state == "recovered" else None,
             )
+        elif isinstance(event, Explained) and event.alarm in by_id:
+            by_id[event.alarm] = _explain(by_id[event.alarm], event)
     return tuple(sorted(by_id.values(), key=lambda alarm: alarm.opened, reverse=True))
+
+
+def _explain(alarm: Alarm, event: Explained) -> Alarm:
+    return replace(
+        alarm,
+        good=event.good or alarm.good,
+        bad=event.bad or alarm.bad,
+        commits=event.commits or alarm.commits,
+        findings=event.findings or alarm.findings,
+        bisect=event.bisect or alarm.bisect,
+        searched=event.searched or alarm.searched,
+    )
 
 
 def _night(event: Moved) -> date:

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from xml.etree import ElementTree
 
+from orchestrator.history.alarms import state
 from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved
 from orchestrator.history.site import wording
+from orchestrator.history.wording import describe_cause
 from orchestrator.terminal.text import escape_unprintable
 
 ATOM = "http://www.w3.org/2005/Atom"
@@ -34,12 +36,13 @@ def entries(events: Iterable[Event]) -> list[FeedEntry]:
 
     The events must be in the order in which they happened.
     """
-    alarms: dict[str, Alarm] = {}
+    events = list(events)
+    # With what is known of their causes by now.
+    alarms = {alarm.id: alarm for alarm in state.current(events)}
     feed_entries = []
     for event in events:
         if isinstance(event, AlarmOpened):
-            alarms[event.alarm.id] = event.alarm
-            feed_entries.append(FeedEntry(alarm=event.alarm, recovered=False, at=event.at))
+            feed_entries.append(FeedEntry(alarm=alarms[event.alarm.id], recovered=False, at=event.at))
         elif isinstance(event, Moved) and event.alarm in alarms and _is_found(event):
             recovered = event.state == "recovered"
             feed_entries.append(FeedEntry(alarm=alarms[event.alarm], recovered=recovered, at=event.at, note=event.note))
@@ -84,6 +87,7 @@ def _entry(element: ElementTree.Element, entry: FeedEntry, cases: Collection[str
         f"{alarm.key.version} {wording.where(alarm.key)}.",
         *([f"Recovered: {entry.note}" if entry.note else "Recovered."] if entry.recovered else []),
         f"Different that night: {'; '.join(alarm.surroundings) or 'nothing that is recorded'}.",
+        *describe_cause(alarm),
         f"Run: {alarm.run}",
         f"Again: {alarm.reproduce}",
         *([f"Which version: {alarm.bisect}"] if alarm.bisect else []),

@@ -3,20 +3,22 @@
 import hashlib
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
 import numpy as np
 
+from orchestrator.history.alarms.opened import COMMITS
 from orchestrator.history.alarms.state import is_open
 from orchestrator.history.model import Alarm, Change, Key
-from orchestrator.history.wording import describe_alarm, describe_evidence, describe_size
+from orchestrator.history.wording import describe_alarm, describe_cause, describe_evidence, describe_size
 from orchestrator.metrics import METRICS, TIMES
 from orchestrator.metrics.followed import RESULTS, Followed
 from orchestrator.reports.columns import MARKS
 
 MOST_SLUG = 60
+COMMITS_PAGE = re.compile(re.escape(COMMITS).replace(r"\{\}", r"[\w.-]+"), re.ASCII)
 OPEN_SIGN, CLOSED_SIGN = "◆", "◇"
 UNITS = (("s", 1e3), ("ms", 1.0), ("µs", 1e-3))
 
@@ -33,6 +35,15 @@ class AlarmDescription:
     @property
     def evidence(self) -> str:
         return describe_evidence(self.alarm)
+
+    @property
+    def cause(self) -> tuple[str, ...]:
+        return describe_cause(replace(self.alarm, commits=""))
+
+    @property
+    def commits(self) -> str:
+        """The page of the commits, if it is one: an event's file may name any other."""
+        return self.alarm.commits if COMMITS_PAGE.fullmatch(self.alarm.commits) else ""
 
     @property
     def mark(self) -> str:

@@ -11,7 +11,7 @@ from orchestrator.history.alarms.state import is_open
 from orchestrator.history.model import Alarm, Change, Key, State
 from orchestrator.history.select import case_of
 from orchestrator.history.terminal.plot import MARKS
-from orchestrator.history.wording import describe_alarm, describe_evidence, describe_size
+from orchestrator.history.wording import describe_alarm, describe_cause, describe_evidence, describe_size
 from orchestrator.metrics.followed import RESULTS
 from orchestrator.reports.columns import LONGEST, STYLES, ratio
 from orchestrator.terminal.text import clip, safe_text
@@ -90,6 +90,8 @@ def _everything(alarm: Alarm) -> Iterator[Text]:
         yield safe_text(f"  note: {clip(remark, LONGEST)}")
     changed = "; ".join(alarm.surroundings) or "nothing that is known of"
     yield safe_text(f"  changed since {change.last}: {changed}")
+    for line in describe_cause(alarm):
+        yield safe_text(f"  {line}")
     for name, command in (("reproduce", alarm.reproduce), ("bisect", alarm.bisect), ("profile", alarm.profile)):
         if command:
             yield safe_text(f"  {name}: {command}")

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.history.model import Point
-from orchestrator.history.points import of_run
+from orchestrator.history.points import commit_of, of_run
 from orchestrator.model import EnvironmentFacts
 from orchestrator.results.run import Run, load_run
-from tests.support.builders import plan, rows, run_directory, target, write_stream
+from tests.support.builders import manifest, plan, rows, run_directory, target, write_stream
 from tests.support.trends import POWER, PREDICT, RELEASES, written
 from workloads.values import sketch
 
@@ -117,3 +117,23 @@ def test_surroundings_are_those_of_the_manifest(run: Run):
     assert there.driver == ""
     assert found[POWER.label, "2.13.0"].source == "q1"
     assert {one.worker for one in found.values()} == {"w1"}
+
+
+DESCRIBED = {
+    "v1.12.1-125034-g2d3f4c1c9b7": "2d3f4c1c9b7",
+    "v2.13.0-rc2-7-g1cb1a030a62": "1cb1a030a62",
+    "v2.0.0": "v2.0.0",
+    "v2.13.0-rc2-7-g1cb1a030a62-dirty": "1cb1a030a62",
+    "unknown": "",
+    "stub": "",
+    "v2.13.0-rc2-7-g1cb1a030a62...main?expand=1": "",
+    "": "",
+}
+
+
+@pytest.mark.parametrize("described", DESCRIBED)
+def test_a_build_says_which_commit_it_was_made_of(described: str):
+    build = target("2.13.0")
+    known = manifest(("2.13.0",), workers={build: {"tensorflow_git": described}})
+    assert commit_of(known, build) == DESCRIBED[described]
+    assert commit_of(replace(known, workers={}), build) == ""

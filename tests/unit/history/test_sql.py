@@ -10,7 +10,7 @@ import pytest
 from orchestrator.errors import UsageError
 from orchestrator.history import schema
 from orchestrator.history import sql as query
-from orchestrator.history.model import Event
+from orchestrator.history.model import AlarmOpened, Event, Explained
 from orchestrator.history.night_rows import bounds
 from orchestrator.history.series import all_series
 from orchestrator.history.store import Read, Store
@@ -74,6 +74,15 @@ def test_alarms_stand_as_they_are_now_and_events_say_how_they_came_to(ask):
     assert [row["state"] for row in ask("SELECT * FROM events ORDER BY moment")] == ["new", "known"]
     (night,) = ask("SELECT night, outcome, versions FROM nights")
     assert night == {"night": shown.NIGHT.night, "outcome": "measured", "versions": ["2.13", "nightly"]}
+
+
+def test_what_was_found_of_a_cause_is_in_the_alarm_and_no_event(read: Read, events: list[Event]):
+    [opened] = [event for event in events if isinstance(event, AlarmOpened)]
+    known = [*events, Explained(at=opened.at, alarm=opened.alarm.id, bad="2.22.0.dev20240209", findings=("grown: f",))]
+    assert query.query("SELECT bad, findings FROM alarms", read, known).to_pylist() == [
+        {"bad": "2.22.0.dev20240209", "findings": ["grown: f"]}
+    ]
+    assert query.query("SELECT state FROM events", read, known).num_rows == 2
 
 
 def test_views_join(ask):

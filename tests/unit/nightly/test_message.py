@@ -8,6 +8,7 @@ from html.parser import HTMLParser
 
 import pytest
 
+from orchestrator.history.alarms.opened import COMMITS
 from orchestrator.history.model import NightReport
 from orchestrator.nightly.message import compose, summary, trial
 from tests.support.night_reports import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
@@ -56,6 +57,18 @@ def test_an_alarm_is_told_with_all_that_a_person_acts_on() -> None:
         "  24 measured, 3 of them again\n"
         "  all nights: tfcompare history"
     )
+
+
+def test_an_alarm_says_what_was_found_of_its_cause() -> None:
+    known = alarm(
+        1.12, good="2.22.0.dev20261120", bad="2.22.0.dev20261121", commits=COMMITS.format("0abcdef", "1abcdef"),
+        findings=("grown: call (base_layer.py), 1.20 ms -> 2.00 ms in a step",), searched=True,
+    )  # fmt: skip
+    text = " ".join(compose(NightReport(night=NIGHT, opened=(known,))).text.split())
+    assert "came after 2.22.0.dev20261120 and with 2.22.0.dev20261121 at the latest" in text
+    assert "commits between them: https://github.com/tensorflow/tensorflow/compare/0abcdef...1abcdef" in text
+    assert "grown: call (base_layer.py), 1.20 ms -> 2.00 ms in a step" in text
+    assert "see the search: tfcompare bisect" in text
 
 
 def test_a_slow_change_says_that_many_nights_show_it_and_that_nothing_else_changed() -> None:

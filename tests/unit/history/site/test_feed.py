@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from orchestrator.history import site
-from orchestrator.history.model import AlarmOpened, Event, Moved
+from orchestrator.history.model import AlarmOpened, Event, Explained, Moved
 from orchestrator.history.site import feed
 from tests.support.nights import history
 from tests.support.sites import CASES, HOSTILE, alarm, at, kept
@@ -125,3 +125,8 @@ def test_a_feed_without_alarms_is_a_feed(tmp_path: Path):
 @pytest.mark.parametrize("state", ["new", "confirmed", "known", "muted"])
 def test_other_states_make_no_entries(state):
     assert len(ids(read([EVENTS[0], Moved(at=at(21), alarm="a0", state=state)]))) == 1
+
+
+def test_an_entry_has_what_was_found_of_the_cause_since_then():
+    events = [EVENTS[0], Explained(at=at(21), alarm="a0", findings=("grown: call (base_layer.py)",))]
+    assert "\ngrown: call (base_layer.py)\n" in told(next(read(events).iter(f"{ATOM}entry")), "content")

@@ -1,0 +1,173 @@
+"""Looks for the causes of alarms once a night is judged, within a time limit.
+
+A profile of both versions shows where the time goes. Where each night has another build, those between the last good
+and the first bad one that no night measured are measured by `tfcompare bisect`, which continues the next night if its
+time was over. Both are separate processes, like the measuring itself.
+"""
+
+import shlex
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+from math import log
+from pathlib import Path
+from time import monotonic
+
+from orchestrator.bisect import state as searches
+from orchestrator.bisect.candidates import is_nightly, nightlies_between
+from orchestrator.bisect.search import PathPart
+from orchestrator.catalog import lock_on_demand
+from orchestrator.errors import TfCompareError
+from orchestrator.history.alarms import state
+from orchestrator.history.alarms.opened import compare_link
+from orchestrator.history.model import Alarm, Explained, Key
+from orchestrator.history.points import commit_of
+from orchestrator.metrics.followed import RESULTS, TIME, name_followed
+from orchestrator.model import Target
+from orchestrator.nightly.options import NightContext, NightOptions, list_flags
+from orchestrator.nightly.stages import log_path
+from orchestrator.nightly.subprocess_run import Child, ChildEnd
+from orchestrator.profiling.in_words import describe_difference
+from orchestrator.profiling.run import read as read_profile
+from orchestrator.results.rundir import RunDir
+
+# One profile of two versions takes a minute or two; one that hangs must not cost the others their time.
+PROFILE_LIMIT_S = 300.0
+MOST_PROFILED = 3
+# Flags of a night that mean something else for a single case, or that the other command does not have.
+NOT_FOR_SEARCHES = frozenset(("--budget",))
+NOT_FOR_PROFILES = NOT_FOR_SEARCHES | {"--gpu-exclusive", "--lock-clocks"}
+
+
+def look_for_causes(
+    options: NightOptions, night: NightContext, keys: Collection[Key], most_s: float, say: Callable[[str], None]
+) -> None:
+    """Profile what changed tonight, search the builds that no night measured, and record what was found.
+
+    `keys` are the series that tonight's suite measured: of others, tonight's flags may not be those to measure with.
+    """
+    limit_s = min(options.backfill_s, most_s)
+    alarms = [
+        alarm
+        for alarm in state.current(night.store.events()[0])
+        if alarm.key in keys and alarm.state in ("new", "confirmed") and not state.is_by_machine(alarm)
+    ]
+    if not alarms or limit_s <= 0:
+        return
+    work = _Work(options, night, monotonic() + limit_s, say)
+    tonight = [alarm for alarm in alarms if alarm.raised == night.date and alarm.profile and not alarm.findings]
+    for alarm in sorted(tonight, key=lambda alarm: -abs(log(alarm.change.ratio)))[:MOST_PROFILED]:
+        work.profile(alarm)
+    for alarm in sorted(alarms, key=lambda alarm: alarm.opened):
+        if not alarm.searched and not alarm.is_provisional and is_nightly(alarm.good) and is_nightly(alarm.bad):
+            work.search(alarm)
+
+
+@dataclass(frozen=True)
+class _Work:
+    options: NightOptions
+    night: NightContext
+    until: float
+    say: Callable[[str], None]
+
+    def profile(self, alarm: Alarm) -> None:
+        path = self.night.store.runs / f"profile-{alarm.id}"
+        words = [
+            f"--versions={','.join(self._choose_versions(alarm))}",
+            f"--case={alarm.key.case}",
+            *self._engine(alarm),
+        ]
+        words += ["--explain-output"] if alarm.key.metric == RESULTS else []
+        flags = self._flags(NOT_FOR_PROFILES)
+        ended = self._run("a profile", PROFILE_LIMIT_S, ["profile", *words, "--output", str(path), *flags])
+        try:
+            findings = describe_difference(read_profile(path))
+        except TfCompareError:
+            self.say(f"alarm {alarm.id} has no profile: {ended.last_line}")
+            return
+        if findings:
+            self._record(Explained(at=datetime.now(UTC), alarm=alarm.id, findings=findings))
+
+    def _choose_versions(self, alarm: Alarm) -> tuple[str, str]:
+        """Return the builds before and after a change or, where the build is the same, the reference and the build."""
+        version = str(alarm.key.version)
+        builds = {name: build for build, name in self.night.resolved.names.items()}
+        return alarm.good or str(alarm.key.reference), alarm.bad or builds.get(version, version)
+
+    def search(self, alarm: Alarm) -> None:
+        if self._nightlies is None:
+            return
+        if not nightlies_between(alarm.good, alarm.bad, self._nightlies):
+            # The next one is the bad one: this is the smallest range already.
+            self._record(Explained(at=datetime.now(UTC), alarm=alarm.id, searched=True))
+            return
+        path = self.night.store.runs / f"bisect-{alarm.id}"
+        if searches.exists(path):
+            words = ["--resume", str(path)]
+        else:
+            key = alarm.key
+            words = [f"--good={alarm.good}", f"--bad={alarm.bad}", f"--case={key.case}", *self._engine(alarm)]
+            words += [] if key.metric == TIME else ["--metric", name_followed(key.metric)]
+            words += ["--output", str(path), *self._flags(NOT_FOR_SEARCHES)]
+        self.say(f"alarm {alarm.id}: searching the nightlies between {alarm.good} and {alarm.bad}")
+        ended = self._run("a search", self.until - monotonic(), ["bisect", *words, "--format", "json"])
+        try:
+            self._record(_learn(alarm, path))
+        except TfCompareError:
+            self.say(f"alarm {alarm.id}: nothing was searched: {ended.last_line}")
+
+    @cached_property
+    def _nightlies(self) -> Sequence[str] | None:
+        """The nightlies that the index has, or None if it does not say."""
+        try:
+            return tuple(lock_on_demand.nightlies(self.options.device))
+        except TfCompareError as error:
+            self.say(f"no nightlies are searched: {error}")
+            return None
+
+    def _engine(self, alarm: Alarm) -> Iterable[str]:
+        return [] if "--engine" in dict(list_flags(self.options.flags)) else [f"--engine={alarm.key.engine}"]
+
+    def _flags(self, others: Collection[str]) -> list[str]:
+        kept = ((flag, value) for flag, value in list_flags(self.options.flags) if flag not in others)
+        return [word for flag, value in kept for word in (flag, value) if word]
+
+    def _run(self, what: str, most_s: float, words: Sequence[str]) -> ChildEnd:
+        limit_s = max(0.0, min(most_s, self.until - monotonic()))
+        return Child(log_path(self.night), limit_s, self.say, self.options.variables, what).run(words)
+
+    def _record(self, event: Explained) -> None:
+        self.night.store.record(event)
+
+
+def _learn(alarm: Alarm, path: Path) -> Explained:
+    """Return what a search has found so far."""
+    found = searches.read(path)
+    result = found.search_result
+    part = result.main or result.narrowest
+    findings = alarm.findings
+    if part is None and result.overall and not result.wanted:
+        findings += (f"measured side by side, {alarm.bad} and {alarm.good} are not shown to differ",)
+    return Explained(
+        at=datetime.now(UTC),
+        alarm=alarm.id,
+        good=part.earlier if part else "",
+        bad=part.later if part else "",
+        commits=_compare_commits(path, found, part) if part else "",
+        findings=findings,
+        bisect=shlex.join(["tfcompare", "bisect", "--resume", str(path)]),
+        searched=result.main is not None or not result.wanted,
+    )
+
+
+def _compare_commits(path: Path, found: searches.State, part: PathPart) -> str:
+    """Return the page of the commits between two versions that a search measured, which say what they were made of."""
+    commits: dict[str, str] = {}
+    for step in found.measured:
+        # One damaged run costs the commits that only it knows.
+        with suppress(TfCompareError):
+            manifest = RunDir(path / str(step.run)).read_manifest()
+            commits |= {version: commit_of(manifest, Target.parse(version)) for version in step.versions}
+    return compare_link(commits.get(part.earlier, ""), commits.get(part.later, ""))
