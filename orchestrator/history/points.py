@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 
-from orchestrator.history.model import Outcome, Point, Stage, Surroundings
+from orchestrator.history.model import OF_REFERENCE, Outcome, Point, Stage, Surroundings
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS
 from orchestrator.model import ArmResult, Contrast, EnvironmentFacts, Manifest, Target, VersionPair
@@ -111,6 +111,8 @@ def _outcome(between: list[ArmResult], contrast: Contrast) -> tuple[Outcome, str
     """
     ends = {arm.outcome: arm for arm in between}
     worst = ends.get("died") or ends.get("refused") or between[1]
+    if worst is between[0] and worst.outcome != "measured":
+        return worst.outcome, f"{OF_REFERENCE}{worst.version}: {worst.reason}"
     return worst.outcome, worst.reason or contrast.reason
 
 

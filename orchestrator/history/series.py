@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from orchestrator.history.model import Key, Segment, Series, Value
 from orchestrator.history.schema import to_points
-from orchestrator.history.surroundings import CUTS, RECORDED_LATER, cuts
+from orchestrator.history.surroundings import CUTS, MOST_APART, RECORDED_LATER, cuts
 from orchestrator.stats.paired import quantile
 
 KEY = ("case", "version", "reference", "device", "engine", "host", "metric")
@@ -195,7 +195,9 @@ def _pieces(table: pa.Table, timed: Any, of_timed: Any) -> tuple[Any, list[tuple
             recorded = np.array([bool(text) for text in columns[name].texts], dtype=bool)[codes]
             changed &= recorded[1:] & recorded[:-1]
         differs |= changed
-    begins[1:] = ~same_series | differs
+    apart = np.diff(table.column("night").cast(pa.int32()).to_numpy()[timed])
+    gaps = np.where(apart > MOST_APART, apart, 0)
+    begins[1:] = ~same_series | differs | (gaps > 0)
     reasons: list[tuple[str, ...]] = []
     # The same cut is found in every case of a night: it is put into words once.
     by_cut: dict[tuple[Any, ...], tuple[str, ...]] = {}
@@ -203,7 +205,7 @@ def _pieces(table: pa.Table, timed: Any, of_timed: Any) -> tuple[Any, list[tuple
         if index == 0 or not same_series[index - 1]:
             reasons.append(())
             continue
-        cut = (*(codes[end] for codes in around for end in (index - 1, index)), own[index])
+        cut = (*(codes[end] for codes in around for end in (index - 1, index)), own[index], gaps[index - 1])
         if cut not in by_cut:
             by_cut[cut] = cuts(*to_points(table.take([timed[index - 1], timed[index]])))
         reasons.append(by_cut[cut])

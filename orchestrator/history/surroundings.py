@@ -29,13 +29,17 @@ OF_MACHINE = {
 }
 NAMES = {**CUTS, **OF_MACHINE, "python": "Python", "tool": "tfcompare"}
 SATURDAY = 5
+# After more days without a night, nobody knows what else has changed in between.
+MOST_APART = 60
 
 
 def cuts(before: Point, after: Point) -> tuple[str, ...]:
     """Return what changed between two points so that they cannot be compared; nothing if they can."""
     followed = after.version != after.build
     names = [name for name in CUTS if not (followed and name == "image")]
-    return tuple(change for name in names if (change := _change(name, before, after)))
+    changes = [change for name in names if (change := _change(name, before, after))]
+    apart = (after.night - before.night).days
+    return (*changes, *([f"no night for {apart - 1} days"] if apart > MOST_APART else []))
 
 
 def differences(before: Point, after: Point) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from orchestrator.history.model import Event, Night, NightReport, Point
 from orchestrator.history.points import of_run
 from orchestrator.history.series import all_series
 from orchestrator.history.store import Store
+from orchestrator.history.twins import has_twin
 from orchestrator.machine.host import host_facts
 from orchestrator.metrics.followed import TIME
 from orchestrator.nightly import cleanup, versions
@@ -30,6 +31,13 @@ from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.redact import mask_login
 from orchestrator.results.run import Run
 from orchestrator.terminal.counts import format_count
+
+# What to say, and to do, if two machines have one id.
+TWINS = (
+    "two machines write to this history as host {}, since nights of two starts take turns; these nights are kept, and "
+    "judged again once one machine has been alone for two weeks. Give the other a new id: "
+    "`rm /etc/machine-id; systemd-machine-id-setup`"
+)
 
 
 def run_night(options: NightOptions, say: Callable[[str], None]) -> NightReport:
@@ -62,7 +70,9 @@ def _alone(options: NightOptions, night: NightContext, say: Callable[[str], None
             return NightReport(night=replace(done, outcome="skipped"))
         read = night.store.read()
         warnings = (*warnings, *read.warnings, *_later_than_now(read.points(), night))
-        night = replace(night, warnings=warnings)
+        if twins := has_twin(read.table, night.host, night.started, str(host_facts().get("boot") or "")):
+            warnings = (*warnings, TWINS.format(night.host))
+        night = replace(night, warnings=warnings, is_judged=not twins)
         past = read.until(night.started, night.host)
         resolved = versions.resolve(options.names, say, versions.last_builds(past.points()), device=options.device)
         return _measure_night(options, replace(night, resolved=resolved), say)
@@ -115,7 +125,7 @@ def _measure_night(options: NightOptions, night: NightContext, say: Callable[[st
     store.append(points)
     warnings = [*night.warnings, *describe_ending(ended, "the night")]
     again: list[Point] = []
-    if not ended.hung:
+    if not ended.hung and night.is_judged:
         again, more = settle(options, night, points, child, say)
         warnings += more
     judged = _judge_points(night, points)
@@ -151,7 +161,7 @@ def _judge_points(night: NightContext, points: Sequence[Point]) -> judge.NightVe
         state.current(store.events()[0]),
         night.date,
         datetime.now(UTC),
-        {point.key for point in points},
+        {point.key for point in points} if night.is_judged else (),
         store.runs,
     )
     for event in verdict.events:

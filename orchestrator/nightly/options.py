@@ -73,6 +73,8 @@ class NightContext:
     date: date
     started: datetime
     warnings: tuple[str, ...] = ()
+    # Not if what the history has of this host cannot be of one machine.
+    is_judged: bool = True
     resolved: versions.ResolvedVersions = NOTHING
 
 

@@ -1,10 +1,11 @@
 """A run directory with many versions, for what is drawn of trends."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 
 from orchestrator.model import Case, Ended, Finished
-from tests.support.builders import MS, case, plan, rows, run_directory, target, write_stream
+from tests.support.builders import MS, RUN, case, plan, rows, run_directory, target, write_stream
 
 RELEASES = (
     "1.13.2", "1.14.0", "1.15.5", "2.0.0", "2.1.4", "2.2.3", "2.3.4", "2.4.4", "2.5.3", "2.6.5", "2.7.4", "2.8.4",
@@ -24,9 +25,9 @@ def level(of: Case, version: str) -> float:
     return math.prod(factors)
 
 
-def written(path: Path) -> Path:
+def written(path: Path, name: str = RUN) -> Path:
     """Two cases, six rounds; one refusal, and one version that scatters."""
-    asked = plan((PREDICT, POWER), RELEASES, looks=(6,))
+    asked = replace(plan((PREDICT, POWER), RELEASES, looks=(6,)), run=name)
     run = run_directory(path, asked)
     number = 0
     for version in RELEASES:
@@ -39,7 +40,7 @@ def written(path: Path) -> Path:
                 spread = 0.4 if (of, version) == NOISY else 0.003
                 moved = math.exp(spread * math.sin(number * 7.3 + round_number))
                 steady = [int(MS * level(of, version) * moved)] * 5
-                batches.append(rows(of, version, round=round_number, replicate=number, steady=steady))
+                batches.append(rows(of, version, round=round_number, replicate=number, steady=steady, run=name))
         write_stream(run.results / f"{version}-1.arrow", batches)
     run.record(
         Ended(

@@ -12,6 +12,7 @@ from orchestrator.history.alarms.opened import open_alarm
 from orchestrator.history.alarms.proof import find_strays, is_like_others, is_proven, machine_change_at
 from orchestrator.history.alarms.steps import changes, news
 from orchestrator.history.model import (
+    OF_REFERENCE,
     Alarm,
     AlarmOpened,
     Change,
@@ -25,7 +26,6 @@ from orchestrator.history.model import (
 from orchestrator.history.surroundings import first_after
 from orchestrator.metrics import TIMES
 from orchestrator.metrics.followed import RESULTS, TIME
-from orchestrator.model import Target
 
 # Later nights show better where exactly a step began: within this many days it is the same step.
 WOBBLE = timedelta(days=7)
@@ -261,18 +261,22 @@ def _is_of_times(key: Key) -> bool:
 
 
 def _describe_ended(all_series: Mapping[Key, Series], own: set[Key], today: date) -> tuple[str, ...]:
-    """Describe versions that had a time on the night before but have none tonight, one line per reason."""
-    lost: dict[tuple[Target, str, str], list[str]] = defaultdict(list)
+    """Describe versions that had a time on the night before but have none tonight, one line per reason.
+
+    Where the reference has none, that is the reason for all versions.
+    """
+    lost: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for key in sorted(own):
         nights = [point for point in all_series[key].points if point.stage == "screen"]
         if not _is_of_times(key) or len(nights) < 2 or nights[-1].night != today:
             continue
         before, now = nights[-2:]
         if before.outcome == "measured" != now.outcome:
-            lost[key.version, now.outcome, now.reason].append(key.case)
+            what = "nothing to compare" if now.reason.startswith(OF_REFERENCE) else f"{key.version} {now.outcome}"
+            lost[what, now.reason][key.case] = None
     return tuple(
-        f"{version} {outcome} in {cases[0] if len(cases) == 1 else f'{len(cases)} cases'}: {reason}"
-        for (version, outcome, reason), cases in lost.items()
+        f"{what} in {next(iter(cases)) if len(cases) == 1 else f'{len(cases)} cases'}: {reason}"
+        for (what, reason), cases in lost.items()
     )
 
 

@@ -74,7 +74,7 @@ def test_without_a_time_of_the_reference_a_point_says_why_it_has_none(points: di
     point = points[POWER.label, "2.13.0"]
     assert (point.effect, point.error, point.rounds) == (None, None, 0)
     assert point.outcome == "refused"
-    assert point.reason == "not in this one"
+    assert point.reason == "the reference 1.13.2: not in this one"
 
 
 def test_the_night_is_the_day_on_which_the_run_began_unless_it_is_said(run: Run):
