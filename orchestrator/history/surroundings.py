@@ -29,7 +29,7 @@ OF_MACHINE = {
 }
 NAMES = {**CUTS, **OF_MACHINE, "python": "Python", "tool": "tfcompare"}
 SATURDAY = 5
-# After more days without a night, nobody knows what else has changed in between.
+# After more days without a night, too much may have changed in between.
 MOST_APART = 60
 
 

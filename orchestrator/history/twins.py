@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# Two machines that took turns longer ago than this have been told apart since.
+# Two machines that took turns longer ago than this count as one again.
 RECENT = timedelta(days=14)
 
 
