@@ -4,10 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from math import log
+from math import log, sqrt
 from pathlib import Path
 
+import numpy as np
+
 from orchestrator.history.alarms import results, state
+from orchestrator.history.alarms.noise_model import nights_of
 from orchestrator.history.alarms.opened import open_alarm
 from orchestrator.history.alarms.proof import find_strays, is_like_others, is_proven, machine_change_at
 from orchestrator.history.alarms.steps import changes, news
@@ -31,8 +34,8 @@ from orchestrator.metrics.followed import RESULTS, TIME
 WOBBLE = timedelta(days=7)
 # A step whose size, as a logarithm, is now this many times what it was is another step.
 MOST_RESIZED = 2
-# This many nights show that a level is not what it was.
-NIGHTS_TO_RECOVER = 2
+# At least and at most this many of the last nights show that a level is not what it was, by this many standard errors.
+FEWEST_TO_RECOVER, MOST_TO_RECOVER, SURE_TO_RECOVER = 2, 14, 2.3
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -204,9 +207,24 @@ def _has_recovered(alarm: Alarm, segment: Segment, steps: Sequence[Change]) -> b
         return True
     if any(_is_same(alarm, change, steps) for change in steps):
         return False
-    # No later night confirms the step: it is no longer in the series, and the level is the old one.
-    later = [value for value in segment.values if value.night > alarm.raised]
-    return len(later) >= NIGHTS_TO_RECOVER and not _holds(alarm, segment, NIGHTS_TO_RECOVER)
+    return _is_back(alarm, segment)
+
+
+def _is_back(alarm: Alarm, segment: Segment) -> bool:
+    """Return whether nights after an alarm show that the level is nearer to the old one.
+
+    One or two nights may stray by half of a small step, and the more nights there are, the less.
+    """
+    nights = nights_of(segment)
+    later = sum(night > alarm.raised for night in nights.dates)
+    before, after = log(alarm.change.before), log(alarm.change.after)
+    for count in range(FEWEST_TO_RECOVER, min(later, MOST_TO_RECOVER) + 1):
+        weights = nights.weights[-count:]
+        level = float(np.average(nights.effects[-count:], weights=weights))
+        doubt = SURE_TO_RECOVER / sqrt(float(weights.sum()))
+        if (level - (before + after) / 2) * (after - before) < -doubt * abs(after - before):
+            return True
+    return False
 
 
 def _holds(alarm: Alarm, segment: Segment, nights: int = 1) -> bool:
@@ -304,6 +322,8 @@ def report_events(report: NightReport, judged: NightVerdict, after: Sequence[Ala
     opened = [alarm.id for alarm in _list_opened(judged.events) if alarm.state == "new"]
     opened += [event.alarm for event in moved if event.state == "new"]
     recovered = [event.alarm for event in moved if event.state == "recovered"]
+    # What the machine did was no news when it began.
+    recovered = [alarm_id for alarm_id in recovered if not state.is_by_machine(by_id[alarm_id])]
     confirmed = [by_id[event.alarm] for event in moved if event.state == "confirmed"]
     still = [alarm for alarm in after if state.is_listed(alarm, today) and alarm.id not in opened]
     return NightReport(

@@ -60,6 +60,10 @@ class Nights:
     # Degrees of freedom of what the weights rest on.
     freedom: int
 
+    def until(self, end: int) -> "Nights":
+        """Return the first of these nights, with what all of them tell about the noise."""
+        return Nights(self.dates[:end], self.effects[:end], self.weights[:end], self.sure[:end], self.freedom)
+
 
 @dataclass(frozen=True)
 class _Arm:

@@ -102,14 +102,17 @@ def news(segment: Segment) -> tuple[Change, ...]:
     """Return the step that the last nights revealed, if any.
 
     Only this step is worth an alarm. Older ones have already been reported, and a step that becomes a little likelier
-    with today's knowledge of the noise was no step when it was new.
+    with today's knowledge of the noise was no step when it was new. One that was found when it still seemed too small
+    is revealed by the night that shows its size.
     """
     nights = nights_of(segment)
     count = len(nights.effects)
     if count <= MIN_NIGHTS:
         return ()
-    starts = _starts(nights, count)
-    return _build_changes(nights, starts)[-1:] if starts != _starts(nights, count - FRESH) else ()
+    starts, before = _starts(nights, count), _starts(nights, count - FRESH)
+    found = _build_changes(nights, starts)
+    is_new = starts != before or len(found) > len(_keep_confirmed(nights.until(count - FRESH), before[1:]))
+    return found[-1:] if is_new else ()
 
 
 def _build_changes(nights: Nights, starts: list[int]) -> tuple[Change, ...]:

@@ -24,6 +24,17 @@ def test_a_step_is_told_with_its_nights_and_an_interval_that_holds_it() -> None:
     assert change.direction == "slower"
 
 
+@pytest.mark.parametrize("seed", [0, 5, 10, 15, 20, 25])
+def test_a_step_that_seemed_too_small_at_first_is_news_when_its_size_is_known(seed: int) -> None:
+    # The level moved by 1 % before, as a reboot does, so the step seems smaller than it is as long as it is young.
+    levels = [0.0] * 60 + [-0.011] * 60 + [0.0125] * 30
+    effects = [level + stray for level, stray in zip(levels, noisy(150, seed, 0.006), strict=True)]
+    known = [segment(effects[: night + 1], sure=[night], noise=0.006) for night in range(118, 150)]
+    first = next((night for night, so_far in enumerate(known) if changes(so_far)), None)
+    news = [night for night, so_far in enumerate(known) if steps.news(so_far)]
+    assert news[:1] == ([] if first is None else [first])
+
+
 def test_what_became_faster_is_told_too() -> None:
     (change,) = changes(segment(stepped(30, 10, math.log(0.9))))
     assert change.direction == "faster"
