@@ -47,6 +47,8 @@ SOUGHT = math.log(1.03)
 HINT = 2.5
 # What was confirmed tonight, or the night before, is confirmed again for less.
 AGAIN = 1.5
+# What this many of so many last nights have confirmed, and not reported, many nights together do not make likelier.
+MOST_CONFIRMED, REMEMBERED = 7, 28
 
 Floats = NDArray[np.float64]
 
@@ -142,6 +144,10 @@ def _doubt(segment: Segment) -> _Doubt | None:
     precision = np.divide(t, size, out=np.zeros_like(t), where=size > 0) ** 2
     sought = np.maximum(size, SOUGHT)
     likelier = precision * sought * (size - sought / 2)
+    # More rounds would only show how much too small a step is that is worth no alarm.
+    likelier[size + np.divide(size, t, out=np.zeros_like(t), where=t > 0) < MIN_SIZE] = 0.0
+    if nights.sure[-1 - REMEMBERED : -1].sum() >= MOST_CONFIRMED:
+        likelier[:] = 0.0
     return _Doubt(two_sided_p(float(t[-1]), nights.freedom), float(likelier.max()), bool(nights.sure[-2]))
 
 

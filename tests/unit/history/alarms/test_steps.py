@@ -35,6 +35,22 @@ def test_a_step_that_seemed_too_small_at_first_is_news_when_its_size_is_known(se
     assert news[:1] == ([] if first is None else [first])
 
 
+def test_a_step_that_is_known_to_be_too_small_is_not_confirmed_for_ever() -> None:
+    levels = [0.0] * 60 + [0.017] * 60
+    effects = [level + stray for level, stray in zip(levels, noisy(120, 3, 0.006), strict=True)]
+    asked = [night for night in range(60, 120) if suspects({key("a"): segment(effects[: night + 1], noise=0.006)})]
+    assert len(asked) < 15
+
+
+def test_what_a_week_of_confirmations_did_not_settle_is_left_to_the_screens() -> None:
+    effects = [*noisy(40, 4), *(0.022 + stray for stray in noisy(8, 5))]
+    week = range(len(effects) - 1 - steps.MOST_CONFIRMED, len(effects) - 1)
+    assert suspects({key("a"): segment(effects, sure=[])}) == (key("a"),)
+    assert suspects({key("a"): segment(effects, sure=week)}) == ()
+    # A large change of tonight is confirmed nevertheless.
+    assert suspects({key("a"): segment([*effects[:-1], 0.2], sure=week)}) == (key("a"),)
+
+
 def test_what_became_faster_is_told_too() -> None:
     (change,) = changes(segment(stepped(30, 10, math.log(0.9))))
     assert change.direction == "faster"
