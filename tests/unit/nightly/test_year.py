@@ -1,6 +1,7 @@
 """A whole year of nights, told as people see it: in messages, in exit codes, in `history` and on the site."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ from orchestrator.history.store import Store
 from orchestrator.nightly.message import compose
 from tests.support import years
 from tests.support.commands import called
-from tests.support.years import BROKEN, FASTER, GONE, NIGHTS, SLOWER, STEP, Year, day
+from tests.support.years import BROKEN, FASTER, GONE, SLOWER, STEP, Year, day
 
 pytestmark = pytest.mark.slow
 # Nights within which a change of 3 % has to be reported, and one of 8 %.
@@ -37,6 +38,10 @@ def store(year: Year, tmp_path_factory: pytest.TempPathFactory) -> Store:
 def told(year: Year) -> dict[int, NightReport]:
     """The nights about which people get a message, by their numbers."""
     return {number: report for number, report in enumerate(year.reports) if report.happened}
+
+
+def case_of(alarm: dict) -> str:
+    return f"{alarm['workload']}[{','.join(f'{name}={value}' for name, value in alarm['params'].items())}]"
 
 
 def title(report: NightReport) -> str:
@@ -82,11 +87,7 @@ def test_at_the_end_of_the_year_both_changes_are_open_and_the_right_size(
 ) -> None:
     assert called(monkeypatch, "history", "alarms", "--history", str(store.path), "--format", "json") == 0
     alarms = json.loads(capsys.readouterr().out)["alarms"]
-    seen = {
-        alarm["workload"] + "[" + ",".join(f"{k}={v}" for k, v in alarm["params"].items()) + "]": alarm
-        for alarm in alarms
-        if alarm["state"] != "known"
-    }
+    seen = {case_of(alarm): alarm for alarm in alarms if alarm["state"] != "known"}
     assert set(seen) == {SLOWER, FASTER}
     assert {alarm["state"] for alarm in seen.values()} == {"confirmed"}
     assert seen[SLOWER]["change"]["ci_low"] < 1 + years.RISE
@@ -99,12 +100,20 @@ def test_the_history_shows_the_steps_the_broken_night_and_the_case_that_left(
     monkeypatch.setenv("COLUMNS", "160")
     assert called(monkeypatch, "history", "--history", str(store.path)) == 0
     overview = capsys.readouterr().out
-    assert "open alarm" in overview
-    assert called(monkeypatch, "history", SLOWER, "--history", str(store.path)) == 0
+    assert "2 open alarms" in overview
+    assert "1 series without a night since" in overview
+    assert called(monkeypatch, "history", SLOWER, "--history", str(store.path), "--all") == 0
     shown = capsys.readouterr().out
-    print(overview, shown)
-    assert f"▲ {day(STEP[SLOWER])}"[:6] in shown
-    assert "slower" in shown
+    assert "1.02x slower" in shown
+    assert "is confirmed" in shown
+    assert re.search(rf"{day(BROKEN)} +2\.22\.0\.dev\d+ +died", shown)
+    assert years.BROKEN_REASON in " ".join(shown.split())
+
+
+def test_confirmations_cost_little_all_year_round(year: Year) -> None:
+    stages = ("screen", "confirm")
+    screened, again = (sum(point.rounds for point in year.points if point.stage == stage) for stage in stages)
+    assert again < 0.6 * screened
 
 
 def test_the_site_shows_both_alarms_and_every_case(store: Store, tmp_path: Path) -> None:
@@ -114,4 +123,3 @@ def test_the_site_shows_both_alarms_and_every_case(store: Store, tmp_path: Path)
     for case in (SLOWER, FASTER):
         assert case in alarms
         assert (tmp_path / "site" / wording.page_of(case)).exists()
-    assert NIGHTS == 365
