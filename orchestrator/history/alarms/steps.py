@@ -47,7 +47,7 @@ SOUGHT = math.log(1.03)
 HINT = 2.5
 # What was confirmed tonight, or the night before, is confirmed again for less.
 AGAIN = 1.5
-# What this many of so many last nights have confirmed, and not reported, many nights together do not make likelier.
+# A series that was confirmed on 7 of the last 28 nights, and not reported, is left to its screens.
 MOST_CONFIRMED, REMEMBERED = 7, 28
 
 Floats = NDArray[np.float64]
