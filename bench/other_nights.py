@@ -29,7 +29,7 @@ from bench.kinds import KINDS
 
 STEP = 0.05
 # Of hundreds of cases, for four months each.
-WORLDS = 1
+WORLDS = 3
 MOST_FALSE = 1.0
 # The other tools take long: they get fewer cases.
 FEW = 40
