@@ -33,6 +33,7 @@ COMMANDS = {
     "history": "history",
     "report": "report",
     "export": "report",
+    "comment": "comment",
     "compare": "compare",
     "images": "images",
     "list": "list",

@@ -20,7 +20,7 @@ OWN = {
     ("history show", "engine"), ("history show", "format"), ("history query", "format"),
     ("history site", "output"), ("nightly status", "quiet"), ("report", "output"), ("export", "output"),
     ("compare", "output"), ("list", "workload_dir"), ("images sbom", "output"), ("history show", "case"),
-    ("history query", "output"), ("bisect", "metric"), ("history show", "metric"),
+    ("history query", "output"), ("bisect", "metric"), ("history show", "metric"), ("comment", "dry_run"),
 }  # fmt: skip
 
 

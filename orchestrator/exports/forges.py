@@ -1,0 +1,214 @@
+"""Keeps one comment on the pull request that a CI job belongs to, over the API of GitHub or GitLab.
+
+A comment is recognised by an invisible first line, and only one that the same account wrote is replaced: anybody can
+write that line. The token goes to the API that the CI system names, and nowhere else.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+from orchestrator import files
+from orchestrator.errors import UsageError
+
+TIMEOUT_S = 30
+PER_PAGE, MOST_PAGES = 100, 20
+MOST_BYTES = 2**24
+NAME = re.compile(r"[\w.-]+( [\w.-]+)*", re.ASCII)
+LONGEST_NAME = 60
+NOT_HERE = (
+    "this is no job of a pull request: GitHub Actions name it in GITHUB_EVENT_PATH, GitLab in CI_MERGE_REQUEST_IID; "
+    "--dry-run prints the comment"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Forge:
+    """The comments of one pull request: where they are listed, where each one is, and how to be let in."""
+
+    name: str
+    api: str
+    comments: str
+    comment: str
+    headers: Mapping[str, str]
+    # The method that replaces a comment.
+    replaces: str
+    # The most characters of a comment.
+    room: int
+    advice: str
+
+
+def find_forge(environ: Mapping[str, str]) -> Forge:
+    """Return where the job's pull request is, or raise UsageError."""
+    if environ.get("GITHUB_ACTIONS") == "true":
+        return _github(environ)
+    if environ.get("GITLAB_CI") == "true":
+        return _gitlab(environ)
+    raise UsageError(NOT_HERE)
+
+
+def _github(environ: Mapping[str, str]) -> Forge:
+    event = _read_event(environ.get("GITHUB_EVENT_PATH", ""))
+    request = event.get("pull_request")
+    number = request.get("number") if isinstance(request, dict) else None
+    if not isinstance(number, int):
+        raise UsageError(NOT_HERE)
+    api = environ.get("GITHUB_API_URL", "https://api.github.com")
+    repository = f"{api}/repos/{quote(environ.get('GITHUB_REPOSITORY', ''))}"
+    token = _token(environ, "GITHUB_TOKEN", "pass it as `env: GITHUB_TOKEN: ${{ github.token }}`")
+    return Forge(
+        name="GitHub",
+        api=api,
+        comments=f"{repository}/issues/{number}/comments",
+        comment=f"{repository}/issues/comments/{{}}",
+        headers={
+            "Authorization": f"Bearer {token}",
+            "Accept": "application/vnd.github+json",
+            "X-GitHub-Api-Version": "2022-11-28",
+        },
+        replaces="PATCH",
+        room=65_000,
+        advice="the job needs `permissions: pull-requests: write`; on a pull request from a fork it never has that",
+    )
+
+
+def _gitlab(environ: Mapping[str, str]) -> Forge:
+    number = environ.get("CI_MERGE_REQUEST_IID", "")
+    if not re.fullmatch(r"\d+", number, re.ASCII):
+        raise UsageError(NOT_HERE)
+    api = environ.get("CI_API_V4_URL", "")
+    notes = f"{api}/projects/{quote(environ.get('CI_PROJECT_ID', ''))}/merge_requests/{number}/notes"
+    token = _token(environ, "GITLAB_TOKEN", "a project access token with the scope `api`, as a masked variable")
+    return Forge(
+        name="GitLab",
+        api=api,
+        comments=notes,
+        comment=f"{notes}/{{}}",
+        headers={"PRIVATE-TOKEN": token},
+        replaces="PUT",
+        room=900_000,
+        advice="the token needs the scope `api` and the role Reporter",
+    )
+
+
+def _read_event(path: str) -> dict[str, Any]:
+    try:
+        event = json.loads(files.read_named(Path(path), MOST_BYTES)) if path else {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"GITHUB_EVENT_PATH={path} cannot be read: {error}") from error
+    return event if isinstance(event, dict) else {}
+
+
+def _token(environ: Mapping[str, str], name: str, advice: str) -> str:
+    token = environ.get(name, "")
+    if not token or not token.isascii() or not token.isprintable():
+        raise UsageError(f"{name} holds no token: {advice}")
+    return token
+
+
+def mark(name: str, body: str, room: int) -> str:
+    """Return a comment that is recognised by its name, without its folded part if there is no room for that."""
+    if not NAME.fullmatch(name) or len(name) > LONGEST_NAME:
+        raise UsageError(f"--name {name!r}: up to {LONGEST_NAME} letters, digits, dots, dashes and single blanks")
+    marked = f"{_marker(name)}\n{body}"
+    if len(marked) <= room:
+        return marked
+    short = marked.partition("\n<details>")[0]
+    return f"{short[: room - 100]}\n\nThe rest is too long for a comment."
+
+
+def _marker(name: str) -> str:
+    return f"<!-- tfcompare: {name} -->"
+
+
+def keep(forge: Forge, name: str, marked: str) -> tuple[bool, str]:
+    """Replace the comment of this name, or make it; return whether there was one, and its address."""
+    own = _find_own(forge, name)
+    if own is None:
+        return False, _address(_call(forge, "POST", forge.comments, {"body": marked}))
+    return True, _address(_call(forge, forge.replaces, forge.comment.format(own), {"body": marked}))
+
+
+def _find_own(forge: Forge, name: str) -> int | None:
+    account = _find_account(forge)
+    for comment in _list_comments(forge):
+        writer = comment.get("user") or comment.get("author")
+        text, number = comment.get("body"), comment.get("id")
+        if not isinstance(writer, dict) or not isinstance(text, str) or not isinstance(number, int):
+            continue
+        # The token of a job has no account that can be asked for; what it writes is a bot's.
+        is_own = writer.get("id") == account if account is not None else writer.get("type") == "Bot"
+        if is_own and text.partition("\n")[0].rstrip("\r") == _marker(name):
+            return number
+    return None
+
+
+def _find_account(forge: Forge) -> int | None:
+    try:
+        answer = _request(forge, "GET", f"{forge.api}/user")
+    except HTTPError:
+        return None
+    number = answer.get("id") if isinstance(answer, dict) else None
+    return number if isinstance(number, int) else None
+
+
+def _list_comments(forge: Forge) -> Iterator[dict[str, Any]]:
+    for page in range(1, MOST_PAGES + 1):
+        found = _call(forge, "GET", f"{forge.comments}?per_page={PER_PAGE}&page={page}")
+        if not isinstance(found, list):
+            return
+        yield from (comment for comment in found if isinstance(comment, dict))
+        if len(found) < PER_PAGE:
+            return
+
+
+def _address(answer: Any) -> str:
+    found = answer.get("html_url") if isinstance(answer, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _call(forge: Forge, method: str, url: str, content: object = None) -> Any:
+    try:
+        return _request(forge, method, url, content)
+    except HTTPError as error:
+        _refuse(forge, error)
+
+
+def _refuse(forge: Forge, error: HTTPError) -> NoReturn:
+    try:
+        said = json.loads(error.read(MOST_BYTES)).get("message", "")
+    except (ValueError, AttributeError, OSError, HTTPException):
+        said = ""
+    why = f"{error.code} {said}".strip()
+    advice = forge.advice if error.code in (401, 403, 404) else "try again later"
+    raise UsageError(f"{forge.name} took no comment ({why}): {advice}") from error
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """A redirect would carry the token elsewhere."""
+
+    def redirect_request(self, *details: Any) -> None:
+        return None
+
+
+def _request(forge: Forge, method: str, url: str, content: object = None) -> Any:
+    if not url.startswith(("https://", "http://")):
+        raise UsageError(f"{forge.name}'s API has no address: {url}")
+    body = None if content is None else json.dumps(content).encode()
+    headers = {**forge.headers, "Content-Type": "application/json", "User-Agent": "tfcompare"}
+    request = Request(url, data=body, headers=headers, method=method)  # noqa: S310 - the scheme was looked at above
+    try:
+        with build_opener(_NoRedirects).open(request, timeout=TIMEOUT_S) as answer:
+            return json.loads(answer.read(MOST_BYTES) or b"null")
+    except HTTPError:
+        raise
+    except (URLError, TimeoutError, HTTPException, ValueError) as error:
+        reason = getattr(error, "reason", error)
+        raise UsageError(f"{forge.name} does not answer at {forge.api} ({reason}); try again later") from error

@@ -1,0 +1,188 @@
+"""One comment per pull request, on GitHub and GitLab as they answer here."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import UsageError
+from orchestrator.exports import forges
+from tests.support.commands import called
+from tests.support.forges import BOT, PERSON, TOKEN, FakeForge, fake_forge
+
+MARKER = "<!-- tfcompare: tfcompare -->"
+
+
+@pytest.fixture
+def forge() -> Iterator[FakeForge]:
+    with fake_forge() as made:
+        yield made
+
+
+@pytest.fixture
+def github(forge: FakeForge, tmp_path: Path) -> dict[str, str]:
+    event = tmp_path / "event.json"
+    event.write_text(json.dumps({"pull_request": {"number": 7}}))
+    return {
+        "GITHUB_ACTIONS": "true", "GITHUB_EVENT_PATH": str(event), "GITHUB_API_URL": forge.url,
+        "GITHUB_REPOSITORY": "me/models", "GITHUB_TOKEN": TOKEN,
+    }  # fmt: skip
+
+
+@pytest.fixture
+def gitlab(forge: FakeForge) -> dict[str, str]:
+    forge.account = {"id": 9, "username": "project_42_bot"}
+    return {
+        "GITLAB_CI": "true", "CI_API_V4_URL": forge.url, "CI_PROJECT_ID": "42", "CI_MERGE_REQUEST_IID": "7",
+        "GITLAB_TOKEN": TOKEN,
+    }  # fmt: skip
+
+
+@pytest.fixture(params=["github", "gitlab"])
+def environ(request: pytest.FixtureRequest) -> dict[str, str]:
+    found: dict[str, str] = request.getfixturevalue(request.param)
+    return found
+
+
+def kept(environ: dict[str, str], body: str, name: str = "tfcompare") -> bool:
+    forge = forges.find_forge(environ)
+    return forges.keep(forge, name, forges.mark(name, body, forge.room))[0]
+
+
+def test_the_first_run_writes_a_comment_and_later_ones_replace_it(forge: FakeForge, environ: dict[str, str]):
+    forge.add("Nice work!", PERSON)
+    assert not kept(environ, "slower")
+    assert kept(environ, "the same")
+    assert forge.bodies == ["Nice work!", f"{MARKER}\nthe same"]
+
+
+def test_jobs_of_other_names_have_other_comments(forge: FakeForge, environ: dict[str, str]):
+    for body in ("one", "two"):
+        kept(environ, body, "cpu")
+        kept(environ, body, "gpu")
+    assert forge.bodies == ["<!-- tfcompare: cpu -->\ntwo", "<!-- tfcompare: gpu -->\ntwo"]
+
+
+def test_a_comment_that_somebody_else_marked_is_left_alone(forge: FakeForge, environ: dict[str, str]):
+    forge.add(f"{MARKER}\nmine", PERSON if "GITHUB_ACTIONS" in environ else {"id": 5, "username": "somebody"})
+    assert not kept(environ, "slower")
+    assert forge.bodies[0] == f"{MARKER}\nmine"
+
+
+def test_a_comment_that_quotes_the_mark_is_another(forge: FakeForge, github: dict[str, str]):
+    forge.add(f"> {MARKER}", BOT)
+    forge.add(f"see\n{MARKER}", BOT)
+    assert not kept(github, "slower")
+
+
+def test_the_comment_is_found_behind_many_others(forge: FakeForge, github: dict[str, str]):
+    for _ in range(250):
+        forge.add("a word", PERSON)
+    kept(github, "one")
+    assert kept(github, "two")
+    assert len(forge.comments) == 251
+
+
+def test_a_token_of_a_person_replaces_what_that_person_wrote(forge: FakeForge, github: dict[str, str]):
+    forge.account = PERSON
+    kept(github, "one")
+    forge.add(f"{MARKER}\nof a bot", BOT)
+    assert kept(github, "two")
+    assert forge.bodies == [f"{MARKER}\ntwo", f"{MARKER}\nof a bot"]
+
+
+@pytest.mark.parametrize(("status", "advice"), [(403, "pull-requests: write"), (502, "try again later")])
+def test_a_refusal_is_one_line_with_what_to_do(forge: FakeForge, github: dict[str, str], status: int, advice: str):
+    forge.refuses = status, "Resource not accessible by integration"
+    with pytest.raises(UsageError, match=advice) as raised:
+        kept(github, "slower")
+    assert str(status) in str(raised.value.headline)
+    assert TOKEN not in str(raised.value.headline)
+
+
+def test_a_wrong_token_is_refused(forge: FakeForge, environ: dict[str, str]):
+    name = next(name for name in environ if name.endswith("TOKEN"))
+    with pytest.raises(UsageError, match="401 Bad credentials"):
+        kept({**environ, name: "wrong"}, "slower")
+    assert forge.comments == []
+
+
+def test_the_token_goes_to_no_other_place(forge: FakeForge, github: dict[str, str]):
+    with fake_forge() as other:
+        forge.redirects = f"{other.url}/elsewhere"
+        with pytest.raises(UsageError, match="307"):
+            kept(github, "slower")
+        assert other.asked == []
+
+
+@pytest.mark.parametrize(
+    "api", ["http://127.0.0.1:9", "file:///etc/passwd", "127.0.0.1"], ids=["closed", "a file", "no address"]
+)
+def test_an_api_that_is_not_there_is_one_line(github: dict[str, str], api: str):
+    with pytest.raises(UsageError, match="GitHub"):
+        kept({**github, "GITHUB_API_URL": api}, "slower")
+
+
+NOT_HERE: dict[str, dict[str, str]] = {
+    "on a desk": {},
+    "a push": {"GITHUB_ACTIONS": "true", "GITHUB_EVENT_PATH": ""},
+    "a pipeline of a branch": {"GITLAB_CI": "true"},
+    "a number that is none": {"GITLAB_CI": "true", "CI_MERGE_REQUEST_IID": "7/../8"},
+}
+
+
+@pytest.mark.parametrize("where", NOT_HERE)
+def test_where_there_is_no_pull_request_it_says_so(where: str):
+    with pytest.raises(UsageError, match="no job of a pull request"):
+        forges.find_forge(NOT_HERE[where])
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{", '{"pull_request": 7}', '{"pull_request": {"number": "7"}}'])
+def test_an_event_that_is_none_is_one_line(github: dict[str, str], text: str):
+    Path(github["GITHUB_EVENT_PATH"]).write_text(text)
+    with pytest.raises(UsageError):
+        forges.find_forge(github)
+
+
+@pytest.mark.parametrize("token", ["", "a\nb: c", "ü"])
+def test_a_token_that_is_none_is_told(github: dict[str, str], token: str):
+    with pytest.raises(UsageError, match="GITHUB_TOKEN holds no token"):
+        forges.find_forge({**github, "GITHUB_TOKEN": token})
+
+
+@pytest.mark.parametrize("name", ["", "a\nb", "-->", "a  b", "x" * 61])
+def test_a_name_that_would_break_the_mark_is_refused(name: str):
+    with pytest.raises(UsageError, match="--name"):
+        forges.mark(name, "slower", 100)
+
+
+def test_what_is_too_long_loses_its_folded_part():
+    body = f"### tfcompare\n\n- slower.\n\n<details>{'x' * 1000}</details>"
+    marked = forges.mark("tfcompare", body, 500)
+    assert marked == f"{MARKER}\n### tfcompare\n\n- slower.\n\n\nThe rest is too long for a comment."
+    assert len(forges.mark("tfcompare", "x" * 1000, 500)) <= 500
+
+
+def test_the_command_writes_what_it_prints_with_dry_run(
+    forge: FakeForge, github: dict[str, str], made: Path, monkeypatch: pytest.MonkeyPatch, capsys
+):
+    for name, value in github.items():
+        monkeypatch.setenv(name, value)
+    words = ("comment", str(made), "--name", "gpu", "--link", "https://ci.example/42")
+    assert called(monkeypatch, *words, "--dry-run") == 0
+    printed = capsys.readouterr().out
+    assert forge.asked == []
+    head = "<!-- tfcompare: gpu -->\n### tfcompare: gpu\n\n[The whole report](<https://ci.example/42>)"
+    assert printed.startswith(head)
+    assert called(monkeypatch, *words) == 0
+    assert "the comment was written: https://forge.example/7#100" in capsys.readouterr().err
+    assert forge.bodies == [printed.removesuffix("\n")]
+    assert called(monkeypatch, *words) == 0
+    assert "the comment was replaced" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("link", ["http://ci.example", "javascript:alert(1)", "https://ci.example/ü"])
+def test_a_link_is_an_address(made: Path, monkeypatch: pytest.MonkeyPatch, capsys, link: str):
+    assert called(monkeypatch, "comment", str(made), "--dry-run", "--link", link) == 2
+    assert "--link" in capsys.readouterr().err
