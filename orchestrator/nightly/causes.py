@@ -43,11 +43,25 @@ NOT_FOR_PROFILES = NOT_FOR_SEARCHES | {"--gpu-exclusive", "--lock-clocks"}
 
 def look_for_causes(
     options: NightOptions, night: NightContext, keys: Collection[Key], most_s: float, say: Callable[[str], None]
-) -> None:
+) -> tuple[str, ...]:
     """Profile what changed tonight, search the builds that no night measured, and record what was found.
 
     `keys` are the series that tonight's suite measured: of others, tonight's flags may not be those to measure with.
+    What ends the search ends nothing else, since the night is judged and people have to hear of it.
     """
+    try:
+        _look(options, night, keys, most_s, say)
+    except KeyboardInterrupt:
+        return ("the causes of alarms were not looked for to the end: interrupted",)
+    except Exception as error:
+        said = str(error) if isinstance(error, TfCompareError) else f"{type(error).__name__}: {error}"
+        return (f"the causes of alarms were not looked for to the end: {said}",)
+    return ()
+
+
+def _look(
+    options: NightOptions, night: NightContext, keys: Collection[Key], most_s: float, say: Callable[[str], None]
+) -> None:
     limit_s = min(options.backfill_s, most_s)
     alarms = [
         alarm

@@ -66,7 +66,8 @@ def _alone(options: NightOptions, night: NightContext, say: Callable[[str], None
         if (done := earlier_measurement(events, options, night.host, night.date)) and not options.again:
             say(f"{done.night} was measured already (run {done.run}); --again repeats it")
             keys = {point.key for point in night.store.read().points() if point.run == done.run}
-            look_for_causes(options, night, keys, options.limit_s, say)
+            for warning in look_for_causes(options, night, keys, options.limit_s, say):
+                say(warning)
             return NightReport(night=replace(done, outcome="skipped"))
         read = night.store.read()
         warnings = (*warnings, *read.warnings, *_later_than_now(read.points(), night))
@@ -131,7 +132,7 @@ def _measure_night(options: NightOptions, night: NightContext, say: Callable[[st
     judged = _judge_points(night, points)
     if not ended.hung:
         # Before old nightlies are removed, one of which may be needed.
-        look_for_causes(options, night, {point.key for point in points}, child.left_s, say)
+        warnings += look_for_causes(options, night, {point.key for point in points}, child.left_s, say)
     if night.resolved.names:
         cleanup.retire(options.keep_nightlies, say)
     end = Night(

@@ -45,6 +45,7 @@ class House:
         self.does: dict[str, Does] = {}
         self.said: list[str] = []
         self.limits: list[float] = []
+        self.warnings: tuple[str, ...] = ()
 
     def run(self, child: Child, words: Sequence[str]) -> ChildEnd:
         self.asked.append(list(words))
@@ -68,7 +69,8 @@ class House:
             started=datetime(2026, 11, 22, 2, tzinfo=UTC),
             resolved=ResolvedVersions(versions=("2.0.0", BAD), names={BAD: "nightly"}),
         )
-        causes.look_for_causes(options, context, [ALARM.key] if keys is None else keys, most_s, self.said.append)
+        own = [ALARM.key] if keys is None else keys
+        self.warnings = causes.look_for_causes(options, context, own, most_s, self.said.append)
         return {alarm.id: alarm for alarm in state.current(self.store.events()[0])}
 
 
@@ -261,3 +263,23 @@ def test_what_a_later_event_leaves_empty_stays_as_it_was():
     ]
     [found] = state.current(events)
     assert (found.findings, found.good, found.bad, found.bisect) == (("grown: f",), DAYS[1], DAYS[2], ALARM.bisect)
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (UsageError("cannot write the log"), "cannot write the log"),
+        (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device"),
+        (KeyboardInterrupt(), "interrupted"),
+    ],
+)
+def test_whatever_ends_the_search_is_a_warning_of_a_night_that_is_told(
+    house: House, monkeypatch: pytest.MonkeyPatch, error: BaseException, said: str
+):
+    def fail(child: Child, words: Sequence[str]) -> ChildEnd:
+        raise error
+
+    monkeypatch.setattr(Child, "run", fail)
+    house.opened(ALARM)
+    house.looks()
+    assert house.warnings == (f"the causes of alarms were not looked for to the end: {said}",)
