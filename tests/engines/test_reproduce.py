@@ -24,7 +24,7 @@ def reproduced(tfcompare: str, *flags: str | Path) -> Answer:
 @pytest.fixture(scope="module")
 def run(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("claims") / "run"
-    reproduced(tfcompare, *CLAIMS, "--engine", "venv", "--output", out)
+    reproduced(tfcompare, *CLAIMS, "--engine", "venv", "--rounds", "4", "--output", out)
     return out
 
 
