@@ -61,7 +61,7 @@ def steps_of(folder: Path) -> list[dict[str, Any]]:
 
 @pytest.mark.timeout(600)
 def test_many_versions_are_shown_as_a_trend(tfcompare: str, tmp_path: Path) -> None:
-    versions = ("2.0.0", "2.1.4", "2.2.3", "2.13.0")
+    versions = ("1.14.0", "2.0.0", "2.1.4", "2.2.3", "2.13.0")
     flags = ("--versions", ",".join(versions), "--case", CASE, "--engine", "venv", "--rounds", "4")
     done = run_command(tfcompare, "run", *flags, "--output", tmp_path / "run")
     assert done.returncode == 0, done.stderr
