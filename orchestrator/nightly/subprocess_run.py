@@ -8,12 +8,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from io import RawIOBase
 from pathlib import Path
 from typing import IO
 
+from orchestrator import interrupts
 from orchestrator.errors import UsageError
 
 # Without -P the working directory would come first on the path, and a file there could pose as one of our modules.
@@ -68,19 +69,26 @@ class Child:
         except OSError as error:
             raise UsageError(f"cannot write {self._log}: {error.strerror}; take another --history") from error
         last: deque[str] = deque(maxlen=TOLD_LINES)
-        with log, self._start(words) as process:
-            assert process.stderr is not None
-            reader = threading.Thread(target=self._pass_on, args=(process.stderr, log, last), daemon=True)
-            reader.start()
-            hung = False
+        process: subprocess.Popen[str] | None = None
+        hung = False
+        with log, ExitStack() as open_files:
             try:
+                # An interrupt while it starts would leave it to itself.
+                with interrupts.hold():
+                    process = self._start(words)
+                    assert process.stderr is not None
+                    stream = open_files.enter_context(process.stderr)
+                    reader = threading.Thread(target=self._pass_on, args=(stream, log, last), daemon=True)
+                    reader.start()
                 process.wait(self.left_s)
             except subprocess.TimeoutExpired:
+                assert process is not None
                 hung = True
                 self._try_to_say(f"{self._what} takes longer than {self._limit_s / 3600:.3g} h and is ended")
                 self._end(process)
             except BaseException:
-                self._end(process)
+                if process is not None:
+                    self._end(process)
                 raise
             reader.join(POLITE_S)
         return ChildEnd(process.returncode, hung, "\n".join(last))

@@ -7,7 +7,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 from pathlib import Path
+from typing import IO
 
+from orchestrator import interrupts
 from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
 from orchestrator.nightly.schedule import units
@@ -77,6 +79,18 @@ def _spent(wanted: Schedule, night: date) -> str:
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
         with log.open("ab") as output:
+            ended = _run(wanted, output)
+    except OSError as error:
+        return f"{night}: could not be run: {error.filename}: {error.strerror}"
+    took = format_hours_minutes(timedelta(seconds=time.monotonic() - begun))
+    return f"{night}: {ended} after {took}; {log}"
+
+
+def _run(wanted: Schedule, output: IO[bytes]) -> str:
+    process: subprocess.Popen[bytes] | None = None
+    try:
+        # An interrupt while it starts would leave it to itself.
+        with interrupts.hold():
             # In a separate session: a Ctrl-C reaches only this process, which passes it on once.
             process = subprocess.Popen(
                 wanted.command,
@@ -86,21 +100,14 @@ def _spent(wanted: Schedule, night: date) -> str:
                 stderr=output,
                 start_new_session=True,
             )
-            ended = _wait(process, wanted.belt_s)
-    except OSError as error:
-        return f"{night}: could not be run: {error.filename}: {error.strerror}"
-    took = format_hours_minutes(timedelta(seconds=time.monotonic() - begun))
-    return f"{night}: {ended} after {took}; {log}"
-
-
-def _wait(process: subprocess.Popen[bytes], limit_s: float) -> str:
-    try:
-        return f"exit code {process.wait(limit_s)}"
+        return f"exit code {process.wait(wanted.belt_s)}"
     except subprocess.TimeoutExpired:
+        assert process is not None
         _end(process)
         return "hung, and was ended"
     except BaseException:
-        _end(process)
+        if process is not None:
+            _end(process)
         raise
 
 
