@@ -60,6 +60,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 ORDER = ("docker", "engines/", "soak/", "faults/", "browser/")
 
 
+# How much the other processes stand back behind the one with the chain.
+NICE = 5
+
+
+def is_of_chain(place: str) -> bool:
+    return place.startswith(("engines/docker/", "engines/test_compose.py"))
+
+
 class ByPlace(LoadScopeScheduling):
     """Share the tests out by file, but for a chain that one process has for itself.
 
@@ -68,7 +76,7 @@ class ByPlace(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         place = nodeid.partition("::")[0].removeprefix("tests/")
-        return "docker" if place.startswith("engines/docker/") or place == "engines/test_compose.py" else place
+        return "docker" if is_of_chain(place) else place
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         self.workqueue.move_to_end(min(self.workqueue, key=_rank), last=False)
@@ -77,6 +85,13 @@ class ByPlace(LoadScopeScheduling):
 
 def _rank(scope: str) -> int:
     return next((rank for rank, start in enumerate(ORDER) if scope.startswith(start)), len(ORDER))
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Let the chain go before the others: it takes longest, and they would only wait for it in the end."""
+    place = item.nodeid.removeprefix("tests/")
+    if os.environ.get("PYTEST_XDIST_WORKER") and not is_of_chain(place) and os.nice(0) < NICE:
+        os.nice(NICE)
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> ByPlace:
