@@ -35,6 +35,7 @@ COMMANDS = {
     "export": "report",
     "comment": "comment",
     "compare": "compare",
+    "merge": "merge",
     "images": "images",
     "list": "list",
     "doctor": "doctor",

@@ -52,6 +52,15 @@ def seconds(flag: str, text: str) -> float:
     return value
 
 
+def shard(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d{1,4})/(\d{1,4})", text.strip(), re.ASCII)
+    if not match or not 1 <= int(match[1]) <= int(match[2]):
+        raise UsageError(f"--shard {text!r}: the number of a part and how many there are, e.g. 2/5")
+    return int(match[1]), int(match[2])
+
+
 def whole_number(flag: str, text: str, least: int, most: int) -> int:
     number = int(text) if re.fullmatch(r"[+-]?\d{1,12}", text.strip()) else None
     if number is None or not least <= number <= most:

@@ -54,7 +54,7 @@ WITH_RESUME = names_of(
 ) | {"resume", "rounds", "budget", "gpu_request", "dry_run"}
 
 # What a program of the user's has itself.
-NOT_OF_PROGRAMS = {"suite", "case", "threads"}
+NOT_OF_PROGRAMS = {"suite", "case", "threads", "shard"}
 # A word of a program's command line among the targets.
 PROGRAM = re.compile(r"-.*|python[\d.]*|.*\.(py|sh)|\.?/.*")
 
@@ -94,6 +94,15 @@ def run(
     ] = None,
     resume: Annotated[
         Path | None, typer.Option(help="Continue this run, for the cases that have no verdict yet.", metavar="RUN")
+    ] = None,
+    shard: Annotated[
+        str | None,
+        typer.Option(
+            help="Only this part of the cases, e.g. 2/5; `tfcompare merge` puts the runs of all parts together.",
+            metavar="I/N",
+            show_default=False,
+            rich_help_panel=SelectionFlags.panel,
+        ),
     ] = None,
     requirements: Annotated[
         Path | None,
@@ -194,7 +203,7 @@ def run(
         installation,
         measuring.budget,
         versions=named,
-        **_find_subject(context, selection, requirements, data or []),
+        **_find_subject(context, selection, requirements, data or [], parse.shard(shard)),
         out=directory.output,
         rounds=measuring.rounds,
         margin=parse.margin(margin.margin),
@@ -214,7 +223,11 @@ def _find_targets(context: typer.Context, given: Mapping[str, Sequence[str]]) ->
 
 
 def _find_subject(
-    context: typer.Context, selection: SelectionFlags, requirements: Path | None, data: Sequence[Path]
+    context: typer.Context,
+    selection: SelectionFlags,
+    requirements: Path | None,
+    data: Sequence[Path],
+    shard: tuple[int, int] | None,
 ) -> dict[str, Any]:
     """Return the options that say what is measured: workloads, or the program behind `--`."""
     if context.obj is None:
@@ -225,6 +238,7 @@ def _find_subject(
         return {
             "suite": selection.suite,
             "selected": tuple(selection.case or ()),
+            "shard": shard,
             "own_workloads": selection.workload_dir,
             "hash_data": selection.hash_data,
         }

@@ -60,7 +60,16 @@ from orchestrator.model.journal import (
     Watched,
 )
 from orchestrator.model.pairs import CasePair, Cases, ContrastKind, FlatPair, Metric, Pair, VersionPair
-from orchestrator.model.plan import EnvironmentFacts, GpuRequest, Isolation, LargeFile, Manifest, Plan, list_arms
+from orchestrator.model.plan import (
+    EnvironmentFacts,
+    GpuRequest,
+    Isolation,
+    LargeFile,
+    Manifest,
+    MergedHost,
+    Plan,
+    list_arms,
+)
 from orchestrator.model.strict import STRICT
 
 __all__ = [
@@ -104,6 +113,7 @@ __all__ = [
     "Lost",
     "Machine",
     "Manifest",
+    "MergedHost",
     "Metric",
     "OutputContrast",
     "OutputVerdict",

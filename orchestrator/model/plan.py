@@ -106,6 +106,17 @@ class EnvironmentFacts:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MergedHost:
+    """A machine that measured some of the cases of a run, and the run that it measured them in."""
+
+    __pydantic_config__ = STRICT
+
+    run: str
+    host: dict[str, str | int | float | None]
+    cases: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Manifest:
     """What a run was made with: tool, machine, sources and environments. `notes` are shown in every report."""
 
@@ -121,3 +132,5 @@ class Manifest:
     notes: tuple[str, ...] = ()
     # Those of the caller that reached every worker, such as XLA_FLAGS. Earlier releases did not record them.
     variables: dict[str, str] = field(default_factory=dict)
+    # Of a run that was put together from others.
+    hosts: tuple[MergedHost, ...] = ()

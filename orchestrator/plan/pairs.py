@@ -1,7 +1,7 @@
 """Turns a request into a plan: selectors into cases, cases into pairs, rounds into orders. Pure."""
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from packaging.version import InvalidVersion
@@ -34,17 +34,22 @@ def plan_pairs(
         pairs += [replace(pair, metric=metric, margin=METRICS[metric].margin) for pair in across]
     present = set(cases)
     for case in cases:
-        for param, base in workloads[case.workload].contrasts.items():
-            values = dict(case.params)
-            baseline = Case(case.workload, tuple({**values, param: base}.items()))
-            if values[param] == base or baseline not in present:
-                continue
+        for baseline in baselines_of(case, workloads[case.workload], present):
             pairs.extend(
                 CasePair(version=version, baseline=baseline, candidate=case)
                 for version in versions
                 if not version.control
             )
     return tuple(pairs)
+
+
+def baselines_of(case: Case, workload: Workload, present: Collection[Case]) -> Iterator[Case]:
+    """Yield the cases that a case is compared with inside each version."""
+    values = dict(case.params)
+    for param, base in workload.contrasts.items():
+        baseline = Case(case.workload, tuple({**values, param: base}.items()))
+        if values[param] != base and baseline in present:
+            yield baseline
 
 
 def plan_program_pairs(cases: Sequence[Case], targets: Sequence[Target]) -> tuple[Pair, ...]:

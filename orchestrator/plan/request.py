@@ -19,6 +19,7 @@ from orchestrator.metrics import OF_PROGRAMS, USUAL, choose_metrics
 from orchestrator.model import Arm, Case, Claim, Isolation, LargeFile, Metric, Pair, Plan, Target, Workload, list_arms
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs, plan_program_pairs
+from orchestrator.plan.shards import take_shard
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +31,8 @@ class RunOptions:
     # Without one the cases of `own_workloads`, or else of the default suite.
     suite: str | None = None
     selected: tuple[str, ...] = ()
+    # Which part of these cases, of how many; the others are for other machines.
+    shard: tuple[int, int] | None = None
     own_workloads: Path | None = None
     engine: str = "auto"
     environments: EngineOptions = field(default_factory=EngineOptions)
@@ -224,6 +227,8 @@ def _of_cases(options: RunOptions, workloads: dict[str, Workload], fewest: int) 
     cases = select_cases(options.selected, suite.cases, workloads)
     if not cases:
         raise NothingSelected("no case is selected; `tfcompare list workloads` shows what there is")
+    if options.shard:
+        cases = take_shard(cases, workloads, *options.shard)
     budget_s = _budget_s(options, suite.budget_s(len(cases), len(targets)))
     pairs = plan_pairs(cases, targets, workloads, options.decided)
     return Selection(versions, targets, cases, pairs, budget_s)

@@ -19,6 +19,7 @@ from orchestrator.reports.steps import as_arms_of_steps, contrasts_of_steps
 from orchestrator.reports.summary import by_candidate, sentences
 from orchestrator.reports.table import (
     describe_errors,
+    describe_hosts,
     describe_place,
     note_what_is_left_out,
     render_differences,
@@ -191,6 +192,7 @@ def _head(comparison: Comparison) -> Text:
         [
             safe_text(f"tfcompare run {comparison.plan.run}", style="bold"),
             safe_text(describe_place(comparison), style="dim"),
+            *(safe_text(line, style="dim") for line in describe_hosts(comparison.manifest)),
             *map(safe_text, sentences(comparison)),
             *map(safe_text, metric_sentences(comparison)),
         ]

@@ -8,7 +8,7 @@ from typing import TypeVar
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.model import ArmResult, Comparison, Contrast, Plan
+from orchestrator.model import ArmResult, Comparison, Contrast, Manifest, Plan
 from orchestrator.reports.case_names import differences, split_params
 from orchestrator.reports.columns import (
     COLUMNS,
@@ -30,12 +30,15 @@ from orchestrator.reports.summary import by_candidate, sentences
 from orchestrator.reports.target_differences import describe_differences
 from orchestrator.results.warnings import is_noisy
 from orchestrator.stats.contrasts import MOST_CALLED_DIFFERENT
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.text import clip, render_plain, safe_text
 
 Row = TypeVar("Row")
 
 # A row's name may wrap down to this width before its columns are laid out in two tables.
 NARROWEST_NAME = 8
+# Of each machine's, in a run that was put together.
+MOST_CASES = 3
 
 
 def render(comparison: Comparison, columns: Sequence[str] | None = None, arrangement: Arrangement | None = None) -> str:
@@ -89,6 +92,22 @@ def describe_place(comparison: Comparison) -> str:
     return f"{plan.engine} · {plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores"
 
 
+def describe_hosts(manifest: Manifest) -> tuple[str, ...]:
+    """Return a line for each machine of a run that was put together: what it is, and which cases it measured."""
+    if len({each.host.get("id") for each in manifest.hosts}) < 2:
+        return ()
+    return tuple(
+        f"host {each.host.get('id')} ({each.host.get('cpu')}, {each.host.get('usable_cores')} cores): "
+        f"{_name_some(each.cases)}"
+        for each in manifest.hosts
+    )
+
+
+def _name_some(cases: Sequence[str]) -> str:
+    left = len(cases) - MOST_CASES
+    return ", ".join(cases[:MOST_CASES]) + (f" and {format_count(left, 'more case')}" if left > 0 else "")
+
+
 def describe_errors(plan: Plan) -> str:
     """Say how often verdicts and intervals are wrong, over all looks at a run."""
     return (
@@ -101,6 +120,7 @@ def _head(comparison: Comparison, columns: Sequence[Column]) -> Text:
     lines = (
         safe_text(f"tfcompare run {comparison.plan.run}", style="bold"),
         safe_text(facts(comparison), style="dim"),
+        *(safe_text(line, style="dim") for line in describe_hosts(comparison.manifest)),
         safe_text(legend(columns), style="dim"),
         *map(safe_text, sentences(comparison)),
         *map(safe_text, metric_sentences(comparison)),

@@ -209,7 +209,7 @@ class RunDir:
         self._write("plan.json", PLAN.dump_json(plan, indent=1, exclude=nothing))
 
     def write_manifest(self, manifest: Manifest) -> None:
-        nothing: dict[str, Any] = {} if manifest.variables else {"variables": True}
+        nothing: dict[str, Any] = {name: True for name in ("variables", "hosts") if not getattr(manifest, name)}
         # What earlier runs did not record of an environment is not written as nothing.
         unknown = {
             target: {name for name in RECORDED_LATER if not getattr(facts, name)}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from orchestrator.model import Comparison, Manifest, Target
 from orchestrator.reports.html.escape import escape_value
-from orchestrator.reports.table import describe_errors
+from orchestrator.reports.table import describe_errors, describe_hosts
 
 # What the keys of a manifest mean; others are shown as they are.
 HOST_WORDS: Mapping[str, str] = {
@@ -38,7 +38,8 @@ class Fact:
 def host(manifest: Manifest) -> list[tuple[str, str]]:
     """Return what is known about the machine."""
     known = [(name, value) for name, value in manifest.host.items() if value not in (None, "")]
-    return [(HOST_WORDS.get(name) or _words(name), escape_value(_in_words(name, value))) for name, value in known]
+    facts = [(HOST_WORDS.get(name) or _words(name), escape_value(_in_words(name, value))) for name, value in known]
+    return facts + [("part", escape_value(line)) for line in describe_hosts(manifest)]
 
 
 def _in_words(name: str, value: object) -> str:

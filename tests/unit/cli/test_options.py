@@ -21,6 +21,7 @@ OWN = {
     ("history site", "output"), ("nightly status", "quiet"), ("report", "output"), ("export", "output"),
     ("compare", "output"), ("list", "workload_dir"), ("images sbom", "output"), ("history show", "case"),
     ("history query", "output"), ("bisect", "metric"), ("history show", "metric"), ("comment", "dry_run"),
+    ("merge", "output"),
 }  # fmt: skip
 
 

@@ -1,0 +1,276 @@
+"""Puts the runs of several machines together into one run directory, as if one machine had measured all of it.
+
+Each case was measured on one machine, so no ratio is between two. What the runs have in common has to be the same;
+replicates and workers get new numbers, since each run began with 1.
+"""
+
+import hashlib
+import shutil
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from orchestrator import files
+from orchestrator.errors import ContractBroken, UsageError
+from orchestrator.model import (
+    Discarded,
+    Disturbed,
+    Ended,
+    Entry,
+    Extended,
+    Finished,
+    Manifest,
+    MergedHost,
+    Plan,
+    Strays,
+    Target,
+)
+from orchestrator.results.rundir import RunDir
+from orchestrator.results.streams import Stream, read_stream
+from orchestrator.terminal.counts import format_count
+
+# What has to be the same in all runs, in words for users.
+OF_PLANS = {
+    "versions": "targets",
+    "definitions": "changes of targets",
+    "engine": "engine",
+    "device": "device",
+    "looks": "looks (--rounds)",
+    "alpha": "share of errors",
+    "margin": "margin",
+    "threads": "threads",
+    "isolation": "isolation",
+    "metrics": "metrics",
+    "outputs": "comparison of results",
+    "cpus": "number of CPUs",
+    "memory_mb": "limit of memory",
+    "exclusive": "use of the GPU",
+}
+OF_MANIFESTS = {"contract": "contract with workers", "variables": "variables"}
+LONGEST = 60
+
+
+@dataclass(frozen=True)
+class MergedPart:
+    """A run that is put together with others."""
+
+    directory: RunDir
+    plan: Plan
+    manifest: Manifest
+    entries: tuple[Entry, ...]
+
+    @property
+    def path(self) -> Path:
+        return self.directory.path
+
+    @property
+    def finished(self) -> Finished | None:
+        return next((entry for entry in reversed(self.entries) if isinstance(entry, Finished)), None)
+
+
+def read_part(path: Path) -> MergedPart:
+    directory = RunDir.open(path)
+    if directory.is_held:
+        raise UsageError(f"{path} is still being measured; wait for its end")
+    return MergedPart(directory, directory.read_plan(), directory.read_manifest(), directory.read_journal().entries)
+
+
+def merge(paths: Sequence[Path], output: Path, command: Sequence[str]) -> RunDir:
+    """Put runs together in a new directory, and return that."""
+    parts = [read_part(path) for path in paths]
+    check(parts)
+    plan, manifest = merge_plans(parts), merge_manifests(parts, command)
+    run = RunDir.create(output, command)
+    try:
+        run.write_manifest(manifest)
+        run.write_plan(plan)
+        _copy_workloads(parts, run)
+        first, workers = 0, Counter[Target]()
+        for part in parts:
+            first += _add(part, run, plan.run, first, workers)
+            workers += part.directory.parts()
+        run.record(_finish(parts))
+        run.sync_journal()
+    except BaseException:
+        # All of it is still in the parts.
+        files.remove_tree(run.path)
+        raise
+    return run
+
+
+def check(parts: Sequence[MergedPart]) -> None:
+    """Raise UsageError for runs that do not belong together, or cannot be put together."""
+    if len(parts) < 2:
+        raise UsageError("a merge takes two runs or more, e.g. tfcompare merge shard-1 shard-2 --output whole")
+    one = parts[0]
+    for part in parts:
+        if part.plan.claims or part.plan.program or part.manifest.hosts:
+            kind = "claims" if part.plan.claims else "a program" if part.plan.program else "merged runs"
+            raise UsageError(f"{part.path} is a run of {kind}, which cannot be merged")
+        if any(isinstance(entry, Extended) for entry in part.entries):
+            raise UsageError(f"{part.path} was continued with other looks than the others; measure that part again")
+    for part in parts[1:]:
+        for of_one, of_part, names in (
+            (one.plan, part.plan, OF_PLANS),
+            (one.manifest, part.manifest, OF_MANIFESTS),
+        ):
+            for name, word in names.items():
+                was, now = getattr(of_one, name), getattr(of_part, name)
+                if was != now:
+                    raise UsageError(
+                        f"{one.path} and {part.path} do not belong together: {word}: {_show(was)} and {_show(now)}"
+                    )
+        for target, facts in part.manifest.environments.items():
+            known = one.manifest.environments.get(target)
+            if known and known.lock != facts.lock:
+                raise UsageError(f"{one.path} and {part.path} have other packages in {target}; measure both again")
+    _check_sources(parts)
+    where: dict[str, Path] = {}
+    for part in parts:
+        for case in part.plan.cases:
+            if case.label in where:
+                raise UsageError(
+                    f"{case.label} is in {where[case.label]} and in {part.path}; each case is measured on one machine"
+                )
+            where[case.label] = part.path
+
+
+def _check_sources(parts: Sequence[MergedPart]) -> None:
+    seen: dict[str, tuple[str, Path]] = {}
+    for part in parts:
+        for name, digest in part.manifest.sources.items():
+            known, path = seen.setdefault(name, (digest, part.path))
+            if known != digest:
+                raise UsageError(f"{path} and {part.path} were measured with other sources of {name}")
+
+
+def _show(value: object) -> str:
+    text = " ".join(map(str, value)) if isinstance(value, tuple) else str(value)
+    return (text if len(text) <= LONGEST else f"{text[: LONGEST - 1]}…") or "none"
+
+
+def merge_plans(parts: Sequence[MergedPart]) -> Plan:
+    plans = [part.plan for part in parts]
+    created = min(plan.created for plan in plans)
+    ids = hashlib.sha256(" ".join(sorted(plan.run for plan in plans)).encode()).hexdigest()
+    return replace(
+        plans[0],
+        run=f"{created:%Y%m%d-%H%M%S}-{ids[:4]}",
+        created=created,
+        cases=tuple(case for plan in plans for case in plan.cases),
+        pairs=tuple(dict.fromkeys(pair for plan in plans for pair in plan.pairs)),
+        large=tuple(dict.fromkeys(file for plan in plans for file in plan.large)),
+        budget_s=sum(budgets) if all(budgets := [plan.budget_s or 0.0 for plan in plans]) else None,
+    )
+
+
+def merge_manifests(parts: Sequence[MergedPart], command: Sequence[str]) -> Manifest:
+    manifests = [part.manifest for part in parts]
+    hosts = tuple(
+        MergedHost(run=part.plan.run, host=part.manifest.host, cases=tuple(case.label for case in part.plan.cases))
+        for part in parts
+    )
+    return replace(
+        manifests[0],
+        command=tuple(command),
+        host=_join_hosts(hosts),
+        sources={name: digest for one in manifests for name, digest in one.sources.items()},
+        environments={target: facts for one in reversed(manifests) for target, facts in one.environments.items()},
+        workers={target: facts for one in reversed(manifests) for target, facts in one.workers.items()},
+        notes=tuple(dict.fromkeys(note for one in manifests for note in one.notes)),
+        hosts=hosts,
+    )
+
+
+def _join_hosts(hosts: Sequence[MergedHost]) -> dict[str, str | int | float | None]:
+    """Return what is known of several machines; it is the description of none, so nothing is continued on one."""
+    by_id = {str(each.host.get("id")): each.host for each in hosts}
+    if len(by_id) == 1:
+        # Parts that one machine has measured one after the other.
+        return {name: value for name, value in hosts[0].host.items() if name not in ("boot", "booted")}
+    digest = hashlib.sha256(" ".join(sorted(by_id)).encode()).hexdigest()
+    cpus = ", ".join(dict.fromkeys(str(host.get("cpu")) for host in by_id.values()))
+    cores = sorted({host.get("usable_cores") for host in by_id.values()}, key=str)
+    return {
+        "id": f"merged-{digest[:12]}",
+        "cpu": f"{format_count(len(by_id), 'machine')}: {cpus}",
+        "usable_cores": cores[0] if len(cores) == 1 else f"{cores[0]} to {cores[-1]}",
+    }
+
+
+def _copy_workloads(parts: Sequence[MergedPart], run: RunDir) -> None:
+    """Copy the users' workloads, which all parts have alike as far as they have them."""
+    for part in parts:
+        if part.directory.workloads.is_dir():
+            with files.writing(run.workloads, "choose another --output"):
+                shutil.copytree(part.directory.workloads, run.workloads, dirs_exist_ok=True, symlinks=True)
+
+
+def _add(part: MergedPart, run: RunDir, name: str, first: int, workers: Counter[Target]) -> int:
+    """Add a part's rows and lines, and return how many numbers of replicates it takes."""
+    taken = 0
+    for stream in part.directory.streams():
+        if stream.version is None:
+            raise ContractBroken(f"{stream.path} does not say which version it is of; measure that part again")
+        table, cut = read_stream(stream.path, stream.root, live=stream.live)
+        if table.num_rows:
+            taken = max(taken, pc.max(table.column("replicate")).as_py())
+        number = stream.part + workers[stream.version]
+        _write(run, Stream(stream.version, number, stream.path, stream.root), _renumber(table, name, first), cut=cut)
+    for entry in _give_new_numbers(part.entries, first, workers):
+        run.record(entry)
+    numbers = [entry.replicate for entry in part.entries if isinstance(entry, Ended)]
+    return max(taken, *numbers, 0) if numbers else taken
+
+
+def _renumber(table: pa.Table, name: str, first: int) -> pa.Table:
+    """Return rows with the name of another run, and with other numbers of replicates."""
+    schema = table.schema
+    names = pa.DictionaryArray.from_arrays(pa.array([0] * table.num_rows, pa.int32()), pa.array([name], pa.utf8()))
+    numbers = pc.add(table.column("replicate"), pa.scalar(first, schema.field("replicate").type))
+    table = table.set_column(schema.get_field_index("run"), schema.field("run"), names)
+    return table.set_column(schema.get_field_index("replicate"), schema.field("replicate"), numbers)
+
+
+def _write(run: RunDir, stream: Stream, table: pa.Table, *, cut: bool) -> None:
+    sink = pa.BufferOutputStream()
+    writer = pa.ipc.new_stream(sink, table.schema)
+    writer.write_table(table)
+    # The end of a stream says that its worker closed it.
+    data = bytes(sink.getvalue().to_pybytes()) if cut else b""
+    if not cut:
+        writer.close()
+        data = bytes(sink.getvalue().to_pybytes())
+    with files.writing(run.settled, "choose another --output"):
+        files.replace(run.path, run.settled / f"{stream.version}-{stream.part}.arrow", data, 0o600)
+
+
+def _give_new_numbers(entries: Sequence[Entry], first: int, workers: Counter[Target]) -> Iterator[Entry]:
+    """Yield a journal's lines with numbers that no other part has, but for its end."""
+    for entry in entries:
+        if isinstance(entry, Finished):
+            continue
+        if isinstance(entry, Ended):
+            part = None if entry.part is None else entry.part + workers[entry.version]
+            yield replace(entry, replicate=entry.replicate + first, part=part)
+        elif isinstance(entry, Discarded | Strays):
+            yield replace(entry, part=entry.part + workers[entry.version])
+        elif isinstance(entry, Disturbed):
+            yield replace(entry, replicates=tuple(number + first for number in entry.replicates))
+        else:
+            yield entry
+
+
+def _finish(parts: Sequence[MergedPart]) -> Finished:
+    ends = [part.finished for part in parts]
+    said = [f"{part.path.name}: {end.how}" for part, end in zip(parts, ends, strict=True) if end and end.how]
+    said += [f"{part.path.name} was cut short" for part, end in zip(parts, ends, strict=True) if end is None]
+    return Finished(
+        how="; ".join(said),
+        seconds=sum(end.seconds for end in ends if end),
+        cut=any(end is None or end.cut for end in ends),
+    )
