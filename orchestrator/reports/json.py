@@ -2,7 +2,6 @@
 
 import json
 import math
-from dataclasses import asdict
 from typing import Any
 
 from orchestrator.model import ArmResult, Comparison, Contrast, OutputContrast, Pair
@@ -38,7 +37,6 @@ def run_object(comparison: Comparison) -> dict[str, Any]:
         "suite": plan.suite,
         "margin": plan.margin,
         "host": comparison.manifest.host,
-        **({"hosts": hosts} if (hosts := list(map(asdict, comparison.manifest.hosts))) else {}),
     }
 
 

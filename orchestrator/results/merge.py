@@ -52,6 +52,8 @@ OF_PLANS = {
 }
 OF_MANIFESTS = {"contract": "contract with workers", "variables": "variables"}
 LONGEST = 60
+# As the column of a stream can hold.
+MOST_REPLICATES = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -219,6 +221,8 @@ def _add(part: MergedPart, run: RunDir, name: str, first: int, workers: Counter[
         table, cut = read_stream(stream.path, stream.root, live=stream.live)
         if table.num_rows:
             taken = max(taken, pc.max(table.column("replicate")).as_py())
+        if first + taken > MOST_REPLICATES:
+            raise ContractBroken(f"{stream.path} numbers its replicates beyond {MOST_REPLICATES}, which no run has")
         number = stream.part + workers[stream.version]
         _write(run, Stream(stream.version, number, stream.path, stream.root), _renumber(table, name, first), cut=cut)
     for entry in _give_new_numbers(part.entries, first, workers):

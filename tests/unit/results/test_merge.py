@@ -6,10 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from jsonschema import Draft202012Validator
 
-from orchestrator.errors import UsageError
+from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.measure.resume import ResumeOptions, plan_rounds
 from orchestrator.model import Extended
 from orchestrator.results.merge import merge
@@ -102,7 +103,8 @@ def test_the_machines_are_named_with_their_cases(measured: list[Path], whole: Ru
     assert called(monkeypatch, "report", str(whole.path), "--format", "json") == 0
     found = json.loads(capsys.readouterr().out)
     Draft202012Validator(SCHEMA).validate(found)
-    assert [host["run"] for host in found["run"]["hosts"]] == [load_run(path).plan.run for path in measured]
+    manifest = json.loads((whole.path / "manifest.json").read_text())
+    assert [host["run"] for host in manifest["hosts"]] == [load_run(path).plan.run for path in measured]
 
 
 def test_the_files_are_those_of_any_run(measured: list[Path], whole: Run):
@@ -219,4 +221,16 @@ def test_a_damaged_part_leaves_nothing_behind(shards: list[Path], tmp_path: Path
     stream.write_bytes(b"no arrow")
     assert called(monkeypatch, "merge", *map(str, shards), "--output", str(tmp_path / "whole")) == 7
     assert "Traceback" not in capsys.readouterr().err
+    assert not (tmp_path / "whole").exists()
+
+
+def test_numbers_that_no_run_has_are_refused_and_do_not_wrap(shards: list[Path], tmp_path: Path):
+    stream = sorted((shards[0] / "streams").iterdir())[0]
+    table = pa.ipc.open_stream(stream.read_bytes()).read_all()
+    place = table.schema.get_field_index("replicate")
+    largest = pa.array([2**31 - 1] * table.num_rows, table.schema.field(place).type)
+    with pa.ipc.new_stream(str(stream), table.schema) as writer:
+        writer.write_table(table.set_column(place, table.schema.field(place), largest))
+    with pytest.raises(ContractBroken, match="numbers its replicates beyond"):
+        merge(shards, tmp_path / "whole", ["merge"])
     assert not (tmp_path / "whole").exists()
