@@ -20,7 +20,7 @@ def comment(
     run: RunDirectory,
     name: Annotated[
         str,
-        typer.Option(help="Tells several comments on one pull request apart, e.g. of several jobs.", metavar="NAME"),
+        typer.Option(help="Name of the comment; jobs with different names have separate comments.", metavar="NAME"),
     ] = "tfcompare",
     link: Annotated[
         str | None,

@@ -29,7 +29,7 @@ def merge(
         ),
     ],
 ) -> None:
-    """Put runs of different cases together into one, such as those of several machines, and show it.
+    """Combine runs of different cases, for example from several machines, into one and show it.
 
     They have to be of the same targets, engine, margin and rounds. No ratio is between two machines, since each case
     was measured on one.

@@ -24,8 +24,8 @@ MOST_BYTES = 2**24
 NAME = re.compile(r"[\w.-]+( [\w.-]+)*", re.ASCII)
 LONGEST_NAME = 60
 NOT_HERE = (
-    "this is no job of a pull request: GitHub Actions name it in GITHUB_EVENT_PATH, GitLab in CI_MERGE_REQUEST_IID; "
-    "--dry-run prints the comment"
+    "this job belongs to no pull request: GitHub Actions names one in GITHUB_EVENT_PATH, GitLab in "
+    "CI_MERGE_REQUEST_IID; --dry-run prints the comment"
 )
 
 
@@ -188,7 +188,7 @@ def _refuse(forge: Forge, error: HTTPError) -> NoReturn:
         said = ""
     why = f"{error.code} {said}".strip()
     advice = forge.advice if error.code in (401, 403, 404) else "try again later"
-    raise UsageError(f"{forge.name} took no comment ({why}): {advice}") from error
+    raise UsageError(f"{forge.name} refused the comment ({why}): {advice}") from error
 
 
 class _NoRedirects(HTTPRedirectHandler):

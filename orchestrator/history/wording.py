@@ -34,7 +34,7 @@ def describe_cause(alarm: Alarm) -> tuple[str, ...]:
     """Return what is known of an alarm's cause: between which builds it lies, and what a profile shows."""
     lines = []
     if alarm.good and alarm.bad:
-        lines.append(f"came after {alarm.good} and with {alarm.bad} at the latest")
+        lines.append(f"between {alarm.good} (as before) and {alarm.bad} (changed)")
     if alarm.commits:
         lines.append(f"commits between them: {alarm.commits}")
     return (*lines, *alarm.findings)

@@ -5,6 +5,7 @@ and the first bad one that no night measured are measured by `tfcompare bisect`,
 time was over. Both are separate processes, like the measuring itself.
 """
 
+import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
@@ -16,7 +17,7 @@ from pathlib import Path
 from time import monotonic
 
 from orchestrator.bisect import state as searches
-from orchestrator.bisect.candidates import is_nightly, nightlies_between
+from orchestrator.bisect.candidates import nightlies_between
 from orchestrator.bisect.search import PathPart
 from orchestrator.catalog import lock_on_demand
 from orchestrator.errors import TfCompareError
@@ -29,6 +30,7 @@ from orchestrator.model import Target
 from orchestrator.nightly.options import NightContext, NightOptions, list_flags
 from orchestrator.nightly.stages import log_path
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
+from orchestrator.nightly.versions import is_nightly
 from orchestrator.profiling.in_words import describe_difference
 from orchestrator.profiling.run import read as read_profile
 from orchestrator.results.rundir import RunDir
@@ -36,6 +38,7 @@ from orchestrator.results.rundir import RunDir
 # One profile of two versions takes a minute or two; one that hangs must not cost the others their time.
 PROFILE_LIMIT_S = 300.0
 MOST_PROFILED = 3
+ID = re.compile(r"[0-9a-f]{6}")
 # Flags of a night that mean something else for a single case, or that the other command does not have.
 NOT_FOR_SEARCHES = frozenset(("--budget",))
 NOT_FOR_PROFILES = NOT_FOR_SEARCHES | {"--gpu-exclusive", "--lock-clocks"}
@@ -52,10 +55,10 @@ def look_for_causes(
     try:
         _look(options, night, keys, most_s, say)
     except KeyboardInterrupt:
-        return ("the causes of alarms were not looked for to the end: interrupted",)
+        return ("the search for the causes of alarms was not finished: interrupted",)
     except Exception as error:
         said = str(error) if isinstance(error, TfCompareError) else f"{type(error).__name__}: {error}"
-        return (f"the causes of alarms were not looked for to the end: {said}",)
+        return (f"the search for the causes of alarms was not finished: {said}",)
     return ()
 
 
@@ -67,6 +70,8 @@ def _look(
         alarm
         for alarm in state.current(night.store.events()[0])
         if alarm.key in keys and alarm.state in ("new", "confirmed") and not state.is_by_machine(alarm)
+        # Its file may come from elsewhere, and these become names of folders and of versions to install.
+        if ID.fullmatch(alarm.id) and all(is_nightly(build) for build in (alarm.good, alarm.bad) if build)
     ]
     if not alarms or limit_s <= 0:
         return
@@ -75,7 +80,7 @@ def _look(
     for alarm in sorted(tonight, key=lambda alarm: -abs(log(alarm.change.ratio)))[:MOST_PROFILED]:
         work.profile(alarm)
     for alarm in sorted(alarms, key=lambda alarm: alarm.opened):
-        if not alarm.searched and not alarm.is_provisional and is_nightly(alarm.good) and is_nightly(alarm.bad):
+        if not alarm.searched and not alarm.is_provisional and alarm.good and alarm.bad:
             work.search(alarm)
 
 
@@ -117,14 +122,13 @@ class _Work:
             # The next one is the bad one: this is the smallest range already.
             self._record(Explained(at=datetime.now(UTC), alarm=alarm.id, searched=True))
             return
-        path = self.night.store.runs / f"bisect-{alarm.id}"
-        if searches.exists(path):
-            words = ["--resume", str(path)]
-        else:
-            key = alarm.key
-            words = [f"--good={alarm.good}", f"--bad={alarm.bad}", f"--case={key.case}", *self._engine(alarm)]
-            words += [] if key.metric == TIME else ["--metric", name_followed(key.metric)]
-            words += ["--output", str(path), *self._flags(NOT_FOR_SEARCHES)]
+        # Each range has a search: if one could not be ended, the next night begins with the range that it left.
+        path = self.night.store.runs / f"bisect-{alarm.id}-{alarm.good[-8:]}-{alarm.bad[-8:]}"
+        key = alarm.key
+        words = [f"--good={alarm.good}", f"--bad={alarm.bad}", f"--case={key.case}", *self._engine(alarm)]
+        words += [] if key.metric == TIME else ["--metric", name_followed(key.metric)]
+        # A search that is there is continued if it asks just this.
+        words += ["--output", str(path), *self._flags(NOT_FOR_SEARCHES)]
         self.say(f"alarm {alarm.id}: searching the nightlies between {alarm.good} and {alarm.bad}")
         ended = self._run("a search", self.until - monotonic(), ["bisect", *words, "--format", "json"])
         try:

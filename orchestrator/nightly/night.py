@@ -34,9 +34,8 @@ from orchestrator.terminal.counts import format_count
 
 # What to say, and to do, if two machines have one id.
 TWINS = (
-    "two machines write to this history as host {}, since nights of two starts take turns; these nights are kept, and "
-    "judged again once one machine has been alone for two weeks. Give the other a new id: "
-    "`rm /etc/machine-id; systemd-machine-id-setup`"
+    "two machines write to this history as host {}: its nights alternate between two boots. They are kept, and judging "
+    "resumes after two weeks with one machine. Give the other a new id: `rm /etc/machine-id; systemd-machine-id-setup`"
 )
 
 

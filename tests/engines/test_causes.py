@@ -100,7 +100,7 @@ def test_the_alarm_names_the_nightly_that_brought_it_and_its_commits(place: Plac
     alarm = place.alarm()
     assert (alarm.good, alarm.bad, alarm.searched) == (DAYS[0], DAYS[1], True), alarmed.stderr
     assert alarm.commits.endswith(f"/compare/{COMMITS[DAYS[0]]}...{COMMITS[DAYS[1]]}")
-    for text in (f"came after {DAYS[0]} and with {DAYS[1]} at the latest", alarm.commits):
+    for text in (f"between {DAYS[0]} (as before) and {DAYS[1]} (changed)", alarm.commits):
         assert text in alarmed.stdout
     shown = run_command(place.command, *alarm.bisect.split()[1:])
     assert f"{DAYS[1]} is slower than {DAYS[0]}" in " ".join(shown.stdout.split())

@@ -1,6 +1,6 @@
 """A year of nights of a machine: what it measures, what it confirms, and what the judge makes of it.
 
-Weekends stray, the machine is started anew now and then, one case becomes slower, another one faster, one vanishes, and
+Weekends stray, the machine restarts now and then, one case becomes slower, another one faster, one vanishes, and
 one nightly cannot be imported. No constant of the judge was set by these nights.
 """
 
@@ -127,7 +127,7 @@ class Year:
         return {key: by_key[key].segments(by_key[key.control].nightly.objects())[-1] for key in own}
 
     def _series(self) -> dict[Key, Series]:
-        """As `all_series`, which would make each point anew every night."""
+        """Return what `all_series` does, which would build every point again each night."""
         by_key = all_arrays(self.table)
         controls = {key: arrays.nightly.objects() for key, arrays in by_key.items() if key.is_control}
         return {

@@ -111,7 +111,7 @@ def run(
         str,
         typer.Option(
             help="Look for the causes of alarms for at most this long: profile what changed, and measure the nightlies "
-            "that no night did. 0 leaves both out.",
+            "that no night has measured. 0 turns both off.",
             metavar="DURATION",
         ),
     ] = "30m",

@@ -38,7 +38,7 @@ def open_alarm(
         run=latest.run,
         reproduce=_reproduce(latest),
         bisect=_bisect(*between, runs) if between else "",
-        profile=_profile(latest, between),
+        profile=_profile(latest, good or latest.reference, bad or latest.build),
         opened=now,
         night=today,
         said=said,
@@ -62,28 +62,19 @@ def compare_link(earlier: str, later: str) -> str:
 
 
 def _reproduce(point: Point) -> str:
-    return shlex.join([*_command("run", point), "--control", *_metric(point)])
+    return shlex.join([*_command("run", point, point.reference, point.build), "--control", *_metric(point)])
 
 
-def _profile(point: Point, between: tuple[Point, Point] | None) -> str:
-    """Return the command that looks into both versions, or '' where a profile says nothing, as of memory.
-
-    Of a version that is another build each night, these are the builds before and after the change.
-    """
+def _profile(point: Point, earlier: str, later: str) -> str:
+    """Return the command that looks into both versions, or '' where a profile says nothing, as of memory."""
     if point.metric not in (RESULTS, *TIMES):
         return ""
-    words = _command("profile", point, _choose_versions(*between) if between else ())
+    words = _command("profile", point, earlier, later)
     return shlex.join([*words, *(["--explain-output"] if point.metric == RESULTS else [])])
 
 
-def _choose_versions(before: Point, after: Point) -> tuple[str, str]:
-    """Return the two versions whose profiles explain a change."""
-    return (after.reference if before.build == after.build else before.build), after.build
-
-
-def _command(name: str, point: Point, versions: tuple[str, ...] = ()) -> list[str]:
-    named = ",".join(versions or (point.reference, point.build))
-    words = ["tfcompare", name, "--versions", named, "--case", point.case]
+def _command(name: str, point: Point, earlier: str, later: str) -> list[str]:
+    words = ["tfcompare", name, "--versions", f"{earlier},{later}", "--case", point.case]
     return [*words, "--engine", point.engine, *(["--gpu"] if point.device == "gpu" else [])]
 
 

@@ -134,7 +134,7 @@ NOT_HERE: dict[str, dict[str, str]] = {
 
 @pytest.mark.parametrize("where", NOT_HERE)
 def test_where_there_is_no_pull_request_it_says_so(where: str):
-    with pytest.raises(UsageError, match="no job of a pull request"):
+    with pytest.raises(UsageError, match="belongs to no pull request"):
         forges.find_forge(NOT_HERE[where])
 
 

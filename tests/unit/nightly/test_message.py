@@ -65,7 +65,7 @@ def test_an_alarm_says_what_was_found_of_its_cause() -> None:
         findings=("grown: call (base_layer.py), 1.20 ms -> 2.00 ms in a step",), searched=True,
     )  # fmt: skip
     text = " ".join(compose(NightReport(night=NIGHT, opened=(known,))).text.split())
-    assert "came after 2.22.0.dev20261120 and with 2.22.0.dev20261121 at the latest" in text
+    assert "between 2.22.0.dev20261120 (as before) and 2.22.0.dev20261121 (changed)" in text
     assert "commits between them: https://github.com/tensorflow/tensorflow/compare/0abcdef...1abcdef" in text
     assert "grown: call (base_layer.py), 1.20 ms -> 2.00 ms in a step" in text
     assert "see the search: tfcompare bisect" in text

@@ -21,4 +21,4 @@ def test_only_a_page_of_commits_is_a_link(link: str):
 
 def test_the_cause_is_shown_without_the_address():
     known = alarm(good="2.22.0.dev20240208", bad="2.22.0.dev20240209", commits=COMMITS.format("0abcdef", "1abcdef"))
-    assert show_alarm(known, ()).cause == ("came after 2.22.0.dev20240208 and with 2.22.0.dev20240209 at the latest",)
+    assert show_alarm(known, ()).cause == ("between 2.22.0.dev20240208 (as before) and 2.22.0.dev20240209 (changed)",)

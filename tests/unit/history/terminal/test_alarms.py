@@ -26,7 +26,7 @@ def test_an_alarm_is_listed_with_everything_and_its_commands_in_one_piece(alarm)
 def test_what_is_known_of_the_cause_comes_before_the_commands(alarm):
     known = replace(alarm, good="2.22.0.dev20240208", bad="2.22.0.dev20240209", findings=("new: f (a.py), 1.20 ms",))
     text = "\n".join(line.plain for line in alarmed.render_alarms([known], whole=False))
-    cause = "  came after 2.22.0.dev20240208 and with 2.22.0.dev20240209 at the latest\n  new: f (a.py), 1.20 ms"
+    cause = "  between 2.22.0.dev20240208 (as before) and 2.22.0.dev20240209 (changed)\n  new: f (a.py), 1.20 ms"
     assert f"{cause}\n  reproduce: " in text
 
 
