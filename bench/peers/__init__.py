@@ -50,7 +50,13 @@ def section() -> str:
     with TemporaryDirectory() as folder:
         scratch = Path(folder)
         found = places.prepare(VERSIONS, scratch)
-        return "\n".join([*_costs(found, scratch), *_truths(VERSIONS[-1], found, scratch)])
+        store = Store("peers")
+        if (costs := store.read("costs")) is None:
+            costs = _costs(found, scratch)
+            store.write("costs", costs)
+        lines = [*costs, *_truths(VERSIONS[-1], found, scratch, store), "", store.describe()]
+        store.retire()
+        return "\n".join(lines)
 
 
 def _costs(found: Places, scratch: Path) -> list[str]:
@@ -87,8 +93,7 @@ def _told(one: Cost) -> Cost:
     return one
 
 
-def _truths(version: str, found: Places, scratch: Path) -> list[str]:
-    store = Store("peers")
+def _truths(version: str, found: Places, scratch: Path, store: Store) -> list[str]:
     lines = [
         "### False alarms and detection",
         "",
@@ -109,6 +114,4 @@ def _truths(version: str, found: Places, scratch: Path) -> list[str]:
         ]
         trials = truth.trials(version, name, contestants, contest.repetitions, own, store)
         lines += ["", f"`{name}`, {contest.wall_s:g} s a comparison:", "", *truth.table(contestants, trials)]
-    lines += ["", store.describe()]
-    store.retire()
     return lines
