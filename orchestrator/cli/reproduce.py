@@ -11,6 +11,7 @@ from orchestrator.cli.options import (
     FORMATS,
     ArrangementFlags,
     FailOnFlags,
+    FleetFlags,
     InstallationFlags,
     MachineFlags,
     MeasuringFlags,
@@ -38,6 +39,7 @@ def reproduce(
     machine: MachineFlags,
     gpu: MeasuringGpuFlags,
     installation: InstallationFlags,
+    machines: FleetFlags,
     directory: RunDirectoryFlags,
     report: ReportFormatFlags,
     verbosity: VerbosityFlags,
@@ -85,4 +87,12 @@ def reproduce(
         seed=measuring.seed,
         command=redact.redact_words(sys.argv[1:]),
     )
-    run_and_show(options, report, ArrangementFlags(), FailOnFlags(), verbosity, dry_run=measuring.dry_run)
+    run_and_show(
+        options,
+        report,
+        ArrangementFlags(),
+        FailOnFlags(),
+        verbosity,
+        dry_run=measuring.dry_run,
+        fleet=machines.asked,
+    )

@@ -17,6 +17,7 @@ from orchestrator.cli.options import (
     FORMATS,
     ArrangementFlags,
     FailOnFlags,
+    FleetFlags,
     InstallationFlags,
     MachineFlags,
     MarginFlags,
@@ -24,6 +25,7 @@ from orchestrator.cli.options import (
     MeasuringGpuFlags,
     MetricFlags,
     OwnWorkloadsFlags,
+    PlaceFlags,
     ReportFormatFlags,
     RunDirectoryFlags,
     SelectionFlags,
@@ -44,15 +46,18 @@ from orchestrator.terminal.text import safe_text
 
 if TYPE_CHECKING:
     from orchestrator.cli.show import ReportChoice
+    from orchestrator.fleet.model import FleetOptions
     from orchestrator.measure.conduct import Done
     from orchestrator.measure.forecast import Forecast
     from orchestrator.plan.request import RunOptions
 
 # Flags that go with --resume: how long to continue, how to install, what to print. The rest is in the run's plan.
 WITH_RESUME = names_of(
-    OwnWorkloadsFlags, InstallationFlags, ReportFormatFlags, ArrangementFlags, FailOnFlags, VerbosityFlags
+    OwnWorkloadsFlags, InstallationFlags, ReportFormatFlags, ArrangementFlags, FailOnFlags, VerbosityFlags, PlaceFlags
 ) | {"resume", "rounds", "budget", "gpu_request", "dry_run"}
 
+# In the directory of a run that a fleet measured.
+OF_FLEET = "fleet.json"
 # What a program of the user's has itself.
 NOT_OF_PROGRAMS = {"suite", "case", "threads", "shard"}
 # A word of a program's command line among the targets.
@@ -73,6 +78,7 @@ def run(
     machine: MachineFlags,
     gpu: MeasuringGpuFlags,
     installation: InstallationFlags,
+    machines: FleetFlags,
     directory: RunDirectoryFlags,
     report: ReportFormatFlags,
     arrangement: ArrangementFlags,
@@ -170,6 +176,13 @@ def run(
     )
     if resume:
         refuse_others(context, WITH_RESUME, "--resume continues a run as it was planned", "start a new run")
+        how = _choose_report(report, arrangement)
+        fleet = machines.asked
+        if not fleet.is_local:
+            _continue_on_fleet(resume, fleet, measuring, how, alarm, verbosity)
+            return
+        if (resume / OF_FLEET).is_file():
+            raise UsageError(f"{resume} was measured by a fleet, which can measure what is missing: add --on FLEET")
         environments = engine_options(machine, gpu, installation)
         budget_s = parse.budget(measuring.budget)
         from orchestrator.measure.forecast import forecast_more
@@ -184,7 +197,6 @@ def run(
             environments=environments,
             command=redact.redact_words(sys.argv[1:]),
         )
-        how = _choose_report(report, arrangement)
         if measuring.dry_run:
             _print_forecast(forecast_more(asked, verbosity.say), report.format)
             return
@@ -213,7 +225,7 @@ def run(
         isolation=isolation,
         command=redact.redact_words(sys.argv[1:]),
     )
-    run_and_show(options, report, arrangement, alarm, verbosity, dry_run=measuring.dry_run)
+    run_and_show(options, report, arrangement, alarm, verbosity, dry_run=measuring.dry_run, fleet=machines.asked)
 
 
 def _find_targets(context: typer.Context, given: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -286,13 +298,25 @@ def run_and_show(
     verbosity: VerbosityFlags,
     *,
     dry_run: bool,
+    fleet: "FleetOptions",
 ) -> None:
-    from orchestrator.plan.planning import plan_run
+    from orchestrator.plan.planning import plan_elsewhere, plan_run
 
     say_ignored(options.environments, verbosity.say)
     # A mistake of the user ends here, and does not wait for the import of what measures.
-    planned = plan_run(options, verbosity.say)
+    planned = (plan_run if fleet.is_local else plan_elsewhere)(options, verbosity.say)
     how = _choose_report(report, arrangement)
+    if not fleet.is_local:
+        from orchestrator.fleet import conduct
+        from orchestrator.terminal.progress import view
+
+        if dry_run:
+            print("\n".join(conduct.forecast(planned, fleet, verbosity.say)))
+            return
+        with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
+            done = conduct.measure_on_fleet(planned, fleet, watching)
+        _finish(done, how, alarm, verbosity.quiet)
+        return
     from orchestrator.measure.forecast import forecast
     from orchestrator.measure.run import run_planned
     from orchestrator.terminal.progress import view
@@ -302,6 +326,24 @@ def run_and_show(
         return
     with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
         done = run_planned(planned, watching)
+    _finish(done, how, alarm, verbosity.quiet)
+
+
+def _continue_on_fleet(
+    run: Path,
+    fleet: "FleetOptions",
+    measuring: MeasuringFlags,
+    how: "ReportChoice",
+    alarm: FailOnFlags,
+    verbosity: VerbosityFlags,
+) -> None:
+    if measuring.rounds or measuring.budget or measuring.dry_run:
+        raise UsageError("--rounds, --budget, --dry-run: a fleet measures what is missing of a run as it was planned")
+    from orchestrator.fleet.conduct import continue_on_fleet
+    from orchestrator.terminal.progress import view
+
+    with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
+        done = continue_on_fleet(run, fleet, watching)
     _finish(done, how, alarm, verbosity.quiet)
 
 

@@ -71,23 +71,31 @@ def open_run(planned: PlannedRun, path: Path, view: View) -> Iterator[OpenRun]:
 
 def pin_workloads(run: OpenRun) -> OpenRun:
     """Copy the user's own workloads into the run directory, if any of them is measured, and use the copies."""
-    planned, own = run.planned, run.planned.options.own_workloads
+    planned, large = pin_planned(run.planned, run.directory, run.view.say)
+    return replace(run, planned=planned, large=large)
+
+
+def pin_planned(
+    planned: PlannedRun, directory: RunDir, say: Callable[[str], None]
+) -> tuple[PlannedRun, tuple[LargeFile, ...]]:
+    """Return a run that uses copies of the user's own workloads, and the files that were not copied."""
+    own = planned.options.own_workloads
     if own is None or all(workload.builtin for workload in planned.workloads.values()):
-        return run
-    large = pinned.pin(own, run.directory.workloads)
+        return planned, ()
+    large = pinned.pin(own, directory.workloads)
     for name, workload in planned.workloads.items():
         # A program is alone in its folder.
         inner = "" if planned.options.program else f"{name}/"
         data = {f"{inner}{key}": place for key, place in workload.data.items()}
-        large += pinned.place_data(data, run.directory.workloads)
+        large += pinned.place_data(data, directory.workloads)
     for note in pinned.notes_on(large):
-        run.view.say(f"note: {note}")
+        say(f"note: {note}")
     mine = {
-        name: replace(workload, path=run.directory.workloads / workload.path.relative_to(own))
+        name: replace(workload, path=directory.workloads / workload.path.relative_to(own))
         for name, workload in planned.workloads.items()
         if not workload.builtin
     }
-    return replace(run, planned=replace(planned, workloads=planned.workloads | mine), large=large)
+    return replace(planned, workloads=planned.workloads | mine), large
 
 
 def prepare_environments(run: OpenRun, *, enough: Callable[[Collection[str]], bool] = bool) -> PreparedRun:

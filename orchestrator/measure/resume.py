@@ -16,6 +16,7 @@ from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.engines.remains import sweep
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.machine.host import host_facts, is_here
+from orchestrator.machine.occupied import occupy
 from orchestrator.measure.capacity import OpenAtOnce, open_at_once, read_capacity
 from orchestrator.measure.conduct import Done, conduct
 from orchestrator.measure.past import Past, beyond, describe_deaths, describe_nothing_open, open_cases, read_past
@@ -102,6 +103,7 @@ def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[
     directory = RunDir.open(options.run, unprepared=True)
     with ExitStack() as held:
         held.enter_context(directory.hold())
+        held.enter_context(occupy(alone=False))
         plan, manifest = read_request(directory)
         same_sources(plan, manifest, directory, options.own_workloads)
         _same_machine(manifest, say)

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+from orchestrator.machine.occupied import occupy
 from orchestrator.measure.alternative import can_compare
 from orchestrator.measure.conduct import Done, conduct
 from orchestrator.measure.outline import outline
@@ -20,6 +21,12 @@ def run(options: RunOptions, view: View) -> Done:
 
 
 def run_planned(planned: PlannedRun, view: View) -> Done:
+    """Measure on this machine, unless a fleet measures on it."""
+    with occupy(alone=False):
+        return measure_planned(planned, view)
+
+
+def measure_planned(planned: PlannedRun, view: View) -> Done:
     with open_run(planned, RUNS / planned.run, view) as opened:
         view.say(outline(planned, opened.engine_name))
         for note in planned.fitting.notes:

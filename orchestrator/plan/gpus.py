@@ -74,9 +74,9 @@ def fit(
     """
     options, environments = planned.options, planned.options.environments
     versions = planned.selection.versions
-    of_builds = tuple(note_build(version) for version in versions if version.build)
+    planned = describe_builds(planned)
     if not environments.gpu:
-        return replace(planned, fitting=Fitting(notes=of_builds)) if of_builds else planned
+        return planned
     chosen = choose(environments.gpus, find())
     _check_modes(chosen, exclusive=environments.exclusive)
     if environments.lock_mhz and os.geteuid():
@@ -91,7 +91,7 @@ def fit(
         *([f"GPU clocks were held at {held} MHz (--lock-clocks)"] if held else []),
         *_about(chosen, watched=bool(read())),
         *(note for match in matches if (note := _note(match))),
-        *of_builds,
+        *planned.fitting.notes,
     )
     keys = tuple(gpu.key for gpu in chosen)
     return replace(
@@ -99,6 +99,12 @@ def fit(
         options=replace(options, environments=replace(environments, gpus=keys, chosen_gpus=chosen)),
         fitting=Fitting(chosen, matches, notes),
     )
+
+
+def describe_builds(planned: PlannedRun) -> PlannedRun:
+    """Return the planned run with what every report says of versions that are not releases."""
+    notes = tuple(note_build(version) for version in planned.selection.versions if version.build)
+    return replace(planned, fitting=replace(planned.fitting, notes=notes)) if notes else planned
 
 
 def find_granted() -> tuple[str, ...]:

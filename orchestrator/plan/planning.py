@@ -7,15 +7,24 @@ from orchestrator.catalog.changed import provide
 from orchestrator.catalog.version import FlavourName
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Claim
-from orchestrator.plan.gpus import fit
+from orchestrator.plan.gpus import describe_builds, fit
 from orchestrator.plan.request import PlannedRun, RunOptions, check_request
 
 
 def plan_run(options: RunOptions, say: Callable[[str], None], fewest: int = 2) -> PlannedRun:
     """Lock targets that no table has, check the options, and judge each target by the GPUs."""
+    return fit(check_request(_provide(options, say), fewest))
+
+
+def plan_elsewhere(options: RunOptions, say: Callable[[str], None]) -> PlannedRun:
+    """Plan a run for other machines, whose GPUs are not those of this one."""
+    return describe_builds(check_request(_provide(options, say)))
+
+
+def _provide(options: RunOptions, say: Callable[[str], None]) -> RunOptions:
     device = options.environments.device
     targets, claims = provide(options.versions, say, device), _provide_claims(options.claims, say, device)
-    return fit(check_request(replace(options, versions=targets, claims=claims), fewest))
+    return replace(options, versions=targets, claims=claims)
 
 
 def _provide_claims(claims: tuple[Claim, ...], say: Callable[[str], None], device: FlavourName) -> tuple[Claim, ...]:

@@ -12,7 +12,7 @@ def take_shard(cases: Sequence[Case], workloads: Mapping[str, Workload], number:
 
     Cases that are compared with each other are in the same shard. The shards have about as many cases.
     """
-    groups = list(_group(cases, workloads))
+    groups = list(group_cases(cases, workloads))
     dealt: list[list[Case]] = [[] for _ in range(count)]
     # The largest first; the sort keeps the order of those that are as large.
     for group in sorted(groups, key=len, reverse=True):
@@ -26,7 +26,7 @@ def take_shard(cases: Sequence[Case], workloads: Mapping[str, Workload], number:
     return tuple(case for case in cases if case in own)
 
 
-def _group(cases: Sequence[Case], workloads: Mapping[str, Workload]) -> Iterator[list[Case]]:
+def group_cases(cases: Sequence[Case], workloads: Mapping[str, Workload]) -> Iterator[list[Case]]:
     """Yield the cases that are compared with each other, directly or by others, in their order."""
     present = set(cases)
     leader = {case: case for case in cases}

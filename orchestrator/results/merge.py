@@ -7,7 +7,7 @@ replicates and workers get new numbers, since each run began with 1.
 import hashlib
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from orchestrator import files
+from orchestrator.contract import PILOT_ROUND
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import (
     Discarded,
@@ -23,12 +24,14 @@ from orchestrator.model import (
     Entry,
     Extended,
     Finished,
+    Lost,
     Manifest,
     MergedHost,
     Plan,
     Strays,
     Target,
 )
+from orchestrator.results.endings import summarise_endings
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.streams import Stream, read_stream
 from orchestrator.terminal.counts import format_count
@@ -93,7 +96,7 @@ def merge(paths: Sequence[Path], output: Path, command: Sequence[str]) -> RunDir
         _copy_workloads(parts, run)
         first, workers = 0, Counter[Target]()
         for part in parts:
-            first += _add(part, run, plan.run, first, workers)
+            first += add_part(part, run, plan.run, first, workers)
             workers += part.directory.parts()
         run.record(_finish(parts))
         run.sync_journal()
@@ -120,12 +123,8 @@ def check(parts: Sequence[MergedPart]) -> None:
             (one.plan, part.plan, OF_PLANS),
             (one.manifest, part.manifest, OF_MANIFESTS),
         ):
-            for name, word in names.items():
-                was, now = getattr(of_one, name), getattr(of_part, name)
-                if was != now:
-                    raise UsageError(
-                        f"{one.path} and {part.path} do not belong together: {word}: {_show(was)} and {_show(now)}"
-                    )
+            if told := find_difference(of_one, of_part, names):
+                raise UsageError(f"{one.path} and {part.path} do not belong together: {told}")
         for target, facts in part.manifest.environments.items():
             known = one.manifest.environments.get(target)
             if known and known.lock != facts.lock:
@@ -139,6 +138,15 @@ def check(parts: Sequence[MergedPart]) -> None:
                     f"{case.label} is in {where[case.label]} and in {part.path}; each case is measured on one machine"
                 )
             where[case.label] = part.path
+
+
+def find_difference(one: object, other: object, names: Mapping[str, str]) -> str:
+    """Return the first of these properties that differs, by its word for users with both values, or ''."""
+    for name, word in names.items():
+        was, now = getattr(one, name), getattr(other, name)
+        if was != now:
+            return f"{word}: {_show(was)} and {_show(now)}"
+    return ""
 
 
 def _check_sources(parts: Sequence[MergedPart]) -> None:
@@ -179,7 +187,7 @@ def merge_manifests(parts: Sequence[MergedPart], command: Sequence[str]) -> Mani
     return replace(
         manifests[0],
         command=tuple(command),
-        host=_join_hosts(hosts),
+        host=join_hosts(hosts),
         sources={name: digest for one in manifests for name, digest in one.sources.items()},
         environments={target: facts for one in reversed(manifests) for target, facts in one.environments.items()},
         workers={target: facts for one in reversed(manifests) for target, facts in one.workers.items()},
@@ -188,12 +196,14 @@ def merge_manifests(parts: Sequence[MergedPart], command: Sequence[str]) -> Mani
     )
 
 
-def _join_hosts(hosts: Sequence[MergedHost]) -> dict[str, str | int | float | None]:
+def join_hosts(hosts: Sequence[MergedHost]) -> dict[str, str | int | float | None]:
     """Return what is known of several machines; it is the description of none, so nothing is continued on one."""
     by_id = {str(each.host.get("id")): each.host for each in hosts}
     if len(by_id) == 1:
         # Parts that one machine has measured one after the other.
-        return {name: value for name, value in hosts[0].host.items() if name not in ("boot", "booted")}
+        boots = {each.host.get("boot") for each in hosts}
+        left_out = () if len(boots) == 1 else ("boot", "booted")
+        return {name: value for name, value in hosts[0].host.items() if name not in left_out}
     digest = hashlib.sha256(" ".join(sorted(by_id)).encode()).hexdigest()
     cpus = ", ".join(dict.fromkeys(str(host.get("cpu")) for host in by_id.values()))
     cores = sorted({host.get("usable_cores") for host in by_id.values()}, key=str)
@@ -212,8 +222,19 @@ def _copy_workloads(parts: Sequence[MergedPart], run: RunDir) -> None:
                 shutil.copytree(part.directory.workloads, run.workloads, dirs_exist_ok=True, symlinks=True)
 
 
-def _add(part: MergedPart, run: RunDir, name: str, first: int, workers: Counter[Target]) -> int:
-    """Add a part's rows and lines, and return how many numbers of replicates it takes."""
+def add_part(
+    part: MergedPart,
+    run: RunDir,
+    name: str,
+    first: int,
+    workers: Counter[Target],
+    before_lines: Callable[[], None] = lambda: None,
+) -> int:
+    """Add a part's rows and then its lines, all at once; return how many numbers of replicates it takes.
+
+    `first` and `workers` are the numbers of replicates and of workers that are taken already. Whatever else the part
+    brings is written by `before_lines`: only what the journal names counts.
+    """
     taken = 0
     for stream in part.directory.streams():
         if stream.version is None:
@@ -225,10 +246,31 @@ def _add(part: MergedPart, run: RunDir, name: str, first: int, workers: Counter[
             raise ContractBroken(f"{stream.path} numbers its replicates beyond {MOST_REPLICATES}, which no run has")
         number = stream.part + workers[stream.version]
         _write(run, Stream(stream.version, number, stream.path, stream.root), _renumber(table, name, first), cut=cut)
-    for entry in _give_new_numbers(part.entries, first, workers):
-        run.record(entry)
-    numbers = [entry.replicate for entry in part.entries if isinstance(entry, Ended)]
-    return max(taken, *numbers, 0) if numbers else taken
+    taken = max([taken, *(entry.replicate for entry in part.entries if isinstance(entry, Ended))])
+    lost = _spell_out_losses(part, taken)
+    before_lines()
+    run.record(*_give_new_numbers((*part.entries, *lost), first, workers))
+    return taken + len(lost)
+
+
+def _spell_out_losses(part: MergedPart, last: int) -> list[Ended]:
+    """Return the end of each arm whose version was lost on one machine: on another one it may be measured."""
+    known = {entry.arm for entry in part.entries if isinstance(entry, Ended) and entry.part is not None}
+    losses = summarise_endings(part.entries).lost
+    lost = [arm for arm in part.plan.arms() if arm.version in losses and arm.key not in known]
+    return [
+        Ended(
+            version=arm.version,
+            case=arm.case.label,
+            round=PILOT_ROUND,
+            replicate=number,
+            outcome="died",
+            reason=f"{losses[arm.version].stage}: {losses[arm.version].reason}",
+            failure=losses[arm.version].failure,
+            external=losses[arm.version].external,
+        )
+        for number, arm in enumerate(lost, last + 1)
+    ]
 
 
 def _renumber(table: pa.Table, name: str, first: int) -> pa.Table:
@@ -254,9 +296,9 @@ def _write(run: RunDir, stream: Stream, table: pa.Table, *, cut: bool) -> None:
 
 
 def _give_new_numbers(entries: Sequence[Entry], first: int, workers: Counter[Target]) -> Iterator[Entry]:
-    """Yield a journal's lines with numbers that no other part has, but for its end."""
+    """Yield a journal's lines with numbers that no other part has, but for those about a version of all cases."""
     for entry in entries:
-        if isinstance(entry, Finished):
+        if isinstance(entry, Lost):
             continue
         if isinstance(entry, Ended):
             part = None if entry.part is None else entry.part + workers[entry.version]
@@ -270,11 +312,12 @@ def _give_new_numbers(entries: Sequence[Entry], first: int, workers: Counter[Tar
 
 
 def _finish(parts: Sequence[MergedPart]) -> Finished:
+    """Return the end of the whole, after those of its parts, which have taken all the time that it took."""
     ends = [part.finished for part in parts]
     said = [f"{part.path.name}: {end.how}" for part, end in zip(parts, ends, strict=True) if end and end.how]
     said += [f"{part.path.name} was cut short" for part, end in zip(parts, ends, strict=True) if end is None]
     return Finished(
         how="; ".join(said),
-        seconds=sum(end.seconds for end in ends if end),
+        seconds=0.0,
         cut=any(end is None or end.cut for end in ends),
     )

@@ -222,11 +222,10 @@ class RunDir:
         with self._writing(name):
             files.replace(self.path, self.path / name, data + b"\n")
 
-    def record(self, entry: Entry) -> None:
+    def record(self, *entries: Entry) -> None:
+        """Append lines to the journal, all of them or none."""
         with self._writing(self.journal.name):
-            # Lines about what did not fail are as they were in earlier releases.
-            left_out = FAILED if isinstance(entry, Ended | Lost) and entry.failure is None else None
-            files.append(self.path, self.journal, ENTRY.dump_json(entry, exclude=left_out) + b"\n")
+            files.append(self.path, self.journal, b"".join(map(_as_line, entries)))
 
     def sync(self) -> None:
         """Write all that was measured through to the disk, and then the journal, with a line that says so."""
@@ -407,6 +406,12 @@ class RunDir:
                 file = directory / name if ".arrow" in name else directory / name / STREAM
                 if os.path.lexists(file):
                     yield Stream(version, part, file, self.path, live=not name.endswith(".arrow"))
+
+
+def _as_line(entry: Entry) -> bytes:
+    # Lines about what did not fail are as they were in earlier releases.
+    left_out = FAILED if isinstance(entry, Ended | Lost) and entry.failure is None else None
+    return ENTRY.dump_json(entry, exclude=left_out) + b"\n"
 
 
 def refuse_strangers(path: Path) -> None:

@@ -15,6 +15,7 @@ from orchestrator.cli.options.declare import (
     refuse_others,
     with_options,
 )
+from orchestrator.cli.options.fleet import FleetFlags, PlaceFlags
 from orchestrator.cli.options.installation import (
     INDEX_VARIABLE,
     BaseFlags,
@@ -47,6 +48,7 @@ __all__ = [
     "BudgetFlags",
     "DownloadsFlags",
     "FailOnFlags",
+    "FleetFlags",
     "FormatFlags",
     "GpuFlags",
     "Group",
@@ -60,6 +62,7 @@ __all__ = [
     "NotifyFlags",
     "OnGpuFlags",
     "OwnWorkloadsFlags",
+    "PlaceFlags",
     "QuietFlags",
     "ReportFormatFlags",
     "RunDirectoryFlags",

@@ -1,0 +1,73 @@
+"""Flags for the machines that measure."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from orchestrator.cli.options.declare import Group, number
+from orchestrator.errors import UsageError
+
+if TYPE_CHECKING:
+    from orchestrator.fleet.model import FleetOptions
+
+# The name that orchestrator/fleet gives to this machine alone.
+LOCAL = "local"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlaceFlags(Group):
+    panel = "Fleet"
+
+    on: Annotated[
+        str,
+        typer.Option(
+            "--on",
+            help="Machines that measure: local, auto for the Ray cluster of this machine, or ray://HEAD:PORT.",
+            metavar="FLEET",
+        ),
+    ] = LOCAL
+    where: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--where",
+            help="Only machines of the fleet with this label, e.g. gpu=a100 or host=NAME; repeatable.",
+            metavar="LABEL=VALUE",
+        ),
+    ] = None
+
+    def fleet(self, replicate_hosts: int = 1) -> "FleetOptions":
+        """Return what was asked for; raise UsageError for flags that go with a fleet only."""
+        from orchestrator.fleet.model import FleetOptions
+
+        if self.on == LOCAL and (self.where or replicate_hosts > 1):
+            raise UsageError("--where and --replicate-hosts choose among the machines of a fleet: they go with --on")
+        pairs = [text.partition("=") for text in self.where or ()]
+        if wrong := ["".join(parts) for parts in pairs if not (parts[0] and parts[2])]:
+            raise UsageError(f"--where {wrong[0]}: a label and its value, e.g. gpu=a100")
+        if self.on != LOCAL:
+            from orchestrator.fleet.cluster import check_address
+
+            check_address(self.on)
+        where = tuple((name, value) for name, _, value in pairs)
+        return FleetOptions(on=self.on, where=where, replicate_hosts=replicate_hosts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetFlags(PlaceFlags):
+    """The flags of commands whose cases are shared out."""
+
+    replicate_hosts: Annotated[
+        int,
+        number(
+            "--replicate-hosts",
+            1,
+            2,
+            "With 2, measure each case on two machines, and say where they differ.",
+            show_default=False,
+        ),
+    ] = 1
+
+    @property
+    def asked(self) -> "FleetOptions":
+        return self.fleet(self.replicate_hosts)

@@ -1,0 +1,145 @@
+"""Checks what hosts send, and adds it to the run directory as it arrives.
+
+What a unit has measured so far is kept below `unused/`, by unit and attempt. Once all of it is there and in order, it
+becomes part of the run, and leaves that place. What stays in it belongs to attempts that were lost, and counts nowhere.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from orchestrator import files
+from orchestrator.errors import ContractBroken
+from orchestrator.fleet.model import Contents, HostReport
+from orchestrator.fleet.units import Unit
+from orchestrator.model import Ended, Manifest, MergedHost, Plan, Target
+from orchestrator.results.merge import (
+    OF_MANIFESTS,
+    OF_PLANS,
+    MergedPart,
+    add_part,
+    find_difference,
+    join_hosts,
+    read_part,
+)
+from orchestrator.results.part_files import check_files, write_files
+from orchestrator.results.rundir import RunDir
+
+UNUSED = "unused"
+# Claims name different targets, and a program may be measured on any number of machines.
+OF_UNITS = {name: word for name, word in OF_PLANS.items() if name not in ("versions", "definitions")}
+
+
+class Arrivals:
+    """The run directory of a fleet's run, as results arrive."""
+
+    def __init__(self, run: RunDir, plan: Plan, manifest: Manifest) -> None:
+        self._run = run
+        self._plan = plan
+        self._manifest = manifest
+        entries = tuple(run.entries())
+        self._numbers = max((entry.replicate for entry in entries if isinstance(entry, Ended)), default=0)
+        self._workers = run.parts()
+        # By attempt, what has been kept of it, which is not written again.
+        self._kept: dict[Path, Contents] = {}
+
+    def keep(self, unit: Unit, copy: int, attempt: int, contents: Contents) -> Path:
+        """Keep what a unit has measured so far; what is kept of it already is replaced."""
+        check_files(contents)
+        place = self._run.path / UNUSED / f"{unit.number}-{copy}-{attempt}"
+        before = self._kept.get(place, {})
+        with files.writing(place, "make room, and continue the run"):
+            # Streams of workers move when these end.
+            for name in before.keys() - contents.keys():
+                (place / name).unlink(missing_ok=True)
+            write_files(place, {name: data for name, data in contents.items() if before.get(name) != data})
+            for folder in ("results", "streams", "logs"):
+                (place / folder).mkdir(parents=True, exist_ok=True)
+        self._kept[place] = contents
+        return place
+
+    def accept(self, unit: Unit, copy: int, attempt: int, report: HostReport, contents: Contents) -> None:
+        """Add a unit that was measured to its end; raise ContractBroken or UsageError if it is not in order."""
+        place = self.keep(unit, copy, attempt, contents)
+        part = read_part(place)
+        self._check(unit, part)
+        host = describe_host(report, part.manifest)
+        self._manifest = add_host(self._manifest, part, host)
+        # The journal comes last: without its lines the rows count nowhere, and the unit is measured again.
+        taken = add_part(part, self._run, self._plan.run, self._numbers, self._workers, self._write_manifest)
+        self._numbers += taken
+        self._workers += part.directory.parts()
+        self._copy_logs(part, f"{unit.number}-{copy}")
+        self._run.sync_journal()
+        del self._kept[place]
+        files.remove_tree(place)
+
+    def count_attempts(self, unit: Unit, copy: int) -> int:
+        """Return the number of the last attempt that was kept of a unit; the next one gets the next number."""
+        names = (path.name.rpartition("-") for path in (self._run.path / UNUSED).glob(f"{unit.number}-{copy}-*"))
+        return max((int(number) for _, _, number in names if number.isdecimal()), default=0)
+
+    def _write_manifest(self) -> None:
+        self._run.write_manifest(self._manifest)
+
+    def _check(self, unit: Unit, part: MergedPart) -> None:
+        if told := find_difference(self._plan, part.plan, OF_UNITS) or find_difference(
+            self._manifest, part.manifest, OF_MANIFESTS
+        ):
+            raise ContractBroken(f"it measured something else: {told}")
+        if set(part.plan.cases) != set(unit.cases) or not set(part.plan.versions) <= set(self._plan.versions):
+            raise ContractBroken("it measured other cases or targets than it was asked for")
+        for name, digest in part.manifest.sources.items():
+            if self._manifest.sources.get(name) != digest:
+                raise ContractBroken(f"it measured another source of {name}; install the same tfcompare there")
+        for target, facts in part.manifest.environments.items():
+            known = self._manifest.environments.get(target)
+            if known and known.lock != facts.lock:
+                raise ContractBroken(f"it has other packages in {target} than hosts before it")
+        if not any(isinstance(entry, Ended) for entry in part.entries):
+            raise ContractBroken("it measured nothing")
+
+    def _copy_logs(self, part: MergedPart, name: str) -> None:
+        """Keep what workers and installs printed, by unit."""
+        for log in sorted(part.directory.logs.glob("*.log")):
+            with files.writing(self._run.logs, "make room, and continue the run"):
+                files.replace(self._run.path, self._run.logs / f"{name}-{log.name}", log.read_bytes(), 0o600)
+
+
+def describe_host(report: HostReport, manifest: Manifest) -> Mapping[str, str | int | float | None]:
+    """Return the facts of a host as it measured, with the id by which the fleet knows it."""
+    id = f"{report.id}-{report.simulated}" if report.simulated else report.id
+    return {**manifest.host, "id": id}
+
+
+def add_host(manifest: Manifest, part: MergedPart, host: Mapping[str, str | int | float | None]) -> Manifest:
+    """Return the manifest of a run with what a part was measured on and in."""
+    cases = tuple(case.label for case in part.plan.cases)
+    same = [each for each in manifest.hosts if each.host["id"] == host["id"]]
+    others = [each for each in manifest.hosts if each.host["id"] != host["id"]]
+    before = tuple(case for each in same for case in each.cases if case not in cases)
+    hosts = (*others, MergedHost(run=part.plan.run, host=dict(host), cases=(*before, *cases)))
+    return replace(
+        manifest,
+        host=join_hosts(hosts),
+        environments={**part.manifest.environments, **manifest.environments},
+        workers={**part.manifest.workers, **manifest.workers},
+        notes=tuple(dict.fromkeys((*manifest.notes, *part.manifest.notes))),
+        hosts=hosts,
+    )
+
+
+def find_measured(run: RunDir) -> set[str]:
+    """Return the labels of the cases that have arrived."""
+    return {entry.case for entry in run.entries() if isinstance(entry, Ended)}
+
+
+def drop_unfinished(run: RunDir) -> None:
+    """Remove rows whose lines never reached the journal: their unit arrived when the run was killed."""
+    known: dict[Target, set[int]] = {}
+    for entry in run.entries():
+        if isinstance(entry, Ended) and entry.part is not None:
+            known.setdefault(entry.version, set()).add(entry.part)
+    for stream in run.streams():
+        if stream.version and stream.part not in known.get(stream.version, ()):
+            stream.path.unlink(missing_ok=True)

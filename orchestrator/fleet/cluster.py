@@ -1,0 +1,258 @@
+"""A fleet of machines that Ray holds together. The only module that knows Ray, an optional extra.
+
+Each node that takes units has a resource, `bench_slot`, and a unit takes all of it. So Ray gives a machine one unit at
+a time, also if several people measure on one cluster. We decide which machine gets which unit: each goes to a named
+node, and Ray never repeats one by itself.
+"""
+
+import logging
+import os
+import re
+import socket
+import tempfile
+import warnings
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from orchestrator.catalog import user_data
+from orchestrator.errors import EngineUnavailable, UsageError
+from orchestrator.fleet import host
+from orchestrator.fleet.model import BY_CLIENT, EXISTING, LOCAL, OF_NAME, Contents, FleetNode, TaskLost, UnitAnswer
+
+SLOT = "bench_slot"
+EXTRA = "pip install 'tfcompare[ray]'"
+# For a port to answer; and for Ray's client, three times.
+KNOCK_S, PATIENCE_S = 5.0, "4"
+# The messages of a unit that a driver has not fetched; more are dropped.
+MOST_MESSAGES = 1000
+PATIENCE = ("RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S", "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S")
+AUTH_MODE, TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"
+ADDRESS = re.compile(rf"{BY_CLIENT}[^\s/]+:\d{{1,5}}")
+# Where a user has a token already, these say so.
+TOKENS = ("RAY_AUTH_TOKEN", TOKEN_PATH, AUTH_MODE)
+OPEN_CLUSTER = (
+    "warning: this cluster has no token, so whoever reaches its ports can run code on all its machines: "
+    "docs/fleet.md says how to start one with a token"
+)
+
+
+def token_file() -> Path:
+    """Return where `tfcompare fleet up` keeps the token of its cluster."""
+    return user_data.directory() / "fleet" / "token"
+
+
+def check_address(on: str) -> None:
+    """Raise UsageError for what names no fleet."""
+    if on not in (LOCAL, EXISTING) and not ADDRESS.fullmatch(on):
+        raise UsageError(
+            f"--on {on}: it takes {LOCAL}, {EXISTING} for the cluster that this machine belongs to, or an address such "
+            f"as {BY_CLIENT}HEAD:10001"
+        )
+
+
+@contextmanager
+def connect(on: str, work: Any = None) -> Iterator["Cluster"]:
+    """Connect to a cluster; raise UsageError without Ray, and EngineUnavailable if no cluster takes us.
+
+    `work` stands for what a host does with a unit, for a benchmark of everything around it.
+    """
+    check_address(on)
+    for variable, value in {**_token_variables(), **dict.fromkeys(PATIENCE, PATIENCE_S)}.items():
+        os.environ.setdefault(variable, value)
+    try:
+        import ray
+    except ImportError as error:
+        raise UsageError(f"--on {on} takes Ray, which is not installed: {EXTRA}") from error
+    said: list[str] = []
+    try:
+        with _listening(said):
+            _knock(on)
+            # Nothing of ours is sent with it: the same tfcompare is installed on all machines.
+            ray.init(address=on, logging_level=logging.ERROR, log_to_driver=False)
+    except Exception as error:
+        raise EngineUnavailable(*_explain(on, error, said)) from error
+    cluster = Cluster(ray, work or host.measure)
+    try:
+        yield cluster
+    finally:
+        cluster.close()
+
+
+def is_open_to_all() -> bool:
+    """Return whether the cluster that we are connected to asks nobody for a token."""
+    return os.environ.get(AUTH_MODE) != "token"
+
+
+def _token_variables() -> Mapping[str, str]:
+    """Return the variables with which Ray uses the token of a fleet that we started, unless the user has others."""
+    file = token_file()
+    if any(os.environ.get(name) for name in TOKENS) or not file.is_file():
+        return {}
+    return {AUTH_MODE: "token", TOKEN_PATH: str(file)}
+
+
+def _knock(on: str) -> None:
+    """Raise OSError at once where nothing listens; Ray would try for half a minute."""
+    if on.startswith(BY_CLIENT):
+        host_name, _, port = on.removeprefix(BY_CLIENT).rpartition(":")
+        with socket.create_connection((host_name, int(port)), KNOCK_S):
+            pass
+
+
+@contextmanager
+def _listening(said: list[str]) -> Iterator[None]:
+    """Collect what Ray prints and logs about a connection, most of it for its own developers."""
+
+    class Ear(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            said.append(record.getMessage())
+
+    ear, logger = Ear(), logging.getLogger("ray.util.client.worker")
+    before, level = os.dup(2), logger.level
+    logger.addHandler(ear)
+    logger.setLevel(logging.DEBUG)
+    with tempfile.TemporaryFile() as printed, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        os.dup2(printed.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(before, 2)
+            os.close(before)
+            logger.removeHandler(ear)
+            logger.setLevel(level)
+            printed.seek(0)
+            said.append(printed.read().decode("utf-8", "replace"))
+
+
+def _explain(on: str, error: Exception, said: Sequence[str]) -> tuple[str, str]:
+    """Return what went wrong with a connection, and what to do."""
+    text = "\n".join([str(error), *said])
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
+    lower = text.lower()
+    if "version mismatch" in lower or ("versions" in lower and "python" in lower):
+        return f"--on {on}: {' '.join(str(error).split())}", "install the same Python and the same Ray on all machines"
+    if "authtoken" in lower or "unauthenticated" in lower or "authentication token" in lower:
+        return f"--on {on}: the cluster refuses this token", f"put its token into a file and name that in {TOKEN_PATH}"
+    where = "this machine belongs to no cluster" if on == EXISTING else "no cluster answers there"
+    return f"--on {on}: {where} ({first})", "start one: `tfcompare fleet up`, or docs/fleet.md"
+
+
+class Mailbox:
+    """Holds what units say until the run fetches it. It lives on the head node, which measures nothing."""
+
+    def __init__(self) -> None:
+        self._kept: list[tuple[bytes, Contents]] = []
+
+    def put(self, message: bytes, contents: Contents) -> None:
+        if len(self._kept) < MOST_MESSAGES:
+            self._kept.append((message, contents))
+
+    def take(self) -> list[tuple[bytes, Contents]]:
+        kept, self._kept = self._kept, []
+        return kept
+
+
+class Cluster:
+    """Ray's machines as a fleet."""
+
+    def __init__(self, ray: Any, work: Any) -> None:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        self._ray = ray
+        self._on_node = NodeAffinitySchedulingStrategy
+        self._report = ray.remote(num_cpus=0, max_retries=0)(host.report)
+        self._work = work
+        self._unit = ray.remote(num_cpus=0, resources={SLOT: 1}, max_retries=0)(_measure)
+        head = {"node:__internal_head__": 0.001}
+        self._mailbox = ray.remote(num_cpus=0, resources=head, max_restarts=0)(Mailbox).remote()
+        self._fetching: Any = None
+
+    def nodes(self) -> Sequence[FleetNode]:
+        found = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get(SLOT)]
+        named = [node["Labels"].get(OF_NAME) or node["NodeManagerHostname"] for node in found]
+        return [
+            FleetNode(
+                id=node["NodeID"],
+                # Hosts that are called the same are told apart by what Ray calls them.
+                name=name if named.count(name) == 1 else f"{name}-{node['NodeID'][:6]}",
+                address=node["NodeManagerAddress"],
+                labels={key: value for key, value in node["Labels"].items() if not key.startswith("ray.io/")},
+            )
+            for node, name in zip(found, named, strict=True)
+        ]
+
+    def ask(self, node: FleetNode) -> Any:
+        return self._report.options(scheduling_strategy=self._on_node(node.id, soft=False)).remote()
+
+    def begin(self, node: FleetNode, task: bytes, files: Contents) -> Any:
+        placed = self._unit.options(scheduling_strategy=self._on_node(node.id, soft=False))
+        return placed.remote(self._work, task, dict(files), self._mailbox)
+
+    def wait(self, begun: Collection[Any], seconds: float) -> Sequence[Any]:
+        ended, _ = self._ray.wait(list(begun), num_returns=1, timeout=seconds)
+        if not ended:
+            return ()
+        # All that have ended by now.
+        ended, _ = self._ray.wait(list(begun), num_returns=len(begun), timeout=0)
+        return list(ended)
+
+    def answer(self, begun: Any) -> Any:
+        try:
+            answer = self._ray.get(begun)
+        except self._ray.exceptions.RayTaskError as error:
+            raise TaskLost(_last_line(error)) from error
+        except self._ray.exceptions.RayError as error:
+            raise TaskLost(_name_loss(error)) from error
+        if isinstance(answer, bytes):
+            return answer
+        end, files = answer
+        return UnitAnswer(host.END.validate_json(end), files)
+
+    def heard(self) -> Sequence[tuple[bytes, Contents]]:
+        """Fetch what was said, while the next question is under way already."""
+        if self._fetching is None:
+            self._fetching = self._mailbox.take.remote()
+        ended, _ = self._ray.wait([self._fetching], timeout=0)
+        if not ended:
+            return ()
+        fetched, self._fetching = self._fetching, None
+        with suppress(self._ray.exceptions.RayError):
+            return list(self._ray.get(fetched))
+        return ()
+
+    def end(self, begun: Any) -> None:
+        self._ray.cancel(begun)
+
+    def close(self) -> None:
+        with suppress(Exception):
+            self._ray.kill(self._mailbox)
+        self._ray.shutdown()
+
+
+def _measure(work: Any, task: bytes, files: Contents, mailbox: Any) -> tuple[bytes, Contents]:
+    """Do a unit on the host that Ray chose, which may speak to the run's mailbox meanwhile."""
+    measured: tuple[bytes, Contents] = work(task, files, mailbox.put.remote)
+    return measured
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__
+
+
+def _name_loss(error: Exception) -> str:
+    """Say what became of a task, in our words: Ray's own fill a page."""
+    name = type(error).__name__
+    known = {
+        "WorkerCrashedError": "its process on the host died",
+        "NodeDiedError": "its host is gone",
+        "TaskCancelledError": "it was ended",
+        "TaskUnschedulableError": "its host is gone",
+        "RaySystemError": "Ray failed on its host",
+        "OutOfMemoryError": "its host ran out of memory",
+        "LocalRayletDiedError": "its host is gone",
+    }
+    return known.get(name, f"{name}: {_last_line(error)}")

@@ -1,0 +1,343 @@
+"""The course of a run that a fleet measures, from top to bottom: hosts, units, the measurement, the verdicts."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from importlib.metadata import version as installed_version
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from orchestrator import contract, files
+from orchestrator.catalog import pinned
+from orchestrator.errors import EngineUnavailable, Interrupted, NothingSelected, TfCompareError, UsageError
+from orchestrator.fleet.arrive import Arrivals, drop_unfinished, find_measured
+from orchestrator.fleet.cluster import OPEN_CLUSTER, SLOT, connect, is_open_to_all
+from orchestrator.fleet.dispatch import Dispatch, FleetHost, UnitJob
+from orchestrator.fleet.model import Contents, Fleet, FleetNode, FleetOptions, HostReport, UnitAnswer, UnitTask
+from orchestrator.fleet.place import (
+    choose_engine,
+    find_double,
+    find_misfit,
+    find_mismatch,
+    find_obstacle,
+    find_versions,
+)
+from orchestrator.fleet.replicas import describe_replicas
+from orchestrator.fleet.units import Unit, divide, request
+from orchestrator.measure.conduct import Done
+from orchestrator.measure.prepare_run import make_manifest, pin_planned
+from orchestrator.model import Finished, LargeFile, list_arms
+from orchestrator.plan.planning import plan_elsewhere
+from orchestrator.plan.request import PlannedRun, RunOptions
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.exit_error import find_error
+from orchestrator.results.find_runs import RUNS
+from orchestrator.results.rundir import RunDir
+from orchestrator.terminal.counts import format_count
+from orchestrator.terminal.progress import Quiet, View
+
+TASK = TypeAdapter(UnitTask)
+
+
+class Saying(Quiet):
+    """A view that only says what stays."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+
+    def say(self, text: str) -> None:
+        self._say(text)
+
+
+# What continues such a run, in its directory.
+REQUEST_FILE = "fleet.json"
+REPLICAS = "replicas"
+MOST_NAMED = 3
+NO_SLOTS = (
+    f"no machine of the cluster takes units: start nodes with --resources='{{\"{SLOT}\": 1}}', "
+    "or with `tfcompare fleet up`"
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FleetRequest:
+    """What a fleet was asked for: all that continues it."""
+
+    options: RunOptions
+    fleet: FleetOptions
+
+
+REQUEST = TypeAdapter(FleetRequest)
+# With a login in it, the address of an index is stored nowhere.
+SECRET = {"options": {"environments": {"index_url"}}}
+
+
+class RunRules:
+    """Decides for a run which hosts belong to it, which units they get, and what of their answers is good."""
+
+    def __init__(self, planned: PlannedRun, fleet: FleetOptions) -> None:
+        self._planned = planned
+        self._fleet = fleet
+        self._tool = installed_version("tfcompare")
+        self.engine = planned.options.engine
+        self.hosts = 1
+        self.workloads: Contents = {}
+        # By copy: with several hosts a case, each copy is a run.
+        self.arrivals: dict[int, Arrivals] = {}
+
+    def admit(self, node: FleetNode, report: HostReport, others: Sequence[tuple[FleetNode, HostReport]]) -> str:
+        if lacking := find_mismatch(node, self._fleet.where):
+            return f"--where: it has not {lacking}"
+        if obstacle := find_obstacle(report, self._tool, contract.FINGERPRINT):
+            return obstacle
+        if self.engine != "auto" and (silent := report.engines.get(self.engine, "it is unknown there")):
+            return f"--engine {self.engine}: {silent}"
+        return find_double(report, {other.name: its for other, its in others})
+
+    def suits(self, unit: Unit, report: HostReport) -> str:
+        options = self._planned.options
+        selection, environments = self._planned.selection, options.environments
+        # It was left open when the host came.
+        if silent := report.engines.get(self.engine):
+            return silent
+        arms = [arm.key for arm in list_arms(unit.cases, selection.targets, unit.claims, environments.device)]
+        versions = find_versions(arms, selection.versions)
+        return find_misfit(versions, report, gpu=environments.gpu, force=environments.force)
+
+    def request(self, job: UnitJob) -> tuple[bytes, Contents]:
+        options = request(job.unit, self._planned, self.engine, self.hosts)
+        task = UnitTask(unit=job.unit.number, attempt=job.attempt, options=options)
+        return TASK.dump_json(task), self.workloads
+
+    def keep(self, job: UnitJob, host: FleetHost, files: Contents) -> None:
+        self.arrivals[job.copy].keep(job.unit, job.copy, job.attempt, files)
+
+    def accept(self, job: UnitJob, host: FleetHost, answer: UnitAnswer) -> str:
+        assert host.report
+        if "manifest.json" not in answer.files:
+            return answer.end.error or "it sent no result"
+        try:
+            self.arrivals[job.copy].accept(job.unit, job.copy, job.attempt, host.report, answer.files)
+        except TfCompareError as error:
+            # What is wrong with a result often follows from what ended it.
+            return answer.end.error or error.headline
+        return ""
+
+
+def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View) -> Done:
+    """Measure a planned run on a fleet, and judge what was measured."""
+    path = planned.options.out or RUNS / planned.run
+    RunDir.refuse_taken(path)
+    with connect(options.on) as fleet:
+        rules, dispatch = _meet(planned, options, fleet, view)
+        run = RunDir.create(path, planned.options.command)
+        with run.hold():
+            pinned_run, large = pin_planned(planned, run, view.say)
+            rules.workloads = _read_workloads(run, large)
+            run.write_begun(pinned_run.freeze(rules.engine, large), make_manifest(pinned_run, {}))
+            run.write_plan(pinned_run.freeze(rules.engine, large))
+            run.write_manifest(make_manifest(pinned_run, {}, large))
+            _write_request(run, FleetRequest(options=planned.options, fleet=options))
+            return _measure(run, pinned_run, options, rules, dispatch, view)
+
+
+def forecast(planned: PlannedRun, options: FleetOptions, say: Callable[[str], None]) -> list[str]:
+    """Return what a run on a fleet would measure, and where: `--dry-run`."""
+    with connect(options.on) as fleet:
+        view = Saying(say)
+        rules, dispatch = _meet(planned, options, fleet, view)
+        units = divide(planned)
+        lines = [_outline(planned, len(units), options.replicate_hosts)]
+        for host in dispatch.members:
+            assert host.report
+            fitting = sum(not rules.suits(unit, host.report) for unit in units)
+            labels = " ".join(f"{name}={value}" for name, value in sorted(host.node.labels.items()))
+            what = f"{host.report.facts['cpu']}, {host.report.facts['usable_cores']} cores"
+            cards = ", ".join(gpu.title for gpu in host.report.gpus)
+            lines.append(
+                f"  {host.name}: {'; '.join(filter(None, (what, cards, labels)))}; can measure {fitting} units"
+            )
+        return [*lines, *(f"  {case.label}" for case in planned.selection.cases)]
+
+
+def _outline(planned: PlannedRun, units: int, copies: int) -> str:
+    cases, versions = len(planned.selection.cases), len(planned.selection.targets)
+    each = "one host" if copies == 1 else "two hosts"
+    return f"plan: {format_count(cases, 'case')} x {versions} versions in {format_count(units, 'unit')}, each on {each}"
+
+
+def continue_on_fleet(path: Path, options: FleetOptions, view: View) -> Done:
+    """Measure what a run on a fleet still lacks: the cases that no host has measured."""
+    run = RunDir.open(path)
+    asked = read_request(run)
+    if asked is None:
+        raise UsageError(f"{path} was measured on one machine: leave --on out to continue it there")
+    options = replace(
+        asked.fleet,
+        on=options.on,
+        where=options.where or asked.fleet.where,
+    )
+    with connect(options.on) as fleet, run.hold():
+        drop_unfinished(run)
+        planned = _plan_again(run, asked.options, view)
+        rules, dispatch = _meet(planned, options, fleet, view)
+        if rules.engine != run.read_plan().engine:
+            raise UsageError(f"{path} was measured on the engine {run.read_plan().engine}, which no host has now")
+        rules.workloads = _read_workloads(run, run.read_plan().large)
+        return _measure(run, planned, options, rules, dispatch, view)
+
+
+def _plan_again(run: RunDir, options: RunOptions, view: View) -> PlannedRun:
+    """Return the run as it was planned; raise UsageError if that can no longer be measured."""
+    plan = run.read_plan()
+    own = run.workloads if run.workloads.is_dir() else None
+    planned = plan_elsewhere(replace(options, own_workloads=own, out=run.path), view.say)
+    planned = replace(planned, run=plan.run, created=plan.created, seed=plan.seed)
+    manifest = run.read_manifest()
+    now = make_manifest(planned, {})
+    if (planned.selection.cases, planned.selection.targets) != (plan.cases, plan.versions):
+        raise UsageError(f"{run.path} has other cases or targets than this tfcompare makes of them; start a new run")
+    if now.contract != manifest.contract or any(
+        now.sources[name] != manifest.sources.get(name) for name in now.sources
+    ):
+        raise UsageError(f"workloads or tfcompare have changed since {run.path} was begun; start a new run")
+    return planned
+
+
+def _meet(planned: PlannedRun, options: FleetOptions, fleet: Fleet, view: View) -> tuple[RunRules, Dispatch]:
+    """Find the hosts of a run, and the engine that they measure on."""
+    if is_open_to_all():
+        view.say(OPEN_CLUSTER)
+    rules = RunRules(planned, options)
+    dispatch = Dispatch(fleet, rules, view)
+    reports = dispatch.ask()
+    if not reports:
+        raise EngineUnavailable(
+            f"--on {options.on}: "
+            + ("no machine of the cluster can measure; see above" if dispatch.hosts else NO_SLOTS)
+        )
+    rules.engine = choose_engine(rules.engine, reports)
+    rules.hosts = len(reports)
+    names = ", ".join(host.name for host in dispatch.hosts.values() if host.is_free)
+    view.say(f"fleet: {format_count(len(reports), 'host')} ({names}), engine {rules.engine}")
+    return rules, dispatch
+
+
+def _read_workloads(run: RunDir, large: Sequence[LargeFile]) -> Contents:
+    """Return the user's own workloads, which are sent with every unit; data have to be on the hosts."""
+    if not run.workloads.is_dir():
+        return {}
+    if big := [file.name for file in large if not pinned.find_data_name(file)]:
+        raise UsageError(
+            f"{', '.join(big[:MOST_NAMED])}: too large to be sent to other machines. Put it where all of them see it, "
+            "and name that place in DATA"
+        )
+    return {
+        name: path.read_bytes()
+        for name, path in pinned.files(run.workloads)
+        if not name.startswith(f"{contract.DATA}/")
+    }
+
+
+def _write_request(run: RunDir, asked: FleetRequest) -> None:
+    with files.writing(run.path / REQUEST_FILE, "choose another --output"):
+        data = REQUEST.dump_json(asked, indent=1, exclude=SECRET) + b"\n"
+        files.replace(run.path, run.path / REQUEST_FILE, data, 0o600)
+
+
+def _measure(
+    run: RunDir, planned: PlannedRun, options: FleetOptions, rules: RunRules, dispatch: Dispatch, view: View
+) -> Done:
+    copies = {number: _open_copy(run, number) for number in range(1, options.replicate_hosts + 1)}
+    rules.arrivals = {number: Arrivals(copy, copy.read_plan(), copy.read_manifest()) for number, copy in copies.items()}
+    measured = {number: find_measured(copy) for number, copy in copies.items()}
+    units = divide(planned)
+    dispatch.plan(
+        UnitJob(unit, number, rules.arrivals[number].count_attempts(unit, number))
+        for unit in units
+        for number in copies
+        if not {case.label for case in unit.cases} <= measured[number]
+    )
+    if not dispatch.jobs:
+        raise NothingSelected(f"every case of {run.path} is measured; to confirm what it found, start a new run")
+    view.say(_outline(planned, len(units), options.replicate_hosts))
+    begun = time.monotonic()
+    error: TfCompareError | None = None
+    how, cut = "an error ended the run", True
+    try:
+        dispatch.measure()
+        how, error = _describe_end(run, dispatch.jobs)
+        cut = False
+    except EngineUnavailable as gone:
+        how, error = str(gone), gone
+    except KeyboardInterrupt:
+        how, error = "interrupted", Interrupted(f"interrupted; to continue: {_resume(run, options)}")
+    finally:
+        for copy in copies.values():
+            copy.record(Finished(how=how, seconds=time.monotonic() - begun, cut=cut))
+            copy.sync_journal()
+    if len(copies) > 1:
+        _note_replicas(run, copies)
+    comparison = judge_run(run)
+    return Done(comparison, run.path, error or find_error(comparison.arms, (), comparison.broken))
+
+
+def _open_copy(run: RunDir, number: int) -> RunDir:
+    """Return the run of one copy of all cases; the first one is the run itself."""
+    if number == 1:
+        return run
+    path = run.path / REPLICAS / str(number)
+    if (path / "plan.json").exists():
+        copy = RunDir.open(path)
+        drop_unfinished(copy)
+        return copy
+    copy = RunDir.create(path)
+    copy.write_plan(run.read_plan())
+    copy.write_manifest(replace(run.read_manifest(), hosts=(), environments={}, workers={}))
+    return copy
+
+
+def _describe_end(run: RunDir, jobs: Sequence[UnitJob]) -> tuple[str, TfCompareError | None]:
+    """Return what a run has to say of its end, and the error if some units were not measured."""
+    lacking = [job for job in jobs if not job.is_done]
+    hows = dict.fromkeys(entry.how for entry in run.entries() if isinstance(entry, Finished) and entry.how)
+    if not lacking:
+        return "; ".join(hows), None
+    reasons: dict[str, list[str]] = {}
+    for job in lacking:
+        reasons.setdefault(job.reason, []).append(job.unit.title)
+    told = [
+        f"{', '.join(names[:MOST_NAMED])}{f' and {len(names) - MOST_NAMED} more' if len(names) > MOST_NAMED else ''}: "
+        f"{reason}"
+        for reason, names in reasons.items()
+    ]
+    count = f"{len(lacking)} of {format_count(len(jobs), 'unit')} could not be measured"
+    error = EngineUnavailable(
+        count, f"`tfcompare run --resume {run.path} --on ...` tries them again", detail="\n".join(told)
+    )
+    return "; ".join((*hows, count)), error
+
+
+def _resume(run: RunDir, options: FleetOptions) -> str:
+    return f"tfcompare run --resume {run.path} --on {options.on}"
+
+
+def _note_replicas(run: RunDir, copies: Mapping[int, RunDir]) -> None:
+    """Compare what the two hosts of each case found, and add it to what every report of the run shows."""
+    if not all(map(find_measured, copies.values())):
+        return
+    notes = describe_replicas(*(copy.path for copy in copies.values()))
+    manifest = run.read_manifest()
+    run.write_manifest(replace(manifest, notes=tuple(dict.fromkeys((*manifest.notes, *notes)))))
+
+
+def read_request(run: RunDir) -> FleetRequest | None:
+    """Return what a fleet was asked for by a run, or None if no fleet measured it."""
+    try:
+        data = files.read(run.path, run.path / REQUEST_FILE, 2**26, names=None)
+        return REQUEST.validate_json(data)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{run.path / REQUEST_FILE} cannot be used: {str(error).splitlines()[0]}") from error

@@ -1,0 +1,141 @@
+"""What a host of a fleet does: it says what it is, and it measures units, each in a process of its own."""
+
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import IO
+
+from pydantic import TypeAdapter
+
+from orchestrator import contract, files
+from orchestrator.engines import ENGINES
+from orchestrator.engines.scratch import Scratch
+from orchestrator.errors import EngineUnavailable, InternalError
+from orchestrator.fleet.model import Contents, HostReport, UnitAnswer, UnitEnd, UnitMessage, UnitTask
+from orchestrator.machine.gpu import gpus
+from orchestrator.machine.host import host_facts
+from orchestrator.machine.occupied import simulated_name
+from orchestrator.options import EngineOptions
+from orchestrator.results.part_files import read_files, write_files
+
+# The program of the process. Without -P a file in the working directory could pose as one of our modules.
+PROGRAM = (sys.executable, "-P", "-c", "from orchestrator.fleet.measure import main; main()")
+REPORT, TASK = TypeAdapter(HostReport), TypeAdapter(UnitTask)
+MESSAGE, END = TypeAdapter(UnitMessage), TypeAdapter(UnitEnd)
+# For containers to be freed and streams to be closed.
+POLITE_S = 60.0
+# What was measured so far is sent at most this often.
+SENT_S = 5.0
+
+# Receives a message as JSON, and files if there are any.
+Tell = Callable[[bytes, Contents], object]
+
+
+def report() -> bytes:
+    """Describe this machine."""
+    engines = {}
+    for name, info in ENGINES.items():
+        engine = info.make(EngineOptions())
+        try:
+            engine.check()
+            engines[name] = ""
+        except EngineUnavailable as error:
+            engines[name] = error.headline
+        finally:
+            engine.close()
+    found = HostReport(
+        tool=installed_version("tfcompare"),
+        contract=contract.FINGERPRINT,
+        facts=dict(host_facts()),
+        engines=engines,
+        gpus=gpus(),
+        free_mb=shutil.disk_usage(Path.home()).free // 2**20,
+        simulated=simulated_name(),
+    )
+    return REPORT.dump_json(found)
+
+
+def measure(task: bytes, workloads: Contents, tell: Tell) -> tuple[bytes, Contents]:
+    """Measure a unit, and return how it ended, as JSON, and the files of its run directory."""
+    with Scratch() as scratch:
+        answer = _measure(TASK.validate_json(task), workloads, tell, scratch.path)
+    return END.dump_json(answer.end), answer.files
+
+
+def _measure(task: UnitTask, workloads: Contents, tell: Tell, scratch: Path) -> UnitAnswer:
+    run = scratch / "run"
+    options = replace(task.options, out=run, own_workloads=scratch / "workloads" if workloads else None)
+    try:
+        write_files(scratch / "workloads", workloads)
+        with (scratch / "stderr").open("wb") as errors, _start(errors) as process:
+            try:
+                end = _listen(process, UnitTask(unit=task.unit, attempt=task.attempt, options=options), run, tell)
+            except BaseException:
+                _end(process)
+                raise
+            process.wait()
+    except OSError as error:
+        return UnitAnswer(UnitEnd(exit_code=InternalError.exit_code, error=_describe(error)), {})
+    if end is None:
+        said = files.read_last_line(scratch / "stderr") or "it said nothing"
+        end = UnitEnd(exit_code=process.returncode or InternalError.exit_code, error=f"its process died: {said}")
+    return UnitAnswer(end, read_files(run))
+
+
+def _describe(error: OSError) -> str:
+    return f"{error.filename or 'a file'} cannot be written: {error.strerror or error}"
+
+
+def _start(errors: IO[bytes]) -> "subprocess.Popen[bytes]":
+    environment = dict(os.environ)
+    # Ray hides all GPUs from a task that asks it for none.
+    if environment.get("CUDA_VISIBLE_DEVICES") == "":
+        del environment["CUDA_VISIBLE_DEVICES"]
+    return subprocess.Popen(
+        PROGRAM, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment, start_new_session=True
+    )
+
+
+def _listen(process: "subprocess.Popen[bytes]", task: UnitTask, run: Path, tell: Tell) -> UnitEnd | None:
+    """Pass on what the process says, with what it has measured so far; return how it ended, if it says so."""
+    assert process.stdin
+    assert process.stdout
+    with suppress(BrokenPipeError):
+        # It stays open: when it is closed, the process knows that nobody wants the unit any more.
+        process.stdin.write(TASK.dump_json(task) + b"\n")
+        process.stdin.flush()
+    sent = time.monotonic()
+    end = None
+    for line in _lines(process.stdout):
+        with suppress(ValueError):
+            end = END.validate_json(line)
+            continue
+        now = time.monotonic()
+        due = now - sent >= SENT_S
+        sent = now if due else sent
+        tell(line, read_files(run) if due else {})
+    return end
+
+
+def _lines(stream: IO[bytes]) -> Iterator[bytes]:
+    for line in stream:
+        yield line.rstrip(b"\n")
+
+
+def _end(process: "subprocess.Popen[bytes]") -> None:
+    """End the process, as if it were interrupted; what does not end then is killed with all that it started."""
+    assert process.stdin
+    with suppress(OSError):
+        process.stdin.close()
+    try:
+        process.wait(POLITE_S)
+    except subprocess.TimeoutExpired:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, 9)

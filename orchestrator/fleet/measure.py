@@ -1,0 +1,92 @@
+"""Measures a unit in a process of its own, which the host's part of a fleet starts, and can end.
+
+The first line of stdin is the task. What is said goes to stdout, a line of JSON each; the last one says how it ended.
+Once stdin is closed, whoever wanted the unit is gone, and the process ends as if it were interrupted.
+"""
+
+import os
+import signal
+import sys
+import threading
+import traceback
+from typing import BinaryIO
+
+from pydantic import TypeAdapter
+
+from orchestrator import interrupts
+from orchestrator.errors import InternalError, Interrupted, TfCompareError
+from orchestrator.fleet.model import UnitEnd, UnitMessage, UnitTask
+from orchestrator.machine.occupied import Occupied, occupy
+from orchestrator.measure.run import measure_planned
+from orchestrator.model import Case, Target
+from orchestrator.plan.planning import plan_run
+from orchestrator.terminal.progress import Quiet
+
+TASK, MESSAGE, END = TypeAdapter(UnitTask), TypeAdapter(UnitMessage), TypeAdapter(UnitEnd)
+
+
+class Voice(Quiet):
+    """A view whose lines go to whoever started this process."""
+
+    def __init__(self, task: UnitTask, out: BinaryIO) -> None:
+        self._task = task
+        self._out = out
+        # Versions are prepared by several threads.
+        self._speaking = threading.Lock()
+
+    def say(self, text: str) -> None:
+        self._tell(text, stays=text.startswith("warning: "))
+
+    def preparing(self, version: str, text: str) -> None:
+        self._tell(f"{version}: {text}")
+
+    def measuring(self, version: Target, case: Case, number: int) -> None:
+        pass
+
+    def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
+        self._tell(f"round {number} of at most {most}")
+
+    def _tell(self, text: str, *, stays: bool = False) -> None:
+        message = UnitMessage(unit=self._task.unit, attempt=self._task.attempt, text=text, stays=stays)
+        self.write(MESSAGE.dump_json(message))
+
+    def write(self, line: bytes) -> None:
+        with self._speaking:
+            self._out.write(line + b"\n")
+
+
+def main() -> None:
+    # Whatever prints to stdout must not be taken for a message.
+    out = os.fdopen(os.dup(1), "wb", buffering=0)
+    os.dup2(2, 1)
+    interrupts.install()
+    task = TASK.validate_json(sys.stdin.buffer.readline())
+    threading.Thread(target=_end_with_stdin, daemon=True).start()
+    voice = Voice(task, out)
+    voice.write(END.dump_json(_measure(task, voice)))
+
+
+def _end_with_stdin() -> None:
+    while sys.stdin.buffer.read(1):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def _measure(task: UnitTask, voice: Voice) -> UnitEnd:
+    try:
+        with occupy(alone=True):
+            done = measure_planned(plan_run(task.options, voice.say), voice)
+            return _describe(done.error)
+    except TfCompareError as error:
+        return _describe(error)
+    except KeyboardInterrupt:
+        return _describe(Interrupted("interrupted"))
+    except Exception as error:
+        traceback.print_exc()
+        return _describe(InternalError(f"this is a bug in tfcompare: {type(error).__name__}: {error}"))
+
+
+def _describe(error: TfCompareError | None) -> UnitEnd:
+    if error is None:
+        return UnitEnd(exit_code=0)
+    return UnitEnd(exit_code=error.exit_code, error=str(error), occupied=isinstance(error, Occupied))

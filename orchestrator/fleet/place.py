@@ -1,0 +1,71 @@
+"""Which hosts belong to a fleet, and which of them may measure a unit. Pure."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from orchestrator.catalog.gpu_support import judge
+from orchestrator.catalog.version import Version
+from orchestrator.errors import EngineUnavailable
+from orchestrator.fleet.model import OF_NAME, FleetNode, HostReport
+from orchestrator.model import ArmKey
+
+# What a run needs of the disk at least, next to environments that are there already.
+LEAST_FREE_MB = 500
+
+Where = Sequence[tuple[str, str]]
+
+
+def find_mismatch(node: FleetNode, where: Where) -> str:
+    """Return the labels that were asked for and that a machine does not have, or ''."""
+    labels = {**node.labels, OF_NAME: node.name}
+    return ", ".join(f"{name}={value}" for name, value in where if labels.get(name) != value)
+
+
+def find_obstacle(report: HostReport, tool: str, contract: str) -> str:
+    """Return why a machine cannot be of this fleet, or ''."""
+    if report.contract != contract or report.tool != tool:
+        return f"it has tfcompare {report.tool} (contract {report.contract}), this is {tool} ({contract}): install that"
+    if report.free_mb < LEAST_FREE_MB:
+        return f"its disk has {report.free_mb} MB left, and a run needs {LEAST_FREE_MB} MB: make room there"
+    return ""
+
+
+def find_double(report: HostReport, others: Mapping[str, HostReport]) -> str:
+    """Return what is wrong if another host has the same id, or ''; `others` are by name."""
+    for name, other in others.items():
+        if (other.id, other.simulated) == (report.id, report.simulated):
+            return (
+                f"it has the same id as {name} ({report.id}). One machine measures one thing at a time: start one node "
+                "on it. If they are two, give each its own /etc/machine-id"
+            )
+    return ""
+
+
+def choose_engine(wanted: str, reports: Iterable[HostReport]) -> str:
+    """Return the engine that measures on all hosts: the one asked for, or the first that any of them has.
+
+    Raises EngineUnavailable if no host has it.
+    """
+    reports = tuple(reports)
+    names = [name for name in reports[0].engines if wanted in ("auto", name)] if reports else []
+    for name in names:
+        if any(report.engines.get(name) == "" for report in reports):
+            return name
+    told = "; ".join(dict.fromkeys(report.engines.get(name, "") for name in names for report in reports))
+    raise EngineUnavailable(f"no host of the fleet can measure with --engine {wanted}: {told}")
+
+
+def find_misfit(versions: Iterable[Version], report: HostReport, *, gpu: bool, force: bool) -> str:
+    """Return why versions cannot be measured on a machine, or ''."""
+    if not gpu:
+        return ""
+    if not report.gpus:
+        return "it has no GPU"
+    matches = (judge(version, report.gpus[0], ()) for version in versions)
+    failing = [str(match) for match in matches if match.fit == "unsupported"]
+    return "" if force or not failing else failing[0]
+
+
+def find_versions(arms: Iterable[ArmKey], versions: Iterable[Version]) -> tuple[Version, ...]:
+    """Return the versions that these arms need."""
+    named = {arm.version.name for arm in arms}
+    return tuple(version for version in versions if version.name in named)

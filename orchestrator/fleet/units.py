@@ -1,0 +1,76 @@
+"""Divides a run into units: cases that are compared with each other, or that one claim needs. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from orchestrator.model import Case, Claim, list_arms
+from orchestrator.plan.request import PlannedRun, RunOptions
+from orchestrator.plan.shards import group_cases
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What one host measures as a whole, with all its arms and rounds."""
+
+    number: int
+    cases: tuple[Case, ...]
+    claims: tuple[Claim, ...] = ()
+
+    @property
+    def title(self) -> str:
+        more = len(self.cases) - 1
+        return self.cases[0].label + (f" and {more} more" if more else "")
+
+
+def divide(planned: PlannedRun) -> tuple[Unit, ...]:
+    """Return the units of a run, in its order."""
+    options, cases = planned.options, planned.selection.cases
+    if options.claims:
+        claims = [claim for claim in options.claims if options.environments.device in claim.devices]
+        groups = _group_claims(claims, cases)
+    else:
+        groups = ((tuple(group), ()) for group in group_cases(cases, planned.workloads))
+    return tuple(Unit(number, own, of_claims) for number, (own, of_claims) in enumerate(groups, 1))
+
+
+def _group_claims(
+    claims: Sequence[Claim], cases: Sequence[Case]
+) -> Iterator[tuple[tuple[Case, ...], tuple[Claim, ...]]]:
+    """Yield the claims that share cases, with these: each case is measured once."""
+    groups: list[tuple[set[Case], list[Claim]]] = []
+    for claim in claims:
+        own, together = set(claim.cases), [claim]
+        apart = []
+        for others, of_others in groups:
+            if own & others:
+                own, together = own | others, [*of_others, *together]
+            else:
+                apart.append((others, of_others))
+        groups = [*apart, (own, together)]
+    for own, together in groups:
+        yield tuple(case for case in cases if case in own), tuple(together)
+
+
+def request(unit: Unit, planned: PlannedRun, engine: str, hosts: int) -> RunOptions:
+    """Return what a host is asked for: the run's options for the cases of a unit.
+
+    A budget is that of the whole run, which as many hosts measure side by side: each unit gets its share.
+    """
+    options = planned.options
+    # Without one of the user's, the usual budget of these cases is that of the host.
+    budget_s = planned.selection.budget_s if options.budget_s or options.claims else None
+    if budget_s is not None:
+        arms = list_arms(unit.cases, planned.selection.targets, unit.claims, options.environments.device)
+        budget_s = min(budget_s, budget_s * hosts * len(arms) / len(planned.arms()))
+    return replace(
+        options,
+        suite=None if unit.claims else options.suite,
+        selected=() if unit.claims else tuple(case.label for case in unit.cases),
+        shard=None,
+        claims=unit.claims,
+        engine=engine,
+        out=None,
+        budget_s=budget_s,
+        seed=planned.seed,
+        own_workloads=None,
+    )

@@ -1,0 +1,58 @@
+"""Keeps a machine to itself while it measures for a fleet: a lock that all users of the machine share.
+
+A run of this machine's own holds the lock together with others of its kind; a unit of a fleet holds it alone.
+"""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from orchestrator.errors import EngineUnavailable
+
+# Folders in which every user may create a file, the best first.
+FOLDERS = (Path("/run/lock"), Path("/tmp"))  # noqa: S108 - no private folder would do: all users have to find it
+# The name of a simulated host, where several share a machine, as in tests.
+VARIABLE = "TFCOMPARE_HOST"
+
+OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class Occupied(EngineUnavailable):
+    """Something else is being measured on this machine."""
+
+
+def simulated_name() -> str:
+    return os.environ.get(VARIABLE, "")
+
+
+@contextmanager
+def occupy(*, alone: bool) -> Iterator[None]:
+    """Hold this machine's lock, alone or together with other runs; raise Occupied if it cannot be had now."""
+    handle = _open_lock()
+    if handle is None:
+        yield
+        return
+    try:
+        try:
+            fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            what = "a run of its own or of another fleet" if alone else "for a fleet, which needs it alone"
+            raise Occupied(f"this machine is measuring {what}", "wait for its end") from error
+        yield
+    finally:
+        os.close(handle)
+
+
+def _open_lock() -> int | None:
+    """Return a descriptor of the lock's file; None where no folder takes one, which leaves runs unprotected."""
+    name = "-".join(filter(None, ("tfcompare", simulated_name().replace("/", "_"))))
+    for folder in FOLDERS:
+        path = folder / f"{name}.lock"
+        # Another user's file is opened, and never created: the kernel may refuse that in a shared folder.
+        with suppress(OSError):
+            return os.open(path, OPEN)
+        with suppress(OSError):
+            return os.open(path, OPEN | os.O_CREAT, 0o644)
+    return None

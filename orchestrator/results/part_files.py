@@ -1,0 +1,61 @@
+"""The files of a run directory as they travel between machines: names and contents, with limits, and no links."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from orchestrator import files
+from orchestrator.errors import ContractBroken
+
+# Of one file, and of all together.
+MOST_BYTES_EACH, MOST_BYTES = 2**28, 2**29
+MOST_FILES = 20_000
+# Of a log, its end.
+LOG_BYTES = 2**16
+LONGEST_NAME = 200
+PART = r"[^/\0.][^/\0]*"
+NAMES = re.compile(
+    rf"(begun|plan|manifest)\.json|journal\.jsonl|streams/{PART}\.arrow|results/{PART}/stream\.arrow|logs/{PART}\.log"
+)
+
+
+def read_files(run: Path) -> dict[str, bytes]:
+    """Return what makes up a run directory, also one that is still measured; what is too large is left out."""
+    contents: dict[str, bytes] = {}
+    left = MOST_BYTES
+    for name in _names(run):
+        if not NAMES.fullmatch(name) or len(contents) == MOST_FILES:
+            continue
+        with suppress(OSError):
+            data = files.read(run, run / name, min(MOST_BYTES_EACH, left), names=None)
+            contents[name] = data[-LOG_BYTES:] if name.endswith(".log") else data
+            left -= len(contents[name])
+    return contents
+
+
+def _names(run: Path) -> Iterator[str]:
+    for inner, directories, names in os.walk(run):
+        directories.sort()
+        for name in sorted(names):
+            yield Path(inner, name).relative_to(run).as_posix()
+
+
+def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
+    """Write files into a new folder; the names have no way out of it."""
+    for name, data in contents.items():
+        path = folder / name
+        if (path.is_absolute() and not path.is_relative_to(folder)) or ".." in path.parts:
+            raise ContractBroken(f"{name[:LONGEST_NAME]!r} is no name of a file in a folder")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+
+
+def check_files(contents: Mapping[str, bytes]) -> None:
+    """Raise ContractBroken unless these can be the files of a run directory: another machine sent them."""
+    if len(contents) > MOST_FILES or sum(map(len, contents.values())) > MOST_BYTES:
+        raise ContractBroken(f"it sent more than {MOST_FILES} files, or more than {MOST_BYTES // 2**20} MB")
+    for name in contents:
+        if len(name) > LONGEST_NAME or not NAMES.fullmatch(name):
+            raise ContractBroken(f"it sent a file that no run has: {name[:LONGEST_NAME]!r}")
