@@ -69,8 +69,7 @@ def connect(on: str, work: Any = None) -> Iterator["Cluster"]:
     try:
         with _listening(said):
             _knock(on)
-            # Nothing of ours is sent with it: the same tfcompare is installed on all machines.
-            ray.init(address=on, logging_level=logging.ERROR, log_to_driver=False)
+            _init(ray, on)
     except Exception as error:
         raise EngineUnavailable(*_explain(on, error, said)) from error
     cluster = Cluster(ray, work or host.measure)
@@ -91,6 +90,16 @@ def _token_variables() -> Mapping[str, str]:
     if any(os.environ.get(name) for name in TOKENS) or not file.is_file():
         return {}
     return {AUTH_MODE: "token", TOKEN_PATH: str(file)}
+
+
+def _init(ray: Any, on: str) -> None:
+    # Nothing of ours is sent with it: the same tfcompare is installed on all machines.
+    how = {"address": on, "logging_level": logging.ERROR, "log_to_driver": False}
+    try:
+        ray.init(**how)
+    except ConnectionAbortedError:
+        # The server forks a process for each client, which at times does not come up.
+        ray.init(**how)
 
 
 def _knock(on: str) -> None:

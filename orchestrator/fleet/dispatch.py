@@ -27,6 +27,8 @@ ASKING_S = 8.0
 MOST_LOST = 3
 # A host that fails so many units in a row is left out.
 MOST_FAILURES = 2
+# A host that lost a unit may be gone: others come first, until that is known.
+DOUBT_S = 10.0
 # How long, and how often, a unit waits for hosts that measure something else.
 REST_S, MOST_RESTS = 20.0, 30
 # For a unit to free its containers.
@@ -284,6 +286,7 @@ class Dispatch:
     def _lose(self, host: FleetHost, job: UnitJob, reason: str) -> None:
         """Put a unit back whose host or process is gone; it begins again, and what it had measured does not count."""
         host.job = host.begun = None
+        host.rests_until = self._clock() + DOUBT_S
         job.host, job.reason = "", reason
         job.lost += 1
         if job.lost >= MOST_LOST:

@@ -1,0 +1,294 @@
+"""Runs that a real Ray cluster measures: real nodes, real workers, a stub of TensorFlow.
+
+The nodes are simulated hosts: they share this machine, and each has a name and a lock of its own.
+"""
+
+import itertools
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from orchestrator.model import Ended
+from orchestrator.results.run import Run, load_run
+from orchestrator.results.rundir import RunDir
+from tests.conftest import ROOT, run_command
+from tests.support.fleets import Nodes, free_port
+from tests.support.processes import PATIENCE_S
+
+pytest.importorskip("ray")
+
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "comparison-1.json").read_text())
+VERSIONS = ("--versions", "1.14,2.0", "--engine", "venv")
+# Every replicate writes down when it began, by the clock that all processes share.
+WORKLOAD = """
+'''Sleeps, and says when.'''
+import time
+PARAMS = {{"style": ("eager", "graph"), "size": ("1", "2")}}
+CONTRASTS = {{"style": "eager"}}
+
+def build(tf, params):
+    with open({moments!r}, "a") as file:
+        file.write("%s %s %s\\n" % (time.monotonic(), params["style"], params["size"]))
+    wait = 0.004 if params["style"] == "eager" else 0.002
+    return lambda: time.sleep(wait)
+"""
+
+
+@pytest.fixture(scope="module")
+def nodes(stub_cache: dict[str, str]) -> Iterator[Nodes]:
+    nodes = Nodes(stub_cache)
+    try:
+        nodes.add("a", gpu="a100")
+        nodes.add("b", gpu="t4")
+        yield nodes
+    finally:
+        nodes.close()
+
+
+@dataclass
+class FleetScene:
+    """A folder with a workload, and the command."""
+
+    command: str
+    folder: Path
+    nodes: Nodes
+
+    @property
+    def moments(self) -> Path:
+        return self.folder / "moments"
+
+    def words(self, out: str, *flags: str) -> list[str]:
+        own = self.folder / "own"
+        own.mkdir(exist_ok=True)
+        (own / "own.py").write_text(WORKLOAD.format(moments=str(self.moments)))
+        return [
+            self.command, "run", *VERSIONS, "--workload-dir", str(own), "--output", str(self.folder / out), *flags,
+        ]  # fmt: skip
+
+    def run(self, out: str, *flags: str, env: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
+        return run_command(*self.words(out, *flags), env={**self.nodes.env, **(env or {})})
+
+    def start(self, out: str, *flags: str) -> "subprocess.Popen[str]":
+        return subprocess.Popen(
+            self.words(out, *flags), env={**os.environ, **self.nodes.env}, text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+
+    def resume(self, out: str, *flags: str) -> "subprocess.CompletedProcess[str]":
+        return run_command(self.command, "run", "--resume", self.folder / out, *flags, env=self.nodes.env)
+
+    def load(self, out: str) -> Run:
+        return load_run(self.folder / out)
+
+    def await_partial_rounds(self, out: str) -> Path:
+        """Wait until a host has sent some of what it measures, and return where that is kept."""
+        until = time.monotonic() + PATIENCE_S
+        while True:
+            kept = [path.parent for path in (self.folder / out).glob("unused/*/plan.json")]
+            if kept and any(isinstance(entry, Ended) for entry in RunDir(kept[0]).entries()):
+                return kept[0]
+            assert time.monotonic() < until, "no host has sent anything"
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def scene(tfcompare: str, nodes: Nodes, tmp_path: Path) -> FleetScene:
+    return FleetScene(tfcompare, tmp_path, nodes)
+
+
+def host_of(run: Run, case: str) -> str:
+    [host] = [str(each.host["id"]) for each in run.manifest.hosts if case in each.cases]
+    return host.rpartition("-")[2]
+
+
+def check_whole(run: Run, cases: int = 4) -> None:
+    """Every case is there once with all its arms, each on one host."""
+    assert len(run.arms) == cases * 2
+    assert {arm.outcome for arm in run.arms} == {"measured"}
+    assert run.comparison.broken == ()
+    assert len({(one.version, one.number) for one in run.replicates}) == len(run.replicates)
+    assert sorted(case for each in run.manifest.hosts for case in each.cases) == sorted(
+        case.label for case in run.plan.cases
+    )
+
+
+def test_cases_are_shared_out_and_the_run_is_like_any_other(scene: FleetScene):
+    local = scene.run("local", "--rounds", "2", "--case", "own[size=1]")
+    assert local.returncode == 0, local.stderr
+    scene.moments.unlink()
+    done = scene.run("whole", "--on", "auto", "--rounds", "3", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert "fleet: 2 hosts (a, b), engine venv" in done.stderr
+    Draft202012Validator(SCHEMA).validate(json.loads(done.stdout))
+    run = scene.load("whole")
+    check_whole(run)
+    # Cases that are compared with each other were on one host, and both hosts had some.
+    hosts = {case.label: host_of(run, case.label) for case in run.plan.cases}
+    assert set(hosts.values()) == {"a", "b"}
+    assert all(hosts[f"own[style=eager,size={size}]"] == hosts[f"own[style=graph,size={size}]"] for size in "12")
+    # Nothing that was measured on a host overlapped with anything else on it: it had one unit at a time.
+    spans: dict[str, list[tuple[float, float]]] = {}
+    moments = [line.split() for line in scene.moments.read_text().splitlines()]
+    for size in "12":
+        times = [float(moment) for moment, _, of in moments if of == size]
+        spans.setdefault(hosts[f"own[style=eager,size={size}]"], []).append((min(times), max(times)))
+    for of_host in spans.values():
+        ordered = sorted(of_host)
+        assert all(end < begin for (_, end), (begin, _) in itertools.pairwise(ordered))
+    # The files are those of a run on one machine, but for what continues it.
+    names = {path.name for path in (scene.folder / "local").iterdir()}
+    assert {path.name for path in (scene.folder / "whole").iterdir()} == names | {"fleet.json", "unused"}
+    for name, more in (("plan", set()), ("manifest", {"hosts"})):
+        keys = [set(json.loads((scene.folder / out / f"{name}.json").read_text())) for out in ("whole", "local")]
+        assert keys[0] == keys[1] | more
+    assert list((scene.folder / "whole" / "unused").iterdir()) == []
+    shown = run_command(scene.command, "report", scene.folder / "whole").stdout
+    assert "host" in shown
+    assert "own[style=eager,size=1]" in shown
+
+
+def test_a_driver_elsewhere_measures_by_the_client_where_it_wants_to(scene: FleetScene):
+    done = scene.run(
+        "client", "--on", scene.nodes.address, "--where", "gpu=t4", "--case", "own[size=1]", "--rounds", "2",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "warning: a is left out: --where: it has not gpu=t4" in done.stderr
+    run = scene.load("client")
+    check_whole(run, 2)
+    assert {host_of(run, case.label) for case in run.plan.cases} == {"b"}
+
+
+def test_two_hosts_measure_each_case_and_are_compared(scene: FleetScene):
+    done = scene.run("twice", "--on", "auto", "--replicate-hosts", "2", "--case", "own[size=1]", "--rounds", "4")
+    assert done.returncode == 0, done.stderr
+    first, second = scene.load("twice"), scene.load("twice/replicas/2")
+    for run in (first, second):
+        check_whole(run, 2)
+    for case in first.plan.cases:
+        assert {host_of(first, case.label), host_of(second, case.label)} == {"a", "b"}
+    assert any(note.startswith("two hosts measured each case") for note in first.manifest.notes)
+    assert "two hosts measured each case" in " ".join(done.stdout.split())
+
+
+def test_what_cannot_be_placed_is_told_at_once(scene: FleetScene):
+    begun = time.monotonic()
+    done = scene.run("nowhere", "--on", "auto", "--where", "gpu=v100", "--rounds", "2")
+    # A fact of the design, and no speed: units wait for no machine that is not there.
+    assert time.monotonic() - begun < 30
+    assert done.returncode == 4
+    assert "a is left out: --where: it has not gpu=v100" in done.stderr
+    assert "no machine of the cluster can measure" in done.stderr
+    assert not (scene.folder / "nowhere").exists()
+
+
+def test_a_wrong_token_is_refused(scene: FleetScene, tmp_path: Path):
+    wrong = tmp_path / "wrong"
+    wrong.write_text("0" * 64)
+    done = scene.run("refused", "--on", scene.nodes.address, env={"RAY_AUTH_TOKEN_PATH": str(wrong)})
+    assert done.returncode == 4
+    assert f"tfcompare: --on {scene.nodes.address}: the cluster refuses this token" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_no_cluster_at_an_address_is_one_sentence(scene: FleetScene):
+    done = scene.run("none", "--on", f"ray://127.0.0.1:{free_port()}")
+    assert done.returncode == 4
+    assert "no cluster answers there" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_machine_that_is_measuring_is_let_be(scene: FleetScene):
+    """Somebody else's run holds the lock of host b: all units go to host a."""
+    held = subprocess.Popen(
+        [
+            sys.executable, "-c",
+            "from orchestrator.machine.occupied import occupy\nwith occupy(alone=False): print(1, flush=True); input()",
+        ],
+        env={**os.environ, "TFCOMPARE_HOST": "b"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=ROOT,
+    )  # fmt: skip
+    assert held.stdout
+    assert held.stdout.readline()
+    with held:
+        try:
+            done = scene.run("beside", "--on", "auto", "--rounds", "2")
+        finally:
+            held.kill()
+    assert done.returncode == 0, done.stderr
+    assert "b is asked again in 20 s: this machine is measuring a run of its own" in done.stderr
+    run = scene.load("beside")
+    check_whole(run)
+    assert {host_of(run, case.label) for case in run.plan.cases} == {"a"}
+
+
+def test_a_second_node_of_a_machine_is_left_out(scene: FleetScene):
+    scene.nodes.add("again", host="a")
+    try:
+        done = scene.run("double", "--on", "auto", "--dry-run")
+    finally:
+        scene.nodes.end("again")
+    assert done.returncode == 0, done.stderr
+    assert "it has the same id as" in done.stderr
+    assert done.stdout.count("can measure 2 units") == 2
+
+
+def test_a_process_that_is_killed_costs_its_unit_a_new_beginning(scene: FleetScene):
+    with scene.start("killed", "--on", "auto", "--rounds", "6") as driver:
+        kept = scene.await_partial_rounds("killed")
+        scene.nodes.kill("a", "ray::_measure")
+        scene.nodes.kill("b", "ray::_measure")
+        _, stderr = driver.communicate(timeout=PATIENCE_S * 3)
+    assert driver.returncode == 0, stderr
+    assert "begins again at its first round: its process on the host died" in stderr
+    check_whole(scene.load("killed"))
+    # What it had measured is kept, and counts nowhere.
+    assert any(isinstance(entry, Ended) for entry in RunDir(kept).entries())
+    assert {arm.rounds for arm in scene.load("killed").arms} == {6}
+
+
+def test_a_driver_that_is_killed_is_continued_without_what_is_measured(scene: FleetScene):
+    with scene.start("continued", "--on", "auto", "--rounds", "6") as driver:
+        assert driver.stderr
+        for line in driver.stderr:
+            if "is measured, 1 of 2" in line:
+                break
+        driver.kill()
+        driver.wait()
+    before = scene.load("continued")
+    measured = {case for each in before.manifest.hosts for case in each.cases}
+    assert measured
+    numbers = {(one.version, one.number) for one in before.replicates}
+    # On one machine it cannot be continued.
+    alone = scene.resume("continued")
+    assert alone.returncode == 2
+    assert "was measured by a fleet" in alone.stderr
+    done = scene.resume("continued", "--on", "auto")
+    assert done.returncode == 0, done.stderr
+    assert "is measured, 1 of 1" in done.stderr
+    after = scene.load("continued")
+    check_whole(after)
+    assert numbers <= {(one.version, one.number) for one in after.replicates}
+    again = scene.resume("continued", "--on", "auto")
+    assert again.returncode == 3
+    assert "every case of" in again.stderr
+
+
+def test_a_machine_that_dies_leaves_its_unit_to_another(scene: FleetScene):
+    """The last test: afterwards host a is gone."""
+    with scene.start("died", "--on", "auto", "--rounds", "6") as driver:
+        scene.await_partial_rounds("died")
+        scene.nodes.kill("a")
+        _, stderr = driver.communicate(timeout=PATIENCE_S * 3)
+    assert driver.returncode == 0, stderr
+    assert "begins again at its first round" in stderr or "a is gone" in stderr
+    run = scene.load("died")
+    check_whole(run)
+    assert {arm.rounds for arm in run.arms} == {6}
+    assert "b" in {host_of(run, case.label) for case in run.plan.cases}
