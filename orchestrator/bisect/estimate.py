@@ -17,8 +17,13 @@ START_S = 12.0
 SIDE_BY_SIDE = 3
 
 
-def lines(state: State, view: View) -> list[str]:
-    """Return the lines of a plan; the engine prints its lines before them."""
+def lines(state: State, view: View | None) -> list[str]:
+    """Return the lines of a plan; the engine prints its lines before them.
+
+    Without a view another machine measures, and what is ready there is not known here.
+    """
+    if view is None:
+        return [_steps(state)]
     run = state.question.run
     _, engine = choose_engine(run.engine, run.isolation, run.environments, view.say)
     try:

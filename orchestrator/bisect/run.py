@@ -2,7 +2,7 @@
 
 import shlex
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ from orchestrator.errors import (
     TfCompareError,
     UsageError,
 )
-from orchestrator.machine.host import host_facts, is_here
+from orchestrator.machine.host import Facts, host_facts, is_here
 from orchestrator.measure import prepare_run
 from orchestrator.measure import run as running
 from orchestrator.measure.conduct import Done
@@ -57,6 +57,9 @@ class Hands:
     provide: Callable[[Sequence[str], Callable[[str], None], FlavourName], tuple[str, ...]] = changed.provide
     nightlies: Callable[[], Iterable[str]] = lock_on_demand.nightlies
     obstacle: Callable[[RunOptions, str, RunDir, View], TfCompareError | None] | None = None
+    # The machine that measures, and whether another one is the same.
+    host: Callable[[], Facts] = host_facts
+    is_here: Callable[[Mapping[str, object]], bool] = is_here
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,7 @@ def begin(question: Question, directory: Path | None, view: View, hands: Hands |
         created=datetime.now(UTC).replace(microsecond=0),
         tool=installed_version("tfcompare"),
         contract=contract.FINGERPRINT,
-        host=host_facts(),
+        host=hands.host(),
         sources=sources(question.run, case),
         question=question,
         case=case,
@@ -96,7 +99,7 @@ def begin(question: Question, directory: Path | None, view: View, hands: Hands |
     )
     directory = directory or Path("runs") / f"bisect-{fresh.created:%Y%m%d-%H%M%S}"
     if state_file.exists(directory):
-        return directory, again(directory, question, question.run.environments.index_url)
+        return directory, again(directory, question, question.run.environments.index_url, hands)
     if directory.is_dir() and any(directory.iterdir()):
         raise UsageError(f"{directory} is not empty, and holds no search to continue; choose another --output")
     return directory, fresh
@@ -160,7 +163,9 @@ def sources(options: RunOptions, case: Case) -> dict[str, str]:
     return suites.source_hashes([suites.all_workloads(options.own_workloads)[case.workload]])
 
 
-def again(directory: Path, question: Question | None = None, index_url: str | None = None) -> State:
+def again(
+    directory: Path, question: Question | None = None, index_url: str | None = None, hands: Hands | None = None
+) -> State:
     """Return the state of a search to resume, unless something that it depends on has changed.
 
     The index's address is not stored and has to be given again.
@@ -179,7 +184,7 @@ def again(directory: Path, question: Question | None = None, index_url: str | No
             f"the workload has changed since {directory} was started; old and new times do not mix, so "
             "start a new search"
         )
-    if not is_here(state.host):
+    if not (hands or Hands()).is_here(state.host):
         raise UsageError(
             f"{directory} was measured on another machine ({state.host.get('cpu')}): continue it there, or "
             "start a new search here"

@@ -1,6 +1,7 @@
 """The `tfcompare bisect` command: reads the flags, measures the steps, and prints the answer."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from orchestrator.cli.options import (
     MeasuringFlags,
     MeasuringGpuFlags,
     OwnWorkloadsFlags,
+    PlaceFlags,
     RunDirectoryFlags,
     VerbosityFlags,
     choice,
@@ -32,11 +34,12 @@ from orchestrator.metrics.followed import from_name
 from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
-    from orchestrator.bisect.run import Bisected
+    from orchestrator.bisect.run import Bisected, Hands
+    from orchestrator.fleet.model import FleetOptions
 
 # Flags that go with --resume. The rest was fixed when the search began, except for the index's address, which may hold
 # a login and is stored nowhere.
-WITH_RESUME = names_of(FormatFlags, VerbosityFlags) | {"resume", "steps", "dry_run", "index_url"}
+WITH_RESUME = names_of(FormatFlags, VerbosityFlags, PlaceFlags) | {"resume", "steps", "dry_run", "index_url"}
 
 # What is offered for each part that was not searched.
 STEPS_TO_A_CHANGE = 3
@@ -54,6 +57,7 @@ def bisect(
     machine: MachineFlags,
     gpu: MeasuringGpuFlags,
     installation: InstallationFlags,
+    machines: PlaceFlags,
     form: FormatFlags,
     verbosity: VerbosityFlags,
     good: Annotated[
@@ -119,7 +123,7 @@ def bisect(
 
       tfcompare bisect --good '2.16 keras=2' --bad '2.20 keras=2' --case 'train_loop\[mode=fit,model=small]'
     """
-    question = None
+    fleet, question = machines.fleet(), None
     if resume:
         refuse_others(context, WITH_RESUME, "--resume continues a search as it was asked", "start a new search")
     else:
@@ -155,21 +159,43 @@ def bisect(
 
     with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as live:
         watching = Once(live)
+        hands = _take_hands(fleet, resume or output, machine.engine, watching.say)
         if resume:
-            directory, state = resume, run.again(resume, index_url=installation.index_url)
+            directory, state = resume, run.again(resume, index_url=installation.index_url, hands=hands)
         else:
             assert question
-            directory, state = run.begin(question, output, watching)
+            directory, state = run.begin(question, output, watching, hands)
         if state.steps:
             watching.say(f"{directory}: {len(state.measured)} steps are done already, and are not measured again")
-        plan = estimate.lines(state, watching) if state.search_result.wanted else []
+        plan = estimate.lines(state, None if hands else watching) if state.search_result.wanted else []
         if measuring.dry_run:
             print("\n".join(plan))
             return
         for line in plan:
             watching.say(line)
-        done = run.bisect(directory, state, watching, steps)
+        done = run.bisect(directory, state, watching, steps, hands)
     _show(done, form.format, verbosity)
+
+
+def _take_hands(
+    fleet: "FleetOptions", directory: Path | None, engine: str, say: Callable[[str], None]
+) -> "Hands | None":
+    """Return what measures on one host of a fleet, the same as before; None for this machine."""
+    if fleet.is_local:
+        return None
+    from orchestrator.bisect import state
+    from orchestrator.bisect.run import Hands
+    from orchestrator.fleet.single import find_single
+
+    before = state.read(directory).host["id"] if directory and state.exists(directory) else None
+    host = find_single(fleet, engine, say, before)
+    return Hands(
+        measure=host.measure,
+        # A version that a host cannot have is left out of its run, and so of the search.
+        obstacle=lambda *about: None,
+        host=lambda: host.facts,
+        is_here=lambda facts: facts.get("id") == host.facts["id"],
+    )
 
 
 def _show(done: "Bisected", format: str, verbosity: VerbosityFlags) -> None:

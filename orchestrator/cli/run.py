@@ -56,8 +56,6 @@ WITH_RESUME = names_of(
     OwnWorkloadsFlags, InstallationFlags, ReportFormatFlags, ArrangementFlags, FailOnFlags, VerbosityFlags, PlaceFlags
 ) | {"resume", "rounds", "budget", "gpu_request", "dry_run"}
 
-# In the directory of a run that a fleet measured.
-OF_FLEET = "fleet.json"
 # What a program of the user's has itself.
 NOT_OF_PROGRAMS = {"suite", "case", "threads", "shard"}
 # A word of a program's command line among the targets.
@@ -181,8 +179,6 @@ def run(
         if not fleet.is_local:
             _continue_on_fleet(resume, fleet, measuring, how, alarm, verbosity)
             return
-        if (resume / OF_FLEET).is_file():
-            raise UsageError(f"{resume} was measured by a fleet, which can measure what is missing: add --on FLEET")
         environments = engine_options(machine, gpu, installation)
         budget_s = parse.budget(measuring.budget)
         from orchestrator.measure.forecast import forecast_more

@@ -63,7 +63,7 @@ class Arrivals:
         place = self.keep(unit, copy, attempt, contents)
         part = read_part(place)
         self._check(unit, part)
-        host = describe_host(report, part.manifest)
+        host = {**part.manifest.host, "id": name_id(report)}
         self._manifest = add_host(self._manifest, part, host)
         # The journal comes last: without its lines the rows count nowhere, and the unit is measured again.
         taken = add_part(part, self._run, self._plan.run, self._numbers, self._workers, self._write_manifest)
@@ -106,10 +106,9 @@ class Arrivals:
                 files.replace(self._run.path, self._run.logs / f"{name}-{log.name}", log.read_bytes(), 0o600)
 
 
-def describe_host(report: HostReport, manifest: Manifest) -> Mapping[str, str | int | float | None]:
-    """Return the facts of a host as it measured, with the id by which the fleet knows it."""
-    id = f"{report.id}-{report.simulated}" if report.simulated else report.id
-    return {**manifest.host, "id": id}
+def name_id(report: HostReport) -> str:
+    """Return the id by which a host is known; those that share a machine have its id and their name."""
+    return f"{report.id}-{report.simulated}" if report.simulated else report.id
 
 
 def add_host(manifest: Manifest, part: MergedPart, host: Mapping[str, str | int | float | None]) -> Manifest:

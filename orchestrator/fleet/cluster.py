@@ -33,7 +33,7 @@ ADDRESS = re.compile(rf"{BY_CLIENT}[^\s/]+:\d{{1,5}}")
 # Where a user has a token already, these say so.
 TOKENS = ("RAY_AUTH_TOKEN", TOKEN_PATH, AUTH_MODE)
 OPEN_CLUSTER = (
-    "warning: this cluster has no token, so whoever reaches its ports can run code on all its machines: "
+    "warning: this cluster has no token, so everyone who reaches its ports can run code on all its machines: "
     "docs/fleet.md says how to start one with a token"
 )
 
@@ -80,7 +80,7 @@ def connect(on: str, work: Any = None) -> Iterator["Cluster"]:
 
 
 def is_open_to_all() -> bool:
-    """Return whether the cluster that we are connected to asks nobody for a token."""
+    """Return whether the cluster that we are connected to asks for no token."""
     return os.environ.get(AUTH_MODE) != "token"
 
 
@@ -185,7 +185,7 @@ class Cluster:
         return [
             FleetNode(
                 id=node["NodeID"],
-                # Hosts that are called the same are told apart by what Ray calls them.
+                # Two with one name are distinguished by what Ray calls them.
                 name=name if named.count(name) == 1 else f"{name}-{node['NodeID'][:6]}",
                 address=node["NodeManagerAddress"],
                 labels={key: value for key, value in node["Labels"].items() if not key.startswith("ray.io/")},
@@ -221,7 +221,7 @@ class Cluster:
         return UnitAnswer(host.END.validate_json(end), files)
 
     def heard(self) -> Sequence[tuple[bytes, Contents]]:
-        """Fetch what was said, while the next question is under way already."""
+        """Fetch what units say, while the next question is under way already."""
         if self._fetching is None:
             self._fetching = self._mailbox.take.remote()
         ended, _ = self._ray.wait([self._fetching], timeout=0)

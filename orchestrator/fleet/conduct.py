@@ -1,5 +1,6 @@
 """The course of a run that a fleet measures, from top to bottom: hosts, units, the measurement, the verdicts."""
 
+import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,10 +11,19 @@ from pydantic import TypeAdapter
 
 from orchestrator import contract, files
 from orchestrator.catalog import pinned
-from orchestrator.errors import EngineUnavailable, Interrupted, NothingSelected, TfCompareError, UsageError
+from orchestrator.errors import (
+    ArmsDied,
+    ContractBroken,
+    EngineUnavailable,
+    EnvironmentFailed,
+    Interrupted,
+    NothingSelected,
+    TfCompareError,
+    UsageError,
+)
 from orchestrator.fleet.arrive import Arrivals, drop_unfinished, find_measured
 from orchestrator.fleet.cluster import OPEN_CLUSTER, SLOT, connect, is_open_to_all
-from orchestrator.fleet.dispatch import Dispatch, FleetHost, UnitJob
+from orchestrator.fleet.dispatch import Dispatch, UnitJob
 from orchestrator.fleet.model import Contents, Fleet, FleetNode, FleetOptions, HostReport, UnitAnswer, UnitTask
 from orchestrator.fleet.place import (
     choose_engine,
@@ -24,6 +34,7 @@ from orchestrator.fleet.place import (
     find_versions,
 )
 from orchestrator.fleet.replicas import describe_replicas
+from orchestrator.fleet.roster import FleetHost, Roster
 from orchestrator.fleet.units import Unit, divide, request
 from orchestrator.measure.conduct import Done
 from orchestrator.measure.prepare_run import make_manifest, pin_planned
@@ -35,24 +46,20 @@ from orchestrator.results.exit_error import find_error
 from orchestrator.results.find_runs import RUNS
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.counts import format_count
-from orchestrator.terminal.progress import Quiet, View
+from orchestrator.terminal.progress import View
 
 TASK = TypeAdapter(UnitTask)
-
-
-class Saying(Quiet):
-    """A view that only says what stays."""
-
-    def __init__(self, say: Callable[[str], None]) -> None:
-        self._say = say
-
-    def say(self, text: str) -> None:
-        self._say(text)
-
-
-# What continues such a run, in its directory.
-REQUEST_FILE = "fleet.json"
 REPLICAS = "replicas"
+# Exit codes of units that measured what they could: what died or was refused would do so elsewhere.
+MEASURED = (
+    0,
+    NothingSelected.exit_code,
+    EnvironmentFailed.exit_code,
+    ArmsDied.exit_code,
+    ContractBroken.exit_code,
+)
+# How a fleet's part in a run ended; it says nothing of rounds.
+OF_FLEET = re.compile(r"interrupted|an error ended the run|.* could not be measured")
 MOST_NAMED = 3
 NO_SLOTS = (
     f"no machine of the cluster takes units: start nodes with --resources='{{\"{SLOT}\": 1}}', "
@@ -73,27 +80,34 @@ REQUEST = TypeAdapter(FleetRequest)
 SECRET = {"options": {"environments": {"index_url"}}}
 
 
-class RunRules:
-    """Decides for a run which hosts belong to it, which units they get, and what of their answers is good."""
+class HostRules:
+    """Decides which machines belong to a fleet."""
 
-    def __init__(self, planned: PlannedRun, fleet: FleetOptions) -> None:
-        self._planned = planned
+    def __init__(self, fleet: FleetOptions, engine: str) -> None:
         self._fleet = fleet
         self._tool = installed_version("tfcompare")
-        self.engine = planned.options.engine
-        self.hosts = 1
-        self.workloads: Contents = {}
-        # By copy: with several hosts a case, each copy is a run.
-        self.arrivals: dict[int, Arrivals] = {}
+        self.engine = engine
 
-    def admit(self, node: FleetNode, report: HostReport, others: Sequence[tuple[FleetNode, HostReport]]) -> str:
+    def admit(self, node: FleetNode, report: HostReport, others: Sequence[FleetHost]) -> str:
         if lacking := find_mismatch(node, self._fleet.where):
             return f"--where: it has not {lacking}"
         if obstacle := find_obstacle(report, self._tool, contract.FINGERPRINT):
             return obstacle
         if self.engine != "auto" and (silent := report.engines.get(self.engine, "it is unknown there")):
             return f"--engine {self.engine}: {silent}"
-        return find_double(report, {other.name: its for other, its in others})
+        return find_double(report, {other.name: other.report for other in others if other.report})
+
+
+class RunRules(HostRules):
+    """Decides for a run which hosts get which units, and what of their answers is good."""
+
+    def __init__(self, planned: PlannedRun, fleet: FleetOptions) -> None:
+        super().__init__(fleet, planned.options.engine)
+        self._planned = planned
+        self.hosts = 1
+        self.workloads: Contents = {}
+        # By copy: with two hosts a case, each copy is a run.
+        self.arrivals: dict[int, Arrivals] = {}
 
     def suits(self, unit: Unit, report: HostReport) -> str:
         options = self._planned.options
@@ -110,15 +124,14 @@ class RunRules:
         task = UnitTask(unit=job.unit.number, attempt=job.attempt, options=options)
         return TASK.dump_json(task), self.workloads
 
-    def keep(self, job: UnitJob, host: FleetHost, files: Contents) -> None:
+    def keep(self, job: UnitJob, files: Contents) -> None:
         self.arrivals[job.copy].keep(job.unit, job.copy, job.attempt, files)
 
-    def accept(self, job: UnitJob, host: FleetHost, answer: UnitAnswer) -> str:
-        assert host.report
-        if "manifest.json" not in answer.files:
+    def accept(self, job: UnitJob, report: HostReport, answer: UnitAnswer) -> str:
+        if "manifest.json" not in answer.files or answer.end.exit_code not in MEASURED:
             return answer.end.error or "it sent no result"
         try:
-            self.arrivals[job.copy].accept(job.unit, job.copy, job.attempt, host.report, answer.files)
+            self.arrivals[job.copy].accept(job.unit, job.copy, job.attempt, report, answer.files)
         except TfCompareError as error:
             # What is wrong with a result often follows from what ended it.
             return answer.end.error or error.headline
@@ -130,7 +143,7 @@ def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View) -> 
     path = planned.options.out or RUNS / planned.run
     RunDir.refuse_taken(path)
     with connect(options.on) as fleet:
-        rules, dispatch = _meet(planned, options, fleet, view)
+        rules, roster = _meet(planned, options, fleet, view.say)
         run = RunDir.create(path, planned.options.command)
         with run.hold():
             pinned_run, large = pin_planned(planned, run, view.say)
@@ -139,17 +152,16 @@ def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View) -> 
             run.write_plan(pinned_run.freeze(rules.engine, large))
             run.write_manifest(make_manifest(pinned_run, {}, large))
             _write_request(run, FleetRequest(options=planned.options, fleet=options))
-            return _measure(run, pinned_run, options, rules, dispatch, view)
+            return _measure(run, pinned_run, options, rules, Dispatch(fleet, roster, rules, view), view)
 
 
 def forecast(planned: PlannedRun, options: FleetOptions, say: Callable[[str], None]) -> list[str]:
     """Return what a run on a fleet would measure, and where: `--dry-run`."""
     with connect(options.on) as fleet:
-        view = Saying(say)
-        rules, dispatch = _meet(planned, options, fleet, view)
+        rules, roster = _meet(planned, options, fleet, say)
         units = divide(planned)
         lines = [_outline(planned, len(units), options.replicate_hosts)]
-        for host in dispatch.members:
+        for host in roster.members:
             assert host.report
             fitting = sum(not rules.suits(unit, host.report) for unit in units)
             labels = " ".join(f"{name}={value}" for name, value in sorted(host.node.labels.items()))
@@ -181,11 +193,11 @@ def continue_on_fleet(path: Path, options: FleetOptions, view: View) -> Done:
     with connect(options.on) as fleet, run.hold():
         drop_unfinished(run)
         planned = _plan_again(run, asked.options, view)
-        rules, dispatch = _meet(planned, options, fleet, view)
+        rules, roster = _meet(planned, options, fleet, view.say)
         if rules.engine != run.read_plan().engine:
             raise UsageError(f"{path} was measured on the engine {run.read_plan().engine}, which no host has now")
         rules.workloads = _read_workloads(run, run.read_plan().large)
-        return _measure(run, planned, options, rules, dispatch, view)
+        return _measure(run, planned, options, rules, Dispatch(fleet, roster, rules, view), view)
 
 
 def _plan_again(run: RunDir, options: RunOptions, view: View) -> PlannedRun:
@@ -205,23 +217,37 @@ def _plan_again(run: RunDir, options: RunOptions, view: View) -> PlannedRun:
     return planned
 
 
-def _meet(planned: PlannedRun, options: FleetOptions, fleet: Fleet, view: View) -> tuple[RunRules, Dispatch]:
+def meet_hosts(options: FleetOptions, engine: str, say: Callable[[str], None]) -> list[tuple[str, HostReport]]:
+    """Return the machines of a fleet that can measure on an engine, by name."""
+    with connect(options.on) as fleet:
+        roster = Roster(fleet, HostRules(options, engine), say)
+        _ask(roster, options)
+        return [(host.name, host.report) for host in roster.members if host.report]
+
+
+def _ask(roster: Roster, options: FleetOptions) -> tuple[HostReport, ...]:
+    """Ask all machines what they are; raise EngineUnavailable if none can measure."""
+    roster.ask()
+    if not roster.reports:
+        what = "no machine of the cluster can measure; see above" if roster.hosts else NO_SLOTS
+        raise EngineUnavailable(f"--on {options.on}: {what}")
+    return roster.reports
+
+
+def _meet(
+    planned: PlannedRun, options: FleetOptions, fleet: Fleet, say: Callable[[str], None]
+) -> tuple[RunRules, Roster]:
     """Find the hosts of a run, and the engine that they measure on."""
     if is_open_to_all():
-        view.say(OPEN_CLUSTER)
+        say(OPEN_CLUSTER)
     rules = RunRules(planned, options)
-    dispatch = Dispatch(fleet, rules, view)
-    reports = dispatch.ask()
-    if not reports:
-        raise EngineUnavailable(
-            f"--on {options.on}: "
-            + ("no machine of the cluster can measure; see above" if dispatch.hosts else NO_SLOTS)
-        )
+    roster = Roster(fleet, rules, say)
+    reports = _ask(roster, options)
     rules.engine = choose_engine(rules.engine, reports)
     rules.hosts = len(reports)
-    names = ", ".join(host.name for host in dispatch.hosts.values() if host.is_free)
-    view.say(f"fleet: {format_count(len(reports), 'host')} ({names}), engine {rules.engine}")
-    return rules, dispatch
+    names = ", ".join(host.name for host in roster.members)
+    say(f"fleet: {format_count(len(reports), 'host')} ({names}), engine {rules.engine}")
+    return rules, roster
 
 
 def _read_workloads(run: RunDir, large: Sequence[LargeFile]) -> Contents:
@@ -241,9 +267,9 @@ def _read_workloads(run: RunDir, large: Sequence[LargeFile]) -> Contents:
 
 
 def _write_request(run: RunDir, asked: FleetRequest) -> None:
-    with files.writing(run.path / REQUEST_FILE, "choose another --output"):
+    with files.writing(run.fleet, "choose another --output"):
         data = REQUEST.dump_json(asked, indent=1, exclude=SECRET) + b"\n"
-        files.replace(run.path, run.path / REQUEST_FILE, data, 0o600)
+        files.replace(run.path, run.fleet, data, 0o600)
 
 
 def _measure(
@@ -253,21 +279,21 @@ def _measure(
     rules.arrivals = {number: Arrivals(copy, copy.read_plan(), copy.read_manifest()) for number, copy in copies.items()}
     measured = {number: find_measured(copy) for number, copy in copies.items()}
     units = divide(planned)
-    dispatch.plan(
+    jobs = [
         UnitJob(unit, number, rules.arrivals[number].count_attempts(unit, number))
         for unit in units
         for number in copies
         if not {case.label for case in unit.cases} <= measured[number]
-    )
-    if not dispatch.jobs:
+    ]
+    if not jobs:
         raise NothingSelected(f"every case of {run.path} is measured; to confirm what it found, start a new run")
     view.say(_outline(planned, len(units), options.replicate_hosts))
     begun = time.monotonic()
     error: TfCompareError | None = None
     how, cut = "an error ended the run", True
     try:
-        dispatch.measure()
-        how, error = _describe_end(run, dispatch.jobs)
+        dispatch.measure(jobs)
+        how, error = _describe_end(run, jobs)
         cut = False
     except EngineUnavailable as gone:
         how, error = str(gone), gone
@@ -301,7 +327,8 @@ def _open_copy(run: RunDir, number: int) -> RunDir:
 def _describe_end(run: RunDir, jobs: Sequence[UnitJob]) -> tuple[str, TfCompareError | None]:
     """Return what a run has to say of its end, and the error if some units were not measured."""
     lacking = [job for job in jobs if not job.is_done]
-    hows = dict.fromkeys(entry.how for entry in run.entries() if isinstance(entry, Finished) and entry.how)
+    ends = [entry.how for entry in run.entries() if isinstance(entry, Finished)]
+    hows = dict.fromkeys(how for how in ends if how and not OF_FLEET.fullmatch(how))
     if not lacking:
         return "; ".join(hows), None
     reasons: dict[str, list[str]] = {}
@@ -335,9 +362,9 @@ def _note_replicas(run: RunDir, copies: Mapping[int, RunDir]) -> None:
 def read_request(run: RunDir) -> FleetRequest | None:
     """Return what a fleet was asked for by a run, or None if no fleet measured it."""
     try:
-        data = files.read(run.path, run.path / REQUEST_FILE, 2**26, names=None)
+        data = files.read(run.path, run.fleet, 2**26, names=None)
         return REQUEST.validate_json(data)
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        raise UsageError(f"{run.path / REQUEST_FILE} cannot be used: {str(error).splitlines()[0]}") from error
+        raise UsageError(f"{run.fleet} cannot be used: {str(error).splitlines()[0]}") from error

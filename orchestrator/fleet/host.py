@@ -1,4 +1,4 @@
-"""What a host of a fleet does: it says what it is, and it measures units, each in a process of its own."""
+"""What a host of a fleet does: it says what it is, and it measures units, each in a separate process."""
 
 import os
 import shutil
@@ -108,7 +108,7 @@ def _listen(process: "subprocess.Popen[bytes]", task: UnitTask, run: Path, tell:
     assert process.stdin
     assert process.stdout
     with suppress(BrokenPipeError):
-        # It stays open: when it is closed, the process knows that nobody wants the unit any more.
+        # It stays open: when it is closed, the process knows that the unit is no longer wanted.
         process.stdin.write(TASK.dump_json(task) + b"\n")
         process.stdin.flush()
     sent = time.monotonic()

@@ -1,7 +1,7 @@
-"""Measures a unit in a process of its own, which the host's part of a fleet starts, and can end.
+"""Measures a unit in a separate process, which the host's part of a fleet starts, and can end.
 
-The first line of stdin is the task. What is said goes to stdout, a line of JSON each; the last one says how it ended.
-Once stdin is closed, whoever wanted the unit is gone, and the process ends as if it were interrupted.
+The first line of stdin is the task. Messages go to stdout, a line of JSON each; the last one says how the unit ended.
+When stdin is closed, the unit is no longer wanted, and the process ends as if it were interrupted.
 """
 
 import os
@@ -26,7 +26,7 @@ TASK, MESSAGE, END = TypeAdapter(UnitTask), TypeAdapter(UnitMessage), TypeAdapte
 
 
 class Voice(Quiet):
-    """A view whose lines go to whoever started this process."""
+    """A view whose lines go to the process that started this one."""
 
     def __init__(self, task: UnitTask, out: BinaryIO) -> None:
         self._task = task

@@ -81,7 +81,7 @@ class UnitMessage:
     unit: int
     attempt: int
     text: str = ""
-    # Whether the text is worth a line of its own.
+    # Whether the text is worth a line that stays.
     stays: bool = False
 
 

@@ -38,7 +38,7 @@ def occupy(*, alone: bool) -> Iterator[None]:
         try:
             fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            what = "a run of its own or of another fleet" if alone else "for a fleet, which needs it alone"
+            what = "another run" if alone else "for a fleet, which needs it alone"
             raise Occupied(f"this machine is measuring {what}", "wait for its end") from error
         yield
     finally:

@@ -101,6 +101,8 @@ class PlannedRounds:
 def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[PlannedRounds]:
     """Check that a run can be continued, and yield how, while its directory is locked."""
     directory = RunDir.open(options.run, unprepared=True)
+    if directory.fleet.is_file():
+        raise UsageError(f"{options.run} was measured by a fleet, which can measure what is missing: add --on FLEET")
     with ExitStack() as held:
         held.enter_context(directory.hold())
         held.enter_context(occupy(alone=False))

@@ -77,6 +77,8 @@ def _look(
         return
     work = _Work(options, night, monotonic() + limit_s, say)
     tonight = [alarm for alarm in alarms if alarm.raised == night.date and alarm.profile and not alarm.findings]
+    # A profile is taken of versions on this machine.
+    tonight = tonight if options.fleet.is_local else []
     for alarm in sorted(tonight, key=lambda alarm: -abs(log(alarm.change.ratio)))[:MOST_PROFILED]:
         work.profile(alarm)
     for alarm in sorted(alarms, key=lambda alarm: alarm.opened):

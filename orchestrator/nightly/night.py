@@ -12,6 +12,7 @@ from time import monotonic
 
 from orchestrator import files
 from orchestrator.errors import EnvironmentFailed, InternalError, Interrupted, TfCompareError, UsageError
+from orchestrator.fleet.single import find_single
 from orchestrator.history.alarms import judge, state
 from orchestrator.history.model import Event, Night, NightReport, Point
 from orchestrator.history.points import of_run
@@ -24,7 +25,7 @@ from orchestrator.nightly import cleanup, versions
 from orchestrator.nightly.causes import look_for_causes
 from orchestrator.nightly.confirmations import settle
 from orchestrator.nightly.lock import hold
-from orchestrator.nightly.options import NightContext, NightOptions
+from orchestrator.nightly.options import NightContext, NightOptions, list_flags
 from orchestrator.nightly.schedule import units
 from orchestrator.nightly.stages import count_cells, describe_ending, log_path, read_past, run_stage, stage_path
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
@@ -45,9 +46,15 @@ def run_night(options: NightOptions, say: Callable[[str], None]) -> NightReport:
     The outcome is recorded and returned, however the night ends.
     """
     begun, now = monotonic(), datetime.now(UTC).replace(microsecond=0)
+    facts = host_facts()
+    if not options.fleet.is_local:
+        facts = find_single(
+            options.fleet, dict(list_flags(options.flags)).get("--engine", "auto"), say, only=True
+        ).facts
     night = NightContext(
         store=Store(options.history, quarantine=True),
-        host=str(host_facts()["id"]),
+        host=str(facts["id"]),
+        boot=str(facts.get("boot") or ""),
         date=_date(options, now),
         started=now,
     )
@@ -70,7 +77,7 @@ def _alone(options: NightOptions, night: NightContext, say: Callable[[str], None
             return NightReport(night=replace(done, outcome="skipped"))
         read = night.store.read()
         warnings = (*warnings, *read.warnings, *_later_than_now(read.points(), night))
-        if twins := has_twin(read.table, night.host, night.started, str(host_facts().get("boot") or "")):
+        if twins := has_twin(read.table, night.host, night.started, night.boot):
             warnings = (*warnings, TWINS.format(night.host))
         night = replace(night, warnings=warnings, is_judged=not twins)
         past = read.until(night.started, night.host)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.catalog.version import FlavourName
+from orchestrator.fleet.model import FleetOptions
 from orchestrator.history.store import Store
 from orchestrator.nightly import versions
 from orchestrator.options import NIGHT_ROUNDS
@@ -32,6 +33,7 @@ class NightOptions:
     selected: tuple[str, ...] = ()
     own_workloads: Path | None = None
     flags: tuple[str, ...] = ()
+    fleet: FleetOptions = field(default_factory=FleetOptions)
     variables: Mapping[str, str] = field(default_factory=dict, repr=False)
     rounds: int = NIGHT_ROUNDS
     limit_s: float = 6 * 3600.0
@@ -72,6 +74,8 @@ class NightContext:
     host: str
     date: date
     started: datetime
+    # Which start of the machine this is.
+    boot: str = ""
     warnings: tuple[str, ...] = ()
     # Not if what the history has of this host cannot be of one machine.
     is_judged: bool = True

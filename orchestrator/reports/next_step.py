@@ -101,6 +101,8 @@ def versions_lost_last(entries: Sequence[Entry]) -> set[Target]:
 
 def _continues_here(plan: Plan, manifest: Manifest, path: Path, workloads_flag: Sequence[str]) -> bool:
     directory = RunDir(path)
+    if directory.fleet.is_file():
+        return False
     try:
         same_sources(plan, manifest, directory, Path(workloads_flag[1]) if workloads_flag else None)
     except UsageError:

@@ -8,6 +8,9 @@ results/        one folder per worker, the only place that it may write to while
 streams/        the Arrow stream of each worker that has ended, taken out of its folder; no worker ever sees this place
 workloads/      the user's own workload folder as it was when the run began; workers load from here
 logs/           what workers, installs and image builds printed
+fleet.json      what a fleet was asked for, if one measured the run
+unused/         what hosts of a fleet had measured of cases that others then measured from the start
+replicas/       the same cases on other hosts, each a run directory
 
 Only its owner may look into it. It may also come from another person, and workers may leave anything in their folders,
 so no link in it is followed.
@@ -85,6 +88,7 @@ class RunDir:
         self.workloads = path / "workloads"
         self.logs = path / "logs"
         self.journal = path / "journal.jsonl"
+        self.fleet = path / "fleet.json"
 
     @classmethod
     def create(cls, path: Path, command: Sequence[str] = ()) -> "RunDir":

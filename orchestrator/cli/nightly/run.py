@@ -17,6 +17,7 @@ from orchestrator.cli.options import (
     MeasuringGpuFlags,
     NotifyFlags,
     OwnWorkloadsFlags,
+    PlaceFlags,
     QuietFlags,
     SelectionFlags,
     find_given_flags,
@@ -43,7 +44,9 @@ if TYPE_CHECKING:
     from orchestrator.history.model import NightReport
 
 # What `tfcompare run` is given as it stands. The index's address may hold a login and goes by a variable.
-PASSED = names_of(OwnWorkloadsFlags, MachineFlags, MeasuringGpuFlags, InstallationFlags, BudgetFlags) - {"index_url"}
+PASSED = names_of(OwnWorkloadsFlags, MachineFlags, MeasuringGpuFlags, InstallationFlags, BudgetFlags, PlaceFlags) - {
+    "index_url"
+}
 
 # The ways in which the run of a night may end. Code 1 is none of them: that is how Python itself ends after a crash.
 RUN_ENDINGS = {
@@ -79,6 +82,7 @@ def run(
     machine: MachineFlags,
     gpu: MeasuringGpuFlags,
     installation: InstallationFlags,
+    machines: PlaceFlags,
     history: HistoryFlags,
     recipients: NotifyFlags,
     verbosity: QuietFlags,
@@ -156,6 +160,7 @@ def run(
         selected=selected,
         own_workloads=selection.workload_dir,
         flags=words,
+        fleet=machines.fleet(),
         # The settings of the folder are among the flags.
         variables={VARIABLE: "", **({INDEX_VARIABLE: index_url} if index_url else {})},
         rounds=rounds,
@@ -184,7 +189,8 @@ def flags_as_given(context: typer.Context) -> tuple[str, ...]:
     words: list[str] = []
     for name, (flag, value) in find_given_flags(context, settings=True).items():
         if name in PASSED:
-            words += [flag] if value is True else [flag, str(value)]
+            values = value if isinstance(value, list | tuple) else [value]
+            words += [flag] if value is True else [word for each in values for word in (flag, str(each))]
     return tuple(words)
 
 

@@ -1,0 +1,124 @@
+"""The machines of a fleet: they come, say what they are, and go."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from pydantic import TypeAdapter, ValidationError
+
+from orchestrator.fleet.model import Fleet, FleetNode, HostReport, TaskLost
+
+if TYPE_CHECKING:
+    from orchestrator.fleet.dispatch import UnitJob
+
+REPORT = TypeAdapter(HostReport)
+# Between two looks at what happens.
+WAIT_S = 0.2
+# Between two looks at which machines there are.
+LOOK_S = 1.0
+# For machines to say what they are: what cannot be placed by then is reported.
+ASKING_S = 8.0
+
+
+@dataclass
+class FleetHost:
+    """A machine of the cluster, and what it is doing."""
+
+    node: FleetNode
+    # The question what it is, as long as it is open.
+    asked: Any
+    report: HostReport | None = None
+    left_out: str = ""
+    job: "UnitJob | None" = None
+    begun: Any = None
+    failures: int = 0
+    rests_until: float = 0.0
+
+    @property
+    def name(self) -> str:
+        return self.node.name
+
+    @property
+    def is_member(self) -> bool:
+        return self.report is not None and not self.left_out
+
+
+class AdmissionRules(Protocol):
+    """What decides which machines belong to a fleet."""
+
+    def admit(self, node: FleetNode, report: HostReport, others: Sequence[FleetHost]) -> str:
+        """Return why a machine is left out, or ''."""
+
+
+class Roster:
+    def __init__(
+        self,
+        fleet: Fleet,
+        rules: AdmissionRules,
+        say: Callable[[str], None],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._fleet = fleet
+        self._rules = rules
+        self._say = say
+        self._clock = clock
+        self._began = clock()
+        self._looked = -LOOK_S
+        # By the id of their nodes.
+        self.hosts: dict[str, FleetHost] = {}
+
+    @property
+    def members(self) -> list[FleetHost]:
+        return [host for host in self.hosts.values() if host.is_member]
+
+    @property
+    def reports(self) -> tuple[HostReport, ...]:
+        return tuple(host.report for host in self.members if host.report)
+
+    @property
+    def questions(self) -> list[Any]:
+        return [host.asked for host in self.hosts.values() if host.asked is not None]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether all that the cluster had at first have said what they are, or have had the time for it."""
+        return not self.questions or self._clock() - self._began >= ASKING_S
+
+    def ask(self) -> None:
+        """Ask every machine what it is, and wait for the answers."""
+        self.look()
+        while not self.is_settled:
+            self.learn(self._fleet.wait(self.questions, WAIT_S))
+
+    def look(self) -> list[FleetHost]:
+        """Find machines that have come, and return those that have gone."""
+        if self._clock() - self._looked < LOOK_S:
+            return []
+        self._looked = self._clock()
+        nodes = {node.id: node for node in self._fleet.nodes()}
+        for id, node in nodes.items():
+            if id not in self.hosts:
+                self.hosts[id] = FleetHost(node, self._fleet.ask(node))
+        gone = [self.hosts.pop(id) for id in sorted(self.hosts.keys() - nodes.keys())]
+        for host in gone:
+            self._say(f"warning: {host.name} is gone")
+        return gone
+
+    def learn(self, ended: Sequence[Any]) -> None:
+        """Read what machines say they are."""
+        for host in [host for host in self.hosts.values() if host.asked is not None and host.asked in ended]:
+            try:
+                report = REPORT.validate_json(self._fleet.answer(host.asked))
+            except (TaskLost, ValidationError, TypeError) as error:
+                self.leave_out(host, f"it does not say what it is: {str(error).splitlines()[0]}")
+            else:
+                host.left_out = self._rules.admit(host.node, report, self.members)
+                host.report = report
+                if host.left_out:
+                    self.leave_out(host, host.left_out)
+            host.asked = None
+
+    def leave_out(self, host: FleetHost, reason: str) -> None:
+        host.left_out = reason
+        self._say(f"warning: {host.name} is left out: {reason}")

@@ -1,0 +1,44 @@
+"""Measures one run after another on the same host of a fleet, as a search and a night have to."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from orchestrator.errors import EngineUnavailable, UsageError
+from orchestrator.fleet.arrive import name_id
+from orchestrator.fleet.conduct import measure_on_fleet, meet_hosts
+from orchestrator.fleet.model import OF_NAME, FleetOptions
+from orchestrator.machine.host import Facts
+from orchestrator.measure.conduct import Done
+from orchestrator.plan.planning import plan_elsewhere
+from orchestrator.plan.request import RunOptions
+from orchestrator.terminal.progress import View
+
+
+@dataclass(frozen=True)
+class SingleHost:
+    """A host of a fleet, which alone measures."""
+
+    fleet: FleetOptions
+    facts: Facts
+
+    def measure(self, options: RunOptions, view: View) -> Done:
+        return measure_on_fleet(plan_elsewhere(options, view.say), self.fleet, view)
+
+
+def find_single(
+    options: FleetOptions, engine: str, say: Callable[[str], None], id: object = None, *, only: bool = False
+) -> SingleHost:
+    """Return the host with this id, or else the first; with `only`, there may be no other one."""
+    found = meet_hosts(options, engine, say)
+    if id is not None:
+        found = [(name, report) for name, report in found if name_id(report) == id]
+        if not found:
+            raise EngineUnavailable(f"--on {options.on}: the host that measured before ({id}) is not in the fleet now")
+    if only and len(found) > 1:
+        names = ", ".join(name for name, _ in found)
+        raise UsageError(
+            f"a night is of one machine, and the fleet has {names}: choose one, e.g. --where host={found[0][0]}"
+        )
+    name, report = found[0]
+    where = (*(pair for pair in options.where if pair[0] != OF_NAME), (OF_NAME, name))
+    return SingleHost(replace(options, where=where), {**report.facts, "id": name_id(report)})
