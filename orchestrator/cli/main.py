@@ -36,6 +36,7 @@ COMMANDS = {
     "comment": "comment",
     "compare": "compare",
     "merge": "merge",
+    "fleet": "fleet",
     "images": "images",
     "list": "list",
     "doctor": "doctor",

@@ -103,11 +103,19 @@ def _init(ray: Any, on: str) -> None:
 
 
 def _knock(on: str) -> None:
-    """Raise OSError at once where nothing listens; Ray would try for half a minute."""
-    if on.startswith(BY_CLIENT):
-        host_name, _, port = on.removeprefix(BY_CLIENT).rpartition(":")
-        with socket.create_connection((host_name, int(port)), KNOCK_S):
-            pass
+    """Raise OSError at once where nothing listens; Ray would try for minutes."""
+    host_name, _, port = (_find_head() if on == EXISTING else on.removeprefix(BY_CLIENT)).rpartition(":")
+    with socket.create_connection((host_name, int(port)), KNOCK_S):
+        pass
+
+
+def _find_head() -> str:
+    """Return the address of the head to which this machine belongs, where Ray itself looks for it."""
+    named = os.environ.get("RAY_ADDRESS", "")
+    kept = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp", "ray", "ray_current_cluster")  # noqa: S108
+    if not named and not kept.is_file():
+        raise ConnectionError("Ray was not started on it")
+    return named if ":" in named else kept.read_text().strip()
 
 
 @contextmanager

@@ -1,0 +1,148 @@
+"""`tfcompare fleet`: machines that measure together are started, shown and ended."""
+
+import shlex
+import socket
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from orchestrator.cli.talk import say
+from orchestrator.errors import UsageError
+from orchestrator.terminal.text import safe_text
+
+if TYPE_CHECKING:
+    from orchestrator.fleet.model import HostReport
+
+app = typer.Typer(
+    help="Start, show and end machines that measure together, over ssh.",
+    no_args_is_help=True,
+)
+
+
+@app.command()
+def up(
+    hosts: Annotated[
+        list[str],
+        typer.Argument(
+            help="Machines that measure, as ssh knows them; localhost is this one.",
+            metavar="HOST...",
+            show_default=False,
+        ),
+    ],
+    label: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--label",
+            help="What --where selects a machine by, e.g. gpu1:gpu=a100; repeatable.",
+            metavar="HOST:NAME=VALUE",
+        ),
+    ] = None,
+    address: Annotated[
+        str | None,
+        typer.Option(
+            "--address",
+            help="Address by which the others reach this machine; by default that of its route to them.",
+            show_default=False,
+            metavar="ADDRESS",
+        ),
+    ] = None,
+    ssh: Annotated[str, typer.Option("--ssh", help="The command that reaches a machine.", metavar="COMMAND")] = "ssh",
+    prefix: Annotated[
+        Path | None,
+        typer.Option(
+            "--prefix",
+            help="Folder of the virtual environment with tfcompare on the machines; by default the same as here.",
+            show_default=False,
+            metavar="DIR",
+        ),
+    ] = None,
+) -> None:
+    """Start a Ray cluster with a token: its head here, and a node on each machine.
+
+    tfcompare\\[ray] has to be installed on all of them. A machine that cannot be reached is left out.
+
+    [bold]Examples[/bold]
+
+      tfcompare fleet up gpu1 gpu2 --label gpu1:gpu=a100 --label gpu2:gpu=t4
+
+      tfcompare run --versions 2.13,2.16 --on auto --where gpu=a100
+    """
+    from orchestrator.fleet import machines
+
+    labels = read_labels(label or (), hosts)
+    fleet = machines.start(hosts, labels, address or find_address(), shlex.split(ssh), prefix or Path(sys.prefix), say)
+    if len(fleet.machines) == 1:
+        say("warning: no machine measures yet: `tfcompare fleet down`, and start again")
+    print(f"tfcompare run --on auto            # here\ntfcompare run --on {fleet.on}  # elsewhere, with the token")
+
+
+@app.command()
+def status() -> None:
+    """Show the machines of the cluster: what each is, and whether it can measure.
+
+    [bold]Examples[/bold]
+
+      tfcompare fleet status
+    """
+    from orchestrator.fleet import machines
+    from orchestrator.fleet.conduct import meet_hosts
+    from orchestrator.fleet.model import EXISTING, FleetOptions
+    from orchestrator.terminal.text import print_table
+
+    started = machines.read_started()
+    for host in machines.find_gone(started) if started else ():
+        say(f"warning: {host}: its node is gone, or the machine cannot be reached")
+    found = meet_hosts(FleetOptions(on=EXISTING), "auto", say)
+    print_table(lambda width: _lay_out(found))
+
+
+def _lay_out(found: "Sequence[tuple[str, HostReport]]") -> Table:
+    table = Table(box=None, header_style="bold")
+    for heading in ("host", "CPU", "cores", "GPUs", "engines", "load"):
+        table.add_column(heading)
+    for name, report in found:
+        facts = report.facts
+        engines = ", ".join(engine for engine, silent in report.engines.items() if not silent)
+        cards = ", ".join(str(gpu.name) for gpu in report.gpus)
+        cells = (name, facts.get("cpu"), facts.get("usable_cores"), cards, engines, facts.get("load"))
+        table.add_row(*(safe_text("-" if cell in (None, "") else str(cell)) for cell in cells))
+    return table
+
+
+@app.command()
+def down() -> None:
+    """End the cluster that `tfcompare fleet up` started from here, and nothing else.
+
+    [bold]Examples[/bold]
+
+      tfcompare fleet down
+    """
+    from orchestrator.fleet import machines
+
+    machines.end(say)
+
+
+def read_labels(words: list[str] | tuple[str, ...], hosts: list[str]) -> dict[str, dict[str, str]]:
+    """Return the labels of each host; raise UsageError for what names none."""
+    labels: dict[str, dict[str, str]] = {}
+    for word in words:
+        host, _, pair = word.partition(":")
+        name, _, value = pair.partition("=")
+        if host not in hosts or not name or not value:
+            raise UsageError(f"--label {word}: a host of this command, a label and its value, e.g. gpu1:gpu=a100")
+        labels.setdefault(host, {})[name] = value
+    return labels
+
+
+def find_address() -> str:
+    """Return the address from which this machine reaches others; nothing is sent for that."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect(("192.0.2.1", 9))
+        except OSError as error:
+            raise UsageError("this machine has no route to others: name its address with --address") from error
+        return str(probe.getsockname()[0])
