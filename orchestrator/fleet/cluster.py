@@ -10,6 +10,7 @@ import os
 import re
 import socket
 import tempfile
+import time
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -122,11 +123,11 @@ def _find_head() -> str:
 def _listening(said: list[str]) -> Iterator[None]:
     """Collect what Ray prints and logs about a connection, most of it for its own developers."""
 
-    class Ear(logging.Handler):
+    class RayLog(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
             said.append(record.getMessage())
 
-    ear, logger = Ear(), logging.getLogger("ray.util.client.worker")
+    ear, logger = RayLog(), logging.getLogger("ray.util.client.worker")
     before, level = os.dup(2), logger.level
     logger.addHandler(ear)
     logger.setLevel(logging.DEBUG)
@@ -209,6 +210,9 @@ class Cluster:
         return placed.remote(self._work, task, dict(files), self._mailbox)
 
     def wait(self, begun: Collection[Any], seconds: float) -> Sequence[Any]:
+        if not begun:
+            time.sleep(seconds)
+            return ()
         ended, _ = self._ray.wait(list(begun), num_returns=1, timeout=seconds)
         if not ended:
             return ()

@@ -91,19 +91,12 @@ class Dispatch:
                     self._bury(host)
                 self._give_up()
                 self._hand_out()
-                self._hear(self._wait())
+                self._hear(self._fleet.wait([*self._roster.questions, *self._list_begun()], WAIT_S))
         except KeyboardInterrupt:
             self._end_all()
             raise
 
-    def _wait(self) -> Sequence[Any]:
-        begun = [*self._roster.questions, *self._begun()]
-        if begun:
-            return self._fleet.wait(begun, WAIT_S)
-        time.sleep(WAIT_S)
-        return ()
-
-    def _begun(self) -> list[Any]:
+    def _list_begun(self) -> list[Any]:
         return [host.begun for host in self._roster.hosts.values() if host.begun is not None]
 
     def _give_up(self) -> None:
@@ -227,7 +220,7 @@ class Dispatch:
 
     def _end_all(self) -> None:
         """End what is being measured."""
-        left = self._begun()
+        left = self._list_begun()
         for handle in left:
             with suppress(Exception):
                 self._fleet.end(handle)

@@ -21,7 +21,7 @@ from orchestrator.errors import EngineUnavailable, InternalError
 from orchestrator.fleet.model import Contents, HostReport, UnitAnswer, UnitEnd, UnitMessage, UnitTask
 from orchestrator.machine.gpu import gpus
 from orchestrator.machine.host import host_facts
-from orchestrator.machine.occupied import simulated_name
+from orchestrator.machine.occupied import find_simulated_name
 from orchestrator.options import EngineOptions
 from orchestrator.results.part_files import read_files, write_files
 
@@ -57,7 +57,7 @@ def report() -> bytes:
         engines=engines,
         gpus=gpus(),
         free_mb=shutil.disk_usage(Path.home()).free // 2**20,
-        simulated=simulated_name(),
+        simulated=find_simulated_name(),
     )
     return REPORT.dump_json(found)
 

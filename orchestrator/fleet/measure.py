@@ -9,14 +9,15 @@ import signal
 import sys
 import threading
 import traceback
+from contextlib import ExitStack
 from typing import BinaryIO
 
 from pydantic import TypeAdapter
 
 from orchestrator import interrupts
-from orchestrator.errors import InternalError, Interrupted, TfCompareError
+from orchestrator.errors import EngineUnavailable, InternalError, Interrupted, TfCompareError
 from orchestrator.fleet.model import UnitEnd, UnitMessage, UnitTask
-from orchestrator.machine.occupied import Occupied, occupy
+from orchestrator.machine.occupied import occupy
 from orchestrator.measure.run import measure_planned
 from orchestrator.model import Case, Target
 from orchestrator.plan.planning import plan_run
@@ -73,10 +74,18 @@ def _end_with_stdin() -> None:
 
 
 def _measure(task: UnitTask, voice: Voice) -> UnitEnd:
+    with ExitStack() as held:
+        try:
+            held.enter_context(occupy(alone=True))
+        except EngineUnavailable as error:
+            return _describe(error, occupied=True)
+        return _measure_alone(task, voice)
+
+
+def _measure_alone(task: UnitTask, voice: Voice) -> UnitEnd:
     try:
-        with occupy(alone=True):
-            done = measure_planned(plan_run(task.options, voice.say), voice)
-            return _describe(done.error)
+        done = measure_planned(plan_run(task.options, voice.say), voice)
+        return _describe(done.error)
     except TfCompareError as error:
         return _describe(error)
     except KeyboardInterrupt:
@@ -86,7 +95,7 @@ def _measure(task: UnitTask, voice: Voice) -> UnitEnd:
         return _describe(InternalError(f"this is a bug in tfcompare: {type(error).__name__}: {error}"))
 
 
-def _describe(error: TfCompareError | None) -> UnitEnd:
+def _describe(error: TfCompareError | None, *, occupied: bool = False) -> UnitEnd:
     if error is None:
         return UnitEnd(exit_code=0)
-    return UnitEnd(exit_code=error.exit_code, error=str(error), occupied=isinstance(error, Occupied))
+    return UnitEnd(exit_code=error.exit_code, error=str(error), occupied=occupied)

@@ -122,7 +122,7 @@ class Fleet(Protocol):
         """Begin a unit on a machine; the answer is a UnitAnswer, with its end as JSON."""
 
     def wait(self, begun: Collection[Any], seconds: float) -> Sequence[Any]:
-        """Return those that have ended, after this time at most."""
+        """Return those that have ended, after this time at most; without any, wait that long."""
 
     def answer(self, begun: Any) -> Any:
         """Return the answer of one that has ended; raise TaskLost if there is none."""

@@ -19,17 +19,13 @@ VARIABLE = "TFCOMPARE_HOST"
 OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Occupied(EngineUnavailable):
-    """Something else is being measured on this machine."""
-
-
-def simulated_name() -> str:
+def find_simulated_name() -> str:
     return os.environ.get(VARIABLE, "")
 
 
 @contextmanager
 def occupy(*, alone: bool) -> Iterator[None]:
-    """Hold this machine's lock, alone or together with other runs; raise Occupied if it cannot be had now."""
+    """Hold this machine's lock, alone or together with other runs; raise EngineUnavailable if it cannot be had now."""
     handle = _open_lock()
     if handle is None:
         yield
@@ -39,7 +35,7 @@ def occupy(*, alone: bool) -> Iterator[None]:
             fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError as error:
             what = "another run" if alone else "for a fleet, which needs it alone"
-            raise Occupied(f"this machine is measuring {what}", "wait for its end") from error
+            raise EngineUnavailable(f"this machine is measuring {what}", "wait for its end") from error
         yield
     finally:
         os.close(handle)
@@ -47,7 +43,7 @@ def occupy(*, alone: bool) -> Iterator[None]:
 
 def _open_lock() -> int | None:
     """Return a descriptor of the lock's file; None where no folder takes one, which leaves runs unprotected."""
-    name = "-".join(filter(None, ("tfcompare", simulated_name().replace("/", "_"))))
+    name = "-".join(filter(None, ("tfcompare", find_simulated_name().replace("/", "_"))))
     for folder in FOLDERS:
         path = folder / f"{name}.lock"
         # Another user's file is opened, and never created: the kernel may refuse that in a shared folder.

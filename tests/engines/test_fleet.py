@@ -178,7 +178,7 @@ def test_two_hosts_measure_each_case_and_are_compared(scene: FleetScene):
     assert "two hosts measured each case" in " ".join(done.stdout.split())
 
 
-def test_what_cannot_be_placed_is_told_at_once(scene: FleetScene):
+def test_what_cannot_be_placed_is_reported_at_once(scene: FleetScene):
     begun = time.monotonic()
     done = scene.run("nowhere", "--on", "auto", "--where", "gpu=v100", "--rounds", "2")
     # A fact of the design, and no speed: units wait for no machine that is not there.

@@ -54,7 +54,7 @@ def test_a_bad_call_ends_before_any_work(monkeypatch, capsys, tmp_path, flags: l
 def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a search that is done; what it was measured with is taken as unchanged."""
     monkeypatch.setattr(
-        "orchestrator.bisect.run.again", lambda folder, question=None, index_url=None: state.read(folder)
+        "orchestrator.bisect.run.again", lambda folder, question=None, index_url=None, hands=None: state.read(folder)
     )
     folder = tmp_path / "hunt"
     folder.mkdir()

@@ -1,0 +1,303 @@
+"""Units are handed to hosts; machines come, die, fail and are busy, and each unit is measured once or reported."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter
+
+from orchestrator.fleet import dispatch as dispatching
+from orchestrator.fleet import roster as rosters
+from orchestrator.fleet.dispatch import MOST_LOST, Dispatch, UnitJob
+from orchestrator.fleet.model import Contents, FleetNode, HostReport, TaskLost, UnitAnswer, UnitEnd, UnitMessage
+from orchestrator.fleet.roster import FleetHost, Roster
+from orchestrator.fleet.units import Unit
+from orchestrator.terminal.progress import Quiet
+from tests.support.builders import case
+
+REPORT = TypeAdapter(HostReport)
+DONE = UnitAnswer(UnitEnd(exit_code=0), {"manifest.json": b"{}"})
+
+
+def failed(error: str, code: int = 4, *, occupied: bool = False) -> UnitAnswer:
+    return UnitAnswer(UnitEnd(exit_code=code, error=error, occupied=occupied), {})
+
+
+def node(name: str, **labels: str) -> FleetNode:
+    return FleetNode(id=f"id-{name}", name=name, address="192.0.2.1", labels=labels)
+
+
+@dataclass
+class Begun:
+    node: FleetNode
+    # None: a question what the machine is.
+    unit: int | None
+    attempt: int = 0
+    ended: bool = False
+
+
+@dataclass
+class Machines:
+    """A fleet that answers as it is told; every unit takes one tick, and its clock moves with each wait."""
+
+    names: list[str]
+    # By host: what it answers, unit after unit; then it measures.
+    answers: dict[str, list[Any]] = field(default_factory=dict)
+    # Hosts that never say what they are.
+    silent: set[str] = field(default_factory=set)
+    log: list[tuple[str, int, int]] = field(default_factory=list)
+    messages: list[tuple[bytes, Contents]] = field(default_factory=list)
+    now: float = 0.0
+    events: dict[float, Any] = field(default_factory=dict)
+    interrupted_at: float | None = None
+
+    def clock(self) -> float:
+        return self.now
+
+    def nodes(self) -> Sequence[FleetNode]:
+        return [node(name) for name in self.names]
+
+    def ask(self, of: FleetNode) -> Begun:
+        return Begun(of, None)
+
+    def begin(self, of: FleetNode, task: bytes, files: Contents) -> Begun:
+        unit, attempt = map(int, task.split())
+        self.log.append((of.name, unit, attempt))
+        return Begun(of, unit, attempt)
+
+    def wait(self, begun: Collection[Begun], seconds: float) -> Sequence[Begun]:
+        self.now += 1.0
+        for at in [at for at in self.events if at <= self.now]:
+            self.events.pop(at)()
+        if self.interrupted_at is not None and self.now >= self.interrupted_at:
+            self.interrupted_at = None
+            raise KeyboardInterrupt
+        return [
+            each
+            for each in begun
+            if each.ended
+            or (each.node.name in self.names and not (each.unit is None and each.node.name in self.silent))
+        ]
+
+    def answer(self, begun: Begun) -> Any:
+        if begun.unit is None:
+            return REPORT.dump_json(
+                HostReport(tool="1", contract="c", facts={"id": begun.node.name}, engines={"venv": ""}, free_mb=9999)
+            )
+        planned = self.answers.get(begun.node.name, [])
+        answer = planned.pop(0) if planned else DONE
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def heard(self) -> Sequence[tuple[bytes, Contents]]:
+        heard, self.messages = self.messages, []
+        return heard
+
+    def end(self, begun: Begun) -> None:
+        begun.ended = True
+
+    def close(self) -> None:
+        pass
+
+
+@dataclass
+class Rules:
+    """Admits every machine, and takes every answer that has a manifest."""
+
+    unfit: dict[str, set[int]] = field(default_factory=dict)
+    accepted: list[tuple[int, int]] = field(default_factory=list)
+    kept: list[tuple[int, int]] = field(default_factory=list)
+
+    def admit(self, of: FleetNode, report: HostReport, others: Sequence[FleetHost]) -> str:
+        return ""
+
+    def suits(self, unit: Unit, report: HostReport) -> str:
+        return "it has no such card" if unit.number in self.unfit.get(report.id, ()) else ""
+
+    def request(self, job: UnitJob) -> tuple[bytes, Contents]:
+        return f"{job.unit.number} {job.attempt}".encode(), {}
+
+    def keep(self, job: UnitJob, files: Contents) -> None:
+        self.kept.append((job.unit.number, job.attempt))
+
+    def accept(self, job: UnitJob, report: HostReport, answer: UnitAnswer) -> str:
+        if not answer.files:
+            return answer.end.error
+        self.accepted.append((job.unit.number, job.copy))
+        return ""
+
+
+class Told(Quiet):
+    def __init__(self) -> None:
+        self.lines: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.lines.append(text)
+
+
+@dataclass
+class World:
+    fleet: Machines
+    rules: Rules = field(default_factory=Rules)
+    view: Told = field(default_factory=Told)
+    jobs: list[UnitJob] = field(default_factory=list)
+
+    def measure(self, units: int, copies: int = 1) -> list[str]:
+        roster = Roster(self.fleet, self.rules, self.view.say, self.fleet.clock)
+        roster.ask()
+        dispatch = Dispatch(self.fleet, roster, self.rules, self.view, self.fleet.clock)
+        all_units = [Unit(number, (case(size=str(number)),)) for number in range(1, units + 1)]
+        self.jobs = [UnitJob(unit, copy) for unit in all_units for copy in range(1, copies + 1)]
+        dispatch.measure(self.jobs)
+        return self.view.lines
+
+
+def test_every_unit_is_measured_once_and_all_hosts_have_some():
+    world = World(Machines(["a", "b"]))
+    world.measure(40)
+    assert sorted(world.rules.accepted) == [(number, 1) for number in range(1, 41)]
+    assert {host for host, _, _ in world.fleet.log} == {"a", "b"}
+    assert len(world.fleet.log) == 40
+
+
+def test_a_machine_that_comes_later_gets_units_too():
+    world = World(Machines(["a"]))
+    world.fleet.events = {3.0: lambda: world.fleet.names.append("b")}
+    world.measure(10)
+    assert {host for host, _, _ in world.fleet.log} == {"a", "b"}
+
+
+def test_a_unit_of_a_machine_that_is_gone_begins_again_on_another():
+    world = World(Machines(["a", "b"], silent=set()))
+    lost = TaskLost("its host is gone")
+    world.fleet.answers = {"a": [lost]}
+    world.fleet.events = {4.0: lambda: world.fleet.names.remove("a")}
+    told = world.measure(4)
+    assert sorted(world.rules.accepted) == [(number, 1) for number in range(1, 5)]
+    assert "warning: power[size=1] begins again at its first round: its host is gone" in told
+    # The attempt has another number, so that what the first one had measured is never taken for it.
+    assert [entry for entry in world.fleet.log if entry[1] == 1] == [("a", 1, 1), ("b", 1, 2)]
+
+
+def test_a_unit_that_costs_one_machine_after_another_is_given_up():
+    world = World(Machines(["a", "b"]))
+    died = TaskLost("its process on the host died")
+    world.fleet.answers = {"a": [died] * MOST_LOST, "b": [died] * MOST_LOST}
+    told = world.measure(1)
+    assert len(world.fleet.log) == MOST_LOST
+    assert told[-1] == f"warning: power[size=1] is given up after {MOST_LOST} attempts: its process on the host died"
+    assert world.jobs[0].is_given_up
+
+
+def test_what_fails_on_one_host_is_tried_on_another_and_then_reported():
+    world = World(Machines(["a", "b"]))
+    full = failed("the disk is full")
+    world.fleet.answers = {"a": [full], "b": [failed("no Python 3.7")]}
+    told = world.measure(1)
+    assert [host for host, _, _ in world.fleet.log] == ["a", "b"]
+    assert "warning: a could not measure power[size=1]: the disk is full" in told
+    assert told[-1] == "warning: no host can measure power[size=1]: b: no Python 3.7"
+
+
+def test_a_host_that_always_fails_does_not_eat_all_units():
+    world = World(Machines(["a", "b"]))
+    world.fleet.answers = {"a": [failed("the disk is full")] * 99}
+    told = world.measure(20)
+    assert sorted(world.rules.accepted) == [(number, 1) for number in range(1, 21)]
+    assert [host for host, _, _ in world.fleet.log].count("a") == 2
+    assert "warning: a is left out: it failed 2 times in a row" in told
+
+
+def test_a_host_that_measures_something_else_is_asked_again_later():
+    world = World(Machines(["a"]))
+    busy = failed("this machine is measuring another run", occupied=True)
+    world.fleet.answers = {"a": [busy, busy]}
+    told = world.measure(1)
+    assert world.rules.accepted == [(1, 1)]
+    assert told[0] == "a is asked again in 20 s: this machine is measuring another run"
+    assert world.fleet.now > 2 * dispatching.REST_S
+
+
+def test_a_host_that_is_busy_for_ever_is_no_reason_to_wait_for_ever():
+    world = World(Machines(["a"]))
+    world.fleet.answers = {"a": [failed("busy", occupied=True)] * 99}
+    assert world.measure(1)[-1] == "warning: no host had time for power[size=1]; the last said: busy"
+
+
+def test_what_no_host_suits_is_reported_before_anything_is_measured():
+    world = World(Machines(["a", "b"]))
+    world.rules.unfit = {"a": {2}, "b": {2}}
+    told = world.measure(3)
+    assert told[0] == "warning: no host can measure power[size=2]: a: it has no such card; b: it has no such card"
+    assert sorted(world.rules.accepted) == [(1, 1), (3, 1)]
+
+
+def test_a_unit_goes_only_where_it_can_be_measured():
+    world = World(Machines(["a", "b"]))
+    world.rules.unfit = {"a": {1, 2, 3, 4}}
+    world.measure(6)
+    assert {host for host, unit, _ in world.fleet.log if unit <= 4} == {"b"}
+
+
+def test_a_machine_that_does_not_say_what_it_is_is_not_waited_for():
+    world = World(Machines(["a", "b"], silent={"b"}))
+    world.measure(2)
+    assert {host for host, _, _ in world.fleet.log} == {"a"}
+    assert world.fleet.now < rosters.ASKING_S + 10
+
+
+def test_copies_of_a_unit_are_on_different_hosts():
+    world = World(Machines(["a", "b"]))
+    world.measure(3, copies=2)
+    assert sorted(world.rules.accepted) == [(unit, copy) for unit in (1, 2, 3) for copy in (1, 2)]
+    for number in (1, 2, 3):
+        assert sorted(job.host for job in world.jobs if job.unit.number == number) == ["a", "b"]
+
+
+def test_a_second_copy_needs_a_second_host():
+    told = World(Machines(["a"])).measure(1, copies=2)
+    assert told[-1].startswith("warning: no host can measure power[size=1]: a: it measures that already")
+
+
+def test_an_answer_without_a_version_is_used_if_no_host_has_it():
+    lacking = UnitAnswer(UnitEnd(exit_code=5, error="1.14.0: no Python 3.7"), {"manifest.json": b"{}"})
+    world = World(Machines(["a", "b"]))
+    world.fleet.answers = {"a": [lacking], "b": [lacking]}
+    told = world.measure(1)
+    assert [host for host, _, _ in world.fleet.log] == ["a", "b"]
+    assert "warning: a lacks a version, and another host is asked: 1.14.0: no Python 3.7" in told
+    assert world.rules.accepted == [(1, 1)]
+
+
+def test_partial_results_are_kept_only_for_the_attempt_that_is_under_way():
+    world = World(Machines(["a"]))
+    world.fleet.answers = {"a": [TaskLost("its process on the host died")]}
+    message = TypeAdapter(UnitMessage)
+    own, stale, other = (
+        UnitMessage(unit=unit, attempt=attempt, text="round 1") for unit, attempt in ((1, 1), (1, 7), (9, 1))
+    )
+    sent = [(message.dump_json(each), {"plan.json": b"{}"}) for each in (own, stale, other)]
+    world.fleet.messages = [*sent, (b"no message", {})]
+    world.fleet.events = {}
+
+    # They arrive while the first attempt is under way.
+    begin = world.fleet.begin
+    world.fleet.messages = []
+
+    def begin_and_say(of: FleetNode, task: bytes, files: Contents) -> Begun:
+        world.fleet.messages = sent if task == b"1 1" else []
+        return begin(of, task, files)
+
+    world.fleet.begin = begin_and_say  # type: ignore[method-assign]
+    world.measure(1)
+    assert world.rules.kept == [(1, 1)]
+
+
+def test_an_interrupt_ends_what_is_under_way():
+    world = World(Machines(["a"]))
+    world.fleet.interrupted_at = 2.0
+    with pytest.raises(KeyboardInterrupt):
+        world.measure(3)
+    assert not any(job.is_done for job in world.jobs[1:])

@@ -1,0 +1,68 @@
+"""Which machines belong to a fleet, and which of them may have a unit."""
+
+from dataclasses import replace
+
+import pytest
+
+from orchestrator import catalog
+from orchestrator.errors import EngineUnavailable
+from orchestrator.fleet.model import FleetNode, HostReport
+from orchestrator.fleet.place import choose_engine, find_double, find_misfit, find_mismatch, find_obstacle
+from orchestrator.machine.gpu import Gpu
+
+REPORT = HostReport(tool="1.0", contract="c", facts={"id": "x"}, engines={"docker": "", "venv": ""}, free_mb=9999)
+NODE = FleetNode(id="1", name="gpu1", address="192.0.2.1", labels={"gpu": "a100", "rack": "3"})
+SILENT = {"docker": "the Docker engine does not answer", "venv": ""}
+
+
+def card(name: str, capability: str) -> Gpu:
+    return Gpu(0, f"GPU-{name}", name, capability, "580.65.06", 80_000, 300, True, False)
+
+
+def test_labels_and_the_name_of_a_host_select_it():
+    assert find_mismatch(NODE, ()) == ""
+    assert find_mismatch(NODE, (("gpu", "a100"), ("host", "gpu1"))) == ""
+    assert find_mismatch(NODE, (("gpu", "t4"), ("host", "gpu2"), ("rack", "3"))) == "gpu=t4, host=gpu2"
+
+
+def test_another_tfcompare_is_refused_with_both_numbers():
+    assert find_obstacle(REPORT, "1.0", "c") == ""
+    told = find_obstacle(replace(REPORT, tool="0.9"), "1.0", "c")
+    assert told == "it has tfcompare 0.9 (contract c), this is 1.0 (c): install that"
+    assert "contract d" in find_obstacle(replace(REPORT, contract="d"), "1.0", "c")
+
+
+def test_a_full_disk_is_found_before_anything_is_measured():
+    assert find_obstacle(replace(REPORT, free_mb=20), "1.0", "c").startswith("its disk has 20 MB left")
+
+
+def test_two_hosts_with_one_id_are_one_machine_until_they_say_otherwise():
+    assert find_double(REPORT, {}) == ""
+    assert find_double(REPORT, {"gpu2": replace(REPORT, facts={"id": "y"})}) == ""
+    told = find_double(REPORT, {"gpu2": REPORT})
+    assert told.startswith("it has the same id as gpu2 (x).")
+    assert "/etc/machine-id" in told
+    assert find_double(replace(REPORT, simulated="a"), {"gpu2": replace(REPORT, simulated="b")}) == ""
+
+
+def test_docker_is_taken_if_any_host_has_it():
+    without = replace(REPORT, engines=SILENT)
+    assert choose_engine("auto", [without, REPORT]) == "docker"
+    assert choose_engine("auto", [without, without]) == "venv"
+    assert choose_engine("venv", [REPORT]) == "venv"
+
+
+def test_an_engine_that_no_host_has_is_refused_with_the_reason():
+    with pytest.raises(EngineUnavailable, match=r"--engine docker: the Docker engine does not answer$"):
+        choose_engine("docker", [replace(REPORT, engines=SILENT)])
+
+
+def test_a_version_is_never_sent_to_a_card_on_which_it_cannot_run():
+    old, new = catalog.resolve(("1.14", "2.13"))
+    a100 = replace(REPORT, gpus=(card("A100", "8.0"),))
+    assert find_misfit((old, new), a100, gpu=False, force=False) == ""
+    assert find_misfit((new,), a100, gpu=True, force=False) == ""
+    assert "1.14.0" in find_misfit((old, new), a100, gpu=True, force=False)
+    assert find_misfit((old, new), a100, gpu=True, force=True) == ""
+    assert find_misfit((old, new), replace(REPORT, gpus=(card("T4", "7.5"),)), gpu=True, force=False) == ""
+    assert find_misfit((new,), REPORT, gpu=True, force=False) == "it has no GPU"
