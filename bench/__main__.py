@@ -16,6 +16,7 @@ from bench import (
     bodies,
     busy,
     detect,
+    fleet,
     images,
     isolation,
     load,
@@ -46,6 +47,7 @@ PARTS: Mapping[str, tuple[str, Measure]] = {
     "images": ("Images", images.section),
     "isolation": ("Isolation", isolation.section),
     "peers": ("Peers", peers.section),
+    "fleet": ("Fleet", fleet.section),
     "report": ("Reports", report.section),
     "load": ("Load", load.section),
     "site": ("Site", site.section),
@@ -58,6 +60,7 @@ TINY: Mapping[str, Measure] = {
     "busy": partial(busy.section, busy.TINY),
     "bodies": partial(bodies.section, bodies.TINY),
     "workers": partial(workers.section, workers.TINY),
+    "fleet": partial(fleet.section, fleet.TINY),
     "load": partial(load.section, load.TINY),
     "metrics": partial(metrics.section, metrics.TINY),
 }

@@ -20,7 +20,17 @@ from typing import Any
 from orchestrator.catalog import user_data
 from orchestrator.errors import EngineUnavailable, UsageError
 from orchestrator.fleet import host
-from orchestrator.fleet.model import BY_CLIENT, EXISTING, LOCAL, OF_NAME, Contents, FleetNode, TaskLost, UnitAnswer
+from orchestrator.fleet.model import (
+    BY_CLIENT,
+    EXISTING,
+    LOCAL,
+    OF_NAME,
+    Contents,
+    FleetNode,
+    TaskLost,
+    UnitAnswer,
+    Work,
+)
 
 SLOT = "bench_slot"
 EXTRA = "pip install 'tfcompare[ray]'"
@@ -54,7 +64,7 @@ def check_address(on: str) -> None:
 
 
 @contextmanager
-def connect(on: str, work: Any = None) -> Iterator["Cluster"]:
+def connect(on: str, work: Work | None = None) -> Iterator["Cluster"]:
     """Connect to a cluster; raise UsageError without Ray, and EngineUnavailable if no cluster takes us.
 
     `work` stands for what a host does with a unit, for a benchmark of everything around it.
@@ -176,7 +186,7 @@ class Mailbox:
 class Cluster:
     """Ray's machines as a fleet."""
 
-    def __init__(self, ray: Any, work: Any) -> None:
+    def __init__(self, ray: Any, work: Work) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         self._ray = ray
@@ -253,10 +263,9 @@ class Cluster:
         self._ray.shutdown()
 
 
-def _measure(work: Any, task: bytes, files: Contents, mailbox: Any) -> tuple[bytes, Contents]:
+def _measure(work: Work, task: bytes, files: Contents, mailbox: Any) -> tuple[bytes, Contents]:
     """Do a unit on the host that Ray chose, which may speak to the run's mailbox meanwhile."""
-    measured: tuple[bytes, Contents] = work(task, files, mailbox.put.remote)
-    return measured
+    return work(task, files, mailbox.put.remote)
 
 
 def _last_line(error: Exception) -> str:
@@ -276,4 +285,5 @@ def _name_loss(error: Exception) -> str:
         "OutOfMemoryError": "its host ran out of memory",
         "LocalRayletDiedError": "its host is gone",
     }
-    return known.get(name, f"{name}: {_last_line(error)}")
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "no reason given")
+    return known.get(name, f"{name}: {first}")

@@ -24,7 +24,7 @@ from orchestrator.errors import (
 from orchestrator.fleet.arrive import Arrivals, drop_unfinished, find_measured
 from orchestrator.fleet.cluster import OPEN_CLUSTER, SLOT, connect, is_open_to_all
 from orchestrator.fleet.dispatch import Dispatch, UnitJob
-from orchestrator.fleet.model import Contents, Fleet, FleetNode, FleetOptions, HostReport, UnitAnswer, UnitTask
+from orchestrator.fleet.model import Contents, Fleet, FleetNode, FleetOptions, HostReport, UnitAnswer, UnitTask, Work
 from orchestrator.fleet.place import (
     choose_engine,
     find_double,
@@ -138,11 +138,11 @@ class RunRules(HostRules):
         return ""
 
 
-def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View) -> Done:
-    """Measure a planned run on a fleet, and judge what was measured."""
+def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View, work: Work | None = None) -> Done:
+    """Measure a planned run on a fleet, and judge what was measured; `work` stands for what a host does with a unit."""
     path = planned.options.out or RUNS / planned.run
     RunDir.refuse_taken(path)
-    with connect(options.on) as fleet:
+    with connect(options.on, work) as fleet:
         rules, roster = _meet(planned, options, fleet, view.say)
         run = RunDir.create(path, planned.options.command)
         with run.hold():

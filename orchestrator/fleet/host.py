@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from importlib.metadata import version as installed_version
@@ -18,7 +18,7 @@ from orchestrator import contract, files
 from orchestrator.engines import ENGINES
 from orchestrator.engines.scratch import Scratch
 from orchestrator.errors import EngineUnavailable, InternalError
-from orchestrator.fleet.model import Contents, HostReport, UnitAnswer, UnitEnd, UnitMessage, UnitTask
+from orchestrator.fleet.model import Contents, HostReport, Tell, UnitAnswer, UnitEnd, UnitMessage, UnitTask
 from orchestrator.machine.gpu import gpus
 from orchestrator.machine.host import host_facts
 from orchestrator.machine.occupied import find_simulated_name
@@ -33,9 +33,6 @@ MESSAGE, END = TypeAdapter(UnitMessage), TypeAdapter(UnitEnd)
 POLITE_S = 60.0
 # What was measured so far is sent at most this often.
 SENT_S = 5.0
-
-# Receives a message as JSON, and files if there are any.
-Tell = Callable[[bytes, Contents], object]
 
 
 def report() -> bytes:

@@ -1,6 +1,6 @@
 """What the parts of a fleet tell each other."""
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -10,6 +10,10 @@ from orchestrator.plan.request import RunOptions
 
 # Contents of files by their names.
 Contents = Mapping[str, bytes]
+# Receives a message as JSON, and files if there are any.
+Tell = Callable[[bytes, Contents], object]
+# Does a unit: takes the task as JSON, workloads and what to tell, and returns its end as JSON, and files.
+Work = Callable[[bytes, Contents, Tell], tuple[bytes, Contents]]
 LOCAL, EXISTING, BY_CLIENT = "local", "auto", "ray://"
 # The label that every host has by itself: its name.
 OF_NAME = "host"
