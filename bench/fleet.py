@@ -4,7 +4,6 @@ Each unit answers with the files of a real run of one case, under the name of it
 product's: the answer is checked, renumbered and written, and the run is judged.
 """
 
-import io
 import os
 import time
 from collections.abc import Iterator
@@ -14,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pyarrow as pa
-import pyarrow.compute as pc
 from pydantic import TypeAdapter
 
 from orchestrator.fleet.conduct import measure_on_fleet
@@ -31,7 +28,8 @@ from tests.support.fleets import Nodes
 
 VERSIONS = ("2.13", "2.16")
 ROUNDS = 6
-WORKLOAD, FIRST = "nap", "case0"
+TASK, END = TypeAdapter(UnitTask), TypeAdapter(UnitEnd)
+WORKLOAD, FIRST = "nap", "case000"
 SOURCE = """'''Does nothing.'''
 PARAMS = {{"n": {names}}}
 
@@ -88,8 +86,8 @@ def section(program: FleetProgram = FULL) -> str:
     return "\n".join(lines)
 
 
-def _measure_one(scratch: Path, count: int) -> dict[str, bytes]:
-    """Return the files of a real run of the first case."""
+def _measure_one(scratch: Path, count: int) -> Path:
+    """Measure the first case for real."""
     options = RunOptions(
         versions=VERSIONS,
         own_workloads=_write_cases(scratch / "own", count),
@@ -98,19 +96,23 @@ def _measure_one(scratch: Path, count: int) -> dict[str, bytes]:
         engine="venv",
         out=scratch / "template",
     )
-    return read_files(run(options, Quiet()).path)
+    return run(options, Quiet()).path
+
+
+def _name_cases(count: int) -> tuple[str, ...]:
+    return (FIRST, *(f"case{number:03}" for number in range(1, count)))
 
 
 def _write_cases(folder: Path, count: int) -> Path:
     folder.mkdir(parents=True)
-    names = (FIRST, *(f"case{number}" for number in range(1, count)))
+    names = _name_cases(count)
     (folder / f"{WORKLOAD}.py").write_text(SOURCE.format(names=repr(names)))
     return folder
 
 
-def _run(scratch: Path, template: Contents, sleep_s: float, count: int, hosts: int) -> float:
+def _run(scratch: Path, template: Path, sleep_s: float, count: int, hosts: int) -> float:
     """Share cases out, and return the time from the first to the last."""
-    cases = (FIRST, *(f"case{number}" for number in range(1, count)))
+    cases = _name_cases(count)
     options = RunOptions(
         versions=VERSIONS,
         own_workloads=scratch.parent / "own",
@@ -121,37 +123,22 @@ def _run(scratch: Path, template: Contents, sleep_s: float, count: int, hosts: i
     )
     planned = plan_elsewhere(options, lambda text: None)
     where = FleetOptions(on="auto", where=((f"of{hosts}", "yes"),))
-    done = measure_on_fleet(planned, where, Quiet(), partial(answer, dict(template), sleep_s))
+    done = measure_on_fleet(planned, where, Quiet(), partial(answer, template, sleep_s))
     assert done.error is None, done.error
     assert len(done.comparison.arms) == count * len(VERSIONS)
     *_, last = (entry for entry in RunDir(done.path).entries() if isinstance(entry, Finished))
     return last.seconds
 
 
-def answer(template: Contents, sleep_s: float, task: bytes, workloads: Contents, tell: Tell) -> tuple[bytes, Contents]:
+def answer(template: Path, sleep_s: float, task: bytes, workloads: Contents, tell: Tell) -> tuple[bytes, Contents]:
     """Sleep, and answer with the template under the name of the unit's case; what a host does here."""
     time.sleep(sleep_s)
-    asked = TypeAdapter(UnitTask).validate_json(task)
+    asked = TASK.validate_json(task)
     [selected] = asked.options.selected
     name = selected.partition("=")[2].rstrip("]")
-    files = {path: _rename(path, data, name) for path, data in template.items()}
-    return TypeAdapter(UnitEnd).dump_json(UnitEnd(exit_code=0)), files
-
-
-def _rename(path: str, data: bytes, name: str) -> bytes:
-    if not path.endswith(".arrow"):
-        return data.replace(FIRST.encode(), name.encode())
-    table = pa.ipc.open_stream(data).read_all()
-    for index, field in enumerate(table.schema):
-        if pa.types.is_dictionary(field.type):
-            text = table.column(index).cast(pa.utf8())
-            table = table.set_column(
-                index, field, pc.replace_substring(text, FIRST, name).dictionary_encode().cast(field.type)
-            )
-    sink = io.BytesIO()
-    with pa.ipc.new_stream(sink, table.schema) as writer:
-        writer.write_table(table)
-    return sink.getvalue()
+    # Names have one length, so that also a stream stays what it is.
+    files = {path: data.replace(FIRST.encode(), name.encode()) for path, data in read_files(template).items()}
+    return END.dump_json(UnitEnd(exit_code=0)), files
 
 
 @contextmanager

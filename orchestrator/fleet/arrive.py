@@ -68,7 +68,6 @@ class Arrivals:
         # The journal comes last: without its lines the rows count nowhere, and the unit is measured again.
         taken = add_part(part, self._run, self._plan.run, self._numbers, self._workers, self._write_manifest)
         self._numbers += taken
-        self._workers += part.directory.parts()
         self._copy_logs(part, f"{unit.number}-{copy}")
         self._run.sync_journal()
         del self._kept[place]

@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any, Protocol
 
 from pydantic import TypeAdapter, ValidationError
@@ -48,6 +49,8 @@ class UnitJob:
     host: str = ""
     # An answer that lacks a version, for which no host may have more.
     spare: tuple[HostReport, UnitAnswer] | None = None
+    # Whether its answer is there, and not yet judged.
+    is_answered: bool = False
     is_done: bool = False
     is_given_up: bool = False
 
@@ -81,13 +84,20 @@ class Dispatch:
         self._view = view
         self._clock = clock
         self.jobs: list[UnitJob] = []
+        self._copies: dict[int, list[UnitJob]] = {}
+        # By unit and node: why they do not suit each other. A run has thousands of units.
+        self._misfits: dict[tuple[int, str], str] = {}
+        # Whether a host or a unit has become one that nothing suits, perhaps.
+        self._is_doubtful = True
 
     def measure(self, jobs: Iterable[UnitJob]) -> None:
         """Measure units on the hosts that there are; what none can measure is reported at once."""
         self.jobs = list(jobs)
+        self._copies = {number: list(group) for number, group in groupby(self.jobs, lambda job: job.unit.number)}
         try:
             while any(job.is_open for job in self.jobs):
                 for host in self._roster.look():
+                    self._is_doubtful = True
                     self._bury(host)
                 self._give_up()
                 self._hand_out()
@@ -101,7 +111,10 @@ class Dispatch:
 
     def _give_up(self) -> None:
         """Tell which units no host can measure, as soon as that is known."""
-        for job in self._waiting() if self._roster.is_settled else ():
+        if not self._is_doubtful or not self._roster.is_settled:
+            return
+        self._is_doubtful = False
+        for job in self._waiting():
             reasons = {host.name: self._misfit(job, host) for host in self._roster.members}
             if all(reasons.values()):
                 if job.spare and not self._rules.accept(job, *job.spare):
@@ -114,16 +127,22 @@ class Dispatch:
 
     def _waiting(self) -> list[UnitJob]:
         taken = {id(host.job) for host in self._roster.hosts.values()}
-        return [job for job in self.jobs if job.is_open and id(job) not in taken]
+        return [job for job in self.jobs if job.is_open and not job.is_answered and id(job) not in taken]
 
     def _misfit(self, job: UnitJob, host: FleetHost) -> str:
         """Return why a host can never have a unit, or ''."""
         assert host.report
         if host.node.id in job.refused_by:
             return "it has failed"
-        if any(other.unit is job.unit and other is not job and other.host == host.name for other in self.jobs):
+        if host.name in self._hosts_of_copies(job):
             return "it measures that already, and a copy is for another host"
-        return self._rules.suits(job.unit, host.report)
+        key = job.unit.number, host.node.id
+        if key not in self._misfits:
+            self._misfits[key] = self._rules.suits(job.unit, host.report)
+        return self._misfits[key]
+
+    def _hosts_of_copies(self, job: UnitJob) -> list[str]:
+        return [other.host for other in self._copies.get(job.unit.number, ()) if other is not job]
 
     def _hand_out(self) -> None:
         for host in self._roster.members:
@@ -132,6 +151,7 @@ class Dispatch:
             if job := next((job for job in self._waiting() if not self._misfit(job, host)), None):
                 job.attempt += 1
                 job.host, host.job, host.rests_until = host.name, job, 0.0
+                self._is_doubtful |= len(self._copies[job.unit.number]) > 1
                 host.begun = self._fleet.begin(host.node, *self._rules.request(job))
                 self._view.preparing(host.name, f"{job.unit.title}: begins")
 
@@ -139,10 +159,19 @@ class Dispatch:
         for line, contents in self._fleet.heard():
             with suppress(ValidationError):
                 self._pass_on(MESSAGE.validate_json(line), contents)
-        self._roster.learn(ended)
+        self._is_doubtful |= self._roster.learn(ended)
+        measured = []
         for host in list(self._roster.hosts.values()):
-            if host.job and host.begun in ended:
-                self._take(host, host.job)
+            if (job := host.job) and host.begun in ended and (answer := self._free(host, job)):
+                if answer.end.exit_code == 0:
+                    job.is_answered = True
+                    measured.append((host, job, answer))
+                else:
+                    self._take(host, job, answer)
+        # What is measured is written while hosts measure the next.
+        self._hand_out()
+        for host, job, answer in measured:
+            self._take(host, job, answer)
 
     def _pass_on(self, message: UnitMessage, contents: Contents) -> None:
         for host in self._roster.hosts.values():
@@ -154,20 +183,27 @@ class Dispatch:
                 if contents:
                     self._rules.keep(job, contents)
 
-    def _take(self, host: FleetHost, job: UnitJob) -> None:
-        """Take what a host answers, and free it."""
+    def _free(self, host: FleetHost, job: UnitJob) -> UnitAnswer | None:
+        """Free a host whose unit has ended, and return its answer, if there is one."""
         begun, host.begun, host.job = host.begun, None, None
-        assert host.report
         try:
-            answer = self._fleet.answer(begun)
+            answer: UnitAnswer = self._fleet.answer(begun)
         except TaskLost as error:
             host.rests_until = self._clock() + DOUBT_S
             self._lose(job, str(error))
-            return
+            return None
         if answer.end.occupied:
             self._rest(host, job, answer.end.error)
-        elif answer.end.exit_code == EnvironmentFailed.exit_code and job.spare is None and answer.files:
+            return None
+        return answer
+
+    def _take(self, host: FleetHost, job: UnitJob, answer: UnitAnswer) -> None:
+        """Take an answer, or let another host try."""
+        assert host.report
+        job.is_answered = False
+        if answer.end.exit_code == EnvironmentFailed.exit_code and job.spare is None and answer.files:
             self._rules.keep(job, answer.files)
+            self._is_doubtful = True
             job.refused_by.add(host.node.id)
             job.host, job.reason, job.spare = "", f"{host.name}: {answer.end.error}", (host.report, answer)
             self._view.say(f"warning: {host.name} lacks a version, and another host is asked: {answer.end.error}")
@@ -184,6 +220,7 @@ class Dispatch:
 
     def _fail(self, host: FleetHost, job: UnitJob, reason: str) -> None:
         """Let another host try; a host that fails again and again is left out."""
+        self._is_doubtful = True
         job.refused_by.add(host.node.id)
         job.host, job.reason = "", f"{host.name}: {reason}"
         host.failures += 1

@@ -105,9 +105,10 @@ class Roster:
             self._say(f"warning: {host.name} is gone")
         return gone
 
-    def learn(self, ended: Sequence[Any]) -> None:
-        """Read what machines say they are."""
-        for host in [host for host in self.hosts.values() if host.asked is not None and host.asked in ended]:
+    def learn(self, ended: Sequence[Any]) -> bool:
+        """Read what machines say they are; return whether any did."""
+        answered = [host for host in self.hosts.values() if host.asked is not None and host.asked in ended]
+        for host in answered:
             try:
                 report = REPORT.validate_json(self._fleet.answer(host.asked))
             except (TaskLost, ValidationError, TypeError) as error:
@@ -118,6 +119,7 @@ class Roster:
                 if host.left_out:
                     self.leave_out(host, host.left_out)
             host.asked = None
+        return bool(answered)
 
     def leave_out(self, host: FleetHost, reason: str) -> None:
         host.left_out = reason

@@ -7,7 +7,7 @@ replicates and workers get new numbers, since each run began with 1.
 import hashlib
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -33,7 +33,7 @@ from orchestrator.model import (
 )
 from orchestrator.results.endings import summarise_endings
 from orchestrator.results.rundir import RunDir
-from orchestrator.results.streams import Stream, read_stream
+from orchestrator.results.streams import read_stream
 from orchestrator.terminal.counts import format_count
 
 # What has to be the same in all runs, in words for users.
@@ -97,7 +97,6 @@ def merge(paths: Sequence[Path], output: Path, command: Sequence[str]) -> RunDir
         first, workers = 0, Counter[Target]()
         for part in parts:
             first += add_part(part, run, plan.run, first, workers)
-            workers += part.directory.parts()
         run.record(_finish(parts))
         run.sync_journal()
     except BaseException:
@@ -232,10 +231,12 @@ def add_part(
 ) -> int:
     """Add a part's rows and then its lines, all at once; return how many numbers of replicates it takes.
 
-    `first` and `workers` are the numbers of replicates and of workers that are taken already. Whatever else the part
-    brings is written by `before_lines`: only what the journal names counts.
+    `first` and `workers` are the numbers of replicates and of workers that are taken already; those of this part's
+    workers are added. Whatever else the part brings is written by `before_lines`: only what the journal names counts.
     """
     taken = 0
+    tables: dict[Target, list[pa.Table]] = {}
+    unclosed: set[Target] = set()
     for stream in part.directory.streams():
         if stream.version is None:
             raise ContractBroken(f"{stream.path} does not say which version it is of; measure that part again")
@@ -244,13 +245,34 @@ def add_part(
             taken = max(taken, pc.max(table.column("replicate")).as_py())
         if first + taken > MOST_REPLICATES:
             raise ContractBroken(f"{stream.path} numbers its replicates beyond {MOST_REPLICATES}, which no run has")
-        number = stream.part + workers[stream.version]
-        _write(run, Stream(stream.version, number, stream.path, stream.root), _renumber(table, name, first), cut=cut)
+        tables.setdefault(stream.version, []).append(_renumber(table, name, first))
+        unclosed.update([stream.version] if cut else [])
+    numbers = _number_workers(part, tables, workers)
+    for version, of_version in tables.items():
+        whole = pa.concat_tables(of_version).unify_dictionaries().combine_chunks()
+        _write(run, f"{version}-{numbers[version, 0]}", whole, cut=version in unclosed)
     taken = max([taken, *(entry.replicate for entry in part.entries if isinstance(entry, Ended))])
     lost = _spell_out_losses(part, taken)
     before_lines()
-    run.record(*_give_new_numbers((*part.entries, *lost), first, workers))
+    run.record(*_give_new_numbers((*part.entries, *lost), first, numbers))
     return taken + len(lost)
+
+
+# The number of a worker in the whole, by its version and its number in its part; 0 stands for all others.
+Numbers = Mapping[tuple[Target, int], int]
+
+
+def _number_workers(part: MergedPart, versions: Iterable[Target], workers: Counter[Target]) -> Numbers:
+    """Give the workers of a version one number, since one stream has what all of them measured.
+
+    Those whose streams were no files have another number each: what they announced is not in that stream.
+    """
+    numbers: dict[tuple[Target, int], int] = {}
+    lost = [entry for entry in part.entries if isinstance(entry, Discarded) and entry.stream]
+    for version, own in [*((version, 0) for version in versions), *((entry.version, entry.part) for entry in lost)]:
+        workers[version] += 1
+        numbers[version, own] = workers[version]
+    return numbers
 
 
 def _spell_out_losses(part: MergedPart, last: int) -> list[Ended]:
@@ -282,7 +304,7 @@ def _renumber(table: pa.Table, name: str, first: int) -> pa.Table:
     return table.set_column(schema.get_field_index("replicate"), schema.field("replicate"), numbers)
 
 
-def _write(run: RunDir, stream: Stream, table: pa.Table, *, cut: bool) -> None:
+def _write(run: RunDir, name: str, table: pa.Table, *, cut: bool) -> None:
     sink = pa.BufferOutputStream()
     writer = pa.ipc.new_stream(sink, table.schema)
     writer.write_table(table)
@@ -292,19 +314,23 @@ def _write(run: RunDir, stream: Stream, table: pa.Table, *, cut: bool) -> None:
         writer.close()
         data = bytes(sink.getvalue().to_pybytes())
     with files.writing(run.settled, "choose another --output"):
-        files.replace(run.path, run.settled / f"{stream.version}-{stream.part}.arrow", data, 0o600)
+        files.replace(run.path, run.settled / f"{name}.arrow", data, 0o600)
 
 
-def _give_new_numbers(entries: Sequence[Entry], first: int, workers: Counter[Target]) -> Iterator[Entry]:
+def _give_new_numbers(entries: Sequence[Entry], first: int, numbers: Numbers) -> Iterator[Entry]:
     """Yield a journal's lines with numbers that no other part has, but for those about a version of all cases."""
+
+    def worker(version: Target, part: int) -> int:
+        return numbers.get((version, part), numbers.get((version, 0), part))
+
     for entry in entries:
         if isinstance(entry, Lost):
             continue
         if isinstance(entry, Ended):
-            part = None if entry.part is None else entry.part + workers[entry.version]
+            part = None if entry.part is None else worker(entry.version, entry.part)
             yield replace(entry, replicate=entry.replicate + first, part=part)
         elif isinstance(entry, Discarded | Strays):
-            yield replace(entry, part=entry.part + workers[entry.version])
+            yield replace(entry, part=worker(entry.version, entry.part))
         elif isinstance(entry, Disturbed):
             yield replace(entry, replicates=tuple(number + first for number in entry.replicates))
         else:
