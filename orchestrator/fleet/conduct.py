@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
+from operator import itemgetter
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -222,7 +223,7 @@ def meet_hosts(options: FleetOptions, engine: str, say: Callable[[str], None]) -
     with connect(options.on) as fleet:
         roster = Roster(fleet, HostRules(options, engine), say)
         _ask(roster, options)
-        return [(host.name, host.report) for host in roster.members if host.report]
+        return sorted(((host.name, host.report) for host in roster.members if host.report), key=itemgetter(0))
 
 
 def _ask(roster: Roster, options: FleetOptions) -> tuple[HostReport, ...]:
@@ -245,7 +246,7 @@ def _meet(
     reports = _ask(roster, options)
     rules.engine = choose_engine(rules.engine, reports)
     rules.hosts = len(reports)
-    names = ", ".join(host.name for host in roster.members)
+    names = ", ".join(sorted(host.name for host in roster.members))
     say(f"fleet: {format_count(len(reports), 'host')} ({names}), engine {rules.engine}")
     return rules, roster
 

@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
+from orchestrator.history.model import Night
+from orchestrator.history.store import Store
 from orchestrator.model import Ended
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.rundir import RunDir
@@ -65,12 +67,16 @@ class FleetScene:
     def moments(self) -> Path:
         return self.folder / "moments"
 
-    def words(self, out: str, *flags: str) -> list[str]:
+    @property
+    def own(self) -> Path:
         own = self.folder / "own"
         own.mkdir(exist_ok=True)
         (own / "own.py").write_text(WORKLOAD.format(moments=str(self.moments)))
+        return own
+
+    def words(self, out: str, *flags: str) -> list[str]:
         return [
-            self.command, "run", *VERSIONS, "--workload-dir", str(own), "--output", str(self.folder / out), *flags,
+            self.command, "run", *VERSIONS, "--workload-dir", str(self.own), "--output", str(self.folder / out), *flags,
         ]  # fmt: skip
 
     def run(self, out: str, *flags: str, env: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
@@ -203,6 +209,49 @@ def test_no_cluster_at_an_address_is_one_sentence(scene: FleetScene):
     assert done.returncode == 4
     assert "no cluster answers there" in done.stderr
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_search_has_one_host_and_only_that_continues_it(scene: FleetScene):
+    words = ("bisect", "--good", "1.14", "--bad", "2.0", "--case", "own[style=eager,size=1]", "--rounds", "4")
+    flags = ("--engine", "venv", "--workload-dir", scene.own, "--output", scene.folder / "hunt")
+    done = run_command(scene.command, *words, *flags, "--on", "auto", env=scene.nodes.env)
+    assert done.returncode == 3, done.stderr
+    assert "nothing to find" in done.stderr
+    state = json.loads((scene.folder / "hunt" / "bisect.json").read_text())
+    host = state["host"]["id"]
+    run = load_run(scene.folder / "hunt" / "steps" / "01")
+    assert {str(each.host["id"]) for each in run.manifest.hosts} == {host}
+    here = run_command(scene.command, "bisect", "--resume", scene.folder / "hunt", env=scene.nodes.env)
+    assert here.returncode == 2
+    assert "was measured on another machine" in here.stderr
+    again = run_command(scene.command, "bisect", "--resume", scene.folder / "hunt", "--on", "auto", env=scene.nodes.env)
+    assert again.returncode == 3, again.stderr
+
+
+def test_a_night_is_of_one_host(scene: FleetScene):
+    words = (
+        "nightly", "run", "--versions", "1.14,2.0", "--engine", "venv", "--workload-dir", scene.own, "--rounds", "2",
+        "--case", "own[size=1]", "--history", scene.folder / "history", "--on", "auto",
+    )  # fmt: skip
+    several = run_command(scene.command, *words, env=scene.nodes.env)
+    assert several.returncode == 2
+    assert "a night is of one machine, and the fleet has a, b: choose one, e.g. --where host=a" in several.stderr
+    done = run_command(scene.command, *words, "--where", "host=b", env=scene.nodes.env)
+    assert done.returncode == 0, done.stderr
+    store = Store(scene.folder / "history")
+    [night] = [event for event in store.events()[0] if isinstance(event, Night)]
+    assert night.host.endswith("-b")
+    assert {point.host for point in store.read().points()} == {night.host}
+
+
+def test_claims_are_tested_by_a_fleet(scene: FleetScene):
+    """The stub has none of what claims are about: all that is asked here is that they arrive."""
+    names = ("predict-after-compile", "keras-3-dense-fit-slow")
+    done = run_command(
+        scene.command, "reproduce", "--on", "auto", "--engine", "venv", "--dry-run", *names[:1], env=scene.nodes.env
+    )
+    assert done.returncode == 0, done.stderr
+    assert "in 1 unit, each on one host" in done.stdout
 
 
 def test_a_machine_that_is_measuring_is_let_be(scene: FleetScene):

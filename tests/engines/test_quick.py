@@ -1,4 +1,4 @@
-"""The quick suite, for real: what is asserted are published facts, by direction, never milliseconds.
+"""Cases of the quick suite, for real: what is asserted are published facts, by direction, never milliseconds.
 
 Docker measures the cases of two of these facts, and has to agree.
 """
@@ -21,13 +21,17 @@ TRAIN = {
     "model": "small",
     "data": "small",
 }
+LISTED = ",".join(f"{name}={value}" for name, value in TRAIN.items())
+BY_DOCKER = ("--case", f"train_loop[{LISTED}]", "--case", "predict[call=predict,state=uncompiled|compiled,model=tiny]")
+FIT = "train_loop[loop=fit,api=tf.keras,mode=graph|eager,input=numpy,model=small,data=small]"
+CASES = 5
 
 
 @pytest.fixture(scope="module")
 def on_venv(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
     out = tmp_path_factory.mktemp("venv") / "run"
     flags = ("--versions", VERSIONS, "--engine", "venv", "--rounds", str(ROUNDS), "--output", out, "--quiet")
-    code, answer, stderr = compare(tfcompare, *flags)
+    code, answer, stderr = compare(tfcompare, *flags, *BY_DOCKER, "--case", FIT)
     assert code == 0, stderr
     assert stderr == ""
     return answer
@@ -36,10 +40,8 @@ def on_venv(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
 @pytest.fixture(scope="module")
 def on_docker(tfcompare: str, docker_base: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
     out = tmp_path_factory.mktemp("docker") / "run"
-    params = ",".join(f"{name}={value}" for name, value in TRAIN.items())
-    cases = ("--case", f"train_loop[{params}]", "--case", "predict[call=predict,state=uncompiled|compiled,model=tiny]")
     flags = ("--versions", "1.14,2.0", "--engine", "docker", "--base", docker_base, "--rounds", str(ROUNDS))
-    code, answer, stderr = compare(tfcompare, *flags, *cases, "--output", out, "--quiet")
+    code, answer, stderr = compare(tfcompare, *flags, *BY_DOCKER, "--output", out, "--quiet")
     assert code == 0, stderr
     return answer
 
@@ -65,7 +67,7 @@ def settled(found: Answer, verdict: str) -> bool:
 
 def test_every_arm_is_measured(on_venv: Answer, on_docker: Answer) -> None:
     assert {arm["outcome"] for arm in (*on_venv["arms"], *on_docker["arms"])} == {"measured"}
-    assert (len(on_venv["arms"]), len(on_docker["arms"])) == (8 * 3, 3 * 2)
+    assert (len(on_venv["arms"]), len(on_docker["arms"])) == (CASES * 3, 3 * 2)
 
 
 def test_eager_training_is_slower_in_2_0_than_in_1_14(answer: Answer) -> None:
@@ -95,7 +97,7 @@ def test_graph_training_is_faster_than_eager_in_2_0(on_venv: Answer) -> None:
 def test_newer_versions_need_more_memory(on_venv: Answer) -> None:
     memory = [entry for entry in on_venv["metrics"] if entry["metric"] == "peak_rss"]
     newest = [entry for entry in memory if entry["candidate"] == "2.13.0"]
-    assert len(newest) == 8
+    assert len(newest) == CASES
     assert all(entry["ratio"] > 1.2 for entry in newest)
     assert all(entry["verdict"] == "slower" for entry in newest)
 
