@@ -1,6 +1,6 @@
 """What it costs to share cases out: a real Ray cluster on this machine, whose hosts are simulated and only sleep.
 
-Each unit answers with the files of a real run of one case, under the name of its own case. All that comes after is the
+Each unit answers with the files of a real run of one case, under another case's name. All that comes after is the
 product's: the answer is checked, renumbered and written, and the run is judged.
 """
 
@@ -57,9 +57,9 @@ def section(program: FleetProgram = FULL) -> str:
         scratch = Path(folder)
         template = _measure_one(scratch, max(program.units, program.at_once))
         with _cluster(max(program.hosts)):
-            cost_s = _run(scratch / "cost", template, 0.0, program.at_once, 1) / program.at_once
+            cost_s = share_out(scratch / "cost", template, 0.0, program.at_once, 1) / program.at_once
             times = {
-                hosts: _run(scratch / f"hosts-{hosts}", template, program.sleep_s, program.units, hosts)
+                hosts: share_out(scratch / f"hosts-{hosts}", template, program.sleep_s, program.units, hosts)
                 for hosts in program.hosts
             }
     lines = [
@@ -90,7 +90,7 @@ def _measure_one(scratch: Path, count: int) -> Path:
     """Measure the first case for real."""
     options = RunOptions(
         versions=VERSIONS,
-        own_workloads=_write_cases(scratch / "own", count),
+        own_workloads=write_cases(scratch / "own", count),
         selected=(f"{WORKLOAD}[n={FIRST}]",),
         rounds=ROUNDS,
         engine="venv",
@@ -103,18 +103,20 @@ def _name_cases(count: int) -> tuple[str, ...]:
     return (FIRST, *(f"case{number:03}" for number in range(1, count)))
 
 
-def _write_cases(folder: Path, count: int) -> Path:
+def write_cases(folder: Path, count: int) -> Path:
     folder.mkdir(parents=True)
     names = _name_cases(count)
     (folder / f"{WORKLOAD}.py").write_text(SOURCE.format(names=repr(names)))
     return folder
 
 
-def _run(scratch: Path, template: Path, sleep_s: float, count: int, hosts: int) -> float:
+def share_out(
+    scratch: Path, template: Path, sleep_s: float, count: int, hosts: int, versions: tuple[str, ...] = VERSIONS
+) -> float:
     """Share cases out, and return the time from the first to the last."""
     cases = _name_cases(count)
     options = RunOptions(
-        versions=VERSIONS,
+        versions=versions,
         own_workloads=scratch.parent / "own",
         selected=(f"{WORKLOAD}[n={'|'.join(cases)}]",),
         rounds=ROUNDS,
@@ -125,7 +127,7 @@ def _run(scratch: Path, template: Path, sleep_s: float, count: int, hosts: int) 
     where = FleetOptions(on="auto", where=((f"of{hosts}", "yes"),))
     done = measure_on_fleet(planned, where, Quiet(), partial(answer, template, sleep_s))
     assert done.error is None, done.error
-    assert len(done.comparison.arms) == count * len(VERSIONS)
+    assert len(done.comparison.arms) == count * len(versions)
     *_, last = (entry for entry in RunDir(done.path).entries() if isinstance(entry, Finished))
     return last.seconds
 

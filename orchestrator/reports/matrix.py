@@ -18,6 +18,7 @@ from orchestrator.reports.reasons import describe_reasons
 from orchestrator.reports.steps import as_arms_of_steps, contrasts_of_steps
 from orchestrator.reports.summary import by_candidate, sentences
 from orchestrator.reports.table import (
+    MOST_CASES,
     describe_errors,
     describe_hosts,
     describe_place,
@@ -192,7 +193,7 @@ def _head(comparison: Comparison) -> Text:
         [
             safe_text(f"tfcompare run {comparison.plan.run}", style="bold"),
             safe_text(describe_place(comparison), style="dim"),
-            *(safe_text(line, style="dim") for line in describe_hosts(comparison.manifest)),
+            *(safe_text(line, style="dim") for line in describe_hosts(comparison.manifest, MOST_CASES)),
             *map(safe_text, sentences(comparison)),
             *map(safe_text, metric_sentences(comparison)),
         ]

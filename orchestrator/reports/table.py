@@ -92,20 +92,23 @@ def describe_place(comparison: Comparison) -> str:
     return f"{plan.engine} · {plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores"
 
 
-def describe_hosts(manifest: Manifest) -> tuple[str, ...]:
-    """Return a line for each machine of a run that was put together: what it is, and which cases it measured."""
+def describe_hosts(manifest: Manifest, most: int | None = None) -> tuple[str, ...]:
+    """Return a line for each machine of a run that has several: what it is, and which cases it measured.
+
+    All cases are named, unless at most this many should be.
+    """
     if len({each.host.get("id") for each in manifest.hosts}) < 2:
         return ()
     return tuple(
         f"host {each.host.get('id')} ({each.host.get('cpu')}, {each.host.get('usable_cores')} cores): "
-        f"{_name_some(each.cases)}"
+        f"{_name_some(each.cases, most or len(each.cases))}"
         for each in manifest.hosts
     )
 
 
-def _name_some(cases: Sequence[str]) -> str:
-    left = len(cases) - MOST_CASES
-    return ", ".join(cases[:MOST_CASES]) + (f" and {format_count(left, 'more case')}" if left > 0 else "")
+def _name_some(cases: Sequence[str], most: int) -> str:
+    left = len(cases) - most
+    return ", ".join(cases[:most]) + (f" and {format_count(left, 'more case')}" if left > 0 else "")
 
 
 def describe_errors(plan: Plan) -> str:

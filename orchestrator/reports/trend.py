@@ -85,7 +85,7 @@ def _head(comparison: Comparison) -> Text:
     lines = (
         safe_text(f"tfcompare run {comparison.plan.run}", style="bold"),
         safe_text(table.describe_place(comparison), style="dim"),
-        *(safe_text(line, style="dim") for line in table.describe_hosts(comparison.manifest)),
+        *(safe_text(line, style="dim") for line in table.describe_hosts(comparison.manifest, table.MOST_CASES)),
     )
     return Text("\n").join(lines)
 

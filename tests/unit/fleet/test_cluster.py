@@ -1,0 +1,66 @@
+"""What users read when a cluster does not take them, from what Ray raised and printed at such times."""
+
+import sys
+
+import pytest
+
+from orchestrator.errors import EngineUnavailable, UsageError
+from orchestrator.fleet import cluster
+
+MISMATCH = (
+    "Version mismatch: The cluster was started with:\n    Ray: 2.60.0\n    Python: 3.11.7\nThis process on node "
+    "192.0.2.2 was started with:\n    Ray: 2.60.0\n    Python: 3.12.1\n"
+)
+REFUSED = (
+    "gcs_client.cc:210: Failed to get cluster ID from GCS server: Unauthenticated: RPC error: InvalidAuthToken: "
+    "Authentication token is missing or incorrect"
+)
+
+
+def explain(on: str, error: Exception, said: tuple[str, ...] = ()) -> str:
+    return str(EngineUnavailable(*cluster._explain(on, error, said)))
+
+
+def test_other_versions_are_named_with_both_numbers():
+    told = explain("auto", RuntimeError(MISMATCH))
+    assert told.startswith("--on auto: Version mismatch: The cluster was started with: Ray: 2.60.0 Python: 3.11.7")
+    assert told.endswith("install the same Python and the same Ray on all machines")
+
+
+def test_a_token_that_is_refused_is_recognised_by_what_ray_prints():
+    told = explain("auto", ConnectionError("Failed to connect to Ray cluster at 192.0.2.2:6379"), (REFUSED,))
+    assert told.startswith("--on auto: the cluster refuses this token; ")
+
+
+def test_where_nothing_answers_the_reason_and_a_way_to_start_one_are_named():
+    told = explain("ray://head:10001", ConnectionRefusedError(111, "Connection refused"))
+    assert told.startswith(
+        "--on ray://head:10001: no cluster answers there ([Errno 111] Connection refused); start one"
+    )
+
+
+@pytest.mark.parametrize("on", ["ray://", "ray://head", "ray:/head:1", "ray://head:x", "https://head:1", "cluster"])
+def test_what_names_no_fleet_is_a_mistake_of_the_user(on: str):
+    with pytest.raises(UsageError, match=r"it takes local, auto for the cluster"):
+        cluster.check_address(on)
+
+
+def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with (
+        pytest.raises(UsageError, match=r"takes Ray, which is not installed: pip install 'tfcompare\[ray\]'"),
+        cluster.connect("auto"),
+    ):
+        pass
+
+
+def test_the_token_of_our_fleet_is_used_unless_the_user_has_another(monkeypatch: pytest.MonkeyPatch, tmp_path):
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path))
+    for name in cluster.TOKENS:
+        monkeypatch.delenv(name, raising=False)
+    assert cluster._token_variables() == {}
+    cluster.token_file().parent.mkdir(parents=True)
+    cluster.token_file().write_text("secret")
+    assert cluster._token_variables() == {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(cluster.token_file())}
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "another")
+    assert cluster._token_variables() == {}
