@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from orchestrator import files
-from orchestrator.errors import ContractBroken
+from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.fleet.model import Contents, HostReport
 from orchestrator.fleet.units import Unit
 from orchestrator.model import Ended, Manifest, MergedHost, Plan, Target
@@ -59,9 +59,12 @@ class Arrivals:
         return place
 
     def accept(self, unit: Unit, copy: int, attempt: int, report: HostReport, contents: Contents) -> None:
-        """Add a unit that was measured to its end; raise ContractBroken or UsageError if it is not in order."""
+        """Add a unit that was measured to its end; raise ContractBroken if it is not in order."""
         place = self.keep(unit, copy, attempt, contents)
-        part = read_part(place)
+        try:
+            part = read_part(place)
+        except UsageError as error:
+            raise ContractBroken(error.what) from error
         self._check(unit, part)
         host = {**part.manifest.host, "id": name_id(report)}
         self._manifest = add_host(self._manifest, part, host)

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
 from operator import itemgetter
@@ -113,9 +114,6 @@ class RunRules(HostRules):
     def suits(self, unit: Unit, report: HostReport) -> str:
         options = self._planned.options
         selection, environments = self._planned.selection, options.environments
-        # It was left open when the host came.
-        if silent := report.engines.get(self.engine):
-            return silent
         arms = [arm.key for arm in list_arms(unit.cases, selection.targets, unit.claims, environments.device)]
         versions = find_versions(arms, selection.versions)
         return find_misfit(versions, report, gpu=environments.gpu, force=environments.force)
@@ -126,14 +124,16 @@ class RunRules(HostRules):
         return TASK.dump_json(task), self.workloads
 
     def keep(self, job: UnitJob, files: Contents) -> None:
-        self.arrivals[job.copy].keep(job.unit, job.copy, job.attempt, files)
+        # What is wrong with them is found when all of it has come.
+        with suppress(ContractBroken):
+            self.arrivals[job.copy].keep(job.unit, job.copy, job.attempt, files)
 
     def accept(self, job: UnitJob, report: HostReport, answer: UnitAnswer) -> str:
         if "manifest.json" not in answer.files or answer.end.exit_code not in MEASURED:
             return answer.end.error or "it sent no result"
         try:
             self.arrivals[job.copy].accept(job.unit, job.copy, job.attempt, report, answer.files)
-        except TfCompareError as error:
+        except ContractBroken as error:
             # What is wrong with a result often follows from what ended it.
             return answer.end.error or error.headline
         return ""
@@ -245,9 +245,12 @@ def _meet(
     roster = Roster(fleet, rules, say)
     reports = _ask(roster, options)
     rules.engine = choose_engine(rules.engine, reports)
-    rules.hosts = len(reports)
+    for host in roster.members:
+        if silent := host.report and host.report.engines.get(rules.engine):
+            roster.leave_out(host, f"engine {rules.engine}: {silent}")
+    rules.hosts = len(roster.members)
     names = ", ".join(sorted(host.name for host in roster.members))
-    say(f"fleet: {format_count(len(reports), 'host')} ({names}), engine {rules.engine}")
+    say(f"fleet: {format_count(rules.hosts, 'host')} ({names}), engine {rules.engine}")
     return rules, roster
 
 

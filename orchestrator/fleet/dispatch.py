@@ -18,6 +18,7 @@ from orchestrator.fleet.model import Contents, Fleet, HostReport, TaskLost, Unit
 from orchestrator.fleet.roster import WAIT_S, FleetHost, Roster
 from orchestrator.fleet.units import Unit
 from orchestrator.terminal.progress import View
+from orchestrator.terminal.text import clip
 
 MESSAGE = TypeAdapter(UnitMessage)
 # Losing a machine is no fault of a unit, which begins again; one that loses this many is at fault itself.
@@ -28,6 +29,8 @@ MOST_FAILURES = 2
 DOUBT_S = 10.0
 # How long, and how often, a unit waits for hosts that measure something else.
 REST_S, MOST_RESTS = 20.0, 30
+# Of what a host says.
+LONGEST = 1000
 # For units to free their containers.
 ENDING_S = 30.0
 
@@ -102,7 +105,7 @@ class Dispatch:
                 self._give_up()
                 self._hand_out()
                 self._hear(self._fleet.wait([*self._roster.questions, *self._list_begun()], WAIT_S))
-        except KeyboardInterrupt:
+        except BaseException:
             self._end_all()
             raise
 
@@ -177,9 +180,10 @@ class Dispatch:
         for host in self._roster.hosts.values():
             job = host.job
             if job and (job.unit.number, job.attempt, job.host) == (message.unit, message.attempt, host.name):
-                self._view.preparing(host.name, f"{job.unit.title}: {message.text}")
+                text = clip(message.text, LONGEST)
+                self._view.preparing(host.name, f"{job.unit.title}: {text}")
                 if message.stays:
-                    self._view.say(f"{host.name}: {message.text}")
+                    self._view.say(f"{host.name}: {text}")
                 if contents:
                     self._rules.keep(job, contents)
 
@@ -201,14 +205,15 @@ class Dispatch:
         """Take an answer, or let another host try."""
         assert host.report
         job.is_answered = False
+        error = clip(answer.end.error, LONGEST)
         if answer.end.exit_code == EnvironmentFailed.exit_code and job.spare is None and answer.files:
             self._rules.keep(job, answer.files)
             self._is_doubtful = True
             job.refused_by.add(host.node.id)
-            job.host, job.reason, job.spare = "", f"{host.name}: {answer.end.error}", (host.report, answer)
-            self._view.say(f"warning: {host.name} lacks a version, and another host is asked: {answer.end.error}")
+            job.host, job.reason, job.spare = "", f"{host.name}: {error}", (host.report, answer)
+            self._view.say(f"warning: {host.name} lacks a version, and another host is asked: {error}")
         elif reason := self._rules.accept(job, host.report, answer):
-            self._fail(host, job, reason)
+            self._fail(host, job, clip(reason, LONGEST))
         else:
             host.failures = 0
             self._finish(job, host.name)

@@ -62,7 +62,7 @@ class HostReport:
 
     @property
     def id(self) -> str:
-        return str(self.facts["id"])
+        return str(self.facts.get("id", "unknown"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -301,3 +301,21 @@ def test_an_interrupt_ends_what_is_under_way():
     with pytest.raises(KeyboardInterrupt):
         world.measure(3)
     assert not any(job.is_done for job in world.jobs[1:])
+
+
+def test_what_a_host_says_is_cut_to_what_can_be_read():
+    world = World(Machines(["a"]))
+    world.fleet.answers = {"a": [failed("x" * 10_000)]}
+    told = world.measure(1)
+    assert all(len(line) < 3_000 for line in told)
+
+
+def test_an_error_on_this_side_ends_what_is_under_way():
+    world = World(Machines(["a", "b"]))
+
+    def full(*about: object) -> str:
+        raise OSError("no space left")
+
+    world.rules.accept = full  # type: ignore[method-assign]
+    with pytest.raises(OSError, match="no space left"):
+        world.measure(4)

@@ -1,0 +1,186 @@
+"""What hosts send is checked and becomes part of the run; what is not in order counts nowhere, and is kept."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from orchestrator.errors import ContractBroken
+from orchestrator.fleet.arrive import Arrivals, drop_unfinished, find_measured
+from orchestrator.fleet.model import HostReport
+from orchestrator.fleet.units import Unit
+from orchestrator.model import Ended, Finished, Lost, Machine
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.part_files import read_files
+from orchestrator.results.rundir import RunDir
+from tests.support.builders import NEW, OLD, case, plan, rows, run_directory, target, write_rows
+
+ONE, TWO = case(size="1"), case(size="2")
+WHOLE = plan((ONE, TWO), run="whole")
+REPORT = HostReport(tool="1", contract="c", facts={"id": "abc"}, engines={"venv": ""}, simulated="a")
+ROUNDS = 4
+
+
+def measured(folder: Path, of: Any, name: str) -> RunDir:
+    """A part as a host leaves it: each round has a worker of each version."""
+    run = run_directory(folder, plan((of,), run=name), host={"cpu": "A CPU", "usable_cores": 2, "id": "abc"})
+    run.record(Machine(when="begin", readings={}))
+    number = 0
+    for round in range(1, ROUNDS + 1):
+        for version in (OLD, NEW):
+            number += 1
+            batch = rows(of, version, round=round, replicate=number, run=name)
+            write_rows(run.settled / f"{target(version)}-{round}.arrow", [batch])
+            run.record(
+                Ended(
+                    version=target(version), case=of.label, round=round, replicate=number, outcome="measured",
+                    part=round, rows=len(batch),
+                )
+            )  # fmt: skip
+    run.record(Finished(how="", seconds=1.0))
+    return run
+
+
+@pytest.fixture
+def arrivals(tmp_path: Path) -> Arrivals:
+    run = run_directory(tmp_path / "whole", WHOLE)
+    run.write_manifest(replace(run.read_manifest(), environments={}, workers={}))
+    return Arrivals(run, run.read_plan(), run.read_manifest())
+
+
+def units() -> tuple[Unit, Unit]:
+    return Unit(1, (ONE,)), Unit(2, (TWO,))
+
+
+def test_units_become_one_run_with_new_numbers(tmp_path: Path, arrivals: Arrivals):
+    for unit in units():
+        part = measured(tmp_path / f"part-{unit.number}", unit.cases[0], f"run-{unit.number}")
+        arrivals.accept(unit, 1, 1, REPORT, read_files(part.path))
+    whole = RunDir(tmp_path / "whole")
+    comparison = judge_run(whole)
+    assert {(arm.outcome, arm.rounds) for arm in comparison.arms} == {("measured", ROUNDS)}
+    assert comparison.broken == ()
+    ends = [entry for entry in whole.entries() if isinstance(entry, Ended)]
+    assert len({(end.version, end.replicate) for end in ends}) == len(ends) == 2 * 2 * ROUNDS
+    assert find_measured(whole) == {ONE.label, TWO.label}
+    # One stream for each version of a unit, however many workers it had.
+    assert len(list(whole.settled.iterdir())) == 2 * 2
+    [host] = whole.read_manifest().hosts
+    assert (host.host["id"], host.cases) == ("abc-a", (ONE.label, TWO.label))
+    assert not list((whole.path / "unused").iterdir())
+
+
+def test_what_was_measured_so_far_is_kept_beside_the_run(tmp_path: Path, arrivals: Arrivals):
+    unit, _ = units()
+    part = measured(tmp_path / "part", ONE, "run-1")
+    place = arrivals.keep(unit, 1, 1, read_files(part.path))
+    assert place == tmp_path / "whole" / "unused" / "1-1-1"
+    assert len(RunDir.open(place).read_journal().entries) == 2 + 2 * ROUNDS
+    assert find_measured(RunDir(tmp_path / "whole")) == set()
+    # Another command numbers its attempts after that.
+    assert arrivals.count_attempts(unit, 1) == 1
+    assert arrivals.count_attempts(unit, 2) == 0
+
+
+def altered(name: str, change: Callable[[dict[str, Any]], None]) -> Callable[[dict[str, bytes]], None]:
+    def alter(files: dict[str, bytes]) -> None:
+        content = json.loads(files[name])
+        change(content)
+        files[name] = json.dumps(content).encode()
+
+    return alter
+
+
+def no_rows(files: dict[str, bytes]) -> None:
+    lines = [line for line in files["journal.jsonl"].splitlines() if b'"ended"' not in line]
+    files["journal.jsonl"] = b"\n".join(lines) + b"\n"
+
+
+def stranger(files: dict[str, bytes]) -> None:
+    files["../evil"] = b"x"
+
+
+def garbage(files: dict[str, bytes]) -> None:
+    name = next(name for name in files if name.endswith(".arrow"))
+    files[name] = b"no stream"
+
+
+@pytest.mark.parametrize(
+    ("alter", "told"),
+    [
+        (altered("plan.json", lambda of: of.update(seed=1, margin=0.2)), "it measured something else: margin: 0.05"),
+        (altered("plan.json", lambda of: of.update(engine="docker")), "it measured something else: engine: venv"),
+        (altered("manifest.json", lambda of: of["sources"].update(power="x")), "it measured another source of power"),
+        (altered("manifest.json", lambda of: of.update(contract="x")), "it measured something else: contract with"),
+        (no_rows, "it measured nothing"),
+        (stranger, "it sent a file that no run has"),
+        (lambda files: files.pop("plan.json"), "holds no run"),
+        (lambda files: files.update({"plan.json": b"{"}), "plan.json"),
+        (garbage, "arrow"),
+    ],
+)  # fmt: skip
+def test_what_is_not_in_order_is_refused_and_counts_nowhere(
+    tmp_path: Path, arrivals: Arrivals, alter: Callable[[dict[str, bytes]], None], told: str
+):
+    files = read_files(measured(tmp_path / "part", ONE, "run-1").path)
+    alter(files)
+    with pytest.raises(ContractBroken, match=told):
+        arrivals.accept(units()[0], 1, 1, REPORT, files)
+    assert find_measured(RunDir(tmp_path / "whole")) == set()
+    # The next answer is taken as if nothing had been.
+    good = measured(tmp_path / "good", ONE, "run-2")
+    arrivals.accept(units()[0], 1, 2, REPORT, read_files(good.path))
+    assert find_measured(RunDir(tmp_path / "whole")) == {ONE.label}
+    assert judge_run(RunDir(tmp_path / "whole")).broken == ()
+
+
+def test_cases_that_were_not_asked_for_are_refused(tmp_path: Path, arrivals: Arrivals):
+    part = measured(tmp_path / "part", TWO, "run-1")
+    with pytest.raises(ContractBroken, match="it measured other cases or targets than it was asked for"):
+        arrivals.accept(units()[0], 1, 1, REPORT, read_files(part.path))
+
+
+def test_other_packages_than_on_hosts_before_are_refused(tmp_path: Path, arrivals: Arrivals):
+    first, second = units()
+    arrivals.accept(first, 1, 1, REPORT, read_files(measured(tmp_path / "a", ONE, "run-1").path))
+    files = read_files(measured(tmp_path / "b", TWO, "run-2").path)
+    altered("manifest.json", lambda of: of["environments"][OLD].update(lock="z"))(files)
+    with pytest.raises(ContractBroken, match=f"it has other packages in {OLD} than hosts before it"):
+        arrivals.accept(second, 1, 1, REPORT, files)
+
+
+def test_a_version_that_one_host_lacks_is_lost_for_its_cases_alone(tmp_path: Path, arrivals: Arrivals):
+    first, second = units()
+    part = measured(tmp_path / "a", ONE, "run-1")
+    files = read_files(part.path)
+    lines = [line for line in files["journal.jsonl"].splitlines() if NEW.encode() not in line]
+    lost = Lost(version=target(NEW), stage="environment", reason="no Python 3.7")
+    part.journal.unlink()
+    part.record(lost)
+    files["journal.jsonl"] = b"\n".join([part.journal.read_bytes().strip(), *lines]) + b"\n"
+    files = {name: data for name, data in files.items() if NEW not in name}
+    arrivals.accept(first, 1, 1, REPORT, files)
+    arrivals.accept(second, 1, 1, REPORT, read_files(measured(tmp_path / "b", TWO, "run-2").path))
+    comparison = judge_run(RunDir(tmp_path / "whole"))
+    outcomes = {(arm.case.label, str(arm.version)): (arm.outcome, arm.reason) for arm in comparison.arms}
+    assert outcomes[ONE.label, NEW] == ("died", "environment: no Python 3.7")
+    assert {outcome for key, (outcome, _) in outcomes.items() if key != (ONE.label, NEW)} == {"measured"}
+
+
+def test_rows_of_a_unit_that_was_arriving_when_the_run_was_killed_are_removed(tmp_path: Path, arrivals: Arrivals):
+    first, second = units()
+    arrivals.accept(first, 1, 1, REPORT, read_files(measured(tmp_path / "a", ONE, "run-1").path))
+    whole = RunDir(tmp_path / "whole")
+    before = sorted(path.name for path in whole.settled.iterdir())
+    orphan = whole.settled / f"{target(OLD)}-9.arrow"
+    write_rows(orphan, [rows(TWO, OLD, replicate=90, run="whole")])
+    drop_unfinished(whole)
+    assert sorted(path.name for path in whole.settled.iterdir()) == before
+    again = Arrivals(whole, whole.read_plan(), whole.read_manifest())
+    again.accept(second, 1, 1, REPORT, read_files(measured(tmp_path / "b", TWO, "run-2").path))
+    comparison = judge_run(whole)
+    assert {arm.outcome for arm in comparison.arms} == {"measured"}
+    assert comparison.broken == ()
