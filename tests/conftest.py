@@ -54,6 +54,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         place = item.nodeid.removeprefix("tests/")
         for marker in next((needs for folder, needs in NEEDS.items() if place.startswith(folder)), ()):
             item.add_marker(marker)
+        if item.get_closest_marker("long") and not os.environ.get("SOAK_KILLS"):
+            item.add_marker(pytest.mark.skip(reason="long: `make soak` runs what takes minutes"))
 
 
 # What takes longest begins first: the chain, then files that take up to minutes each.

@@ -105,7 +105,9 @@ class Arrivals:
         """Keep what workers and installs printed, by unit."""
         for log in sorted(part.directory.logs.glob("*.log")):
             with files.writing(self._run.logs, "make room, and continue the run"):
-                files.replace(self._run.path, self._run.logs / f"{name}-{log.name}", log.read_bytes(), 0o600)
+                data = log.read_bytes()
+                if data:
+                    files.replace(self._run.path, self._run.logs / f"{name}-{log.name}", data, 0o600, durable=False)
 
 
 def name_id(report: HostReport) -> str:

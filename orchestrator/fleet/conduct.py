@@ -36,7 +36,7 @@ from orchestrator.fleet.place import (
     find_versions,
 )
 from orchestrator.fleet.replicas import describe_replicas
-from orchestrator.fleet.roster import FleetHost, Roster
+from orchestrator.fleet.roster import ASKING_S, FleetHost, Roster
 from orchestrator.fleet.units import Unit, divide, request
 from orchestrator.measure.conduct import Done
 from orchestrator.measure.prepare_run import make_manifest, pin_planned
@@ -52,6 +52,8 @@ from orchestrator.terminal.progress import View
 
 TASK = TypeAdapter(UnitTask)
 REPLICAS = "replicas"
+# For all machines to say what they are, where one of them is chosen.
+PATIENCE_S = 60.0
 # Exit codes of units that measured what they could: what died or was refused would do so elsewhere.
 MEASURED = (
     0,
@@ -222,13 +224,14 @@ def meet_hosts(options: FleetOptions, engine: str, say: Callable[[str], None]) -
     """Return the machines of a fleet that can measure on an engine, by name."""
     with connect(options.on) as fleet:
         roster = Roster(fleet, HostRules(options, engine), say)
-        _ask(roster, options)
+        # Which machine is chosen must not depend on which one answers first.
+        _ask(roster, options, PATIENCE_S)
         return sorted(((host.name, host.report) for host in roster.members if host.report), key=itemgetter(0))
 
 
-def _ask(roster: Roster, options: FleetOptions) -> tuple[HostReport, ...]:
+def _ask(roster: Roster, options: FleetOptions, patience_s: float = ASKING_S) -> tuple[HostReport, ...]:
     """Ask all machines what they are; raise EngineUnavailable if none can measure."""
-    roster.ask()
+    roster.ask(patience_s)
     if not roster.reports:
         what = "no machine of the cluster can measure; see above" if roster.hosts else NO_SLOTS
         raise EngineUnavailable(f"--on {options.on}: {what}")

@@ -85,10 +85,10 @@ class Roster:
         """Whether all that the cluster had at first have said what they are, or have had the time for it."""
         return not self.questions or self._clock() - self._began >= ASKING_S
 
-    def ask(self) -> None:
+    def ask(self, patience_s: float = ASKING_S) -> None:
         """Ask every machine what it is, and wait for the answers."""
         self.look()
-        while not self.is_settled:
+        while self.questions and self._clock() - self._began < patience_s:
             self.learn(self._fleet.wait(self.questions, WAIT_S))
 
     def look(self) -> list[FleetHost]:

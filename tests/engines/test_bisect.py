@@ -59,6 +59,7 @@ def steps_of(folder: Path) -> list[dict[str, Any]]:
     return json.loads(path.read_text())["steps"] if path.exists() else []
 
 
+@pytest.mark.long
 @pytest.mark.timeout(600)
 def test_many_versions_are_shown_as_a_trend(tfcompare: str, tmp_path: Path) -> None:
     versions = ("1.14.0", "2.0.0", "2.1.4", "2.2.3", "2.13.0")

@@ -172,6 +172,7 @@ def test_a_driver_elsewhere_measures_by_the_client_where_it_wants_to(scene: Flee
     assert {host_of(run, case.label) for case in run.plan.cases} == {"b"}
 
 
+@pytest.mark.long
 def test_two_hosts_measure_each_case_and_are_compared(scene: FleetScene):
     done = scene.run("twice", "--on", "auto", "--replicate-hosts", "2", "--case", "own[size=1]", "--rounds", "4")
     assert done.returncode == 0, done.stderr
@@ -211,6 +212,7 @@ def test_no_cluster_at_an_address_is_one_sentence(scene: FleetScene):
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.long
 def test_a_search_has_one_host_and_only_that_continues_it(scene: FleetScene):
     words = ("bisect", "--good", "1.14", "--bad", "2.0", "--case", "own[style=eager,size=1]", "--rounds", "4")
     flags = ("--engine", "venv", "--workload-dir", scene.own, "--output", scene.folder / "hunt")
@@ -228,6 +230,7 @@ def test_a_search_has_one_host_and_only_that_continues_it(scene: FleetScene):
     assert again.returncode == 3, again.stderr
 
 
+@pytest.mark.long
 def test_a_night_is_of_one_host(scene: FleetScene):
     words = (
         "nightly", "run", "--versions", "1.14,2.0", "--engine", "venv", "--workload-dir", scene.own, "--rounds", "2",
@@ -302,6 +305,7 @@ def test_a_process_that_is_killed_costs_its_unit_a_new_beginning(scene: FleetSce
     assert {arm.rounds for arm in scene.load("killed").arms} == {6}
 
 
+@pytest.mark.long
 def test_a_driver_that_is_killed_is_continued_without_what_is_measured(scene: FleetScene):
     with scene.start("continued", "--on", "auto", "--rounds", "6") as driver:
         assert driver.stderr
@@ -329,6 +333,7 @@ def test_a_driver_that_is_killed_is_continued_without_what_is_measured(scene: Fl
     assert "every case of" in again.stderr
 
 
+@pytest.mark.long
 def test_a_machine_that_dies_leaves_its_unit_to_another(scene: FleetScene):
     """The last test: afterwards host a is gone."""
     with scene.start("died", "--on", "auto", "--rounds", "6") as driver:

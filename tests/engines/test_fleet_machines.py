@@ -63,6 +63,7 @@ def ssh(stub_cache: dict[str, str]) -> Iterator[str]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@pytest.mark.long
 def test_a_fleet_is_started_measures_and_is_ended(
     ssh: str, tfcompare: str, stub_cache: dict[str, str], tmp_path: Path
 ) -> None:

@@ -35,6 +35,7 @@ share_out(folder / "whole", folder / "template", 0.2, int(sys.argv[2]), 2, tuple
 """
 
 
+@pytest.mark.long
 def test_forty_cases_on_two_nodes_all_arrive_once(tfcompare: str, stub_cache: dict[str, str], tmp_path: Path) -> None:
     own = fleet.write_cases(tmp_path / "own", COUNT)
     one = run_command(

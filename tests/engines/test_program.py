@@ -89,6 +89,7 @@ def test_a_program_runs_unchanged_in_old_and_new_versions(tfcompare: str, projec
     assert more.returncode == 0, more.stderr
 
 
+@pytest.mark.long
 @pytest.mark.tensorflow
 def test_the_steps_of_every_separate_keras_are_timed(tfcompare: str, project: Path):
     (project / "train.py").write_text(TRAIN.format(imports=SEPARATE_KERAS, keras="keras"))
