@@ -158,14 +158,13 @@ def _listening(said: list[str]) -> Iterator[None]:
 def _explain(on: str, error: Exception, said: Sequence[str]) -> tuple[str, str]:
     """Return what went wrong with a connection, and what to do."""
     text = "\n".join([str(error), *said])
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)
     lower = text.lower()
     if "version mismatch" in lower or ("versions" in lower and "python" in lower):
         return f"--on {on}: {' '.join(str(error).split())}", "install the same Python and the same Ray on all machines"
     if "authtoken" in lower or "unauthenticated" in lower or "authentication token" in lower:
         return f"--on {on}: the cluster refuses this token", f"put its token into a file and name that in {TOKEN_PATH}"
     where = "this machine belongs to no cluster" if on == EXISTING else "no cluster answers there"
-    return f"--on {on}: {where} ({first})", "start one: `tfcompare fleet up`, or docs/fleet.md"
+    return f"--on {on}: {where} ({_list_lines(error)[0]})", "start one: `tfcompare fleet up`, or docs/fleet.md"
 
 
 class Mailbox:
@@ -206,7 +205,6 @@ class Cluster:
                 id=node["NodeID"],
                 # Two with one name are distinguished by what Ray calls them.
                 name=name if named.count(name) == 1 else f"{name}-{node['NodeID'][:6]}",
-                address=node["NodeManagerAddress"],
                 labels={key: value for key, value in node["Labels"].items() if not key.startswith("ray.io/")},
             )
             for node, name in zip(found, named, strict=True)
@@ -234,7 +232,7 @@ class Cluster:
         try:
             answer = self._ray.get(begun)
         except self._ray.exceptions.RayTaskError as error:
-            raise TaskLost(_last_line(error)) from error
+            raise TaskLost(_list_lines(error)[-1]) from error
         except self._ray.exceptions.RayError as error:
             raise TaskLost(_name_loss(error)) from error
         if isinstance(answer, bytes):
@@ -268,9 +266,9 @@ def _measure(work: Work, task: bytes, files: Contents, mailbox: Any) -> tuple[by
     return work(task, files, mailbox.put.remote)
 
 
-def _last_line(error: Exception) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[-1] if lines else type(error).__name__
+def _list_lines(error: Exception) -> list[str]:
+    """Return the lines of an error's message; one without a message has its name."""
+    return [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
 
 
 def _name_loss(error: Exception) -> str:
@@ -285,5 +283,4 @@ def _name_loss(error: Exception) -> str:
         "OutOfMemoryError": "its host ran out of memory",
         "LocalRayletDiedError": "its host is gone",
     }
-    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "no reason given")
-    return known.get(name, f"{name}: {first}")
+    return known.get(name, f"{name}: {_list_lines(error)[0]}")

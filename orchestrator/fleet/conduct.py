@@ -168,7 +168,7 @@ def forecast(planned: PlannedRun, options: FleetOptions, say: Callable[[str], No
             assert host.report
             fitting = sum(not rules.suits(unit, host.report) for unit in units)
             labels = " ".join(f"{name}={value}" for name, value in sorted(host.node.labels.items()))
-            what = f"{host.report.facts['cpu']}, {host.report.facts['usable_cores']} cores"
+            what = f"{host.report.facts.get('cpu')}, {host.report.facts.get('usable_cores')} cores"
             cards = ", ".join(gpu.title for gpu in host.report.gpus)
             lines.append(
                 f"  {host.name}: {'; '.join(filter(None, (what, cards, labels)))}; can measure {fitting} units"
@@ -188,11 +188,7 @@ def continue_on_fleet(path: Path, options: FleetOptions, view: View) -> Done:
     asked = read_request(run)
     if asked is None:
         raise UsageError(f"{path} was measured on one machine: leave --on out to continue it there")
-    options = replace(
-        asked.fleet,
-        on=options.on,
-        where=options.where or asked.fleet.where,
-    )
+    options = replace(asked.fleet, on=options.on, where=options.where or asked.fleet.where)
     with connect(options.on) as fleet, run.hold():
         drop_unfinished(run)
         planned = _plan_again(run, asked.options, view)
@@ -300,7 +296,7 @@ def _measure(
     how, cut = "an error ended the run", True
     try:
         dispatch.measure(jobs)
-        how, error = _describe_end(run, jobs)
+        how, error = _describe_end(run, jobs, options)
         cut = False
     except EngineUnavailable as gone:
         how, error = str(gone), gone
@@ -331,7 +327,7 @@ def _open_copy(run: RunDir, number: int) -> RunDir:
     return copy
 
 
-def _describe_end(run: RunDir, jobs: Sequence[UnitJob]) -> tuple[str, TfCompareError | None]:
+def _describe_end(run: RunDir, jobs: Sequence[UnitJob], options: FleetOptions) -> tuple[str, TfCompareError | None]:
     """Return what a run has to say of its end, and the error if some units were not measured."""
     lacking = [job for job in jobs if not job.is_done]
     ends = [entry.how for entry in run.entries() if isinstance(entry, Finished)]
@@ -347,9 +343,7 @@ def _describe_end(run: RunDir, jobs: Sequence[UnitJob]) -> tuple[str, TfCompareE
         for reason, names in reasons.items()
     ]
     count = f"{len(lacking)} of {format_count(len(jobs), 'unit')} could not be measured"
-    error = EngineUnavailable(
-        count, f"`tfcompare run --resume {run.path} --on ...` tries them again", detail="\n".join(told)
-    )
+    error = EngineUnavailable(count, f"`{_resume(run, options)}` tries them again", detail="\n".join(told))
     return "; ".join((*hows, count)), error
 
 

@@ -73,7 +73,7 @@ def _measure(task: UnitTask, workloads: Contents, tell: Tell, scratch: Path) -> 
         write_files(scratch / "workloads", workloads)
         with (scratch / "stderr").open("wb") as errors, _start(errors) as process:
             try:
-                end = _listen(process, UnitTask(unit=task.unit, attempt=task.attempt, options=options), run, tell)
+                end = _listen(process, replace(task, options=options), run, tell)
             except BaseException:
                 _end(process)
                 raise

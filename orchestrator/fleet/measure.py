@@ -19,7 +19,6 @@ from orchestrator.errors import EngineUnavailable, InternalError, Interrupted, T
 from orchestrator.fleet.model import UnitEnd, UnitMessage, UnitTask
 from orchestrator.machine.occupied import occupy
 from orchestrator.measure.run import measure_planned
-from orchestrator.model import Case, Target
 from orchestrator.plan.planning import plan_run
 from orchestrator.terminal.progress import Quiet
 
@@ -40,9 +39,6 @@ class Voice(Quiet):
 
     def preparing(self, version: str, text: str) -> None:
         self._tell(f"{version}: {text}")
-
-    def measuring(self, version: Target, case: Case, number: int) -> None:
-        pass
 
     def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
         self._tell(f"round {number} of at most {most}")

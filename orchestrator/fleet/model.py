@@ -40,7 +40,6 @@ class FleetNode:
 
     id: str
     name: str
-    address: str
     labels: Mapping[str, str] = field(default_factory=dict)
 
 

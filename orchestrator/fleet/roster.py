@@ -114,10 +114,9 @@ class Roster:
             except (TaskLost, ValidationError, TypeError) as error:
                 self.leave_out(host, f"it does not say what it is: {str(error).splitlines()[0]}")
             else:
-                host.left_out = self._rules.admit(host.node, report, self.members)
+                if reason := self._rules.admit(host.node, report, self.members):
+                    self.leave_out(host, reason)
                 host.report = report
-                if host.left_out:
-                    self.leave_out(host, host.left_out)
             host.asked = None
         return bool(answered)
 

@@ -1,6 +1,6 @@
 """Runs that a real Ray cluster measures: real nodes, real workers, a stub of TensorFlow.
 
-The nodes are simulated hosts: they share this machine, and each has a name and a lock of its own.
+The nodes are simulated hosts: they share this machine, and each has its name and its lock.
 """
 
 import itertools

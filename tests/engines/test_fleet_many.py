@@ -16,7 +16,7 @@ pytest.importorskip("ray")
 
 COUNT = 40
 VERSIONS = ("1.14", "2.0")
-# A process of its own: Ray's tool leaves threads behind.
+# In a separate process, because Ray's tool leaves threads behind.
 SCRIPT = """
 import os, sys
 from pathlib import Path

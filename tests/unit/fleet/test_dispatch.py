@@ -25,7 +25,7 @@ def failed(error: str, code: int = 4, *, occupied: bool = False) -> UnitAnswer:
 
 
 def node(name: str, **labels: str) -> FleetNode:
-    return FleetNode(id=f"id-{name}", name=name, address="192.0.2.1", labels=labels)
+    return FleetNode(id=f"id-{name}", name=name, labels=labels)
 
 
 @dataclass
@@ -39,7 +39,7 @@ class Begun:
 
 @dataclass
 class Machines:
-    """A fleet that answers as it is told; every unit takes one tick, and its clock moves with each wait."""
+    """A fleet with planned answers. Each wait takes one second of its clock."""
 
     names: list[str]
     # By host: what it answers, unit after unit; then it measures.

@@ -11,7 +11,7 @@ from orchestrator.fleet.place import choose_engine, find_double, find_misfit, fi
 from orchestrator.machine.gpu import Gpu
 
 REPORT = HostReport(tool="1.0", contract="c", facts={"id": "x"}, engines={"docker": "", "venv": ""}, free_mb=9999)
-NODE = FleetNode(id="1", name="gpu1", address="192.0.2.1", labels={"gpu": "a100", "rack": "3"})
+NODE = FleetNode(id="1", name="gpu1", labels={"gpu": "a100", "rack": "3"})
 SILENT = {"docker": "the Docker engine does not answer", "venv": ""}
 
 
