@@ -94,7 +94,7 @@ class HostRules:
 
     def admit(self, node: FleetNode, report: HostReport, others: Sequence[FleetHost]) -> str:
         if lacking := find_mismatch(node, self._fleet.where):
-            return f"--where: it has not {lacking}"
+            return f"--where: it lacks {lacking}"
         if obstacle := find_obstacle(report, self._tool, contract.FINGERPRINT):
             return obstacle
         if self.engine != "auto" and (silent := report.engines.get(self.engine, "it is unknown there")):

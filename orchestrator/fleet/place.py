@@ -23,7 +23,8 @@ def find_mismatch(node: FleetNode, where: Where) -> str:
 def find_obstacle(report: HostReport, tool: str, contract: str) -> str:
     """Return why a machine cannot be of this fleet, or ''."""
     if report.contract != contract or report.tool != tool:
-        return f"it has tfcompare {report.tool} (contract {report.contract}), this is {tool} ({contract}): install that"
+        theirs = f"it has tfcompare {report.tool} (contract {report.contract})"
+        return f"{theirs}, this is {tool} ({contract}): install this one there"
     if report.free_mb < LEAST_FREE_MB:
         return f"its disk has {report.free_mb} MB left, and a run needs {LEAST_FREE_MB} MB: make room there"
     return ""

@@ -166,7 +166,7 @@ def test_a_driver_elsewhere_measures_by_the_client_where_it_wants_to(scene: Flee
         "client", "--on", scene.nodes.address, "--where", "gpu=t4", "--case", "own[size=1]", "--rounds", "2",
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    assert "warning: a is left out: --where: it has not gpu=t4" in done.stderr
+    assert "warning: a is left out: --where: it lacks gpu=t4" in done.stderr
     run = scene.load("client")
     check_whole(run, 2)
     assert {host_of(run, case.label) for case in run.plan.cases} == {"b"}
@@ -191,7 +191,7 @@ def test_what_cannot_be_placed_is_reported_at_once(scene: FleetScene):
     # A fact of the design, and no speed: units wait for no machine that is not there.
     assert time.monotonic() - begun < 30
     assert done.returncode == 4
-    assert "a is left out: --where: it has not gpu=v100" in done.stderr
+    assert "a is left out: --where: it lacks gpu=v100" in done.stderr
     assert "no machine of the cluster can measure" in done.stderr
     assert not (scene.folder / "nowhere").exists()
 

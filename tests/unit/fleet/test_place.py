@@ -28,7 +28,7 @@ def test_labels_and_the_name_of_a_host_select_it():
 def test_another_tfcompare_is_refused_with_both_numbers():
     assert find_obstacle(REPORT, "1.0", "c") == ""
     told = find_obstacle(replace(REPORT, tool="0.9"), "1.0", "c")
-    assert told == "it has tfcompare 0.9 (contract c), this is 1.0 (c): install that"
+    assert told == "it has tfcompare 0.9 (contract c), this is 1.0 (c): install this one there"
     assert "contract d" in find_obstacle(replace(REPORT, contract="d"), "1.0", "c")
 
 
