@@ -6,9 +6,15 @@ file is never removed: a process that still has the old file open would not noti
 
 import fcntl
 import os
+import time
 import weakref
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+# How often a process that waits for a lock tries again, and after how long it reports that: `images prune` looks at
+# locks by taking them for a moment.
+TRY_S, PATIENCE_S = 0.1, 1.0
 
 
 class DirectoryLock:
@@ -65,3 +71,29 @@ def is_locked(directory: Path) -> bool:
         finally:
             lock.release()
     return False
+
+
+def wait(done: Callable[[], bool], report: Callable[[], None]) -> None:
+    """Call `done` until it returns true, and once `report` if that takes a while."""
+    begun = time.monotonic()
+    reported = False
+    while not done():
+        if not reported and time.monotonic() - begun > PATIENCE_S:
+            report()
+            reported = True
+        time.sleep(TRY_S)
+
+
+@contextmanager
+def exclusive(directory: Path, report: Callable[[], None]) -> Iterator[None]:
+    """Wait for the lock of a directory and hold it alone; hold none where this user cannot open its file."""
+    try:
+        lock = DirectoryLock(directory)
+    except OSError:
+        yield
+        return
+    try:
+        wait(lock.exclude, report)
+        yield
+    finally:
+        lock.release()

@@ -42,6 +42,7 @@ def test_smoke_suite_runs_on(number: str, python: str, tmp_path: Path) -> None:
     assert not [answer for answer in answers.values() if isinstance(answer, Refused)] or number == "1.14.0"
 
 
+@pytest.mark.long
 def test_every_other_workload_runs_or_says_why_not(tmp_path: Path) -> None:
     assert REPORTED
     measured: set[Case] = set()

@@ -211,7 +211,7 @@ class DockerEngine:
                 identity = image.existing(client, recipe)
             if identity is None:
                 lockfile.check(flavour.pip_lock, flavour.lock)
-                identity = image.build(client, recipe, self._source(log), log)
+                identity = image.build_once(client, recipe, lambda: self._source(log), log)
             size = image.size(client, identity)
             devices, details = self._devices(client)
             details |= lockfile.describe_wheel(flavour.lock, flavour.wheel)

@@ -21,6 +21,8 @@ from orchestrator.catalog import lockfile, user_data
 from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines import build_errors
 from orchestrator.engines.build_log import BuildLog
+from orchestrator.engines.directory_lock import exclusive
+from orchestrator.engines.environment import cache
 from orchestrator.errors import EnvironmentFailed
 
 SPEC_LABEL = "tfcompare.spec"
@@ -185,7 +187,15 @@ def size(client: docker.DockerClient, identity: str) -> int:
     return int(client.images.get(identity).attrs["Size"])
 
 
-def build(client: docker.DockerClient, recipe: Recipe, source: Source, log: BuildLog) -> str:
+def build_once(client: docker.DockerClient, recipe: Recipe, find_source: Callable[[], Source], log: BuildLog) -> str:
+    """Build an image unless another process has; two that build it at once would make two images of one name."""
+    with exclusive(
+        cache() / "images" / recipe.spec, lambda: log.line(f"another process builds {recipe.tag}; waiting for it")
+    ):
+        return existing(client, recipe) or _build(client, recipe, find_source(), log)
+
+
+def _build(client: docker.DockerClient, recipe: Recipe, source: Source, log: BuildLog) -> str:
     log.line(f"building {recipe.tag} from {recipe.base}")
     proxies = {name: value for name, value in os.environ.items() if name.upper() in PROXIES}
     files = {**recipe.files, "Dockerfile": _with_labels(recipe), "ca.pem": source.ca_bundle}

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import shutil
-import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -25,7 +24,7 @@ from orchestrator.catalog.workloads import BUILTIN
 from orchestrator.engines import Outlook, Started, WorkerPaths, build_errors
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.cuda_libraries import add_driver, code_variables, find_variables
-from orchestrator.engines.directory_lock import DirectoryLock
+from orchestrator.engines.directory_lock import DirectoryLock, wait
 from orchestrator.engines.docker.limits import share_processes
 from orchestrator.engines.environment import cache, worker_variables
 from orchestrator.engines.index.proxy import OVERRULED, Index
@@ -43,9 +42,6 @@ MARKER = "tfcompare.json"
 # What cannot be in a virtual environment, and what to do about it.
 NO_IMAGES = ("an image runs on the docker engine only", "take --engine docker")
 NO_LIBRARIES = ("its CUDA comes with an image, and not as packages", "take --engine docker, or 2.5 and newer")
-# How often a process that waits for a lock tries again, and after how long it reports that: `images prune` looks at
-# locks by taking them for a moment.
-TRY_S, PATIENCE_S = 0.1, 1.0
 
 
 def environments_directory() -> Path:
@@ -255,20 +251,17 @@ def _share(lock: DirectoryLock, path: Path, build: Callable[[], None], log: Buil
     Before that, build it alone, or wait until another process has built it.
     """
     ready = path / MARKER
-    begun = time.monotonic()
-    announced = False
-    while not (lock.share() and ready.exists()):
+
+    def share() -> bool:
         if lock.refusal and not ready.exists():
             raise lock.refusal
         if not ready.exists() and lock.exclude():
             # It may have become ready just before the lock was taken.
             if not ready.exists():
                 build()
-            continue
-        if not announced and time.monotonic() - begun > PATIENCE_S:
-            log.line(f"another process installs or uses {path.name}; waiting for it")
-            announced = True
-        time.sleep(TRY_S)
+        return lock.share() and ready.exists()
+
+    wait(share, lambda: log.line(f"another process installs or uses {path.name}; waiting for it"))
 
 
 def _join_keys(options: EngineOptions) -> str:

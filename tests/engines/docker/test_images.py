@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -269,6 +270,30 @@ def test_engine_that_dies_during_a_build_is_an_engine_that_is_gone(
     finally:
         on_private.kill()
         on_private.start()
+
+
+def test_who_asks_for_an_image_while_another_builds_it_waits_and_has_the_same(
+    client: docker.DockerClient,
+    engine: MakeEngine,
+    tmp_path: Path,
+    stub: Callable[[str], None],
+    swept: Callable[[str], str],
+) -> None:
+    stub("echo it is built && sleep 3")
+    logs = [tmp_path / "first.log", tmp_path / "second.log"]
+    engines = [engine() for _ in logs]
+
+    def prepare(own: DockerEngine, log: Path) -> DockerEnvironment:
+        return own.prepare(version("1.14.0"), BuildLog(log, lambda line: None))
+
+    with ThreadPoolExecutor() as pool:
+        first, second = (made.facts for made in pool.map(prepare, engines, logs))
+    tag = swept(first.details["tag"])
+    assert first == second
+    assert len(client.images.list(filters={"label": f"tfcompare.spec={first.details['spec']}"}, all=True)) == 1
+    waited, built = sorted((log.read_text().splitlines() for log in logs), key=len)
+    assert waited == [f"another process builds {tag}; waiting for it"]
+    assert "it is built" in built
 
 
 @pytest.fixture

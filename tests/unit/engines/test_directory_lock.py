@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.engines.directory_lock import DirectoryLock, is_locked
+from orchestrator.engines.directory_lock import DirectoryLock, exclusive, is_locked
 
 
 @pytest.fixture
@@ -122,3 +122,17 @@ def test_where_no_lock_can_be_made_there_is_an_error_that_says_why(read_only: Pa
     with pytest.raises(PermissionError, match="Permission denied"):
         DirectoryLock(read_only)
     assert not is_locked(read_only)
+
+
+def test_who_wants_it_alone_waits_for_the_others_and_says_so(directory: Path):
+    user = DirectoryLock(directory)
+    assert user.share()
+    with exclusive(directory, user.release):
+        assert is_locked(directory)
+    assert not is_locked(directory)
+
+
+def test_where_no_lock_can_be_had_nobody_waits(tmp_path: Path):
+    (tmp_path / "a file").touch()
+    with exclusive(tmp_path / "a file" / "directory", lambda: pytest.fail("nobody holds it")):
+        pass
