@@ -56,12 +56,15 @@ def section(program: FleetProgram = FULL) -> str:
     with TemporaryDirectory() as folder:
         scratch = Path(folder)
         template = _measure_one(scratch, max(program.units, program.at_once))
-        with _cluster(max(program.hosts)):
-            cost_s = share_out(scratch / "cost", template, 0.0, program.at_once, 1) / program.at_once
-            times = {
-                hosts: share_out(scratch / f"hosts-{hosts}", template, program.sleep_s, program.units, hosts)
-                for hosts in program.hosts
-            }
+        with _cluster() as nodes:
+            nodes.add("host1")
+            # Before there are others: in a fleet, no other host is on the machine that hands out units.
+            cost_s = share_out(scratch / "cost", template, 0.0, program.at_once) / program.at_once
+            times = {}
+            for hosts in program.hosts:
+                for number in range(len(nodes.processes), hosts + 1):
+                    nodes.add(f"host{number}")
+                times[hosts] = share_out(scratch / f"hosts-{hosts}", template, program.sleep_s, program.units)
     lines = [
         "Simulated hosts on this machine, held together by Ray; a unit sleeps and answers with the files of a real run",
         f"of one case in {' and '.join(VERSIONS)}, {ROUNDS} rounds.",
@@ -110,10 +113,8 @@ def write_cases(folder: Path, count: int) -> Path:
     return folder
 
 
-def share_out(
-    scratch: Path, template: Path, sleep_s: float, count: int, hosts: int, versions: tuple[str, ...] = VERSIONS
-) -> float:
-    """Share cases out, and return the time from the first to the last."""
+def share_out(scratch: Path, template: Path, sleep_s: float, count: int, versions: tuple[str, ...] = VERSIONS) -> float:
+    """Share cases out to all hosts, and return the time from the first to the last."""
     cases = _name_cases(count)
     options = RunOptions(
         versions=versions,
@@ -124,8 +125,7 @@ def share_out(
         out=scratch,
     )
     planned = plan_elsewhere(options, lambda text: None)
-    where = FleetOptions(on="auto", where=((f"of{hosts}", "yes"),))
-    done = measure_on_fleet(planned, where, Quiet(), partial(answer, template, sleep_s))
+    done = measure_on_fleet(planned, FleetOptions(on="auto"), Quiet(), partial(answer, template, sleep_s))
     assert done.error is None, done.error
     assert len(done.comparison.arms) == count * len(versions)
     *_, last = (entry for entry in RunDir(done.path).entries() if isinstance(entry, Finished))
@@ -144,14 +144,12 @@ def answer(template: Path, sleep_s: float, task: bytes, workloads: Contents, tel
 
 
 @contextmanager
-def _cluster(hosts: int) -> Iterator[None]:
-    """Start a cluster whose host number N is one of the first N, and of as many more as there are."""
+def _cluster() -> Iterator[Nodes]:
+    """Start a cluster without hosts."""
     nodes = Nodes({})
     try:
-        for number in range(1, hosts + 1):
-            nodes.add(f"host{number}", **{f"of{size}": "yes" for size in range(number, hosts + 1)})
         os.environ.update(nodes.env)
-        yield
+        yield nodes
     finally:
         for name in nodes.env:
             os.environ.pop(name, None)

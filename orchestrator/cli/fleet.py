@@ -1,7 +1,6 @@
 """`tfcompare fleet`: machines that measure together are started, shown and ended."""
 
 import shlex
-import socket
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -41,15 +40,6 @@ def up(
             metavar="HOST:NAME=VALUE",
         ),
     ] = None,
-    address: Annotated[
-        str | None,
-        typer.Option(
-            "--address",
-            help="Address by which the others reach this machine; by default that of its route to them.",
-            show_default=False,
-            metavar="ADDRESS",
-        ),
-    ] = None,
     ssh: Annotated[str, typer.Option("--ssh", help="The command that reaches a machine.", metavar="COMMAND")] = "ssh",
     prefix: Annotated[
         Path | None,
@@ -61,7 +51,7 @@ def up(
         ),
     ] = None,
 ) -> None:
-    """Start a Ray cluster with a token: its head here, and a node on each machine.
+    """Start Ray with a token on each machine, where it listens to that machine alone: ssh carries all orders.
 
     tfcompare\\[ray] has to be installed on all of them. A machine that cannot be reached is left out.
 
@@ -74,28 +64,22 @@ def up(
     from orchestrator.fleet import machines
 
     labels = read_labels(label or (), hosts)
-    fleet = machines.start(hosts, labels, address or find_address(), shlex.split(ssh), prefix or Path(sys.prefix), say)
-    if len(fleet.machines) == 1:
-        say("warning: no machine measures yet: `tfcompare fleet down`, and start again")
-    print(f"tfcompare run --on auto            # here\ntfcompare run --on {fleet.on}  # elsewhere, with the token")
+    machines.start(hosts, labels, shlex.split(ssh), prefix or Path(sys.prefix), say)
+    print("tfcompare run --on auto")
 
 
 @app.command()
 def status() -> None:
-    """Show the machines of the cluster: what each is, and whether it can measure.
+    """Show the machines of a fleet: what each is, and whether it can measure.
 
     [bold]Examples[/bold]
 
       tfcompare fleet status
     """
-    from orchestrator.fleet import machines
     from orchestrator.fleet.conduct import meet_hosts
     from orchestrator.fleet.model import EXISTING, FleetOptions
     from orchestrator.terminal.text import print_table
 
-    started = machines.read_started()
-    for host in machines.find_gone(started) if started else ():
-        say(f"warning: {host}: its node is gone, or the machine cannot be reached")
     found = meet_hosts(FleetOptions(on=EXISTING), "auto", say)
     print_table(lambda width: _lay_out(found))
 
@@ -115,7 +99,7 @@ def _lay_out(found: "Sequence[tuple[str, HostReport]]") -> Table:
 
 @app.command()
 def down() -> None:
-    """End the cluster that `tfcompare fleet up` started from here, and nothing else.
+    """End what `tfcompare fleet up` started from here, and nothing else.
 
     [bold]Examples[/bold]
 
@@ -136,13 +120,3 @@ def read_labels(words: list[str] | tuple[str, ...], hosts: list[str]) -> dict[st
             raise UsageError(f"--label {word}: a host of this command, a label and its value, e.g. gpu1:gpu=a100")
         labels.setdefault(host, {})[name] = value
     return labels
-
-
-def find_address() -> str:
-    """Return the address from which this machine reaches others; nothing is sent for that."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))
-        except OSError as error:
-            raise UsageError("this machine has no route to others: name its address with --address") from error
-        return str(probe.getsockname()[0])

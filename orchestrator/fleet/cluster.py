@@ -12,8 +12,9 @@ import socket
 import tempfile
 import time
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ from orchestrator.fleet.model import (
     EXISTING,
     LOCAL,
     OF_NAME,
+    ClusterGone,
     Contents,
     FleetNode,
     TaskLost,
@@ -33,12 +35,17 @@ from orchestrator.fleet.model import (
 )
 
 SLOT = "bench_slot"
+LOOPBACK = "127.0.0.1"
 EXTRA = "pip install 'tfcompare[ray]'"
 # For a port to answer; and for Ray's client, three times.
 KNOCK_S, PATIENCE_S = 5.0, "4"
 # The messages of a unit that a driver has not fetched; more are dropped.
 MOST_MESSAGES = 1000
 PATIENCE = ("RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S", "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S")
+# How long Ray's client tries to reach a machine again: our ways to machines do not come back.
+AGAIN = {"RAY_CLIENT_RECONNECT_GRACE_PERIOD": "4"}
+# Without a connection, Ray would start another cluster.
+ONLY_THESE = {"RAY_ENABLE_AUTO_CONNECT": "0"}
 AUTH_MODE, TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"
 ADDRESS = re.compile(rf"{BY_CLIENT}[^\s/]+:\d{{1,5}}")
 # Where a user has a token already, these say so.
@@ -58,8 +65,8 @@ def check_address(on: str) -> None:
     """Raise UsageError for what names no fleet."""
     if on not in (LOCAL, EXISTING) and not ADDRESS.fullmatch(on):
         raise UsageError(
-            f"--on {on}: it takes {LOCAL}, {EXISTING} for the cluster that this machine belongs to, or an address such "
-            f"as {BY_CLIENT}HEAD:10001"
+            f"--on {on}: it takes {LOCAL}, {EXISTING} for the machines of `tfcompare fleet up` or the cluster of this "
+            f"machine, or an address such as {BY_CLIENT}HEAD:10001"
         )
 
 
@@ -70,24 +77,62 @@ def connect(on: str, work: Work | None = None) -> Iterator["Cluster"]:
     `work` stands for what a host does with a unit, for a benchmark of everything around it.
     """
     check_address(on)
-    for variable, value in {**_token_variables(), **dict.fromkeys(PATIENCE, PATIENCE_S)}.items():
-        os.environ.setdefault(variable, value)
-    try:
-        import ray
-    except ImportError as error:
-        raise UsageError(f"--on {on} takes Ray, which is not installed: {EXTRA}") from error
+    ray = _import_ray(on)
     said: list[str] = []
     try:
         with _listening(said):
             _knock(on)
             _init(ray, on)
     except Exception as error:
-        raise EngineUnavailable(*_explain(on, error, said)) from error
+        raise EngineUnavailable(*_explain(f"--on {on}", error, said)) from error
     cluster = Cluster(ray, work or host.measure)
     try:
         yield cluster
     finally:
         cluster.close()
+        ray.shutdown()
+
+
+@contextmanager
+def connect_all(
+    ports: Mapping[str, int], say: Callable[[str], None], work: Work | None = None
+) -> Iterator[dict[str, "Cluster"]]:
+    """Connect to machines that each are a cluster, by their ports here; one that does not answer costs itself alone."""
+    ray = _import_ray(EXISTING)
+    os.environ.update(AGAIN)
+    said: list[str] = []
+    with _listening(said), ThreadPoolExecutor(max(1, len(ports))) as pool:
+        begun = {
+            name: pool.submit(_init, ray, f"{BY_CLIENT}{LOOPBACK}:{port}", allow_multiple=True)
+            for name, port in ports.items()
+        }
+    contexts, clusters = [], {}
+    try:
+        for name, connection in begun.items():
+            if error := connection.exception():
+                reason, advice = _explain(name, error, said)
+                say(f"warning: {reason}; {advice}")
+                continue
+            contexts.append(connection.result())
+            with contexts[-1]:
+                clusters[name] = Cluster(ray, work or host.measure, contexts[-1])
+        yield clusters
+    finally:
+        for cluster in clusters.values():
+            cluster.close()
+        for context in contexts:
+            with suppress(Exception):
+                context.disconnect()
+
+
+def _import_ray(on: str) -> Any:
+    for variable, value in {**_token_variables(), **dict.fromkeys(PATIENCE, PATIENCE_S), **ONLY_THESE}.items():
+        os.environ.setdefault(variable, value)
+    try:
+        import ray
+    except ImportError as error:
+        raise UsageError(f"--on {on} takes Ray, which is not installed: {EXTRA}") from error
+    return ray
 
 
 def is_open_to_all() -> bool:
@@ -103,14 +148,14 @@ def _token_variables() -> Mapping[str, str]:
     return {AUTH_MODE: "token", TOKEN_PATH: str(file)}
 
 
-def _init(ray: Any, on: str) -> None:
+def _init(ray: Any, on: str, **more: bool) -> Any:
     # Nothing of ours is sent with it: the same tfcompare is installed on all machines.
-    how = {"address": on, "logging_level": logging.ERROR, "log_to_driver": False}
+    how = {"address": on, "logging_level": logging.ERROR, "log_to_driver": False, **more}
     try:
-        ray.init(**how)
+        return ray.init(**how)
     except ConnectionAbortedError:
         # The server forks a process for each client, which at times does not come up.
-        ray.init(**how)
+        return ray.init(**how)
 
 
 def _knock(on: str) -> None:
@@ -155,16 +200,16 @@ def _listening(said: list[str]) -> Iterator[None]:
             said.append(printed.read().decode("utf-8", "replace"))
 
 
-def _explain(on: str, error: Exception, said: Sequence[str]) -> tuple[str, str]:
+def _explain(who: str, error: BaseException, said: Sequence[str]) -> tuple[str, str]:
     """Return what went wrong with a connection, and what to do."""
     text = "\n".join([str(error), *said])
     lower = text.lower()
     if "version mismatch" in lower or ("versions" in lower and "python" in lower):
-        return f"--on {on}: {' '.join(str(error).split())}", "install the same Python and the same Ray on all machines"
+        return f"{who}: {' '.join(str(error).split())}", "install the same Python and the same Ray on all machines"
     if "authtoken" in lower or "unauthenticated" in lower or "authentication token" in lower:
-        return f"--on {on}: the cluster refuses this token", f"put its token into a file and name that in {TOKEN_PATH}"
-    where = "this machine belongs to no cluster" if on == EXISTING else "no cluster answers there"
-    return f"--on {on}: {where} ({_list_lines(error)[0]})", "start one: `tfcompare fleet up`, or docs/fleet.md"
+        return f"{who}: the cluster refuses this token", f"put its token into a file and name that in {TOKEN_PATH}"
+    where = "this machine belongs to no cluster" if who.endswith(f" {EXISTING}") else "no cluster answers there"
+    return f"{who}: {where} ({_list_lines(error)[0]})", "start one: `tfcompare fleet up`, or docs/fleet.md"
 
 
 class Mailbox:
@@ -183,12 +228,13 @@ class Mailbox:
 
 
 class Cluster:
-    """Ray's machines as a fleet."""
+    """Ray's machines as a fleet. With a context, what Ray does is about that connection, one of several."""
 
-    def __init__(self, ray: Any, work: Work) -> None:
+    def __init__(self, ray: Any, work: Work, context: AbstractContextManager[Any] | None = None) -> None:
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         self._ray = ray
+        self._context = context or nullcontext()
         self._on_node = NodeAffinitySchedulingStrategy
         self._report = ray.remote(num_cpus=0, max_retries=0)(host.report)
         self._work = work
@@ -198,7 +244,9 @@ class Cluster:
         self._fetching: Any = None
 
     def nodes(self) -> Sequence[FleetNode]:
-        found = [node for node in self._ray.nodes() if node["Alive"] and node["Resources"].get(SLOT)]
+        with self._speak():
+            listed = self._ray.nodes()
+        found = [node for node in listed if node["Alive"] and node["Resources"].get(SLOT)]
         named = [node["Labels"].get(OF_NAME) or node["NodeManagerHostname"] for node in found]
         return [
             FleetNode(
@@ -211,26 +259,30 @@ class Cluster:
         ]
 
     def ask(self, node: FleetNode) -> Any:
-        return self._report.options(scheduling_strategy=self._on_node(node.id, soft=False)).remote()
+        with self._speak():
+            return self._report.options(scheduling_strategy=self._on_node(node.id, soft=False)).remote()
 
     def begin(self, node: FleetNode, task: bytes, files: Contents) -> Any:
-        placed = self._unit.options(scheduling_strategy=self._on_node(node.id, soft=False))
-        return placed.remote(self._work, task, dict(files), self._mailbox)
+        with self._speak():
+            placed = self._unit.options(scheduling_strategy=self._on_node(node.id, soft=False))
+            return placed.remote(self._work, task, dict(files), self._mailbox)
 
     def wait(self, begun: Collection[Any], seconds: float) -> Sequence[Any]:
         if not begun:
             time.sleep(seconds)
             return ()
-        ended, _ = self._ray.wait(list(begun), num_returns=1, timeout=seconds)
-        if not ended:
-            return ()
-        # All that have ended by now.
-        ended, _ = self._ray.wait(list(begun), num_returns=len(begun), timeout=0)
+        with self._speak():
+            ended, _ = self._ray.wait(list(begun), num_returns=1, timeout=seconds)
+            if not ended:
+                return ()
+            # All that have ended by now.
+            ended, _ = self._ray.wait(list(begun), num_returns=len(begun), timeout=0)
         return list(ended)
 
     def answer(self, begun: Any) -> Any:
         try:
-            answer = self._ray.get(begun)
+            with self._speak():
+                answer = self._ray.get(begun)
         except self._ray.exceptions.RayTaskError as error:
             raise TaskLost(_list_lines(error)[-1]) from error
         except self._ray.exceptions.RayError as error:
@@ -242,23 +294,34 @@ class Cluster:
 
     def heard(self) -> Sequence[tuple[bytes, Contents]]:
         """Fetch what units say, while the next question is under way already."""
-        if self._fetching is None:
-            self._fetching = self._mailbox.take.remote()
-        ended, _ = self._ray.wait([self._fetching], timeout=0)
-        if not ended:
-            return ()
-        fetched, self._fetching = self._fetching, None
-        with suppress(self._ray.exceptions.RayError):
-            return list(self._ray.get(fetched))
+        with self._speak():
+            if self._fetching is None:
+                self._fetching = self._mailbox.take.remote()
+            ended, _ = self._ray.wait([self._fetching], timeout=0)
+            if not ended:
+                return ()
+            fetched, self._fetching = self._fetching, None
+            with suppress(self._ray.exceptions.RayError):
+                return list(self._ray.get(fetched))
         return ()
 
     def end(self, begun: Any) -> None:
-        self._ray.cancel(begun)
+        with self._speak():
+            self._ray.cancel(begun)
 
     def close(self) -> None:
-        with suppress(Exception):
+        with suppress(Exception), self._speak():
             self._ray.kill(self._mailbox)
-        self._ray.shutdown()
+
+    @contextmanager
+    def _speak(self) -> Iterator[None]:
+        """Let Ray speak over this connection; raise ClusterGone if there is none any more."""
+        try:
+            with self._context:
+                yield
+        # What its client raises once its channel is closed.
+        except ConnectionError as error:
+            raise ClusterGone(_list_lines(error)[0]) from error
 
 
 def _measure(work: Work, task: bytes, files: Contents, mailbox: Any) -> tuple[bytes, Contents]:
@@ -266,7 +329,7 @@ def _measure(work: Work, task: bytes, files: Contents, mailbox: Any) -> tuple[by
     return work(task, files, mailbox.put.remote)
 
 
-def _list_lines(error: Exception) -> list[str]:
+def _list_lines(error: BaseException) -> list[str]:
     """Return the lines of an error's message; one without a message has its name."""
     return [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
 

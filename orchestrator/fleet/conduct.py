@@ -24,7 +24,7 @@ from orchestrator.errors import (
     UsageError,
 )
 from orchestrator.fleet.arrive import Arrivals, drop_unfinished, find_measured
-from orchestrator.fleet.cluster import OPEN_CLUSTER, SLOT, connect, is_open_to_all
+from orchestrator.fleet.cluster import OPEN_CLUSTER, SLOT, is_open_to_all
 from orchestrator.fleet.dispatch import Dispatch, UnitJob
 from orchestrator.fleet.model import Contents, Fleet, FleetNode, FleetOptions, HostReport, UnitAnswer, UnitTask, Work
 from orchestrator.fleet.place import (
@@ -38,6 +38,7 @@ from orchestrator.fleet.place import (
 from orchestrator.fleet.replicas import describe_replicas
 from orchestrator.fleet.roster import ASKING_S, FleetHost, Roster
 from orchestrator.fleet.units import Unit, divide, request
+from orchestrator.fleet.ways import join
 from orchestrator.measure.conduct import Done
 from orchestrator.measure.prepare_run import make_manifest, pin_planned
 from orchestrator.model import Finished, LargeFile, list_arms
@@ -145,7 +146,7 @@ def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View, wor
     """Measure a planned run on a fleet, and judge what was measured; `work` stands for what a host does with a unit."""
     path = planned.options.out or RUNS / planned.run
     RunDir.refuse_taken(path)
-    with connect(options.on, work) as fleet:
+    with join(options.on, view.say, work) as fleet:
         rules, roster = _meet(planned, options, fleet, view.say)
         run = RunDir.create(path, planned.options.command)
         with run.hold():
@@ -160,7 +161,7 @@ def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View, wor
 
 def forecast(planned: PlannedRun, options: FleetOptions, say: Callable[[str], None]) -> list[str]:
     """Return what a run on a fleet would measure, and where: `--dry-run`."""
-    with connect(options.on) as fleet:
+    with join(options.on, say) as fleet:
         rules, roster = _meet(planned, options, fleet, say)
         units = divide(planned)
         lines = [_outline(planned, len(units), options.replicate_hosts)]
@@ -189,7 +190,7 @@ def continue_on_fleet(path: Path, options: FleetOptions, view: View) -> Done:
     if asked is None:
         raise UsageError(f"{path} was measured on one machine: leave --on out to continue it there")
     options = replace(asked.fleet, on=options.on, where=options.where or asked.fleet.where)
-    with connect(options.on) as fleet, run.hold():
+    with join(options.on, view.say) as fleet, run.hold():
         drop_unfinished(run)
         planned = _plan_again(run, asked.options, view)
         rules, roster = _meet(planned, options, fleet, view.say)
@@ -218,7 +219,7 @@ def _plan_again(run: RunDir, options: RunOptions, view: View) -> PlannedRun:
 
 def meet_hosts(options: FleetOptions, engine: str, say: Callable[[str], None]) -> list[tuple[str, HostReport]]:
     """Return the machines of a fleet that can measure on an engine, by name."""
-    with connect(options.on) as fleet:
+    with join(options.on, say) as fleet:
         roster = Roster(fleet, HostRules(options, engine), say)
         # Which machine is chosen must not depend on which one answers first.
         _ask(roster, options, PATIENCE_S)

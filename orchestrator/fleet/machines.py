@@ -1,8 +1,8 @@
-"""Starts and ends a fleet on plain machines, over ssh: a head on this one, and a node on each that measures.
+"""Starts and ends a fleet on plain machines, over ssh: on each of them a separate Ray that listens to it alone.
 
 Each machine runs `ray start` in a session that outlives the connection. Its process is known by its number and by the
-time of its start, so `down` ends nothing else. The token goes over ssh's input, and not in arguments, which every user
-of a machine can read.
+time of its start, so `down` ends nothing else. The token keeps the other users of a machine out. It goes over ssh's
+input, and not in arguments, which every user of a machine can read.
 """
 
 import json
@@ -10,9 +10,8 @@ import secrets
 import shlex
 import socket
 import subprocess
-import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -25,28 +24,38 @@ from orchestrator.fleet.model import OF_NAME
 from orchestrator.model import STRICT
 
 HERE = "localhost"
-PORT, CLIENT_PORT = 6379, 10001
 # For results on their way: each is small.
 STORE_BYTES = 200_000_000
 # To reach a machine, and for its node to be ready.
 CONNECT_S, READY_S = 10, 60
+# So ssh never asks for a password.
+UNATTENDED = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}")
 
+# Where Ray believes that it cannot have other machines, its servers listen to their own machine alone.
+ALONE = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER=0"
 START = """
 set -eu
 umask 077
 data={data}
+log="$data/$(uname -n).log"
 mkdir -p "$data"
 printf %s {token} >"$data/token"
-export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$data/token" RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO=0
-{ray} >"$data/{log}" 2>&1 </dev/null &
+export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH="$data/token" RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO=0 {alone}
+port=$({python} -c 'import socket; s = socket.create_server(("127.0.0.1", 0)); print(s.getsockname()[1])')
+{ray} --ray-client-server-port=$port >"$log" 2>&1 </dev/null &
 pid=$!
 left={ready}
-until grep -q 'Ray runtime started' "$data/{log}"; do
-    if ! kill -0 $pid 2>/dev/null || [ $left -eq 0 ]; then tail -n 2 "$data/{log}" >&2; exit 1; fi
+until grep -q 'Ray runtime started' "$log"; do
+    if ! kill -0 $pid 2>/dev/null || [ $left -eq 0 ]; then tail -n 2 "$log" >&2; exit 1; fi
     left=$((left - 1))
     sleep 1
 done
-echo $pid $(cut -d ' ' -f 22 /proc/$pid/stat)
+if ! grep -q 'Local node IP.*127[.]0[.]0[.]1' "$log"; then
+    kill $pid
+    echo 'this Ray would listen to other machines; install a newer one' >&2
+    exit 1
+fi
+echo $pid $(cut -d ' ' -f 22 /proc/$pid/stat) $port
 """
 DATA = '"${TFCOMPARE_DATA:-${XDG_DATA_HOME:-$HOME/.local/share}}/tfcompare/fleet"'
 IS_OURS = '[ "$(cut -d " " -f 22 /proc/{pid}/stat 2>/dev/null)" = {started} ]'
@@ -65,28 +74,24 @@ fi
 
 @dataclass(frozen=True, kw_only=True)
 class FleetMachine:
-    """A machine of a fleet that `tfcompare fleet up` started: a process on it, by number and time of its start."""
+    """A machine of a fleet: a process on it, by number and time of its start, and the port that takes orders there."""
 
     __pydantic_config__ = STRICT
 
     host: str
     pid: int
     started: int
+    port: int
 
 
 @dataclass(frozen=True, kw_only=True)
 class StartedFleet:
-    """A fleet as it was started: its head first."""
+    """A fleet as it was started, and the command that reaches its machines."""
 
     __pydantic_config__ = STRICT
 
-    address: str
     ssh: tuple[str, ...]
-    machines: tuple[FleetMachine, ...]
-
-    @property
-    def on(self) -> str:
-        return f"ray://{self.address}:{CLIENT_PORT}"
+    machines: tuple[FleetMachine, ...] = ()
 
 
 STARTED = TypeAdapter(StartedFleet)
@@ -108,48 +113,37 @@ def read_started() -> StartedFleet | None:
 def start(
     hosts: Sequence[str],
     labels: Mapping[str, Mapping[str, str]],
-    address: str,
     ssh: Sequence[str],
     prefix: Path,
     say: Callable[[str], None],
 ) -> StartedFleet:
-    """Start a head here and a node on each host; a host that cannot be reached costs only itself."""
+    """Start Ray on each host; one that cannot be reached costs only itself."""
     if read_started():
         raise UsageError("there is a fleet already: `tfcompare fleet status` shows it, `tfcompare fleet down` ends it")
     token = _make_token()
-    head = [
-        "--head", f"--port={PORT}", f"--ray-client-server-port={CLIENT_PORT}", "--num-cpus=0",
-        "--include-dashboard=false", f"--node-ip-address={address}",
-    ]  # fmt: skip
-    machines = [_start(HERE, head, "head.log", token, ssh, Path(sys.prefix))]
-    fleet = StartedFleet(address=address, ssh=tuple(ssh), machines=tuple(machines))
-    _keep(fleet)
-    say(f"head: {address}, port {PORT}")
+    fleet = StartedFleet(ssh=tuple(ssh))
     for host in hosts:
-        name = host.rpartition("@")[2] if host != HERE else socket.gethostname()
-        listed = ",".join(f"{key}={value}" for key, value in {OF_NAME: name, **labels.get(host, {})}.items())
-        node = [
-            f"--address={address}:{PORT}", "--num-cpus=1", f"--resources={json.dumps({SLOT: 1})}", f"--labels={listed}",
-            "--dashboard-agent-listen-port=0",
-        ]  # fmt: skip
+        listed = {OF_NAME: host.rpartition("@")[2] if host != HERE else socket.gethostname(), **labels.get(host, {})}
         try:
-            machines.append(_start(host, node, "node.log", token, ssh, prefix))
+            machine = _start(host, listed, token, ssh, prefix)
         except EngineUnavailable as error:
             say(f"warning: {error}")
             continue
-        fleet = StartedFleet(address=address, ssh=tuple(ssh), machines=tuple(machines))
+        fleet = replace(fleet, machines=(*fleet.machines, machine))
         _keep(fleet)
-        say(f"{host}: ready ({listed})")
+        say(f"{host}: ready ({_join(listed)})")
+    if not fleet.machines:
+        raise EngineUnavailable("no machine could be started; see above")
     return fleet
 
 
 def end(say: Callable[[str], None]) -> None:
-    """End the processes of the fleet that was started from here, the head last."""
+    """End the processes of the fleet that was started from here."""
     fleet = read_started()
     if fleet is None:
         raise UsageError("there is no fleet that `tfcompare fleet up` started from here")
     left = []
-    for machine in reversed(fleet.machines):
+    for machine in fleet.machines:
         try:
             _run(machine.host, END.format(pid=machine.pid, started=machine.started), fleet.ssh)
             say(f"{machine.host}: ended")
@@ -157,21 +151,10 @@ def end(say: Callable[[str], None]) -> None:
             left.append(machine)
             say(f"warning: {error}")
     if left:
-        _keep(StartedFleet(address=fleet.address, ssh=fleet.ssh, machines=tuple(reversed(left))))
+        _keep(replace(fleet, machines=tuple(left)))
         names = ", ".join(machine.host for machine in left)
         raise EngineUnavailable(f"not ended: {names}", "`tfcompare fleet down` tries them again")
     state_file().unlink(missing_ok=True)
-
-
-def find_gone(fleet: StartedFleet) -> list[str]:
-    """Return the hosts whose process is gone, or that cannot be reached."""
-    gone = []
-    for machine in fleet.machines:
-        try:
-            _run(machine.host, IS_OURS.format(pid=machine.pid, started=machine.started), fleet.ssh)
-        except EngineUnavailable:
-            gone.append(machine.host)
-    return gone
 
 
 def _make_token() -> str:
@@ -188,21 +171,34 @@ def _keep(fleet: StartedFleet) -> None:
         files.write_atomically(state_file(), STARTED.dump_json(fleet, indent=1) + b"\n", 0o600)
 
 
-def _start(host: str, flags: Iterable[str], log: str, token: str, ssh: Sequence[str], prefix: Path) -> FleetMachine:
+def _start(host: str, labels: Mapping[str, str], token: str, ssh: Sequence[str], prefix: Path) -> FleetMachine:
+    binaries = prefix / "bin"
     ray = [
-        "nohup", "setsid", str(prefix / "bin" / "ray"), "start", "--block", "--num-gpus=0", "--disable-usage-stats",
-        f"--object-store-memory={STORE_BYTES}", *flags,
+        "nohup", "setsid", str(binaries / "ray"), "start", "--block", "--head", "--port=0", "--num-cpus=1",
+        "--num-gpus=0", "--include-dashboard=false", "--dashboard-agent-listen-port=0", "--disable-usage-stats",
+        f"--object-store-memory={STORE_BYTES}", f"--resources={json.dumps({SLOT: 1})}", f"--labels={_join(labels)}",
     ]  # fmt: skip
-    script = START.format(data=DATA, token=shlex.quote(token), ray=shlex.join(ray), log=log, ready=READY_S)
-    pid, started = _run(host, script, ssh).split()[-2:]
-    return FleetMachine(host=host, pid=int(pid), started=int(started))
+    script = START.format(
+        data=DATA,
+        token=shlex.quote(token),
+        alone=ALONE,
+        python=shlex.quote(str(binaries / "python")),
+        ray=shlex.join(ray),
+        ready=READY_S,
+    )
+    pid, started, port = _run(host, script, ssh).split()[-3:]
+    return FleetMachine(host=host, pid=int(pid), started=int(started), port=int(port))
+
+
+def _join(labels: Mapping[str, str]) -> str:
+    return ",".join(f"{name}={value}" for name, value in labels.items())
 
 
 def _run(host: str, script: str, ssh: Sequence[str]) -> str:
     """Run a script on a machine, which it gets as its input, and return what it prints."""
     words = ["sh", "-s"]
     if host != HERE:
-        words = [*ssh, "-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}", "--", host, *words]
+        words = [*ssh, *UNATTENDED, "--", host, *words]
     try:
         done = subprocess.run(
             words, input=script, capture_output=True, text=True, timeout=READY_S + 3 * CONNECT_S, check=False

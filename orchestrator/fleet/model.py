@@ -112,6 +112,10 @@ class TaskLost(Exception):
     """A task ended without an answer: its process or its machine died, or it never began."""
 
 
+class ClusterGone(Exception):
+    """A cluster no longer answers."""
+
+
 class Fleet(Protocol):
     """The machines that measure. What it returns for a task that was begun stands for that task."""
 
@@ -135,5 +139,3 @@ class Fleet(Protocol):
 
     def end(self, begun: Any) -> None:
         """Let a task end, as politely as it can."""
-
-    def close(self) -> None: ...

@@ -27,11 +27,11 @@ folder = Path(sys.argv[1])
 cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
 for name in ("a", "b"):
     cluster.add_node(
-        num_cpus=1, resources={"bench_slot": 1}, labels={"of2": "yes", "host": name},
+        num_cpus=1, resources={"bench_slot": 1}, labels={"host": name},
         object_store_memory=80_000_000, env_vars={"TFCOMPARE_HOST": name},
     )
 os.environ["RAY_ADDRESS"] = cluster.address
-share_out(folder / "whole", folder / "template", 0.2, int(sys.argv[2]), 2, tuple(sys.argv[3:]))
+share_out(folder / "whole", folder / "template", 0.2, int(sys.argv[2]), tuple(sys.argv[3:]))
 """
 
 

@@ -23,7 +23,7 @@ class PlaceFlags(Group):
         str,
         typer.Option(
             "--on",
-            help="Machines that measure: local, auto for the Ray cluster of this machine, or ray://HEAD:PORT.",
+            help="Machines that measure: local, auto for those of `fleet up` or of a Ray cluster, or ray://HEAD:PORT.",
             metavar="FLEET",
         ),
     ] = LOCAL

@@ -18,7 +18,7 @@ REFUSED = (
 
 
 def explain(on: str, error: Exception, said: tuple[str, ...] = ()) -> str:
-    return str(EngineUnavailable(*cluster._explain(on, error, said)))
+    return str(EngineUnavailable(*cluster._explain(f"--on {on}", error, said)))
 
 
 def test_other_versions_are_named_with_both_numbers():
@@ -41,7 +41,7 @@ def test_where_nothing_answers_the_reason_and_a_way_to_start_one_are_named():
 
 @pytest.mark.parametrize("on", ["ray://", "ray://head", "ray:/head:1", "ray://head:x", "https://head:1", "cluster"])
 def test_what_names_no_fleet_is_a_mistake_of_the_user(on: str):
-    with pytest.raises(UsageError, match=r"it takes local, auto for the cluster"):
+    with pytest.raises(UsageError, match=r"it takes local, auto for the machines of"):
         cluster.check_address(on)
 
 
