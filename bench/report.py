@@ -21,6 +21,7 @@ from orchestrator import contract, files
 from orchestrator.catalog.selectors import MARGIN
 from orchestrator.catalog.workloads import all_workloads
 from orchestrator.machine.host import host_facts
+from orchestrator.metrics import USUAL
 from orchestrator.model import Case, EnvironmentFacts, Finished, Manifest, Plan, Target
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 from orchestrator.results.rundir import RunDir
@@ -34,6 +35,14 @@ COMMAND = "from orchestrator.cli.main import main; main()"
 COMPACT = "import pathlib, sys; from bench.report import compact_run; compact_run(pathlib.Path(sys.argv[1]))"
 MAKE = "import pathlib, sys; from bench.report import write_run; print(write_run(pathlib.Path(sys.argv[1])))"
 RUN = "20260102-030405-abcd"
+# What a worker on a CPU knows of a replicate whose call returned five numbers.
+VALUES = [0.5, 0.25, 0.125, 1.0, 2.0]
+SKETCH = {"left_out": 0, "parts": [{"digest": "abcdef", "name": "", "shape": [5], "type": "float32", "values": VALUES}]}
+OF_REPLICATE = {
+    **{field.name: 1 for field in contract.FIELDS if field.nullable and field.type != "label"},
+    "checksum": "abcdef", "device": "", "output": json.dumps(SKETCH),
+    **dict.fromkeys(("losses", "first_step_ns", "step_ns", "gpu_memory_kb")),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,13 +93,13 @@ Reading the streams takes {read_s:.2f} s ({millions / read_s:.1f} million rows/s
 the contract takes {check_s:.2f} s ({millions / check_s:.0f} million rows/s), in one thread."""
 
 
-def write_run(path: Path) -> int:
+def write_run(path: Path, count: int = CASES) -> int:
     """Write a run directory with times drawn around one median per arm; return its number of rows."""
     draw = np.random.default_rng(1)
     cases = tuple(
         Case("power", (("style", style), ("size", str(number))))
         for style in ("eager", "function")
-        for number in range(CASES // 2)
+        for number in range(count // 2)
     )
     run = RunDir.create(path)
     run.write_plan(_plan(cases))
@@ -114,7 +123,7 @@ def _plan(cases: tuple[Case, ...]) -> Plan:
     return Plan(
         run=RUN, created=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), suite="full", engine="venv", device="cpu",
         versions=targets, cases=cases, pairs=plan_pairs(cases, targets, all_workloads()), looks=LOOKS, alpha=ALPHA,
-        margin=MARGIN, budget_s=None, seed=1, threads=None, timeout_s=600.0,
+        margin=MARGIN, budget_s=None, seed=1, threads=None, timeout_s=600.0, metrics=USUAL, outputs=True,
     )  # fmt: skip
 
 
@@ -154,8 +163,8 @@ def _batch(
         "burst": 1, "steps": 1,
     }  # fmt: skip
     columns = {name: [value] * many for name, value in same.items()}
-    columns |= {name: [1, *[None] * (many - 1)] for name in contract.REPLICATE_FIELDS if name != "checksum"}
-    columns |= {"checksum": ["abcdef", *[None] * (many - 1)], "phase": phases, "ordinal": list(range(many))}
+    columns |= {name: [known, *[None] * (many - 1)] for name, known in OF_REPLICATE.items()}
+    columns |= {"phase": phases, "ordinal": list(range(many))}
     columns |= {"wall_ns": walls, "cpu_ns": walls}
     return pa.RecordBatch.from_arrays([pa.array(columns[field.name], field.type) for field in schema], schema=schema)
 
