@@ -72,7 +72,7 @@ def ssh(stub_cache: dict[str, str]) -> Iterator[str]:
 
 @dataclass
 class FleetOverSsh:
-    """The command, with a fleet's data in a folder of its own."""
+    """The command, with a separate folder for a fleet's data."""
 
     command: str
     ssh: str
