@@ -8,8 +8,9 @@ from packaging.version import Version as Number
 
 from orchestrator.model import EnvironmentFacts
 
-# From here on, TensorFlow finds CUDA's libraries in the packages next to it; this patch had forgotten most of them.
-FINDS_LIBRARIES, FORGETFUL = Number("2.14"), Number("2.16.1")
+# From here on, TensorFlow finds XLA's compiler among the packages next to it. It should find all libraries there, too,
+# but 2.16.1 had forgotten most of them and 2.21.0 one, and without that one it uses no GPU: so all are told.
+FINDS_COMPILER = Number("2.14")
 RUNTIME, COMPILER = "nvidia-cuda-runtime", "nvidia-cuda-nvcc"
 # The folders of NVIDIA's packages that hold libraries, and the one that holds XLA's compiler and its own library.
 FOLDERS = (
@@ -30,25 +31,23 @@ def code_variables(directory: str) -> dict[str, str]:
 def find_variables(facts: EnvironmentFacts, prefix: str, own: Mapping[str, str]) -> dict[str, str]:
     """Return the variables that name CUDA's libraries in the environment at `prefix`; `own` are those of its target.
 
-    There are none where TensorFlow itself looks for them among the packages next to it. An image may have the libraries
-    and lack the compiler.
+    An image may have the libraries and lack the compiler.
     """
     # Their names end with the CUDA that they are of, such as -cu11.
     packages = {name.rpartition("-cu")[0] or name: number for name, number in facts.packages.items()}
     tensorflow = packages.get("tensorflow") or packages.get("tensorflow-gpu")
-    if COMPILER not in packages or tensorflow is None or _finds_libraries(Number(tensorflow)):
+    if tensorflow is None:
         return {}
     python = ".".join(facts.python.split(".")[:2])
     root = f"{prefix}/lib/python{python}/site-packages/nvidia"
-    flags = _join(" ", f"--xla_gpu_cuda_data_dir={root}/{COMPILER_FOLDER}", own.get("XLA_FLAGS"))
-    if RUNTIME not in packages:
-        return {"XLA_FLAGS": flags}
-    paths = [f"{root}/{folder}/lib" for folder in FOLDERS]
-    return {"LD_LIBRARY_PATH": _join(":", *paths, own.get("LD_LIBRARY_PATH")), "XLA_FLAGS": flags}
-
-
-def _finds_libraries(tensorflow: Number) -> bool:
-    return tensorflow >= FINDS_LIBRARIES and tensorflow != FORGETFUL
+    found = {}
+    if RUNTIME in packages:
+        paths = [f"{root}/{folder}/lib" for folder in FOLDERS]
+        found["LD_LIBRARY_PATH"] = _join(":", *paths, own.get("LD_LIBRARY_PATH"))
+    if COMPILER in packages and Number(tensorflow) < FINDS_COMPILER:
+        directory = f"--xla_gpu_cuda_data_dir={root}/{COMPILER_FOLDER}"
+        found["XLA_FLAGS"] = _join(" ", directory, own.get("XLA_FLAGS"))
+    return found
 
 
 def add_driver(variables: Mapping[str, str]) -> dict[str, str]:
