@@ -6,6 +6,7 @@ named by the user and may be a link; nothing below it may be one.
 
 import errno
 import os
+import re
 import secrets
 import shutil
 import stat
@@ -29,6 +30,8 @@ CHUNK_BYTES = 2**20
 MOST_TEXT_BYTES = 2**20
 # Of a log, in bytes and in letters: its end is enough to see the last message.
 LOG_END, LONGEST_LINE = 4096, 300
+# What TensorFlow logs for information, in its old form and in its new one.
+CHATTER = re.compile(r"\d{4}-\d\d-\d\d [\d:.]+: I |I\d{4} [\d:.]+ |WARNING: All log messages before absl::")
 
 
 class RefusedEntry(OSError):
@@ -253,7 +256,8 @@ def read_last_line(log: Path, since: int = 0) -> str:
     with suppress(OSError), log.open("rb") as handle:
         handle.seek(max(since, log.stat().st_size - LOG_END))
         lines = handle.read().decode("utf-8", "replace").splitlines()
-        return next((line.strip()[:LONGEST_LINE] for line in reversed(lines) if line.strip()), "")
+        said = (line.strip()[:LONGEST_LINE] for line in reversed(lines) if line.strip() and not CHATTER.match(line))
+        return next(said, "")
     return ""
 
 

@@ -9,8 +9,10 @@ NAME = re.compile(r"[A-Z][A-Z0-9_]*")
 OF_TENSORFLOW = re.compile(r"(TF|XLA|OMP|KMP|MKL|ONEDNN|DNNL|CUDA|CUDNN|NCCL)_\w+|NVIDIA_TF32_OVERRIDE|KERAS_BACKEND")
 # They change what is printed, and no time or result.
 LOGS = re.compile(r"TF_CPP_\w+")
-# Terraform's, and folders of this machine, which no environment has.
-OTHERS = re.compile(r"TF_(VAR|TOKEN|CLI|HTTP)_\w+|TF_ENCRYPTION|CUDA_(HOME|PATH|ROOT|TOOLKIT_ROOT_DIR)\w*")
+# Terraform's, folders of this machine, which no environment has, and what NVIDIA's images say of themselves.
+OTHERS = re.compile(
+    r"TF_(VAR|TOKEN|CLI|HTTP)_\w+|TF_ENCRYPTION|CUDA_(HOME|PATH|ROOT|TOOLKIT_ROOT_DIR)\w*|(CUDA|CUDNN|NCCL)_VERSION"
+)
 SECRET = re.compile(r"\w*(PASSWORD|PASSWD|TOKEN|SECRET|CREDENTIAL)\w*|\w+_KEY")
 GPUS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES")
 OURS = re.compile(r"PATH|HOME|LANG|PYTHON\w*|TFCOMPARE_\w*|TF_FORCE_GPU_ALLOW_GROWTH")

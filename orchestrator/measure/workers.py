@@ -6,7 +6,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import gettempdir
 
@@ -227,10 +227,10 @@ class Workers:
                 return None
             last_line = read_last_line(paths.log) if isinstance(error.__cause__, ChannelClosed) else ""
             log = f"; see {paths.log}" if paths.log.exists() else ""
-            reason = f"{error}{f' ({last_line})' if last_line else ''}{log}"
+            reason = f"{error}{f' ({last_line})' if last_line else ''}"
             evidence = self.scene.examine(memory)
             failure = classify_start(reason, evidence, limited=self.limited, blind=bool(slot.blind))
-            self._not_started(version, failure)
+            self._not_started(version, replace(failure, reason=f"{failure.reason}{log}"))
             return None
         except BaseException:
             if client:

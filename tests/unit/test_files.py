@@ -247,6 +247,13 @@ def test_folders_are_opened_up_and_links_among_them_are_not(root: Path, tmp_path
         (b"y" * 2 * files.LOG_END, "y" * 300),
         (b"\xff\xfe of no encoding\n", "\ufffd\ufffd of no encoding"),
         (b"", ""),
+        (
+            b"2026-11-26 04:12:33.123456: W tensorflow/x.cc:1] Cannot dlopen\n"
+            b"2026-11-26 04:12:33.123457: I tensorflow/y.cc:2] oneDNN\n"
+            b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
+            b"I0000 00:00:1795667769.640279    7821 port.cc:153] oneDNN custom operations are on.\n",
+            "2026-11-26 04:12:33.123456: W tensorflow/x.cc:1] Cannot dlopen",
+        ),
     ],
 )
 def test_what_was_said_last_is_the_last_line_of_a_log(tmp_path: Path, log: bytes, line: str):
