@@ -18,6 +18,7 @@ from tests.support.processes import PATIENCE_S
 RAY = Path(sys.executable).parent / "ray"
 STORE_BYTES = 80_000_000
 STARTED = "Ray runtime started"
+ATTEMPTS = 3
 # Of a cluster that ends while Ray still starts a process, as children of children; they end by themselves.
 GONE = (ProcessLookupError, FileNotFoundError)
 
@@ -61,17 +62,26 @@ class Nodes:
 
     def add(self, name: str, host: str | None = None, **labels: str) -> None:
         listed = ",".join(f"{key}={value}" for key, value in {"host": name, **labels}.items())
-        self._start(
-            name, {"TFCOMPARE_HOST": host or name}, f"--address=127.0.0.1:{self.port}", "--num-cpus=1",
-            '--resources={"bench_slot": 1}', f"--labels={listed}",
+        flags = (
+            f"--address=127.0.0.1:{self.port}", "--num-cpus=1", '--resources={"bench_slot": 1}', f"--labels={listed}",
         )  # fmt: skip
-        # Two that begin at once on one machine get into each other's way.
+        # On a busy machine, Ray may give a node up that does not answer within 30 s.
+        for _ in range(ATTEMPTS):
+            self._start(name, {"TFCOMPARE_HOST": host or name}, *flags)
+            if self._has_joined(name):
+                return
+        raise AssertionError((self.folder / f"{name}.log").read_text())
+
+    def _has_joined(self, name: str) -> bool:
+        """Wait until a node has joined or ended: two that begin at once on one machine get into each other's way."""
         until = time.monotonic() + PATIENCE_S
         log = self.folder / f"{name}.log"
         while STARTED not in log.read_text():
-            assert self.processes[name].poll() is None, log.read_text()
+            if self.processes[name].poll() is not None:
+                return False
             assert time.monotonic() < until, log.read_text()
             time.sleep(0.1)
+        return True
 
     def _start(self, name: str, variables: dict[str, str], *flags: str) -> None:
         with (self.folder / f"{name}.log").open("wb") as log:
