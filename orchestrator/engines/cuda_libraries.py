@@ -9,7 +9,7 @@ from packaging.version import Version as Number
 from orchestrator.model import EnvironmentFacts
 
 # From here on, TensorFlow finds XLA's compiler among the packages next to it. It should find all libraries there, too,
-# but 2.16.1 had forgotten most of them and 2.21.0 one, and without that one it uses no GPU: so all are told.
+# but 2.16.1 does not look for most of them, nor 2.21.0 for one, and without them they use no GPU. So all get the names.
 FINDS_COMPILER = Number("2.14")
 RUNTIME, COMPILER = "nvidia-cuda-runtime", "nvidia-cuda-nvcc"
 # The folders of NVIDIA's packages that hold libraries, and the one that holds XLA's compiler and its own library.
