@@ -1,5 +1,6 @@
 """The comparison as tables for a terminal: one row per version, verdicts as words, colour only in addition."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import groupby
@@ -89,7 +90,15 @@ def facts(comparison: Comparison) -> str:
 
 def describe_place(comparison: Comparison) -> str:
     plan, host = comparison.plan, comparison.manifest.host
-    return f"{plan.engine} · {plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores"
+    cards = _name_cards(str(host.get("gpus") or ""), plan.gpus) if plan.device == "gpu" else ""
+    return f"{plan.engine} · {cards or plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores"
+
+
+def _name_cards(listed: str, chosen: Sequence[str]) -> str:
+    """Return the names of the cards of a run, and how many there are of each; a machine lists all that it has."""
+    cards = [card for card in listed.split("; ") if not chosen or any(key in card for key in chosen)]
+    counts = Counter(card.partition(" (")[0] for card in cards if card)
+    return ", ".join(f"{count} x {name}" if count > 1 else name for name, count in counts.items())
 
 
 def describe_hosts(manifest: Manifest, most: int | None = None) -> tuple[str, ...]:

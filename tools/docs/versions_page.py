@@ -35,10 +35,11 @@ run. The flavours of one version differ by Python only; images use the first.
 GPU_HEAD = """
 ## On a GPU
 
-The locks are made and hashed like the others. **None of these was run on a GPU**: there was none to run them on. From
-2.3 on, the wheel itself says what it was built for; before that, the release's build scripts do. A base without a
-digest has not been verified yet; `tfcompare images lock` asks its registry. Where the libraries of CUDA are packages,
-the base is plain Python, and the version runs in virtual environments too.
+The locks are made and hashed like the others. **Only 2.18 and 2.21 were run on a GPU**, with
+[other libraries of CUDA](gpu.md#seen-on-a-real-card). From 2.3 on, the wheel itself says what it was built for; before
+that, the release's build scripts do. A base without a digest has not been verified yet; `tfcompare images lock` asks
+its registry. Where the libraries of CUDA are packages, the base is plain Python, and the version runs in virtual
+environments too.
 
 | version | package | Python | base | digest | CUDA | cuDNN | libraries | holds code for | driver |
 |---|---|---|---|---|---|---|---|---|---|

@@ -224,6 +224,25 @@ def test_the_head_says_on_what_how_sure_and_what_a_time_is(drawn):
     ]
 
 
+CARDS = "NVIDIA H200 (GPU-1, driver 580.1); Tesla T4 (GPU-2); NVIDIA H200 (GPU-3)"
+
+
+@pytest.mark.parametrize(
+    ("listed", "chosen", "told"),
+    [
+        (CARDS, ("GPU-2",), "Tesla T4"),
+        (CARDS, ("GPU-1", "GPU-3"), "2 x NVIDIA H200"),
+        (CARDS, (), "2 x NVIDIA H200, Tesla T4"),
+        (None, (), "gpu"),
+        (CARDS, ("MIG-4",), "gpu"),
+    ],
+)
+def test_the_head_names_the_cards(drawn, listed: str | None, chosen: tuple[str, ...], told: str):
+    host = {"cpu": "A CPU", "usable_cores": 2, "gpus": listed}
+    of = comparison(plan=plan(device="gpu", gpus=chosen), manifest=manifest(host=host))
+    assert drawn(of, 120).splitlines()[1].startswith(f"venv · {told} · A CPU, 2 cores")
+
+
 @pytest.mark.parametrize("width", range(40, 131, 5))
 def test_no_figure_loses_a_digit_however_narrow_the_terminal(drawn, width: int):
     text = drawn(scenes.everything(), width, tuple(COLUMNS))
