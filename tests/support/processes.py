@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 # Long enough for a busy machine; what ends at all ends in a moment.
-PATIENCE_S = 60.0
+PATIENCE_S = 180.0
 
 
 def is_running(pid: int) -> bool:
