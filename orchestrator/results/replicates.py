@@ -52,7 +52,7 @@ class Replicate(NamedTuple):
     traces: int | None
     calls: int | None
     checksum: str | None
-    # In arrays, since a tuple holds each number as an separate object.
+    # In arrays, since a tuple holds each number as a separate object.
     bursts: Sequence[float]
     cpu_bursts: Sequence[float]
     position: int = 0
