@@ -39,6 +39,7 @@ LOOPBACK = "127.0.0.1"
 EXTRA = "pip install 'tfcompare[ray]'"
 # For a port to answer; and for Ray's client, three times.
 KNOCK_S, PATIENCE_S = 5.0, "4"
+ATTEMPTS = 3
 # The messages of a unit that a driver has not fetched; more are dropped.
 MOST_MESSAGES = 1000
 PATIENCE = ("RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S", "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S")
@@ -109,13 +110,13 @@ def connect_all(
     contexts, clusters = [], {}
     try:
         for name, connection in begun.items():
-            if error := connection.exception():
+            try:
+                contexts.append(connection.result())
+                with contexts[-1]:
+                    clusters[name] = Cluster(ray, work or host.measure, contexts[-1])
+            except Exception as error:
                 reason, advice = _explain(name, error, said)
                 say(f"warning: {reason}; {advice}")
-                continue
-            contexts.append(connection.result())
-            with contexts[-1]:
-                clusters[name] = Cluster(ray, work or host.measure, contexts[-1])
         yield clusters
     finally:
         for cluster in clusters.values():
@@ -151,11 +152,11 @@ def _token_variables() -> Mapping[str, str]:
 def _init(ray: Any, on: str, **more: bool) -> Any:
     # Nothing of ours is sent with it: the same tfcompare is installed on all machines.
     how = {"address": on, "logging_level": logging.ERROR, "log_to_driver": False, **more}
-    try:
-        return ray.init(**how)
-    except ConnectionAbortedError:
-        # The server forks a process for each client, which at times does not come up.
-        return ray.init(**how)
+    for _ in range(ATTEMPTS - 1):
+        # The server starts a process for each client, which at times does not come up, above all on a busy machine.
+        with suppress(ConnectionAbortedError):
+            return ray.init(**how)
+    return ray.init(**how)
 
 
 def _knock(on: str) -> None:
@@ -231,9 +232,12 @@ class Cluster:
     """Ray's machines as a fleet. With a context, what Ray does is about that connection, one of several."""
 
     def __init__(self, ray: Any, work: Work, context: AbstractContextManager[Any] | None = None) -> None:
+        from grpc import RpcError
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         self._ray = ray
+        # What its client raises once its channel is closed, or the process at the other end is gone.
+        self._gone = (ConnectionError, RpcError)
         self._context = context or nullcontext()
         self._on_node = NodeAffinitySchedulingStrategy
         self._report = ray.remote(num_cpus=0, max_retries=0)(host.report)
@@ -319,8 +323,7 @@ class Cluster:
         try:
             with self._context:
                 yield
-        # What its client raises once its channel is closed.
-        except ConnectionError as error:
+        except self._gone as error:
             raise ClusterGone(_list_lines(error)[0]) from error
 
 

@@ -1,11 +1,14 @@
 """What users read when a cluster does not take them, from what Ray raised and printed at such times."""
 
 import sys
+from unittest.mock import MagicMock
 
+import grpc
 import pytest
 
 from orchestrator.errors import EngineUnavailable, UsageError
-from orchestrator.fleet import cluster
+from orchestrator.fleet import cluster, host
+from orchestrator.fleet.model import ClusterGone
 
 MISMATCH = (
     "Version mismatch: The cluster was started with:\n    Ray: 2.60.0\n    Python: 3.11.7\nThis process on node "
@@ -64,3 +67,20 @@ def test_the_token_of_our_fleet_is_used_unless_the_user_has_another(monkeypatch:
     assert cluster._token_variables() == {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(cluster.token_file())}
     monkeypatch.setenv("RAY_AUTH_TOKEN", "another")
     assert cluster._token_variables() == {}
+
+
+@pytest.mark.parametrize("error", [ConnectionError("Client is shutting down."), grpc.RpcError("NOT_FOUND")])
+def test_a_cluster_that_goes_while_we_speak_to_it_is_gone(error: Exception):
+    ray = MagicMock()
+    ray.nodes.side_effect = error
+    with pytest.raises(ClusterGone, match=str(error)):
+        cluster.Cluster(ray, host.measure).nodes()
+
+
+def test_a_server_that_was_too_busy_for_us_is_asked_again():
+    ray = MagicMock()
+    ray.init.side_effect = [ConnectionAbortedError("Initialization failure from server:")] * 2 + ["connected"]
+    assert cluster._init(ray, "ray://head:10001") == "connected"
+    ray.init.side_effect = ConnectionAbortedError("Initialization failure from server:")
+    with pytest.raises(ConnectionAbortedError):
+        cluster._init(ray, "ray://head:10001")
