@@ -161,6 +161,7 @@ def test_cases_are_shared_out_and_the_run_is_like_any_other(scene: FleetScene):
     assert "own[style=eager,size=1]" in shown
 
 
+@pytest.mark.long
 def test_a_driver_elsewhere_measures_by_the_client_where_it_wants_to(scene: FleetScene):
     done = scene.run(
         "client", "--on", scene.nodes.address, "--where", "gpu=t4", "--case", "own[size=1]", "--rounds", "2",
@@ -257,6 +258,7 @@ def test_claims_are_tested_by_a_fleet(scene: FleetScene):
     assert "in 1 unit, each on one host" in done.stdout
 
 
+@pytest.mark.long
 def test_a_machine_that_is_measuring_is_let_be(scene: FleetScene):
     """Somebody else's run holds the lock of host b: all units go to host a."""
     held = subprocess.Popen(

@@ -72,6 +72,7 @@ def check(answer: Answer, epochs: int) -> None:
     assert all(entry["ratio"] > 0 for entry in answer["contrasts"])
 
 
+@pytest.mark.long
 @pytest.mark.tensorflow
 def test_a_program_runs_unchanged_in_old_and_new_versions(tfcompare: str, project: Path):
     words = ("1.14", "2.17", "--", "python", "train.py", "3")

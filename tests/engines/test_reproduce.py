@@ -82,6 +82,7 @@ def test_the_table_says_what_was_expected(tfcompare: str, run: Path) -> None:
     assert "1 needs a GPU" in shown
 
 
+@pytest.mark.long
 def test_the_same_on_docker(tfcompare: str, docker_base: str, tmp_path: Path) -> None:
     flags = ("--engine", "docker", "--base", docker_base, "--rounds", "4", "--output", tmp_path / "run")
     found = reproduced(tfcompare, "predict-after-compile", *flags)
