@@ -53,6 +53,13 @@ def test_variables_of_a_target_and_what_they_switched_are_told():
     ]
 
 
+def test_tf32_is_of_builds_for_gpus():
+    for of_gpus, told in ((True, (DifferingFact("TF32", "none", "on"),)), (False, ())):
+        stated = {"tensorflow": NEW, "tf32": True, "is_cuda_build": of_gpus}
+        facts = made({OLD: environment(OLD), NEW: environment(NEW)}, {OLD: {"tensorflow": OLD}, NEW: stated})
+        assert sum((each.facts for each in find_differences(plan([case()]), facts)), ()) == told
+
+
 def test_a_wheel_says_its_own_number():
     facts = made(
         {NEW: environment(NEW), "mine": environment("mine")},
