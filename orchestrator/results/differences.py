@@ -11,8 +11,6 @@ STATED = {
     "python": "Python", "tensorflow": TENSORFLOW, "tf_keras": "Keras", "onednn": "oneDNN", "tf32": "TF32",
     "xla": "XLA by default",
 }  # fmt: skip
-# What only a build for GPUs can do, although others have the setting as well.
-OF_GPUS = ("tf32",)
 # What the user built.
 OWN = ("wheel", "image")
 # Their own facts tell of these.
@@ -79,7 +77,8 @@ def _differing(baseline: Mapping[str, str], candidate: Mapping[str, str]) -> lis
 def _facts(manifest: Manifest, target: Target) -> dict[str, str]:
     environment, stated = manifest.environments.get(target), dict(manifest.workers.get(target, {}))
     if not stated.get("is_cuda_build"):
-        stated |= dict.fromkeys(OF_GPUS)
+        # Others have the setting as well, and cannot use it.
+        stated.pop("tf32", None)
     facts = {words: _say(stated[name]) for name, words in STATED.items() if stated.get(name) is not None}
     if environment:
         own = {name: environment.details[name] for name in OWN if name in environment.details}
