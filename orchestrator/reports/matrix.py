@@ -227,12 +227,13 @@ class CaseBlock:
             narrowest=max((len(INDENT) + len(word) for word in words), default=1),
         )
         groups = group_rows(self.rows, worst_first=self.worst_first)
+        decided = any(group.title not in (OPEN, ALONE) for group in groups)
         for group in groups:
             style = STYLES[group.verdict] if group.verdict else ""
             title = describe_verdict(self.metric, group.title)
             grid.add(Text(f"{group.mark} {title} ({len(group.rows)})", style=style))
             # Undecided cases hide nothing where there is nothing else to see.
-            for row in group.rows if group.title != OPEN or len(groups) == 1 else ():
+            for row in group.rows if group.title != OPEN or not decided else ():
                 cells = [_cell(row, version, short=short) for version in versions]
                 grid.add(INDENT + row.name, *self._time(row), *cells)
         self._add_means(grid, versions, short=short)

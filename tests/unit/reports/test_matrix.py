@@ -12,7 +12,7 @@ from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.reasons import describe_reasons
 from orchestrator.stats.averages import mean_ratio
 from tests.support import scenes
-from tests.support.builders import arm, case, comparison, contrast, plan, target, version_pair
+from tests.support.builders import arm, case, comparison, contrast, plan, target, unmeasured, version_pair
 from tests.support.kept import kept
 
 WIDTHS = (60, 80, 120, 200)
@@ -46,6 +46,23 @@ def of_many(versions: tuple[str, ...] = VERSIONS, cases: int = 3) -> Comparison:
 def test_it_is_what_the_snapshot_shows(draw, scene: str, width: int):
     found = draw(getattr(scenes, scene)(), width) + "\n"
     assert found == kept(f"matrix-{scene}-{width}", found)
+
+
+def test_undecided_cases_are_listed_unless_something_is_decided(draw):
+    first, second, refused = (case("train_loop", size=size) for size in ("one", "two", "three"))
+    arms = [arm(of, version) for of in (first, second) for version in ("1.14.0", "2.0.0")]
+    arms += [unmeasured(refused, version, "refused", "it lacks this") for version in ("1.14.0", "2.0.0")]
+    made = plan((first, second, refused), ("1.14.0", "2.0.0"))
+    for verdict, listed in (("inconclusive", True), ("slower", False)):
+        contrasts = tuple(
+            contrast(version_pair(of, "1.14.0", "2.0.0"), 1.2, said)
+            for of, said in ((first, "inconclusive"), (second, verdict))
+        )
+        drawn = draw(comparison(plan=made, arms=tuple(arms), contrasts=contrasts))
+        named = {word for line in drawn.splitlines() if line.startswith("   ") for word in line.split()}
+        assert ("one" in named) == listed
+        assert {"two", "three"} <= named
+        assert "not compared (1)" in drawn
 
 
 @pytest.mark.parametrize("width", WIDTHS)
