@@ -117,6 +117,11 @@ def may_repeat(visit_s: float, visited: Iterable[Waiting], ahead: Iterable[Waiti
     return visit_s + needed_s <= left_s
 
 
+def is_exception(disturbed: int, visits: int) -> bool:
+    """Return whether a disturbance is unusual after these visits: otherwise it would hit a repetition as well."""
+    return 2 * disturbed <= visits
+
+
 def within_share(repeated: Iterable[int], number: int) -> bool:
     """Return whether each of these cases may have one more of its visits repeated by round `number`."""
     return all(count < max(1, int(MOST_REDONE * number)) for count in repeated)

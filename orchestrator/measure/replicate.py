@@ -30,6 +30,9 @@ class Progress:
     rounds: Counter[str] = field(default_factory=Counter)
     redone: Counter[str] = field(default_factory=Counter)
     replicates: int = 0
+    # The visits since the command began, and those of them that something disturbed.
+    visits: int = 0
+    disturbed: int = 0
     # How often a replicate did not find its GPU.
     gpu_losses: int = 0
 

@@ -120,6 +120,7 @@ class RoundLoop:
             order = round_order(self._arms(group), self.rounds.seed, group[0].label, FIRST_ROUND)
             may_count = number == FIRST_ROUND and not self.cold.intersection(case.label for case in group)
             visit = calibrate_group(self.visitor, group, order, may_count=may_count)
+            self._count(visit)
             if visit.timed:
                 self.budget.learn(group, visit_s(visit, self.progress.efforts))
                 visits.append(visit)
@@ -226,16 +227,17 @@ class RoundLoop:
         return left_out
 
     def _visit_quietly(self, order: Sequence[Group], position: int, number: int, turn: int) -> None:
-        """Visit cases that are compared with each other, and repeat the visit if something disturbed it.
+        """Visit cases that are compared with each other, and repeat the visit if something unusual disturbed it.
 
         A repeat covers all arms, whatever the times were.
         """
         group = order[position]
+        is_exception = pacing.is_exception(self.progress.disturbed, self.progress.visits)
         visit = self._visit(group, number, turn)
         self.progress.rounds.update(case.label for case in group if turn == 0)
         if not visit.cause:
             return
-        again = self._may_repeat(order, position, number)
+        again = is_exception and self._may_repeat(order, position, number)
         for case in group:
             self.run.record(visit.describe_disturbance(case, number, redone=again))
             self.progress.redone[case.label] += again
@@ -256,7 +258,12 @@ class RoundLoop:
         if len(visit.timed) == len(order):
             # Otherwise it took the time of a death, or of another worker's start.
             self.budget.learn(group, visit.seconds)
+        self._count(visit)
         return visit
+
+    def _count(self, visit: Visit) -> None:
+        self.progress.visits += 1
+        self.progress.disturbed += bool(visit.cause)
 
 
 def _count(count: int) -> str:

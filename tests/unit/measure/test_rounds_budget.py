@@ -3,11 +3,13 @@
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain, cycle, repeat
 from pathlib import Path
 
 import pytest
 
 from orchestrator.machine.host import Witness
+from orchestrator.measure import pacing
 from orchestrator.model import Disturbed, Postponed
 from orchestrator.results.endings import read_endings
 from orchestrator.terminal.progress import Quiet, View
@@ -21,7 +23,9 @@ LOOKS = (4, 6, 8, 10, 13, 16, 20)
 
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody disturbs every visit, but nobody has done so before."""
     monkeypatch.setattr(Witness, "disturbance", lambda witness, meanwhile: "somebody else")
+    monkeypatch.setattr(pacing, "is_exception", lambda disturbed, visits: True)
 
 
 def measure(
@@ -219,6 +223,26 @@ def test_without_a_budget_a_fifth_of_the_rounds_until_then_is_repeated(tmp_path:
     disturbed = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
     assert [entry.round for entry in disturbed] == list(range(1, 21))
     assert [entry.round for entry in disturbed if entry.redone] == [1, 10, 15, 20]
+
+
+@pytest.mark.parametrize(
+    ("disturbed", "repeated_rounds"),
+    [("never", []), ("at times", [4]), ("in all but the pilot", [1]), ("always", [])],
+)
+def test_what_disturbs_most_visits_disturbs_none_of_them_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, disturbed: str, repeated_rounds: list[int]
+):
+    """A machine that is never quiet is measured as it is; repetitions would take the time of rounds."""
+    hits = {
+        "never": repeat(""),
+        "at times": cycle(("", "", "", "", "somebody else")),
+        "in all but the pilot": chain([""], repeat("somebody else")),
+        "always": repeat("somebody else"),
+    }[disturbed]
+    monkeypatch.setattr(Witness, "disturbance", lambda witness, meanwhile: next(hits))
+    stage = Stage({("a", NEW): Part(lambda number: noisy(number) if number else 0.1)})
+    played = play(tmp_path, plan([A], looks=(6,)), stage)
+    assert [number for _, number in repeated(played)] == repeated_rounds
 
 
 def test_what_a_look_decides_is_shown_once(tmp_path: Path, clock: Clock):
