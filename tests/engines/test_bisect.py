@@ -22,6 +22,8 @@ def change(found: dict[str, Any]) -> dict[str, Any]:
     return one
 
 
+@pytest.mark.long
+@pytest.mark.timeout(900)
 def test_the_release_is_found_though_the_search_was_interrupted(tfcompare: str, tmp_path: Path) -> None:
     folder = tmp_path / "hunt"
     command = [tfcompare, "bisect", *FLAGS, "--output", str(folder)]

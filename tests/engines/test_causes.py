@@ -20,6 +20,8 @@ from tests.support import stub_environments
 from tests.support.nightly_locks import lock
 from tests.support.packages import wheel
 
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+
 WORKLOAD = Path(__file__).parent / "workloads" / "pace.py"
 DAYS = tuple(f"2.99.0.dev2026010{day}" for day in range(1, 4))
 COMMITS = {number: f"{place}0fee1bad" for place, number in enumerate(DAYS)}

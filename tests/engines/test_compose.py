@@ -189,6 +189,7 @@ def test_this_machine_is_the_same_to_the_history_in_a_container(nightly: Compose
     assert inside(nightly, "python", "-c", code).stdout.strip() == host_facts()["id"]
 
 
+@pytest.mark.long
 def test_what_runs_in_the_container_measures_in_containers_beside_it(nightly: Compose):
     done = inside(nightly, "tfcompare", "run", *TINY, "--output", "/history/runs/tiny", "--format", "json")
     told = json.loads(done.stdout)

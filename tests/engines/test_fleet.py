@@ -187,10 +187,8 @@ def test_two_hosts_measure_each_case_and_are_compared(scene: FleetScene):
 
 
 def test_what_cannot_be_placed_is_reported_at_once(scene: FleetScene):
-    begun = time.monotonic()
+    # Or it would wait for such a machine for ever.
     done = scene.run("nowhere", "--on", "auto", "--where", "gpu=v100", "--rounds", "2")
-    # A fact of the design, and no speed: units wait for no machine that is not there.
-    assert time.monotonic() - begun < 30
     assert done.returncode == 4
     assert "a is left out: --where: it lacks gpu=v100" in done.stderr
     assert "no machine of the cluster can measure" in done.stderr
@@ -294,7 +292,7 @@ def test_a_second_node_of_a_machine_is_left_out(scene: FleetScene):
 
 
 def test_a_process_that_is_killed_costs_its_unit_a_new_beginning(scene: FleetScene):
-    with scene.start("killed", "--on", "auto", "--rounds", "6") as driver:
+    with scene.start("killed", "--on", "auto", "--rounds", "4") as driver:
         kept = scene.await_partial_rounds("killed")
         scene.nodes.kill("a", "ray::_measure")
         scene.nodes.kill("b", "ray::_measure")
@@ -304,7 +302,7 @@ def test_a_process_that_is_killed_costs_its_unit_a_new_beginning(scene: FleetSce
     check_whole(scene.load("killed"))
     # What it had measured is kept, and counts nowhere.
     assert any(isinstance(entry, Ended) for entry in RunDir(kept).entries())
-    assert {arm.rounds for arm in scene.load("killed").arms} == {6}
+    assert {arm.rounds for arm in scene.load("killed").arms} == {4}
 
 
 @pytest.mark.long

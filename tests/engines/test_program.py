@@ -110,7 +110,7 @@ def test_a_program_runs_in_containers_and_finds_what_was_downloaded_before(
     (datasets / "numbers.csv").write_text("1,2")
     more.write_text("3,4")
     (project / "train.py").write_text(OF_TENSORFLOW + READ_DATA)
-    words = ("2.0", "2.13", "--data", str(datasets), "--data", str(more), "--", "python", "train.py", "2")
+    words = ("1.14", "2.0", "--data", str(datasets), "--data", str(more), "--", "python", "train.py", "2")
     env = {"TFCOMPARE_BASE": docker_base, "HOME": str(tmp_path / "home")}
     code, answer, stderr = measure(tfcompare, project, "docker", *words, env=env)
     assert code == 0, stderr

@@ -34,7 +34,9 @@ REPORTED = [
 
 
 # 3.7 and 3.11 are what every other test runs on.
-@pytest.mark.parametrize(("number", "python"), [("1.14.0", "3.6"), ("2.20.0", "3.12")])
+@pytest.mark.parametrize(
+    ("number", "python"), [pytest.param("1.14.0", "3.6", marks=pytest.mark.long), ("2.20.0", "3.12")]
+)
 def test_smoke_suite_runs_on(number: str, python: str, tmp_path: Path) -> None:
     if interpreters.find(python) is None:
         pytest.skip(f"no Python {python}: {interpreters.missing((python,))}")

@@ -32,6 +32,7 @@ def build(tf, params):
 """
 
 
+@pytest.mark.long
 def test_onednn_half_precision_and_a_transposed_axis_are_told_apart(tfcompare: str, tmp_path: Path) -> None:
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "returned.py").write_text(WORKLOAD)

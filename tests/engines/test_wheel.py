@@ -55,8 +55,8 @@ def test_installed_wheel_compares_versions(home: Path, tmp_path: Path) -> None:
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('a package of the user was imported')\n")
     theirs = {"PYTHONPATH": str(tmp_path)}
     code, answer, stderr = compare(
-        str(home / "bin" / "tfcompare"), "--versions", "1.14,2.0", "--engine", "venv", "--suite", "smoke",
-        "--rounds", "2", "--quiet", "--output", tmp_path / "run", cwd=tmp_path, env=theirs,
+        str(home / "bin" / "tfcompare"), "--versions", "1.14,2.0", "--engine", "venv", "--case",
+        "power[style=function]", "--rounds", "2", "--quiet", "--output", tmp_path / "run", cwd=tmp_path, env=theirs,
     )  # fmt: skip
     assert code == 0, stderr
     assert {arm["outcome"] for arm in answer["arms"]} == {"measured"}

@@ -5,7 +5,7 @@ Python, numpy and pyarrow are those of the real environments.
 
 import json
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -17,28 +17,33 @@ from orchestrator.engines.venv.engine import MARKER, VenvEngine, environment_pat
 from orchestrator.options import EngineOptions
 from tests.support import stub
 
+# The release whose packages all stubs with that Python have: to install those of each version takes half a minute.
+LIKE = {"3.7": "2.0", "3.11": "2.13"}
+
 
 def build(cache: Path, numbers: Sequence[str]) -> dict[str, str]:
     """Build one for each version, and return the variable that makes tfcompare use them."""
-    engine = VenvEngine(EngineOptions())
     for version in catalog.resolve(numbers, fewest=1):
-        real = engine.prepare(version, BuildLog(cache.parent / f"{version.number}.log", lambda line: None))
-        _make(cache, real.path.name, real.path, Path(real.facts.details["interpreter"]), version.number)
-    engine.close()
+        _build(cache, version, LIKE)
     return {"TFCOMPARE_CACHE": str(cache)}
 
 
 def build_nightly(cache: Path, version: Version, like: str, described: str) -> None:
     """Build one for a locked nightly with the packages of a release; `described` is what it says of its commit."""
-    [flavour] = version.flavours
-    interpreter = interpreters.find(flavour.python.number)
-    assert interpreter is not None
-    with closing(VenvEngine(EngineOptions())) as engine:
-        [release] = catalog.resolve((like,), fewest=1)
-        real = engine.prepare(release, BuildLog(cache.parent / f"{version.number}.log", lambda line: None))
-    own = _make(cache, environment_path(flavour, interpreter).name, real.path, interpreter.path, version.number)
+    own = _build(cache, version, {flavour.python.number: like for flavour in version.flavours})
     with (own / "tensorflow" / "__init__.py").open("a") as module:
         module.write(f"\nversion = Namespace(GIT_VERSION={described!r})\n")
+
+
+def _build(cache: Path, version: Version, like: Mapping[str, str]) -> Path:
+    """Return the folder of its packages."""
+    pythons = ((flavour, interpreters.find(flavour.python.number)) for flavour in version.on("cpu"))
+    flavour, interpreter = next((flavour, found) for flavour, found in pythons if found)
+    [release] = catalog.resolve((like[flavour.python.number],), fewest=1)
+    with closing(VenvEngine(EngineOptions())) as engine:
+        real = engine.prepare(release, BuildLog(cache.parent / f"{version.number}.log", lambda line: None))
+    name = environment_path(flavour, interpreter).name
+    return _make(cache, name, real.path, interpreter.path, version.number)
 
 
 def _make(cache: Path, name: str, like: Path, interpreter: Path, number: str) -> Path:

@@ -11,7 +11,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -413,18 +413,33 @@ def on_private(private_engine: PrivateEngine, monkeypatch: pytest.MonkeyPatch) -
 
 @pytest.fixture(scope="session")
 def gpu_environment(
+    private_engine: PrivateEngine, private_stub_base: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[DockerEnvironment]:
+    """1.14.0 for GPUs in the private engine, beside 2.0.0, with a stub in place of TensorFlow."""
+    folder = tmp_path_factory.mktemp("gpu")
+    with closing(private_engine.client()) as client:
+        build_stubs(client, folder, "gpu")
+    with _prepared(private_engine, private_stub_base, folder) as environment:
+        yield environment
+
+
+@pytest.fixture(scope="session")
+def real_gpu_environment(
     private_engine: PrivateEngine, docker_base: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[DockerEnvironment]:
-    """1.14.0 for GPUs in the private engine, and its stand-in for 2.0.0."""
+    """1.14.0 for GPUs in the private engine, built as for a user."""
+    with _prepared(private_engine, docker_base, tmp_path_factory.mktemp("gpu")) as environment:
+        yield environment
+
+
+@contextmanager
+def _prepared(private: PrivateEngine, base: str, folder: Path) -> Iterator[DockerEnvironment]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("DOCKER_HOST", private_engine.env["DOCKER_HOST"])
+        patch.setenv("DOCKER_HOST", private.env["DOCKER_HOST"])
         # A client keeps the engine that it was made for.
-        engine = DockerEngine(EngineOptions(gpu=True, base=docker_base))
-        log = BuildLog(tmp_path_factory.mktemp("gpu") / "build.log", lambda line: None)
-        built = engine.prepare(version("1.14.0"), log)
-        stand_in(built.client, built.facts.identity, "2.0.0", "gpu", docker_base)
-    yield built
-    engine.close()
+        engine = DockerEngine(EngineOptions(gpu=True, base=base))
+    with closing(engine):
+        yield engine.prepare(version("1.14.0"), BuildLog(folder / "build.log", lambda line: None))
 
 
 def stand_in(client: docker.DockerClient, identity: str, number: str, flavour: str, base: str) -> None:

@@ -1,8 +1,7 @@
 """What --gpu asks of an engine, on machines without a GPU: a shim in place of NVIDIA's runtime tells what it was asked,
 and a program named nvidia-smi tells of cards.
 
-The GPU flavour of 1.14.0 is the real one, built in an engine of our own; 2.0.0's is 1.14.0's under another name, for
-nothing is measured here.
+The images hold a stub of TensorFlow, in an engine of our own; `make soak` builds the real one of 1.14.0.
 """
 
 import json
@@ -135,13 +134,14 @@ def test_device_probe_leaves_nothing_behind(client: docker.DockerClient, engine:
     assert dangling() <= before
 
 
-def test_gpu_flavour_is_what_is_built(gpu_environment: DockerEnvironment) -> None:
-    labels = gpu_environment.client.images.get(gpu_environment.facts.identity).labels
+@pytest.mark.long
+@pytest.mark.timeout(900)
+def test_gpu_flavour_is_what_is_built(real_gpu_environment: DockerEnvironment) -> None:
+    client, built = real_gpu_environment.client, real_gpu_environment.facts.identity
+    labels = client.images.get(built).labels
     assert labels["tfcompare.flavour"] == "gpu"
     assert labels["tfcompare.python"] == "3.6"
-    listed = gpu_environment.client.containers.run(
-        gpu_environment.facts.identity, ["python", "-m", "pip", "list"], network_mode="none", remove=True
-    ).decode()
+    listed = client.containers.run(built, ["python", "-m", "pip", "list"], network_mode="none", remove=True).decode()
     assert re.search(r"^tensorflow-gpu +1\.14\.0$", listed, re.MULTILINE)
     # What XLA calls, which TensorFlow's own images lack.
     assert re.search(r"^nvidia-cuda-nvcc-cu11 +11\.8", listed, re.MULTILINE)
@@ -174,9 +174,9 @@ def test_runtime_is_asked_for_all_gpus_and_tensorflow_is_asked_what_it_sees(
 
 
 def test_gpu_that_tensorflow_does_not_see_ends_the_run(
-    tfcompare: str, docker_base: str, on_private: PrivateEngine, gpu_environment: DockerEnvironment, tmp_path: Path
+    tfcompare: str, stub_base: str, on_private: PrivateEngine, gpu_environment: DockerEnvironment, tmp_path: Path
 ) -> None:
-    done = run_command(tfcompare, *GPU, "--base", docker_base, "--output", tmp_path / "run")
+    done = run_command(tfcompare, *GPU, "--base", stub_base, "--output", tmp_path / "run")
     assert done.returncode == 4, done.stderr
     assert "sees no GPU inside its container" in done.stderr
     assert "nothing has put libcuda.so.1 in" in done.stderr
@@ -185,9 +185,9 @@ def test_gpu_that_tensorflow_does_not_see_ends_the_run(
 
 
 def test_an_image_that_sees_no_gpu_trains_no_step(
-    tfcompare: str, docker_base: str, on_private: PrivateEngine, gpu_environment: DockerEnvironment
+    tfcompare: str, stub_base: str, on_private: PrivateEngine, gpu_environment: DockerEnvironment
 ) -> None:
-    done = run_command(tfcompare, "images", "verify", "1.14", "--gpu", "--base", docker_base)
+    done = run_command(tfcompare, "images", "verify", "1.14", "--gpu", "--base", stub_base)
     assert done.returncode == 4, done.stderr
     assert f"verifying {gpu_environment.facts.details['tag']}" in done.stderr
     assert "sees no GPU inside its container" in done.stderr
@@ -312,14 +312,14 @@ def test_runtime_is_asked_for_gpus_by_uuid_and_code_that_the_driver_makes_is_kep
 
 def test_a_run_records_its_gpu_and_says_what_was_asked_for_and_not_seen(
     tfcompare: str,
-    docker_base: str,
+    stub_base: str,
     on_private: PrivateEngine,
     gpu_environment: DockerEnvironment,
     cards: Callable[..., dict[str, str]],
     tmp_path: Path,
 ) -> None:
     here = cards(V100, SECOND)
-    done = run_command(tfcompare, *GPU, "--gpus", "1", "--base", docker_base, "--output", tmp_path / "run", env=here)
+    done = run_command(tfcompare, *GPU, "--gpus", "1", "--base", stub_base, "--output", tmp_path / "run", env=here)
     assert done.returncode == 4, done.stderr
     assert "sees no GPU inside its container, where GPU 1 (Tesla V100-SXM2-16GB) GPU-9f319f31" in done.stderr
     assert '"NVIDIA_VISIBLE_DEVICES=GPU-9f319f31"' in on_private.shim_log
@@ -435,6 +435,7 @@ def stub_card(
     client.close()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("stub_card")
 def test_the_steps_of_the_gpu_check_that_measure_pass_on_a_card(
     tfcompare: str, stub_base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
