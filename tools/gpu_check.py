@@ -1,4 +1,4 @@
-"""Ten steps that a person with an NVIDIA card runs once: `make gpu-check`. Each says what it saw.
+"""Ten steps, without Docker six, that a person with an NVIDIA card runs once: `make gpu-check`. Each says what it saw.
 
 They try on a real card what stubs stand for in tests. A step that has passed is not repeated, so an interrupted check
 continues where it was. At the end everything is in one file, which can be attached to a report.
@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
@@ -19,12 +20,10 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator import files
-from orchestrator.engines.docker import nvidia
 from orchestrator.engines.docker.container import RUN_LABEL
 from orchestrator.engines.docker.engine import connect
 from orchestrator.machine.gpu import gpus
 from orchestrator.model import Ended
-from orchestrator.options import EngineOptions
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.streams import read_stream
@@ -37,12 +36,7 @@ USUAL = ("--case", "power", "--case", "train_loop[loop=train_on_batch,api=tf.ker
 PATIENCE_S, LOOK_S = 3600.0, 1.0
 # Done, and a part of the arms died: both leave a run that can be read.
 READABLE = (0, 6)
-LOAD = """
-import time, tensorflow as tf
-end, square = time.time() + 1800, tf.random.normal((4096, 4096))
-while time.time() < end:
-    square = tf.linalg.l2_normalize(square @ square)
-"""
+Meanwhile = Callable[[Path, int], None]
 
 
 class StepFailed(Exception):
@@ -59,6 +53,7 @@ class Check:
 
     directory: Path
     program: str
+    engine: str = "docker"
     request: str = "runtime"
     gpu: str = "0"
     base: str = ""
@@ -71,15 +66,16 @@ class Check:
     @property
     def how(self) -> str:
         """What a step that has passed has to be repeated for."""
-        return f"GPU {self.gpu} by {self.request}, {', '.join(self.versions)}"
+        way = self.request if self.engine == "docker" else self.engine
+        return f"GPU {self.gpu} by {way}, {', '.join(self.versions)}"
 
     @property
     def on_gpu(self) -> tuple[str, ...]:
-        return ("--gpus", self.gpu, "--gpu-request", self.request)
+        return ("--gpus", self.gpu, *(("--gpu-request", self.request) if self.engine == "docker" else ()))
 
     @property
     def installation(self) -> tuple[str, ...]:
-        return ("--base", self.base) if self.base else ()
+        return ("--base", self.base) if self.base and self.engine == "docker" else ()
 
     def call(self, name: str, *argv: str, expected: Sequence[int] = (0,), env: Mapping[str, str] | None = None) -> str:
         """Run tfcompare, keep what it prints under this name, and return its standard output."""
@@ -97,24 +93,30 @@ class Check:
             told = (self.directory / "logs" / f"{name}.err").read_text().strip().splitlines() or ["it printed nothing"]
             raise StepFailed(f"tfcompare {command} ended with exit code {code}: {told[-1]}")
 
-    def measure(self, name: str, *flags: str, meanwhile: Callable[[Path], None] | None = None) -> Run:
-        """Measure a run on the card, and do something to it once its first round has begun."""
+    @contextmanager
+    def running(self, name: str, *flags: str) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
+        """Start a run on the card, keep what it prints under this name, and end it unless it has ended."""
         out = self.directory / "runs" / name
         shutil.rmtree(out, ignore_errors=True)
         logs = self.directory / "logs"
         logs.mkdir(parents=True, exist_ok=True)
-        command = (self.program, "run", "--engine", "docker", *self.on_gpu, *self.installation, *flags)
+        command = (self.program, "run", "--engine", self.engine, *self.on_gpu, *self.installation, *flags)
         with open(logs / f"{name}.out", "w") as printed, open(logs / f"{name}.err", "w") as told:
             process = subprocess.Popen([*command, "--output", str(out)], stdout=printed, stderr=told)
             try:
-                if meanwhile:
-                    _await_round(out, process)
-                    meanwhile(out)
-                code = process.wait()
+                yield out, process
             finally:
                 if process.poll() is None:
                     process.terminate()
                     process.wait()
+
+    def measure(self, name: str, *flags: str, meanwhile: Meanwhile | None = None) -> Run:
+        """Measure a run on the card, and do something to it, or to its process, once its first round has begun."""
+        with self.running(name, *flags) as (out, process):
+            if meanwhile:
+                _await_round(out, process)
+                meanwhile(out, process.pid)
+            code = process.wait()
         self._expect(name, "run", code, READABLE)
         return load_run(out)
 
@@ -211,34 +213,14 @@ def compare_twins(check: Check) -> str:
 
 
 def meet_stranger(check: Check) -> str:
-    """Keep the card busy with another container: the run has to notice."""
-    with _load(check):
+    """Measure another run on the same card at the same time: the run has to notice."""
+    with check.running("load", *check.compared, *STEP, "--rounds", "1000") as (out, process):
+        _await_round(out, process)
         run = check.measure("stranger", *check.compared, *STEP)
     told = [warning for warning in run.warnings if "another process" in warning]
     if not told:
         raise StepFailed("a process that kept the card busy was not noticed")
     return told[0]
-
-
-@contextmanager
-def _load(check: Check) -> Iterator[None]:
-    listed = json.loads(check.call("list", "images", "list", *check.installation, "--format", "json"))
-    image = next(
-        each["tag"] for each in listed if each["version"].startswith(check.versions[-1]) and each["flavour"] == "gpu"
-    )
-    api = connect().api
-    options = EngineOptions(gpu=True, chosen_gpus=tuple(gpu for gpu in gpus() if str(gpu.index) == check.gpu))
-    devices = nvidia.names(check.request, options.chosen_gpus, api.info())  # type: ignore[arg-type]
-    host_config = api.create_host_config(**nvidia.options(check.request, devices))  # type: ignore[arg-type]
-    made = api.create_container(
-        image, ["python", "-c", LOAD], host_config=host_config,
-        environment={"HOME": "/tmp", "TF_FORCE_GPU_ALLOW_GROWTH": "true", **nvidia.variables(check.request, devices)},  # type: ignore[arg-type]  # noqa: S108
-    )  # fmt: skip
-    try:
-        api.start(made["Id"])
-        yield
-    finally:
-        api.remove_container(made["Id"], force=True)
 
 
 def reload_daemons(check: Check) -> str:
@@ -247,7 +229,7 @@ def reload_daemons(check: Check) -> str:
     if shutil.which(command[0]) is None or subprocess.run(command, capture_output=True).returncode:
         raise StepSkipped(f"`{' '.join(command)}` does not work here: run the check as root")
 
-    def reload(out: Path) -> None:
+    def reload(out: Path, host: int) -> None:
         subprocess.run(command, check=True)
 
     run = check.measure("reload", *check.compared, *STEP, "--gpu-exclusive", meanwhile=reload)
@@ -265,9 +247,12 @@ def make_code(check: Check) -> str:
 
 
 def kill_worker(check: Check) -> str:
-    """Kill a worker's container in mid-run: another one takes its place."""
+    """Kill a worker in mid-run, with its container: another one takes its place."""
 
-    def kill(out: Path) -> None:
+    def kill(out: Path, host: int) -> None:
+        if check.engine != "docker":
+            os.kill(_find_worker(host), signal.SIGKILL)
+            return
         client = connect()
         running = client.containers.list(filters={"label": f"{RUN_LABEL}={RunDir.open(out).read_plan().run}"})
         if not running:
@@ -276,6 +261,16 @@ def kill_worker(check: Check) -> str:
 
     run = check.measure("killed", *check.compared, *STEP, meanwhile=kill)
     return _require_gpus(run)
+
+
+def _find_worker(host: int) -> int:
+    """Return a worker of the run that this process measures."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
+            if int(parent) == host and b"worker.py" in (folder / "cmdline").read_bytes():
+                return int(folder.name)
+    raise StepFailed("no worker of the run could be found")
 
 
 def take_turns(check: Check) -> str:
@@ -302,6 +297,12 @@ STEPS: Mapping[str, Callable[[Check], str]] = {
     "turns": take_turns,
     "draw": draw,
 }
+# They are about images and containers.
+OF_DOCKER = ("build", "train", "reload", "code")
+
+
+def steps_on(engine: str) -> dict[str, Callable[[Check], str]]:
+    return {name: step for name, step in STEPS.items() if engine == "docker" or name not in OF_DOCKER}
 
 
 @dataclass
@@ -363,6 +364,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="gpu_check", description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("runs/gpu-check"), help="folder for all that it leaves")
     parser.add_argument("--gpu", default="0", help="index of the card")
+    parser.add_argument("--engine", default="docker", choices=("docker", "venv"), help="venv takes six of the steps")
     parser.add_argument("--gpu-request", default="runtime", choices=("runtime", "device", "cdi"))
     parser.add_argument("--versions", default=",".join(NEW), help="versions that are compared, separated by a comma")
     parser.add_argument("--base", default=os.environ.get("TFCOMPARE_BASE", ""), help="base of images, as for `run`")
@@ -370,9 +372,10 @@ def main() -> None:
     given = parser.parse_args()
     program = Path(sys.executable).with_name("tfcompare")
     versions = tuple(given.versions.split(","))
-    check = Check(given.output, str(program), given.gpu_request, given.gpu, given.base, versions)
+    check = Check(given.output, str(program), given.engine, given.gpu_request, given.gpu, given.base, versions)
     check.directory.mkdir(parents=True, exist_ok=True)
-    passed = run_steps(check, Record.read(check.directory / "steps.json", check.how), STEPS, given.again)
+    record = Record.read(check.directory / "steps.json", check.how)
+    passed = run_steps(check, record, steps_on(check.engine), given.again)
     print(f"\nAll of it is in {bundle(check.directory)}: attach that to a report.")
     sys.exit(0 if passed else 1)
 

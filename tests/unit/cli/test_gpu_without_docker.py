@@ -19,6 +19,7 @@ from orchestrator.engines.venv.engine import MARKER, environment_path
 from orchestrator.results.streams import read_stream
 from tests.conftest import run_command
 from tests.support import libcuda, stub
+from tools import gpu_check
 
 VERSIONS = ("2.15", "2.16")
 CARD = f"GPU-{libcuda.UUID}"
@@ -135,3 +136,27 @@ def test_a_run_continues_on_its_card(
     rows = build_rows(run)
     assert len(rows) >= before + 4
     assert {row["device"] for row in rows} == {f"Tesla T4 {CARD}"}
+
+
+def test_the_steps_of_the_gpu_check_pass_without_docker(
+    tfcompare: str, tmp_path: Path, machine: dict[str, str], targets: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But for the one in which the driver has to tell of another process: this one tells of none."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "naps.py").write_text(WORKLOAD)
+    few = ("--workload-dir", str(tmp_path / "mine"), "--case", "naps", "--rounds")
+    monkeypatch.setattr(gpu_check, "STEP", (*few, "2"))
+    monkeypatch.setattr(gpu_check, "USUAL", (*few, "2"))
+    monkeypatch.setattr(gpu_check.Check, "compared", tuple(targets))
+    for name, value in machine.items():
+        monkeypatch.setenv(name, value)
+    check = gpu_check.Check(tmp_path / "check", tfcompare, "venv")
+    on_the_card = f"all replicates on Tesla T4 {CARD}"
+    assert list(gpu_check.steps_on("venv")) == ["look", "twins", "stranger", "kill", "turns", "draw"]
+    assert gpu_check.compare_twins(check).endswith(on_the_card)
+    assert gpu_check.kill_worker(check) == on_the_card
+    assert gpu_check.draw(check)
+    with pytest.raises(gpu_check.StepFailed, match="a process that kept the card busy was not noticed"):
+        gpu_check.meet_stranger(check)
+    plans = [json.loads(path.read_text()) for path in (tmp_path / "check" / "runs").glob("*/plan.json")]
+    assert [plan["engine"] for plan in plans] == ["venv"] * 4
