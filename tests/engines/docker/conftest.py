@@ -438,8 +438,9 @@ def _prepared(private: PrivateEngine, base: str, folder: Path) -> Iterator[Docke
         patch.setenv("DOCKER_HOST", private.env["DOCKER_HOST"])
         # A client keeps the engine that it was made for.
         engine = DockerEngine(EngineOptions(gpu=True, base=base))
+        environment = engine.prepare(version("1.14.0"), BuildLog(folder / "build.log", lambda line: None))
     with closing(engine):
-        yield engine.prepare(version("1.14.0"), BuildLog(folder / "build.log", lambda line: None))
+        yield environment
 
 
 def stand_in(client: docker.DockerClient, identity: str, number: str, flavour: str, base: str) -> None:
