@@ -291,6 +291,7 @@ def test_a_second_node_of_a_machine_is_left_out(scene: FleetScene):
     assert done.stdout.count("can measure 2 units") == 2
 
 
+@pytest.mark.long
 def test_a_process_that_is_killed_costs_its_unit_a_new_beginning(scene: FleetScene):
     with scene.start("killed", "--on", "auto", "--rounds", "4") as driver:
         kept = scene.await_partial_rounds("killed")

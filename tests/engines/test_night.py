@@ -183,6 +183,7 @@ def test_a_person_says_that_it_is_known(house: House, alarmed):
     assert (known.state, known.note) == ("known", "a sleep, on purpose")
 
 
+@pytest.mark.long
 def test_what_is_known_is_no_news(house: House, alarmed):
     house.told.clear()
     done = house.night("--again")

@@ -58,7 +58,11 @@ CONTRARY = "REQUIREMENTS = ('numpy>=2',)\ndef build(tf, params): return lambda: 
 
 
 @pytest.mark.parametrize(
-    "engine", [pytest.param("venv", marks=pytest.mark.tensorflow), pytest.param("docker", marks=pytest.mark.docker)]
+    "engine",
+    [
+        pytest.param("venv", marks=pytest.mark.tensorflow),
+        pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.long]),
+    ],
 )
 def test_packages_data_and_helpers_are_there_in_every_version(
     tfcompare: str, tmp_path: Path, engine: str, request: pytest.FixtureRequest

@@ -185,11 +185,12 @@ NET = """
 """
 
 
+@pytest.mark.long
 def test_the_layer_that_returns_something_else_is_named(tmp_path: Path):
     (tmp_path / "own").mkdir()
     (tmp_path / "own" / "net.py").write_text(dedent(NET))
     run = RunOptions(
-        versions=("1.14", "2.0", "2.20"), selected=("net",), own_workloads=tmp_path / "own", engine="venv",
+        versions=("1.14", "2.0", "2.13", "2.20"), selected=("net",), own_workloads=tmp_path / "own", engine="venv",
         out=tmp_path / "run", seed=1,
     )  # fmt: skip
     done = profile(ProfileOptions(run=run, calls=0), Quiet())
@@ -201,6 +202,7 @@ def test_the_layer_that_returns_something_else_is_named(tmp_path: Path):
     for call in ("predict", "train_on_batch"):
         # Its layers are part of a graph.
         assert found[call, "1.14.0"] == (None, NO_LAYER)
+        assert found[call, "2.13.0"][1].startswith("all 4 layers return the same")
         baseline, finding = found[call, "2.20.0"]
         assert baseline == "2.0.0"
         assert re.search(r"is b \(Odd\), layer 2 of 4: by \d\.?\d?%, from equal weights", finding)

@@ -136,7 +136,13 @@ MOMENTS: dict[str, Callable[[Path], object]] = {
 }
 
 
-@pytest.mark.parametrize("moment", MOMENTS)
+# Those before anything was measured, and one after; `make soak` has all of them.
+FEW = ("planned", "a worker is started", "some replicates of the next")
+
+
+@pytest.mark.parametrize(
+    "moment", [each if each in FEW else pytest.param(each, marks=pytest.mark.long) for each in MOMENTS]
+)
 def test_a_host_that_is_killed_at_any_moment_leaves_a_run_that_is_continued(
     tfcompare: str, tmp_path: Path, moment: str
 ) -> None:
