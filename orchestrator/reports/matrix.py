@@ -50,6 +50,8 @@ class CaseRow:
     time_ms: float | None
     arms: Mapping[Target, ArmResult]
     contrasts: Mapping[Target, Contrast]
+    # Whether the calls of the baseline get slower or quicker to the end.
+    drifts: bool = False
     # How the figure of an arm is printed, which is a time unless the row is of another metric.
     show: Callable[[float], str] = format_time
 
@@ -160,6 +162,7 @@ def _rows(comparison: Comparison, arms: Iterable[ArmResult], contrasts: Mapping[
             of_case[baseline].median_ms if baseline in of_case else None,
             of_case,
             {version: contrasts[arm.key] for version, arm in of_case.items() if arm.key in contrasts},
+            drifts=baseline in of_case and bool(of_case[baseline].drift),
         )
         for label, of_case in rows.items()
     ]
@@ -242,7 +245,7 @@ class CaseBlock:
     def _time(self, row: CaseRow) -> list[str]:
         if not self.has_times:
             return []
-        return ["" if row.time_ms is None else row.show(row.time_ms)]
+        return ["" if row.time_ms is None else f"{f'{WAVE} ' if row.drifts else ''}{row.show(row.time_ms)}"]
 
     def _add_means(self, grid: Grid, versions: Sequence[Target], *, short: bool) -> None:
         means = [self.means.get(version) for version in versions]

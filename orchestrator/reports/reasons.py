@@ -24,7 +24,8 @@ def describe_reasons(comparison: Comparison) -> Iterator[str]:
     undecided = [each for each in comparison.contrasts if each.verdict == "inconclusive" and each.ratio is not None]
     if undecided:
         parts = [_describe(name, own) for name, own in _by_class(undecided)]
-        yield f"? {len(undecided)} of {len(comparison.contrasts)} comparisons are not decided: {'; '.join(parts)}"
+        verb = "is" if len(undecided) == 1 else "are"
+        yield f"? {len(undecided)} of {len(comparison.contrasts)} comparisons {verb} not decided: {'; '.join(parts)}"
     untimed: dict[tuple[str, str], list[str]] = {}
     for arm in comparison.arms:
         if arm.outcome != "measured":

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
-from orchestrator.model import Comparison, FailureKind
+from orchestrator.model import Comparison, Drift, FailureKind
 from orchestrator.reports import matrix
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.reasons import describe_reasons
@@ -128,6 +128,18 @@ def test_a_single_round_has_times_and_no_ratio(draw):
     one_round = contrast(version_pair(of, *versions), None, "inconclusive", "1 round is too few to tell")
     drawn = draw(comparison(plan=plan([of], versions), arms=arms, contrasts=(one_round,)))
     assert ["11.0", "ms", "23.0", "ms"] in [line.split()[-4:] for line in drawn.splitlines()]
+
+
+@pytest.mark.parametrize(("drifting", "marked"), [(0, "~ 11.0 ms"), (1, ") ~")])
+def test_the_arm_that_does_not_settle_has_the_mark_of_the_legend(draw, drifting: int, marked: str):
+    of, versions = case("train_loop"), ("1.14.0", "2.0.0")
+    arms = [arm(of, version, median_ms=time) for version, time in zip(versions, (11.0, 22.0), strict=True)]
+    arms[drifting] = replace(arms[drifting], drift=Drift(rise=0.2))
+    found = contrast(version_pair(of, *versions), 2.0, "slower")
+    drawn = draw(comparison(plan=plan([of], versions), arms=tuple(arms), contrasts=(found,)))
+    assert drawn.count("~") == 2
+    assert marked in drawn
+    assert "~ its calls do not reach a steady state" in drawn
 
 
 def test_reasons_are_one_line_per_class_and_none_per_row():
