@@ -23,6 +23,7 @@ from orchestrator import files
 from orchestrator.engines.docker.container import RUN_LABEL
 from orchestrator.engines.docker.engine import connect
 from orchestrator.machine.gpu import gpus
+from orchestrator.machine.host import read_processes
 from orchestrator.model import Ended
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.rundir import RunDir
@@ -213,7 +214,7 @@ def compare_twins(check: Check) -> str:
 
 
 def meet_stranger(check: Check) -> str:
-    """Measure another run on the same card at the same time: the run has to notice."""
+    """Measure on the same card as another run: the report has to say so."""
     with check.running("load", *check.compared, *STEP, "--rounds", "1000") as (out, process):
         _await_round(out, process)
         run = check.measure("stranger", *check.compared, *STEP)
@@ -264,12 +265,10 @@ def kill_worker(check: Check) -> str:
 
 
 def _find_worker(host: int) -> int:
-    """Return a worker of the run that this process measures."""
-    for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            parent = (folder / "stat").read_text().rpartition(")")[2].split()[1]
-            if int(parent) == host and b"worker.py" in (folder / "cmdline").read_bytes():
-                return int(folder.name)
+    """Return a worker of the run that this process measures: a child that leads a process group."""
+    for process in read_processes():
+        if process.parent == host and process.group == process.pid:
+            return process.pid
     raise StepFailed("no worker of the run could be found")
 
 
@@ -364,7 +363,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="gpu_check", description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("runs/gpu-check"), help="folder for all that it leaves")
     parser.add_argument("--gpu", default="0", help="index of the card")
-    parser.add_argument("--engine", default="docker", choices=("docker", "venv"), help="venv takes six of the steps")
+    parser.add_argument(
+        "--engine", default="docker", choices=("docker", "venv"), help="venv takes the six steps that need no Docker"
+    )
     parser.add_argument("--gpu-request", default="runtime", choices=("runtime", "device", "cdi"))
     parser.add_argument("--versions", default=",".join(NEW), help="versions that are compared, separated by a comma")
     parser.add_argument("--base", default=os.environ.get("TFCOMPARE_BASE", ""), help="base of images, as for `run`")

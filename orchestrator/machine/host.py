@@ -254,6 +254,7 @@ class Process:
 
     pid: int
     name: str
+    parent: int
     group: int
     started: int
     spent_s: float
@@ -271,7 +272,7 @@ def read_processes(root: Path = ROOT) -> Iterator[Process]:
         name, _, rest = stat.partition("(")[2].rpartition(")")
         fields = rest.split()
         own, waited = (sum(map(int, fields[first : first + 2])) / TICKS_A_SECOND for first in (11, 13))
-        yield Process(int(pid), name, int(fields[2]), int(fields[19]), own, waited)
+        yield Process(int(pid), name, int(fields[1]), int(fields[2]), int(fields[19]), own, waited)
 
 
 def spent_by(groups: Collection[int], root: Path = ROOT) -> float:
