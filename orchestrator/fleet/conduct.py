@@ -123,7 +123,7 @@ class RunRules(HostRules):
 
     def request(self, job: UnitJob) -> tuple[bytes, Contents]:
         options = request(job.unit, self._planned, self.engine, self.hosts)
-        task = UnitTask(unit=job.unit.number, attempt=job.attempt, options=options)
+        task = UnitTask(unit=job.unit.number, copy=job.copy, attempt=job.attempt, options=options)
         return TASK.dump_json(task), self.workloads
 
     def keep(self, job: UnitJob, files: Contents) -> None:

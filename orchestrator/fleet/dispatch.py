@@ -35,7 +35,7 @@ LONGEST = 1000
 ENDING_S = 30.0
 
 
-@dataclass
+@dataclass(eq=False)
 class UnitJob:
     """A unit to be measured, and what became of it so far; with several hosts a case, one of its copies."""
 
@@ -117,20 +117,21 @@ class Dispatch:
         if not self._is_doubtful or not self._roster.is_settled:
             return
         self._is_doubtful = False
+        members = self._roster.members
         for job in self._waiting():
-            reasons = {host.name: self._misfit(job, host) for host in self._roster.members}
-            if all(reasons.values()):
-                if job.spare and not self._rules.accept(job, *job.spare):
-                    self._finish(job, "the fleet")
-                    continue
-                told = "; ".join(f"{name}: {reason}" for name, reason in reasons.items()) or "the fleet has no host"
-                job.reason = job.reason or told
-                job.is_given_up = True
-                self._view.say(f"warning: no host can measure {job.unit.title}: {job.reason}")
+            if not all(self._misfit(job, host) for host in members):
+                continue
+            if job.spare and not self._rules.accept(job, *job.spare):
+                self._finish(job, "the fleet")
+                continue
+            told = "; ".join(f"{host.name}: {self._misfit(job, host)}" for host in members) or "the fleet has no host"
+            job.reason = job.reason or told
+            job.is_given_up = True
+            self._view.say(f"warning: no host can measure {job.unit.title}: {job.reason}")
 
     def _waiting(self) -> list[UnitJob]:
-        taken = {id(host.job) for host in self._roster.hosts.values()}
-        return [job for job in self.jobs if job.is_open and not job.is_answered and id(job) not in taken]
+        taken = {host.job for host in self._roster.hosts.values()}
+        return [job for job in self.jobs if job.is_open and not job.is_answered and job not in taken]
 
     def _misfit(self, job: UnitJob, host: FleetHost) -> str:
         """Return why a host can never have a unit, or ''."""
@@ -148,10 +149,11 @@ class Dispatch:
         return [other.host for other in self._copies.get(job.unit.number, ()) if other is not job]
 
     def _hand_out(self) -> None:
-        for host in self._roster.members:
-            if host.job is not None or host.rests_until > self._clock():
-                continue
-            if job := next((job for job in self._waiting() if not self._misfit(job, host)), None):
+        free = [host for host in self._roster.members if host.job is None and host.rests_until <= self._clock()]
+        waiting = self._waiting() if free else []
+        for host in free:
+            if job := next((job for job in waiting if not self._misfit(job, host)), None):
+                waiting.remove(job)
                 job.attempt += 1
                 job.host, host.job, host.rests_until = host.name, job, 0.0
                 self._is_doubtful |= len(self._copies[job.unit.number]) > 1
@@ -159,9 +161,7 @@ class Dispatch:
                 self._view.preparing(host.name, f"{job.unit.title}: begins")
 
     def _hear(self, ended: Sequence[Any]) -> None:
-        for line, contents in self._fleet.heard():
-            with suppress(ValidationError):
-                self._pass_on(MESSAGE.validate_json(line), contents)
+        self._pass_on(self._fleet.heard())
         self._is_doubtful |= self._roster.learn(ended)
         measured = []
         for host in list(self._roster.hosts.values()):
@@ -176,16 +176,21 @@ class Dispatch:
         for host, job, answer in measured:
             self._take(host, job, answer)
 
-    def _pass_on(self, message: UnitMessage, contents: Contents) -> None:
-        for host in self._roster.hosts.values():
-            job = host.job
-            if job and (job.unit.number, job.attempt, job.host) == (message.unit, message.attempt, host.name):
-                text = clip(message.text, LONGEST)
-                self._view.preparing(host.name, f"{job.unit.title}: {text}")
-                if message.stays:
-                    self._view.say(f"{host.name}: {text}")
-                if contents:
-                    self._rules.keep(job, contents)
+    def _pass_on(self, heard: Sequence[tuple[bytes, Contents]]) -> None:
+        """Show and keep what hosts say of the units that they measure."""
+        measuring = {
+            (job.unit.number, job.copy, job.attempt): job for host in self._roster.hosts.values() if (job := host.job)
+        }
+        for line, contents in heard:
+            with suppress(ValidationError):
+                message = MESSAGE.validate_json(line)
+                if job := measuring.get((message.unit, message.copy, message.attempt)):
+                    text = clip(message.text, LONGEST)
+                    self._view.preparing(job.host, f"{job.unit.title}: {text}")
+                    if message.stays:
+                        self._view.say(f"{job.host}: {text}")
+                    if contents:
+                        self._rules.keep(job, contents)
 
     def _free(self, host: FleetHost, job: UnitJob) -> UnitAnswer | None:
         """Free a host whose unit has ended, and return its answer, if there is one."""

@@ -44,7 +44,8 @@ class Voice(Quiet):
         self._tell(f"round {number} of at most {most}")
 
     def _tell(self, text: str, *, stays: bool = False) -> None:
-        message = UnitMessage(unit=self._task.unit, attempt=self._task.attempt, text=text, stays=stays)
+        task = self._task
+        message = UnitMessage(unit=task.unit, copy=task.copy, attempt=task.attempt, text=text, stays=stays)
         self.write(MESSAGE.dump_json(message))
 
     def write(self, line: bytes) -> None:

@@ -71,6 +71,8 @@ class UnitTask:
     __pydantic_config__ = STRICT
 
     unit: int
+    # With several hosts a case, which of them this is for.
+    copy: int = 1
     attempt: int
     options: RunOptions
 
@@ -82,6 +84,7 @@ class UnitMessage:
     __pydantic_config__ = STRICT
 
     unit: int
+    copy: int = 1
     attempt: int
     text: str = ""
     # Whether the text is worth a line that stays.

@@ -16,7 +16,7 @@ from orchestrator.fleet.units import Unit
 from orchestrator.terminal.progress import Quiet
 from tests.support.builders import case
 
-REPORT = TypeAdapter(HostReport)
+REPORT, MESSAGE = TypeAdapter(HostReport), TypeAdapter(UnitMessage)
 DONE = UnitAnswer(UnitEnd(exit_code=0), {"manifest.json": b"{}"})
 
 
@@ -108,7 +108,7 @@ class Rules:
 
     unfit: dict[str, set[int]] = field(default_factory=dict)
     accepted: list[tuple[int, int]] = field(default_factory=list)
-    kept: list[tuple[int, int]] = field(default_factory=list)
+    kept: list[tuple[int, int, int]] = field(default_factory=list)
 
     def admit(self, of: FleetNode, report: HostReport, others: Sequence[FleetHost]) -> str:
         return ""
@@ -120,7 +120,7 @@ class Rules:
         return f"{job.unit.number} {job.attempt}".encode(), {}
 
     def keep(self, job: UnitJob, files: Contents) -> None:
-        self.kept.append((job.unit.number, job.attempt))
+        self.kept.append((job.unit.number, job.copy, job.attempt))
 
     def accept(self, job: UnitJob, report: HostReport, answer: UnitAnswer) -> str:
         if not answer.files:
@@ -271,28 +271,31 @@ def test_an_answer_without_a_version_is_used_if_no_host_has_it():
     assert world.rules.accepted == [(1, 1)]
 
 
-def test_partial_results_are_kept_only_for_the_attempt_that_is_under_way():
-    world = World(Machines(["a"]))
-    world.fleet.answers = {"a": [TaskLost("its process on the host died")]}
-    message = TypeAdapter(UnitMessage)
-    own, stale, other = (
-        UnitMessage(unit=unit, attempt=attempt, text="round 1") for unit, attempt in ((1, 1), (1, 7), (9, 1))
-    )
-    sent = [(message.dump_json(each), {"plan.json": b"{}"}) for each in (own, stale, other)]
-    world.fleet.messages = [*sent, (b"no message", {})]
-    world.fleet.events = {}
-
-    # They arrive while the first attempt is under way.
+def say_when_begun(world: World, sent: Sequence[UnitMessage]) -> None:
+    """Let messages arrive while each first attempt is under way."""
     begin = world.fleet.begin
-    world.fleet.messages = []
+    lines = [(MESSAGE.dump_json(each), {"plan.json": b"{}"}) for each in sent]
 
     def begin_and_say(of: FleetNode, task: bytes, files: Contents) -> Begun:
-        world.fleet.messages = sent if task == b"1 1" else []
+        world.fleet.messages = [*lines, (b"no message", {})] if task == b"1 1" else []
         return begin(of, task, files)
 
     world.fleet.begin = begin_and_say  # type: ignore[method-assign]
+
+
+def test_partial_results_are_kept_only_for_the_attempt_that_is_under_way():
+    world = World(Machines(["a"]))
+    world.fleet.answers = {"a": [TaskLost("its process on the host died")]}
+    say_when_begun(world, [UnitMessage(unit=unit, attempt=attempt) for unit, attempt in ((1, 1), (1, 7), (9, 1))])
     world.measure(1)
-    assert world.rules.kept == [(1, 1)]
+    assert world.rules.kept == [(1, 1, 1)]
+
+
+def test_partial_results_of_a_copy_are_kept_for_that_copy():
+    world = World(Machines(["a", "b"]))
+    say_when_begun(world, [UnitMessage(unit=1, copy=2, attempt=1)])
+    world.measure(1, copies=2)
+    assert world.rules.kept == [(1, 2, 1)]
 
 
 def test_an_interrupt_ends_what_is_under_way():
