@@ -245,11 +245,11 @@ def add_part(
             taken = max(taken, pc.max(table.column("replicate")).as_py())
         if first + taken > MOST_REPLICATES:
             raise ContractBroken(f"{stream.path} numbers its replicates beyond {MOST_REPLICATES}, which no run has")
-        tables.setdefault(stream.version, []).append(_renumber(table, name, first))
+        tables.setdefault(stream.version, []).append(table)
         unclosed.update([stream.version] if cut else [])
     numbers = _number_workers(part, tables, workers)
     for version, of_version in tables.items():
-        whole = pa.concat_tables(of_version).unify_dictionaries().combine_chunks()
+        whole = _renumber(pa.concat_tables(of_version).unify_dictionaries().combine_chunks(), name, first)
         _write(run, f"{version}-{numbers[version, 0]}", whole, cut=version in unclosed)
     taken = max([taken, *(entry.replicate for entry in part.entries if isinstance(entry, Ended))])
     lost = _spell_out_losses(part, taken)
