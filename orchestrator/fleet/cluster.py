@@ -13,7 +13,6 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -33,6 +32,7 @@ from orchestrator.fleet.model import (
     UnitAnswer,
     Work,
 )
+from orchestrator.parallel import run_parallel
 
 SLOT = "bench_slot"
 LOOPBACK = "127.0.0.1"
@@ -40,6 +40,8 @@ EXTRA = "pip install 'tfcompare[ray]'"
 # For a port to answer; and for Ray's client, three times.
 KNOCK_S, PATIENCE_S = 5.0, "4"
 ATTEMPTS = 3
+# How many machines are spoken to at a time.
+AT_ONCE = 32
 # The messages of a unit that a driver has not fetched; more are dropped.
 MOST_MESSAGES = 1000
 PATIENCE = ("RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S", "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S")
@@ -102,21 +104,25 @@ def connect_all(
     ray = _import_ray(EXISTING)
     os.environ.update(AGAIN)
     said: list[str] = []
-    with _listening(said), ThreadPoolExecutor(max(1, len(ports))) as pool:
-        begun = {
-            name: pool.submit(_init, ray, f"{BY_CLIENT}{LOOPBACK}:{port}", allow_multiple=True)
-            for name, port in ports.items()
-        }
-    contexts, clusters = [], {}
+    contexts: list[Any] = []
+    clusters: dict[str, Cluster] = {}
+    errors: dict[str, Exception] = {}
+
+    def connect_one(name: str) -> None:
+        try:
+            context = _init(ray, f"{BY_CLIENT}{LOOPBACK}:{ports[name]}", allow_multiple=True)
+            contexts.append(context)
+            with context:
+                clusters[name] = Cluster(ray, work or host.measure, context)
+        except Exception as error:
+            errors[name] = error
+
     try:
-        for name, connection in begun.items():
-            try:
-                contexts.append(connection.result())
-                with contexts[-1]:
-                    clusters[name] = Cluster(ray, work or host.measure, contexts[-1])
-            except Exception as error:
-                reason, advice = _explain(name, error, said)
-                say(f"warning: {reason}; {advice}")
+        with _listening(said):
+            run_parallel(connect_one, tuple(ports), AT_ONCE)
+        for name, error in errors.items():
+            reason, advice = _explain(name, error, said)
+            say(f"warning: {reason}; {advice}")
         yield clusters
     finally:
         for cluster in clusters.values():

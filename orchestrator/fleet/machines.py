@@ -10,6 +10,7 @@ import secrets
 import shlex
 import socket
 import subprocess
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,9 +20,10 @@ from pydantic import TypeAdapter
 from orchestrator import files
 from orchestrator.catalog import user_data
 from orchestrator.errors import EngineUnavailable, UsageError
-from orchestrator.fleet.cluster import SLOT, token_file
+from orchestrator.fleet.cluster import AT_ONCE, SLOT, token_file
 from orchestrator.fleet.model import OF_NAME
 from orchestrator.model import STRICT
+from orchestrator.parallel import run_parallel
 
 HERE = "localhost"
 # For results on their way: each is small.
@@ -122,16 +124,22 @@ def start(
         raise UsageError("there is a fleet already: `tfcompare fleet status` shows it, `tfcompare fleet down` ends it")
     token = _make_token()
     fleet = StartedFleet(ssh=tuple(ssh))
-    for host in hosts:
+    keeping = threading.Lock()
+
+    def start_one(host: str) -> None:
+        nonlocal fleet
         listed = {OF_NAME: host.rpartition("@")[2] if host != HERE else socket.gethostname(), **labels.get(host, {})}
         try:
             machine = _start(host, listed, token, ssh, prefix)
         except EngineUnavailable as error:
             say(f"warning: {error}")
-            continue
-        fleet = replace(fleet, machines=(*fleet.machines, machine))
-        _keep(fleet)
+            return
+        with keeping:
+            fleet = replace(fleet, machines=(*fleet.machines, machine))
+            _keep(fleet)
         say(f"{host}: ready ({_join(listed)})")
+
+    run_parallel(start_one, hosts, AT_ONCE)
     if not fleet.machines:
         raise EngineUnavailable("no machine could be started; see above")
     return fleet
@@ -142,15 +150,18 @@ def end(say: Callable[[str], None]) -> None:
     fleet = read_started()
     if fleet is None:
         raise UsageError("there is no fleet that `tfcompare fleet up` started from here")
-    left = []
-    for machine in fleet.machines:
+
+    def end_one(machine: FleetMachine) -> bool:
         try:
             _run(machine.host, END.format(pid=machine.pid, started=machine.started), fleet.ssh)
-            say(f"{machine.host}: ended")
         except EngineUnavailable as error:
-            left.append(machine)
             say(f"warning: {error}")
-    if left:
+            return False
+        say(f"{machine.host}: ended")
+        return True
+
+    has_ended = run_parallel(end_one, fleet.machines, AT_ONCE)
+    if left := [machine for machine, ended in zip(fleet.machines, has_ended, strict=True) if not ended]:
         _keep(replace(fleet, machines=tuple(left)))
         names = ", ".join(machine.host for machine in left)
         raise EngineUnavailable(f"not ended: {names}", "`tfcompare fleet down` tries them again")
@@ -175,7 +186,8 @@ def _start(host: str, labels: Mapping[str, str], token: str, ssh: Sequence[str],
     binaries = prefix / "bin"
     ray = [
         "nohup", "setsid", str(binaries / "ray"), "start", "--block", "--head", "--port=0", "--num-cpus=1",
-        "--num-gpus=0", "--include-dashboard=false", "--dashboard-agent-listen-port=0", "--disable-usage-stats",
+        "--num-gpus=0", "--include-dashboard=false", "--include-log-monitor=false", "--dashboard-agent-listen-port=0",
+        "--disable-usage-stats",
         f"--object-store-memory={STORE_BYTES}", f"--resources={json.dumps({SLOT: 1})}", f"--labels={_join(labels)}",
     ]  # fmt: skip
     script = START.format(

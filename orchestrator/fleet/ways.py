@@ -8,15 +8,15 @@ import os
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
 from orchestrator.errors import EngineUnavailable
-from orchestrator.fleet.cluster import LOOPBACK, Cluster, connect, connect_all
+from orchestrator.fleet.cluster import AT_ONCE, LOOPBACK, Cluster, connect, connect_all
 from orchestrator.fleet.machines import CONNECT_S, HERE, UNATTENDED, FleetMachine, StartedFleet, read_started
 from orchestrator.fleet.model import EXISTING, ClusterGone, Contents, Fleet, FleetNode, TaskLost, Work
+from orchestrator.parallel import run_parallel
 
 # Between two looks at what has ended.
 LOOK_S = 0.05
@@ -28,6 +28,7 @@ ENDED = "its Ray has ended: `tfcompare fleet down` and `tfcompare fleet up` star
 NEVER = "never begun"
 
 Handle = tuple[str, Hashable]
+Answer = TypeVar("Answer")
 
 
 @contextmanager
@@ -121,13 +122,9 @@ class SeparateMachines:
         self._of_node: dict[str, str] = {}
 
     def nodes(self) -> Sequence[FleetNode]:
-        found: list[FleetNode] = []
-        for name in tuple(self._clusters):
-            with self._may_be_gone(name):
-                nodes = self._clusters[name].nodes()
-                self._of_node |= {node.id: name for node in nodes}
-                found += nodes
-        return found
+        found = self._ask_all(self._clusters, lambda name, cluster: cluster.nodes())
+        self._of_node |= {node.id: name for name, nodes in found.items() for node in nodes}
+        return [node for nodes in found.values() for node in nodes]
 
     def ask(self, node: FleetNode) -> Handle:
         return self._begin(node, lambda cluster: cluster.ask(node))
@@ -152,11 +149,8 @@ class SeparateMachines:
         raise TaskLost("its host is gone")
 
     def heard(self) -> Sequence[tuple[bytes, Contents]]:
-        found: list[tuple[bytes, Contents]] = []
-        for name in tuple(self._clusters):
-            with self._may_be_gone(name):
-                found += self._clusters[name].heard()
-        return found
+        heard = self._ask_all(self._clusters, lambda name, cluster: cluster.heard())
+        return [message for messages in heard.values() for message in messages]
 
     def end(self, begun: Handle) -> None:
         name, task = begun
@@ -172,15 +166,24 @@ class SeparateMachines:
         return name, NEVER
 
     def _list_ended(self, begun: Collection[Handle]) -> list[Handle]:
-        ended = []
-        for name, group in groupby(sorted(begun, key=_name), _name):
-            handles = list(group)
+        tasks: dict[str, list[Hashable]] = {}
+        for name, task in begun:
+            if name in self._clusters and task != NEVER:
+                tasks.setdefault(name, []).append(task)
+        ended = self._ask_all(tasks, lambda name, cluster: cluster.wait(tasks[name], 0))
+        # Those of a machine that is gone have ended.
+        return [(name, task) for name, task in begun if name not in ended or task == NEVER or task in ended[name]]
+
+    def _ask_all(self, names: Iterable[str], question: Callable[[str, Cluster], Answer]) -> dict[str, Answer]:
+        """Ask machines side by side, since each is far away; one that turns out to be gone gives no answer."""
+        names, answers = tuple(names), {}
+
+        def ask(name: str) -> None:
             with self._may_be_gone(name):
-                if cluster := self._clusters.get(name):
-                    tasks = cluster.wait([task for _, task in handles if task != NEVER], 0)
-                    handles = [handle for handle in handles if handle[1] in (NEVER, *tasks)]
-            ended += handles
-        return ended
+                answers[name] = question(name, self._clusters[name])
+
+        run_parallel(ask, names, AT_ONCE)
+        return {name: answers[name] for name in names if name in answers}
 
     @contextmanager
     def _may_be_gone(self, name: str) -> Iterator[None]:
@@ -189,7 +192,3 @@ class SeparateMachines:
             yield
         except ClusterGone:
             self._clusters.pop(name, None)
-
-
-def _name(handle: Handle) -> str:
-    return handle[0]

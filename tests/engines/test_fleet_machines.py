@@ -1,22 +1,29 @@
-"""A fleet that the command starts over a real ssh, on this machine and, by another name, on this machine again."""
+"""A fleet that the command starts over a real ssh, on this machine and on one behind a network.
+
+That one is this machine again, with an address, a loopback and ports that no other has.
+"""
 
 import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
+from typing import Any
 
 import pytest
 
 from orchestrator.results.run import load_run
 from tests.conftest import run_command
-from tests.support.fleets import below, free_port
+from tests.support.fleets import below
 from tests.support.live_runs import PATIENCE_S, until
+from tests.support.networks import FAR, can_have_one, find_tool, second_network
 from tests.support.processes import is_running, read_pids, wait_for_end
 
 pytest.importorskip("ray")
@@ -25,8 +32,7 @@ pytest.importorskip("ray")
 LISTENING = "0A"
 LOOPBACKS = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 CONFIG = """
-Port {port}
-ListenAddress 127.0.0.1
+ListenAddress {far}
 HostKey {folder}/host
 AuthorizedKeysFile {folder}/key.pub
 StrictModes no
@@ -45,25 +51,32 @@ def build(tf, params):
 
 
 @pytest.fixture(scope="module")
-def ssh(stub_cache: dict[str, str]) -> Iterator[str]:
-    """The command that reaches a server which runs here."""
-    server = shutil.which("sshd", path=f"{os.environ['PATH']}:/usr/sbin:/sbin")
-    if not server or os.getuid():
-        pytest.skip("no ssh: it takes openssh-server and root")
+def network() -> Iterator[list[str]]:
+    if not can_have_one():
+        pytest.skip("no second network: it takes iproute2 and root")
+    with second_network() as inside:
+        yield inside
+
+
+@pytest.fixture(scope="module")
+def ssh(stub_cache: dict[str, str], network: list[str]) -> Iterator[str]:
+    """The command that reaches a server which runs behind the network."""
+    server = find_tool("sshd")
+    if not server:
+        pytest.skip("no ssh: it takes openssh-server")
     folder = Path(mkdtemp(prefix="ssh-", dir="/tmp"))
     for name in ("key", "host"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", folder / name], check=True)
-    port = free_port()
     # There the machine has its own folder of data, so that what it needs has to be sent to it.
     variables = {**stub_cache, "TFCOMPARE_DATA": str(folder / "data")}
     listed = " ".join(f"{name}={value}" for name, value in variables.items())
-    (folder / "config").write_text(CONFIG.format(port=port, folder=folder, variables=listed))
+    (folder / "config").write_text(CONFIG.format(far=FAR, folder=folder, variables=listed))
     Path("/run/sshd").mkdir(exist_ok=True)
-    subprocess.run([server, "-f", folder / "config"], check=True)
+    subprocess.run([*network, server, "-f", folder / "config"], check=True)
     [pid] = read_pids(folder / "pid")
     options = "-o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
     try:
-        yield f"ssh -p {port} -i {folder / 'key'} {options}"
+        yield f"ssh -i {folder / 'key'} {options}"
     finally:
         os.kill(pid, 15)
         wait_for_end(pid)
@@ -90,8 +103,8 @@ class FleetOverSsh:
         return self.folder / "data" / "tfcompare" / "fleet"
 
     @property
-    def machines(self) -> list[dict[str, int]]:
-        found: list[dict[str, int]] = json.loads((self.kept / "fleet.json").read_text())["machines"]
+    def machines(self) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = json.loads((self.kept / "fleet.json").read_text())["machines"]
         return found
 
     def list_processes(self) -> list[int]:
@@ -110,16 +123,35 @@ def fleet(ssh: str, tfcompare: str, stub_cache: dict[str, str], tmp_path: Path) 
         fleet.call("fleet", "down")
 
 
-def list_listening(pids: list[int]) -> set[str]:
-    """The addresses at which these processes listen, as the kernel writes them."""
+def list_listening(pids: list[int]) -> set[tuple[str, int]]:
+    """The addresses, as the kernel writes them, and the ports at which these processes listen."""
     sockets = {os.readlink(file) for pid in pids for file in list_descriptors(pid)}
     found = set()
     for table in ("tcp", "tcp6"):
-        for line in Path("/proc/net", table).read_text().splitlines()[1:]:
+        # All of them are on one network.
+        for line in Path(f"/proc/{pids[0]}/net", table).read_text().splitlines()[1:]:
             words = line.split()
             if words[3] == LISTENING and f"socket:[{words[9]}]" in sockets:
-                found.add(words[1].partition(":")[0])
+                address, _, port = words[1].partition(":")
+                found.add((address, int(port, 16)))
     return found
+
+
+def wait_for_port(fleet: FleetOverSsh) -> set[tuple[str, int]]:
+    """Return where a fleet's processes listen, once the port for orders is among them."""
+    end = time.monotonic() + PATIENCE_S
+    while True:
+        found = list_listening(fleet.list_processes())
+        if fleet.machines[0]["port"] in {port for _, port in found}:
+            return found
+        assert time.monotonic() < end, found
+        time.sleep(0.2)
+
+
+def is_reached(address: str, port: int) -> bool:
+    with suppress(OSError), socket.create_connection((address, port), 5):
+        return True
+    return False
 
 
 def list_descriptors(pid: int) -> list[Path]:
@@ -130,15 +162,17 @@ def list_descriptors(pid: int) -> list[Path]:
 
 
 def test_nothing_of_a_fleet_listens_beyond_its_machine_and_nobody_reads_its_token(fleet: FleetOverSsh) -> None:
-    up = fleet.up("127.0.0.1")
+    up = fleet.up(FAR)
     assert up.returncode == 0, up.stderr
     assert up.stdout == "tfcompare run --on auto\n"
+    listening = wait_for_port(fleet)
+    assert {address for address, _ in listening} <= LOOPBACKS
+    # Ssh is the only way in from here.
+    assert not any(is_reached(FAR, port) for _, port in listening)
+    assert is_reached(FAR, 22)
+    # Neither the token nor a way to it is among the arguments that every user can read.
     everything = fleet.list_processes()
     assert len(everything) > 3
-    listening = list_listening(everything)
-    assert listening
-    assert listening <= LOOPBACKS
-    # Neither the token nor a way to it is among the arguments that every user can read.
     token = (fleet.kept / "token").read_text()
     assert (fleet.kept / "token").stat().st_mode & 0o777 == 0o600
     lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in everything if is_running(pid)]
@@ -155,9 +189,9 @@ def test_a_fleet_is_started_measures_and_is_ended(fleet: FleetOverSsh, tmp_path:
     own = tmp_path / "own"
     own.mkdir()
     (own / "own.py").write_text(WORKLOAD)
-    up = fleet.up("localhost", "127.0.0.1", "nowhere.invalid", "--label", "127.0.0.1:gpu=a100")
+    up = fleet.up("localhost", FAR, "nowhere.invalid", "--label", f"{FAR}:gpu=a100")
     assert up.returncode == 0, up.stderr
-    assert "127.0.0.1: ready (host=127.0.0.1,gpu=a100)" in up.stderr
+    assert f"{FAR}: ready (host={FAR},gpu=a100)" in up.stderr
     # What cannot be reached costs itself alone.
     assert "warning: nowhere.invalid: " in up.stderr
     assert len(fleet.machines) == 2
@@ -167,14 +201,14 @@ def test_a_fleet_is_started_measures_and_is_ended(fleet: FleetOverSsh, tmp_path:
     assert "there is a fleet already" in again.stderr
     status = fleet.call("fleet", "status")
     assert status.returncode == 0, status.stderr
-    assert "127.0.0.1" in status.stdout
+    assert FAR in status.stdout
     words = ("--versions", "1.14,2.0", "--engine", "venv", "--workload-dir", own, "--on", "auto")
     done = fleet.call("run", *words, "--rounds", "2", "--output", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr
     assert {arm.outcome for arm in load_run(tmp_path / "run").arms} == {"measured"}
     # One of two machines dies, and its unit is measured by the other.
-    _, far = fleet.machines
+    [far] = [machine for machine in fleet.machines if machine["host"] == FAR]
     with subprocess.Popen(
         [fleet.command, "run", *words, "--rounds", "20", "--output", tmp_path / "second"],
         env={**os.environ, **fleet.env}, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
@@ -189,7 +223,7 @@ def test_a_fleet_is_started_measures_and_is_ended(fleet: FleetOverSsh, tmp_path:
     assert {arm.outcome for arm in load_run(tmp_path / "second").arms} == {"measured"}
     left = fleet.call("fleet", "status")
     assert left.returncode == 0, left.stderr
-    assert "warning: 127.0.0.1" in left.stderr
+    assert f"warning: {FAR}" in left.stderr
     down = fleet.call("fleet", "down")
     assert down.returncode == 0, down.stderr
     wait_for_end(*everything)

@@ -1,0 +1,83 @@
+"""Machines are started and ended side by side; one that fails costs itself alone."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from orchestrator.errors import EngineUnavailable, UsageError
+from orchestrator.fleet import machines
+from tests.support.processes import is_running, wait_for_end
+
+# Reaches a machine only while another one is being reached, and never the one that is down. Each has its own data.
+SSH = """#!/bin/sh
+while [ "$1" != -- ]; do shift; done
+name=$2
+if [ $name = down ]; then echo 'No route to host' >&2; exit 255; fi
+touch {folder}/$name.reached
+left=300
+while [ $(ls {folder} | grep -c reached) -lt 2 ]; do
+    left=$((left - 1))
+    if [ $left -eq 0 ]; then echo 'no other machine is being reached' >&2; exit 1; fi
+    sleep 0.1
+done
+mkdir -p {folder}/$name
+export TFCOMPARE_DATA={folder}/$name
+shift 2
+exec "$@"
+"""
+# Stands for Ray's command, which says such lines and stays.
+RAY = """#!/bin/sh
+echo 'Local node IP: 127.0.0.1'
+echo 'Ray runtime started.'
+exec sleep 600
+"""
+
+
+@pytest.fixture
+def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "here"))
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python").symlink_to(sys.executable)
+    for path, text in (("ssh", SSH.format(folder=tmp_path)), ("bin/ray", RAY)):
+        (tmp_path / path).write_text(text)
+        (tmp_path / path).chmod(0o755)
+    return [str(tmp_path / "ssh")]
+
+
+def test_machines_are_reached_side_by_side_and_one_that_is_down_costs_itself(ssh: list[str], tmp_path: Path):
+    said: list[str] = []
+    fleet = machines.start(("a", "b", "down"), {"a": {"gpu": "a100"}}, ssh, tmp_path, said.append)
+    pids = [machine.pid for machine in fleet.machines]
+    try:
+        assert sorted(machine.host for machine in fleet.machines) == ["a", "b"]
+        first, second, third = sorted(said)
+        assert (first, second) == ("a: ready (host=a,gpu=a100)", "b: ready (host=b)")
+        assert third.startswith("warning: down: No route to host; see whether `ssh` reaches it")
+        assert machines.read_started() == fleet
+        with pytest.raises(UsageError, match="there is a fleet already"):
+            machines.start(("c",), {}, ssh, tmp_path, said.append)
+        assert all(map(is_running, pids))
+    finally:
+        machines.end(said.append)
+    wait_for_end(*pids)
+    assert sorted(said[-2:]) == ["a: ended", "b: ended"]
+    assert machines.read_started() is None
+
+
+def test_what_could_not_be_ended_is_kept_for_the_next_time(ssh: list[str], tmp_path: Path):
+    said: list[str] = []
+    fleet = machines.start(("a", "b"), {}, ssh, tmp_path, said.append)
+    # One of them can no longer be reached.
+    state = json.loads(machines.state_file().read_text())
+    [of_b] = [machine for machine in state["machines"] if machine["host"] == "b"]
+    of_b["host"] = "down"
+    machines.state_file().write_text(json.dumps(state))
+    with pytest.raises(EngineUnavailable, match="not ended: down"):
+        machines.end(said.append)
+    assert [machine["host"] for machine in json.loads(machines.state_file().read_text())["machines"]] == ["down"]
+    of_b["host"] = "b"
+    machines.state_file().write_text(json.dumps({**state, "machines": [of_b]}))
+    machines.end(said.append)
+    wait_for_end(*(machine.pid for machine in fleet.machines))
