@@ -13,9 +13,9 @@ from orchestrator.results.comparison import FIRST_ROUND
 from orchestrator.results.endings import summarise_endings
 from orchestrator.results.replicates import Replicate
 from orchestrator.stats.calibrate import Effort
+from orchestrator.terminal.counts import name_some
 
 # Of the arms that died.
-MOST_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -109,5 +109,4 @@ def describe_deaths(past: Past) -> Iterator[str]:
 
 def _name_arms(arms: Mapping[ArmKey, Ended]) -> str:
     names = [f"{arm.version} {arm.case}{describe_failure(death.cause)}" for arm, death in arms.items()]
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more
+    return name_some(names)

@@ -12,8 +12,7 @@ from orchestrator.history.store import Read
 from orchestrator.nightly.options import NightContext, NightOptions
 from orchestrator.nightly.stages import count_cells, describe_ending, read_past, run_stage
 from orchestrator.nightly.subprocess_run import Child
-
-MOST_NAMED = 3
+from orchestrator.terminal.counts import name_some
 
 
 def settle(
@@ -78,4 +77,4 @@ def last_segments(read: Read, keys: Iterable[Key]) -> dict[Key, Segment]:
 
 def _format_cases(keys: Sequence[Key]) -> str:
     named = [f"{case} in {version}" for case, version in steps.cells_of(keys)]
-    return ", ".join(named[:MOST_NAMED]) + (f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else "")
+    return name_some(named)

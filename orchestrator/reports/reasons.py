@@ -5,6 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from orchestrator.model import Comparison, Contrast
 from orchestrator.stats.slowdown import format_slowdown
+from orchestrator.terminal.counts import name_some
 
 # What an undecided comparison's reason begins with or holds, and how several such comparisons are described together.
 CLASSES: Sequence[tuple[re.Pattern[str], str]] = (
@@ -16,7 +17,6 @@ CLASSES: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"too short to be timed"), "calls too short to be timed: let one do more steps"),
 )
 OTHER = "for other reasons"
-MOST_NAMED = 3
 
 
 def describe_reasons(comparison: Comparison) -> Iterator[str]:
@@ -31,8 +31,7 @@ def describe_reasons(comparison: Comparison) -> Iterator[str]:
         if arm.outcome != "measured":
             untimed.setdefault((arm.ending, arm.reason), []).append(f"{arm.version} {arm.case.label}")
     for (ending, reason), arms in untimed.items():
-        more = f" and {len(arms) - MOST_NAMED} more" if len(arms) > MOST_NAMED else ""
-        yield f"{ending}: {', '.join(arms[:MOST_NAMED])}{more}: {reason}"
+        yield f"{ending}: {name_some(arms)}: {reason}"
 
 
 def _by_class(contrasts: Sequence[Contrast]) -> Iterator[tuple[str, list[Contrast]]]:

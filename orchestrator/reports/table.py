@@ -31,7 +31,7 @@ from orchestrator.reports.summary import by_candidate, sentences
 from orchestrator.reports.target_differences import describe_differences
 from orchestrator.results.warnings import is_noisy
 from orchestrator.stats.contrasts import MOST_CALLED_DIFFERENT
-from orchestrator.terminal.counts import format_count
+from orchestrator.terminal.counts import name_some
 from orchestrator.terminal.text import clip, render_plain, safe_text
 
 Row = TypeVar("Row")
@@ -110,14 +110,9 @@ def describe_hosts(manifest: Manifest, most: int | None = None) -> tuple[str, ..
         return ()
     return tuple(
         f"host {each.host.get('id')} ({each.host.get('cpu')}, {each.host.get('usable_cores')} cores): "
-        f"{_name_some(each.cases, most or len(each.cases))}"
+        f"{name_some(each.cases, most or len(each.cases), 'case')}"
         for each in manifest.hosts
     )
-
-
-def _name_some(cases: Sequence[str], most: int) -> str:
-    left = len(cases) - most
-    return ", ".join(cases[:most]) + (f" and {format_count(left, 'more case')}" if left > 0 else "")
 
 
 def describe_errors(plan: Plan) -> str:

@@ -5,9 +5,9 @@ from typing import Protocol
 
 from orchestrator.errors import ArmsDied, ContractBroken, EnvironmentFailed, NothingSelected, TfCompareError
 from orchestrator.model import Case, Target
+from orchestrator.terminal.counts import name_some
 
 # Of the arms that ended alike.
-MOST_NAMED = 3
 
 
 class EndedArm(Protocol):
@@ -38,8 +38,7 @@ def _name_dead(arms: Iterable[EndedArm]) -> Iterator[str]:
     for arm in arms:
         by_reason.setdefault(arm.reason, []).append(f"{arm.version} {arm.case.label}")
     for reason, names in by_reason.items():
-        more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-        yield f"{', '.join(names[:MOST_NAMED])}{more}: {reason}"
+        yield f"{name_some(names)}: {reason}"
 
 
 def find_error(

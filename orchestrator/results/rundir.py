@@ -37,6 +37,7 @@ from orchestrator.results import streams
 from orchestrator.results.check_plan import check_plan
 from orchestrator.results.damaged import damage_error
 from orchestrator.results.streams import Stream, compact_stream
+from orchestrator.terminal.counts import name_some
 
 T = TypeVar("T")
 
@@ -71,7 +72,7 @@ STREAM = "stream.arrow"
 NAMED = re.compile(r"(?P<version>.+)-(?P<part>\d{1,9})(\.arrow(\.partial)?)?", re.ASCII)
 # No plan, manifest or journal is larger; to parse one takes ten times as much memory.
 MOST_BYTES = 2**28
-MOST_NAMED, LONGEST_NAME = 3, 60
+LONGEST_NAME = 60
 # Of an environment.
 RECORDED_LATER = ("packages", "variables", "size_bytes")
 # Of a plan: what only some runs have, or runs of earlier releases had not.
@@ -441,6 +442,4 @@ def _find_worker(name: str) -> tuple[Target | None, int]:
 
 
 def _join_names(names: list[str]) -> str:
-    clipped = [name.encode("utf-8", "replace").decode()[:LONGEST_NAME] for name in names[:MOST_NAMED]]
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f"{', '.join(clipped)}{more}"
+    return name_some([name.encode("utf-8", "replace").decode()[:LONGEST_NAME] for name in names])

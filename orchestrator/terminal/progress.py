@@ -17,6 +17,8 @@ from orchestrator.terminal.text import lines, safe_text
 
 # What a look decides beyond these is only counted.
 MOST_NAMED = 3
+# Of the lines that are overwritten.
+MOST_SHOWN = 20
 
 
 class View(Protocol):
@@ -116,6 +118,9 @@ class Animated(Plain):
     def preparing(self, version: str, text: str) -> None:
         super().preparing(version, text)
         with self._drawing:
+            if len(self._stages) > MOST_SHOWN:
+                # Of many hosts, those are shown that spoke last.
+                self._stages.pop(version, None)
             self._stages[version] = text
             self._draw()
 
@@ -130,7 +135,7 @@ class Animated(Plain):
 
     def _draw(self) -> None:
         grid = Table.grid(padding=(0, 1))
-        for version, text in self._stages.items():
+        for version, text in tuple(self._stages.items())[-MOST_SHOWN:]:
             grid.add_row(Text(version, style="bold"), _one_line(text))
         if not self._stages:
             grid.add_row(_one_line(self._where))

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 from rich.console import Console
+from rich.table import Table
 
 from orchestrator.terminal import progress
 from orchestrator.terminal.progress import Animated, Plain, Quiet, view
@@ -66,3 +67,17 @@ def test_a_version_may_be_added_while_the_others_are_drawn(monkeypatch: pytest.M
     watching.preparing("2.0.0", "installing")
     other.join()
     assert set(watching._stages) == {"2.0.0", "2.13.0"}
+
+
+def test_of_many_hosts_those_are_shown_that_spoke_last():
+    buffer = io.StringIO()
+    console = Console(file=buffer, force_terminal=True, width=80, height=100, color_system=None)
+    with view(console, quiet=False, verbose=False) as watching:
+        for number in range(progress.MOST_SHOWN + 5):
+            watching.preparing(f"host{number:02}", "round 1")
+        watching.preparing("host00", "round 2")
+    *_, last = buffer.getvalue().split("host00")
+    assert last.startswith(" round 2")
+    drawn = watching._live.renderable
+    assert isinstance(drawn, Table)
+    assert drawn.row_count == progress.MOST_SHOWN
