@@ -1,22 +1,28 @@
 """What it costs to share cases out: a real Ray cluster on this machine, whose hosts are simulated and only sleep.
 
 Each unit answers with the files of a real run of one case, under another case's name. All that comes after is the
-product's: the answer is checked, renumbered and written, and the run is judged.
+product's: the answer is checked, renumbered and written, and the run is judged. A machine like this one cannot hold a
+thousand of Ray's nodes, so that many hosts are without Ray: they are entries in a table, and all else is the product's.
 """
 
+import heapq
 import os
+import random
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from pydantic import TypeAdapter
 
-from orchestrator.fleet.conduct import measure_on_fleet
-from orchestrator.fleet.model import Contents, FleetOptions, Tell, UnitEnd, UnitTask
+from orchestrator.fleet import host
+from orchestrator.fleet.conduct import OpenFleet, measure_on_fleet
+from orchestrator.fleet.model import Contents, Fleet, FleetNode, FleetOptions, Tell, UnitAnswer, UnitEnd, UnitTask
+from orchestrator.fleet.ways import join
 from orchestrator.measure.run import run
 from orchestrator.model import Finished
 from orchestrator.plan.planning import plan_elsewhere
@@ -29,7 +35,8 @@ from tests.support.fleets import Nodes
 VERSIONS = ("2.13", "2.16")
 ROUNDS = 6
 TASK, END = TypeAdapter(UnitTask), TypeAdapter(UnitEnd)
-WORKLOAD, FIRST = "nap", "case000"
+WORKLOAD, FIRST = "nap", "case0000"
+LOOK_S = 0.02
 SOURCE = """'''Does nothing.'''
 PARAMS = {{"n": {names}}}
 
@@ -46,16 +53,20 @@ class FleetProgram:
     units: int
     hosts: tuple[int, ...]
     at_once: int
+    # Of many hosts without Ray: how many, how many units, and how long these take on average.
+    many: int
+    of_many: int
+    minute_s: float
 
 
-FULL = FleetProgram(sleep_s=2.0, units=40, hosts=(1, 2, 4), at_once=200)
-TINY = FleetProgram(sleep_s=0.2, units=4, hosts=(1, 2), at_once=4)
+FULL = FleetProgram(sleep_s=2.0, units=40, hosts=(1, 2, 4), at_once=200, many=1000, of_many=3000, minute_s=60.0)
+TINY = FleetProgram(sleep_s=0.2, units=4, hosts=(1, 2), at_once=4, many=10, of_many=20, minute_s=0.5)
 
 
 def section(program: FleetProgram = FULL) -> str:
     with TemporaryDirectory() as folder:
         scratch = Path(folder)
-        template = _measure_one(scratch, max(program.units, program.at_once))
+        template = _measure_one(scratch, max(program.units, program.at_once, program.of_many))
         with _cluster() as nodes:
             nodes.add("host1")
             # Before there are others: in a fleet, no other host is on the machine that hands out units.
@@ -65,6 +76,7 @@ def section(program: FleetProgram = FULL) -> str:
                 for number in range(len(nodes.processes), hosts + 1):
                     nodes.add(f"host{number}")
                 times[hosts] = share_out(scratch / f"hosts-{hosts}", template, program.sleep_s, program.units)
+        many_s, ideal_many_s = _share_out_to_many(scratch / "many", template, program)
     lines = [
         "Simulated hosts on this machine, held together by Ray; a unit sleeps and answers with the files of a real run",
         f"of one case in {' and '.join(VERSIONS)}, {ROUNDS} rounds.",
@@ -82,9 +94,10 @@ def section(program: FleetProgram = FULL) -> str:
         lines.append(f"| {hosts} | {took_s:.1f} s | {ideal_s:.1f} s | {ideal_s / took_s:.2f} |")
     lines += [
         "",
-        f"One command hands out {1 / cost_s:.0f} units a second at most. With units of a minute, that keeps "
-        f"{60 / cost_s:.0f} hosts busy,",
-        "if the network is no slower than this machine, and each answer as small as here.",
+        f"Units of {program.minute_s:g} s on average, {program.of_many} of them, on {program.many} hosts that are no "
+        "more than entries in a table,",
+        f"with all of the product but Ray: {many_s:.0f} s, where {ideal_many_s:.0f} s are possible, a share of "
+        f"{ideal_many_s / many_s:.2f}.",
     ]
     return "\n".join(lines)
 
@@ -103,7 +116,7 @@ def _measure_one(scratch: Path, count: int) -> Path:
 
 
 def _name_cases(count: int) -> tuple[str, ...]:
-    return (FIRST, *(f"case{number:03}" for number in range(1, count)))
+    return (FIRST, *(f"case{number:04}" for number in range(1, count)))
 
 
 def write_cases(folder: Path, count: int) -> Path:
@@ -115,6 +128,10 @@ def write_cases(folder: Path, count: int) -> Path:
 
 def share_out(scratch: Path, template: Path, sleep_s: float, count: int, versions: tuple[str, ...] = VERSIONS) -> float:
     """Share cases out to all hosts, and return the time from the first to the last."""
+    return _share_out(scratch, count, versions, partial(join, work=partial(answer, template, sleep_s)))
+
+
+def _share_out(scratch: Path, count: int, versions: tuple[str, ...], open_fleet: OpenFleet) -> float:
     cases = _name_cases(count)
     options = RunOptions(
         versions=versions,
@@ -125,11 +142,77 @@ def share_out(scratch: Path, template: Path, sleep_s: float, count: int, version
         out=scratch,
     )
     planned = plan_elsewhere(options, lambda text: None)
-    done = measure_on_fleet(planned, FleetOptions(on="auto"), Quiet(), partial(answer, template, sleep_s))
+    done = measure_on_fleet(planned, FleetOptions(on="auto"), Quiet(), open_fleet)
     assert done.error is None, done.error
     assert len(done.comparison.arms) == count * len(versions)
     *_, last = (entry for entry in RunDir(done.path).entries() if isinstance(entry, Finished))
     return last.seconds
+
+
+@dataclass
+class Table:
+    """A fleet of hosts that are entries in a table. It answers as a cluster does, and units take the times given."""
+
+    template: Path
+    hosts: int
+    times_s: Iterator[float]
+    # By what stands for a task: when it ends, and what its answer is made of.
+    begun: list[tuple[float, Callable[[], Any]]] = field(default_factory=list)
+
+    def nodes(self) -> Sequence[FleetNode]:
+        return [FleetNode(id=f"id{number}", name=f"host{number:04}") for number in range(self.hosts)]
+
+    def ask(self, node: FleetNode) -> int:
+        report = host.REPORT.validate_json(self._report)
+        return self._begin(0.0, lambda: host.REPORT.dump_json(replace(report, facts={**report.facts, "id": node.id})))
+
+    def begin(self, node: FleetNode, task: bytes, files: Contents) -> int:
+        return self._begin(next(self.times_s), lambda: self._answer(task))
+
+    def wait(self, begun: Collection[int], seconds: float) -> Sequence[int]:
+        until = time.monotonic() + seconds
+        while True:
+            now = time.monotonic()
+            ended = [handle for handle in begun if self.begun[handle][0] <= now]
+            if ended or now >= until:
+                return ended
+            time.sleep(LOOK_S)
+
+    def answer(self, begun: int) -> Any:
+        return self.begun[begun][1]()
+
+    def heard(self) -> Sequence[tuple[bytes, Contents]]:
+        return ()
+
+    def end(self, begun: int) -> None: ...
+
+    def __post_init__(self) -> None:
+        self._report = host.report()
+
+    def _begin(self, seconds: float, answer: Callable[[], Any]) -> int:
+        self.begun.append((time.monotonic() + seconds, answer))
+        return len(self.begun) - 1
+
+    def _answer(self, task: bytes) -> UnitAnswer:
+        end, files = answer(self.template, 0.0, task, {}, lambda line, contents: None)
+        return UnitAnswer(END.validate_json(end), files)
+
+
+def _share_out_to_many(scratch: Path, template: Path, program: FleetProgram) -> tuple[float, float]:
+    """Return the time that many hosts without Ray need, and the time that they need if nothing but units takes time."""
+    source = random.Random(1)
+    times_s = [program.minute_s * source.uniform(2 / 3, 4 / 3) for _ in range(program.of_many)]
+
+    @contextmanager
+    def open_table(on: str, say: Callable[[str], None]) -> Iterator[Fleet]:
+        yield Table(template, program.many, iter(times_s))
+
+    took_s = _share_out(scratch, program.of_many, VERSIONS, open_table)
+    ends = [0.0] * program.many
+    for seconds in times_s:
+        # Each unit goes to whichever host is free first.
+        heapq.heapreplace(ends, ends[0] + seconds)
+    return took_s, max(ends)
 
 
 def answer(template: Path, sleep_s: float, task: bytes, workloads: Contents, tell: Tell) -> tuple[bytes, Contents]:

@@ -3,7 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from importlib.metadata import version as installed_version
 from operator import itemgetter
@@ -26,7 +26,7 @@ from orchestrator.errors import (
 from orchestrator.fleet.arrive import Arrivals, drop_unfinished, find_measured
 from orchestrator.fleet.cluster import OPEN_CLUSTER, SLOT, is_open_to_all
 from orchestrator.fleet.dispatch import Dispatch, UnitJob
-from orchestrator.fleet.model import Contents, Fleet, FleetNode, FleetOptions, HostReport, UnitAnswer, UnitTask, Work
+from orchestrator.fleet.model import Contents, Fleet, FleetNode, FleetOptions, HostReport, UnitAnswer, UnitTask
 from orchestrator.fleet.place import (
     choose_engine,
     find_double,
@@ -48,7 +48,7 @@ from orchestrator.results.comparison import judge_run
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.find_runs import RUNS
 from orchestrator.results.rundir import RunDir
-from orchestrator.terminal.counts import format_count
+from orchestrator.terminal.counts import format_count, name_some
 from orchestrator.terminal.progress import View
 
 TASK = TypeAdapter(UnitTask)
@@ -65,7 +65,9 @@ MEASURED = (
 )
 # How a fleet's part in a run ended; it says nothing of rounds.
 OF_FLEET = re.compile(r"interrupted|an error ended the run|.* could not be measured")
-MOST_NAMED = 3
+# Of the hosts in one line.
+MOST_HOSTS = 20
+OpenFleet = Callable[[str, Callable[[str], None]], AbstractContextManager[Fleet]]
 NO_SLOTS = (
     f"no machine of the cluster takes units: start nodes with --resources='{{\"{SLOT}\": 1}}', "
     "or with `tfcompare fleet up`"
@@ -142,11 +144,11 @@ class RunRules(HostRules):
         return ""
 
 
-def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View, work: Work | None = None) -> Done:
-    """Measure a planned run on a fleet, and judge what was measured; `work` stands for what a host does with a unit."""
+def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View, open_fleet: OpenFleet = join) -> Done:
+    """Measure a planned run on a fleet, and judge what was measured."""
     path = planned.options.out or RUNS / planned.run
     RunDir.refuse_taken(path)
-    with join(options.on, view.say, work) as fleet:
+    with open_fleet(options.on, view.say) as fleet:
         rules, roster = _meet(planned, options, fleet, view.say)
         run = RunDir.create(path, planned.options.command)
         with run.hold():
@@ -249,7 +251,7 @@ def _meet(
         if silent := host.report and host.report.engines.get(rules.engine):
             roster.leave_out(host, f"engine {rules.engine}: {silent}")
     rules.hosts = len(roster.members)
-    names = ", ".join(sorted(host.name for host in roster.members))
+    names = name_some(sorted(host.name for host in roster.members), MOST_HOSTS)
     say(f"fleet: {format_count(rules.hosts, 'host')} ({names}), engine {rules.engine}")
     return rules, roster
 
@@ -260,7 +262,7 @@ def _read_workloads(run: RunDir, large: Sequence[LargeFile]) -> Contents:
         return {}
     if big := [file.name for file in large if not pinned.find_data_name(file)]:
         raise UsageError(
-            f"{', '.join(big[:MOST_NAMED])}: too large to be sent to other machines. Put it where all of them see it, "
+            f"{name_some(big)}: too large to be sent to other machines. Put it where all of them see it, "
             "and name that place in DATA"
         )
     return {
@@ -338,11 +340,7 @@ def _describe_end(run: RunDir, jobs: Sequence[UnitJob], options: FleetOptions) -
     reasons: dict[str, list[str]] = {}
     for job in lacking:
         reasons.setdefault(job.reason, []).append(job.unit.title)
-    told = [
-        f"{', '.join(names[:MOST_NAMED])}{f' and {len(names) - MOST_NAMED} more' if len(names) > MOST_NAMED else ''}: "
-        f"{reason}"
-        for reason, names in reasons.items()
-    ]
+    told = [f"{name_some(names)}: {reason}" for reason, names in reasons.items()]
     count = f"{len(lacking)} of {format_count(len(jobs), 'unit')} could not be measured"
     error = EngineUnavailable(count, f"`{_resume(run, options)}` tries them again", detail="\n".join(told))
     return "; ".join((*hows, count)), error
