@@ -37,7 +37,7 @@ from orchestrator.fleet.place import (
 )
 from orchestrator.fleet.replicas import describe_replicas
 from orchestrator.fleet.roster import ASKING_S, FleetHost, Roster
-from orchestrator.fleet.units import Unit, divide, request
+from orchestrator.fleet.units import Unit, divide, find_sending_s, request
 from orchestrator.fleet.ways import join
 from orchestrator.measure.conduct import Done
 from orchestrator.measure.prepare_run import make_manifest, pin_planned
@@ -125,7 +125,13 @@ class RunRules(HostRules):
 
     def request(self, job: UnitJob) -> tuple[bytes, Contents]:
         options = request(job.unit, self._planned, self.engine, self.hosts)
-        task = UnitTask(unit=job.unit.number, copy=job.copy, attempt=job.attempt, options=options)
+        task = UnitTask(
+            unit=job.unit.number,
+            copy=job.copy,
+            attempt=job.attempt,
+            sent_every_s=find_sending_s(self.hosts),
+            options=options,
+        )
         return TASK.dump_json(task), self.workloads
 
     def keep(self, job: UnitJob, files: Contents) -> None:

@@ -31,8 +31,6 @@ REPORT, TASK = TypeAdapter(HostReport), TypeAdapter(UnitTask)
 MESSAGE, END = TypeAdapter(UnitMessage), TypeAdapter(UnitEnd)
 # For containers to be freed and streams to be closed.
 POLITE_S = 60.0
-# What was measured so far is sent at most this often.
-SENT_S = 5.0
 
 
 def report() -> bytes:
@@ -115,7 +113,7 @@ def _listen(process: "subprocess.Popen[bytes]", task: UnitTask, run: Path, tell:
             end = END.validate_json(line)
             continue
         now = time.monotonic()
-        due = now - sent >= SENT_S
+        due = now - sent >= task.sent_every_s
         sent = now if due else sent
         tell(line, read_files(run) if due else {})
     return end

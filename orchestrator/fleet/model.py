@@ -74,6 +74,8 @@ class UnitTask:
     # With several hosts a case, which of them this is for.
     copy: int = 1
     attempt: int
+    # What was measured so far is sent at most this often.
+    sent_every_s: float
     options: RunOptions
 
 

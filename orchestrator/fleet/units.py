@@ -7,6 +7,9 @@ from orchestrator.model import Case, Claim, list_arms
 from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.plan.shards import group_cases
 
+# A host sends what it has measured so far every 5 s, and all hosts together 10 times a second: one command writes it.
+SENT_EVERY_S, SENT_A_SECOND = 5.0, 10.0
+
 
 @dataclass(frozen=True)
 class Unit:
@@ -49,6 +52,11 @@ def _group_claims(
         groups = [*apart, (own, together)]
     for own, together in groups:
         yield tuple(case for case in cases if case in own), tuple(together)
+
+
+def find_sending_s(hosts: int) -> float:
+    """Return the time between two messages of a host that hold what it has measured so far."""
+    return max(SENT_EVERY_S, hosts / SENT_A_SECOND)
 
 
 def request(unit: Unit, planned: PlannedRun, engine: str, hosts: int) -> RunOptions:

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from orchestrator.catalog import claims
 from orchestrator.catalog.workloads import all_workloads
-from orchestrator.fleet.units import divide, request
+from orchestrator.fleet.units import SENT_A_SECOND, divide, find_sending_s, request
 from orchestrator.plan.request import RunOptions, check_request
 
 BUILTIN = claims.all_claims(all_workloads())
@@ -49,3 +49,8 @@ def test_a_budget_is_that_of_the_whole_run_on_all_hosts():
     assert all((request(unit, planned, "venv", 50).budget_s or 0.0) <= 100.0 for unit in units)
     # Without one, a host takes what is usual for the cases that it has.
     assert all(request(unit, check_request(QUICK), "venv", 2).budget_s is None for unit in units)
+
+
+def test_many_hosts_do_not_send_more_than_one_command_can_write():
+    assert find_sending_s(1) == find_sending_s(10) == 5.0
+    assert 1000 / find_sending_s(1000) == SENT_A_SECOND
