@@ -92,7 +92,7 @@ def report(
     how = choose_report(
         form.format, table, arrangement.columns, arrangement.only, arrangement.sort, metrics=metric.names
     )
-    from orchestrator.profiling.run import PROFILE_FILE, read
+    from orchestrator.profiling.stored import PROFILE_FILE, read
     from orchestrator.results.find_runs import holds_runs, newest_run
 
     if run is None:

@@ -32,7 +32,7 @@ from orchestrator.nightly.stages import log_path
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.nightly.versions import is_nightly
 from orchestrator.profiling.in_words import describe_difference
-from orchestrator.profiling.run import read as read_profile
+from orchestrator.profiling.stored import read as read_profile
 from orchestrator.results.rundir import RunDir
 
 # One profile of two versions takes a minute or two; one that hangs must not cost the others their time.

@@ -29,22 +29,17 @@ from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.profiling.flamegraph import collapse, speedscope
 from orchestrator.profiling.layers import LayerOutput
 from orchestrator.profiling.model import Heading, Profiled, ProfiledArm, stem
-from orchestrator.results.damaged import damage_error
+from orchestrator.profiling.stored import ARM, HEADING, PROFILE_FILE
 from orchestrator.results.exit_error import find_error
-from orchestrator.results.rundir import RunDir, refuse_strangers
+from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.progress import View
 
 # With fewer calls, functions called once per step look like functions called once or twice.
 FEWEST_CALLS = 3
-PROFILE_FILE = "profile.json"
-# Of each file: the line that a profile comes in has at most a quarter of it.
-MOST_BYTES = 2**28
 
-HEADING = TypeAdapter(Heading)
 PROFILE = TypeAdapter(Profile)
 LAYERS = TypeAdapter(dict[Literal["layers"], tuple[LayerOutput, ...]])
-ARM = TypeAdapter(ProfiledArm)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,21 +198,3 @@ def _write(path: Path, data: bytes) -> None:
     """Write a file as a whole: a profile that is killed can be read as far as it went."""
     with files.writing(path, "the profiles that were written before are kept"):
         files.write_atomically(path, data)
-
-
-def read(path: Path) -> Profiled:
-    """Read a profile from its directory."""
-    refuse_strangers(path)
-    try:
-        heading = HEADING.validate_json(files.read_named(path / PROFILE_FILE, MOST_BYTES))
-        paths = [
-            path / "profiles" / f"{stem(case, version)}.json" for case in heading.cases for version in heading.versions
-        ]
-        arms = tuple(ARM.validate_json(files.read_named(file, MOST_BYTES)) for file in paths if file.exists())
-    except OSError as error:
-        raise UsageError(
-            f"{path} holds no profile ({error.strerror}); `tfcompare profile --output DIR` makes one"
-        ) from error
-    except ValidationError as error:
-        raise damage_error(path, error) from error
-    return Profiled(heading=heading, arms=arms, path=path)

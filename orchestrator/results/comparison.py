@@ -5,6 +5,8 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+from operator import attrgetter
 from statistics import median
 from typing import TypeVar
 
@@ -30,6 +32,7 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 FIRST_ROUND = 1
+MOST_KEPT = 16
 
 
 @dataclass(frozen=True)
@@ -44,6 +47,10 @@ class Gathered:
     pilots: tuple[Replicate, ...]
     problems: tuple[str, ...]
     broken: tuple[str, ...]
+
+    @cached_property
+    def by_arm(self) -> Mapping[ArmKey, Sequence[Replicate]]:
+        return _by_arm(self.replicates)
 
 
 def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathered:
@@ -105,7 +112,7 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
         warnings=(
             *check_control(contrasts),
             *check_noise(plan, contrasts),
-            *check_following(_differences(plan, samples(plan, gathered.replicates))),
+            *check_following(_differences(plan, _samples(plan, gathered.by_arm))),
             *check_run(plan, gathered.manifest, endings, gathered.problems),
         ),
         broken=gathered.broken,
@@ -171,7 +178,7 @@ def further(gathered: Gathered, pairs: tuple[VersionPair, ...], arms: Sequence[A
     if not pairs:
         return ()
     plan = replace(gathered.plan, pairs=pairs)
-    return _compare(plan, _by_arm(gathered.replicates), gathered.endings, arms, flip=False)
+    return _compare(plan, gathered.by_arm, gathered.endings, arms, flip=False)
 
 
 def _compare(
@@ -230,11 +237,14 @@ def _samples(plan: Plan, by_arm: Mapping[ArmKey, Sequence[Replicate]]) -> Sample
 
 
 class _MadeWhenAsked(Mapping[K, V]):
-    """Makes a value whenever it is asked for: the rounds of all arms at once would take as much as their replicates."""
+    """Makes a value when it is asked for: the rounds of all arms at once would take as much as their replicates.
+
+    It keeps the last few, since the arms of a pair are asked for again and again.
+    """
 
     def __init__(self, keys: Iterable[K], make: Callable[[K], V]) -> None:
         self._keys = dict.fromkeys(keys)
-        self._make = make
+        self._make = lru_cache(MOST_KEPT)(make)
 
     def __getitem__(self, key: K) -> V:
         if key not in self._keys:
@@ -249,14 +259,11 @@ class _MadeWhenAsked(Mapping[K, V]):
 
 
 def _by_round(replicates: Iterable[Replicate], logs: Callable[[Replicate], Logs]) -> dict[int, RoundTimes]:
-    rounds: dict[int, list[Replicate]] = defaultdict(list)
-    for replicate in sorted(replicates, key=lambda each: each.number):
-        if logs(replicate):
-            rounds[replicate.round].append(replicate)
-    return {
-        number: RoundTimes(tuple(map(logs, of_round)), tuple(replicate.sitting for replicate in of_round))
-        for number, of_round in rounds.items()
-    }
+    rounds: dict[int, list[tuple[Logs, int]]] = defaultdict(list)
+    for replicate in sorted(replicates, key=attrgetter("number")):
+        if figures := logs(replicate):
+            rounds[replicate.round].append((figures, replicate.sitting))
+    return {number: RoundTimes(*zip(*of_round, strict=True)) for number, of_round in rounds.items()}
 
 
 def _mark_exploratory(contrast: Contrast, samples: Samples, first: int | None) -> Contrast:

@@ -11,7 +11,8 @@ from orchestrator.plan.request import RunOptions
 from orchestrator.profiling.align import FunctionRow, cumulative, grown, growth, own, split
 from orchestrator.profiling.model import Profiled
 from orchestrator.profiling.report import NO_LAYER, CaseProfiles, as_object, compare_profiles, render
-from orchestrator.profiling.run import ProfileOptions, profile, read
+from orchestrator.profiling.run import ProfileOptions, profile
+from orchestrator.profiling.stored import read
 from orchestrator.terminal.progress import Quiet
 
 TRAIN = "train_loop[loop={},api=tf.keras,mode=eager,input=numpy,model=small,data=small]"

@@ -19,7 +19,7 @@ from orchestrator.nightly import causes
 from orchestrator.nightly.options import NightContext, NightOptions
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.nightly.versions import ResolvedVersions
-from orchestrator.profiling import run as profiles
+from orchestrator.profiling import stored as profiles
 from orchestrator.profiling.model import stem
 from tests.support import night_reports
 from tests.support.builders import case, plan, run_directory, target

@@ -26,6 +26,7 @@ from orchestrator.plan.request import RunOptions
 from orchestrator.profiling import run as story
 from orchestrator.profiling.model import Profiled
 from orchestrator.profiling.run import ProfileOptions
+from orchestrator.profiling.stored import read
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
@@ -157,16 +158,16 @@ def test_no_report_of_runs_takes_it_for_one(options: ProfileOptions):
 
 def test_it_is_read_as_it_was_left(options: ProfileOptions):
     done = story.profile(changed(options, selected=("fine", "ending[how=refuses]")), Quiet())
-    again = story.read(done.path)
+    again = read(done.path)
     assert (again.heading, again.arms, again.path) == (done.heading, done.arms, done.path)
 
 
 def test_what_is_no_profile_is_not_read(tmp_path: Path):
     with pytest.raises(UsageError, match="holds no profile"):
-        story.read(tmp_path)
+        read(tmp_path)
     (tmp_path / "profile.json").write_text("{}")
     with pytest.raises(ContractBroken, match="is not what this tfcompare writes"):
-        story.read(tmp_path)
+        read(tmp_path)
 
 
 ENDS = {
@@ -240,7 +241,7 @@ def test_what_was_profiled_before_an_end_is_kept(options: ProfileOptions, error:
     done = story.profile(options, Stops("1.14.0 profiled", error))
     assert ended(done) == [("fine[size=1]", "1.14.0", "profiled")]
     assert type(done.error) is kind
-    assert story.read(done.path).arms == done.arms
+    assert read(done.path).arms == done.arms
 
 
 def test_an_end_before_the_first_profile_is_an_error_and_no_report(options: ProfileOptions, engine: Engine):
