@@ -15,8 +15,6 @@ from orchestrator.results.replicates import Replicate
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.counts import name_some
 
-# Of the arms that died.
-
 
 @dataclass(frozen=True)
 class Past:

@@ -7,8 +7,6 @@ from orchestrator.errors import ArmsDied, ContractBroken, EnvironmentFailed, Not
 from orchestrator.model import Case, Target
 from orchestrator.terminal.counts import name_some
 
-# Of the arms that ended alike.
-
 
 class EndedArm(Protocol):
     """An arm of a run or of a profile."""
