@@ -21,7 +21,17 @@ from pydantic import TypeAdapter
 
 from orchestrator.fleet import host
 from orchestrator.fleet.conduct import OpenFleet, measure_on_fleet
-from orchestrator.fleet.model import Contents, Fleet, FleetNode, FleetOptions, Tell, UnitAnswer, UnitEnd, UnitTask
+from orchestrator.fleet.model import (
+    Contents,
+    Fleet,
+    FleetNode,
+    FleetOptions,
+    HostReport,
+    Tell,
+    UnitAnswer,
+    UnitEnd,
+    UnitTask,
+)
 from orchestrator.fleet.ways import join
 from orchestrator.measure.run import run
 from orchestrator.model import Finished
@@ -156,6 +166,8 @@ class Table:
     template: Path
     hosts: int
     times_s: Iterator[float]
+    # Of this machine; those of the hosts differ from it in their ids.
+    report: HostReport = field(default_factory=lambda: host.REPORT.validate_json(host.report()))
     # By what stands for a task: when it ends, and what its answer is made of.
     begun: list[tuple[float, Callable[[], Any]]] = field(default_factory=list)
 
@@ -163,8 +175,8 @@ class Table:
         return [FleetNode(id=f"id{number}", name=f"host{number:04}") for number in range(self.hosts)]
 
     def ask(self, node: FleetNode) -> int:
-        report = host.REPORT.validate_json(self._report)
-        return self._begin(0.0, lambda: host.REPORT.dump_json(replace(report, facts={**report.facts, "id": node.id})))
+        facts = {**self.report.facts, "id": node.id}
+        return self._begin(0.0, lambda: host.REPORT.dump_json(replace(self.report, facts=facts)))
 
     def begin(self, node: FleetNode, task: bytes, files: Contents) -> int:
         return self._begin(next(self.times_s), lambda: self._answer(task))
@@ -185,9 +197,6 @@ class Table:
         return ()
 
     def end(self, begun: int) -> None: ...
-
-    def __post_init__(self) -> None:
-        self._report = host.report()
 
     def _begin(self, seconds: float, answer: Callable[[], Any]) -> int:
         self.begun.append((time.monotonic() + seconds, answer))

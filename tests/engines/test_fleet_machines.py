@@ -23,7 +23,7 @@ from orchestrator.results.run import load_run
 from tests.conftest import run_command
 from tests.support.fleets import below
 from tests.support.live_runs import PATIENCE_S, until
-from tests.support.networks import FAR, can_have_one, find_tool, second_network
+from tests.support.networks import FAR, find_tool, second_network
 from tests.support.processes import is_running, read_pids, wait_for_end
 
 pytest.importorskip("ray")
@@ -52,8 +52,6 @@ def build(tf, params):
 
 @pytest.fixture(scope="module")
 def network() -> Iterator[list[str]]:
-    if not can_have_one():
-        pytest.skip("no second network: it takes iproute2 and root")
     with second_network() as inside:
         yield inside
 
