@@ -36,7 +36,7 @@ from orchestrator.fleet.place import (
     find_versions,
 )
 from orchestrator.fleet.replicas import describe_replicas
-from orchestrator.fleet.roster import ASKING_S, FleetHost, Roster
+from orchestrator.fleet.roster import ASKING_S, PATIENCE_S, FleetHost, Roster
 from orchestrator.fleet.units import Unit, divide, find_sending_s, request
 from orchestrator.fleet.ways import join
 from orchestrator.measure.conduct import Done
@@ -53,8 +53,6 @@ from orchestrator.terminal.progress import View
 
 TASK = TypeAdapter(UnitTask)
 REPLICAS = "replicas"
-# For all machines to say what they are, where one of them is chosen.
-PATIENCE_S = 60.0
 # Exit codes of units that measured what they could: what died or was refused would do so elsewhere.
 MEASURED = (
     0,
@@ -170,7 +168,8 @@ def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View, ope
 def forecast(planned: PlannedRun, options: FleetOptions, say: Callable[[str], None]) -> list[str]:
     """Return what a run on a fleet would measure, and where: `--dry-run`."""
     with join(options.on, say) as fleet:
-        rules, roster = _meet(planned, options, fleet, say)
+        # What is forecast must not depend on which machine answers first.
+        rules, roster = _meet(planned, options, fleet, say, PATIENCE_S)
         units = divide(planned)
         lines = [_outline(planned, len(units), options.replicate_hosts)]
         for host in roster.members:
@@ -234,7 +233,7 @@ def meet_hosts(options: FleetOptions, engine: str, say: Callable[[str], None]) -
         return sorted(((host.name, host.report) for host in roster.members if host.report), key=itemgetter(0))
 
 
-def _ask(roster: Roster, options: FleetOptions, patience_s: float = ASKING_S) -> tuple[HostReport, ...]:
+def _ask(roster: Roster, options: FleetOptions, patience_s: float) -> tuple[HostReport, ...]:
     """Ask all machines what they are; raise EngineUnavailable if none can measure."""
     roster.ask(patience_s)
     if not roster.reports:
@@ -244,14 +243,14 @@ def _ask(roster: Roster, options: FleetOptions, patience_s: float = ASKING_S) ->
 
 
 def _meet(
-    planned: PlannedRun, options: FleetOptions, fleet: Fleet, say: Callable[[str], None]
+    planned: PlannedRun, options: FleetOptions, fleet: Fleet, say: Callable[[str], None], patience_s: float = ASKING_S
 ) -> tuple[RunRules, Roster]:
     """Find the hosts of a run, and the engine that they measure on."""
     if is_open_to_all():
         say(OPEN_CLUSTER)
     rules = RunRules(planned, options)
     roster = Roster(fleet, rules, say)
-    reports = _ask(roster, options)
+    reports = _ask(roster, options, patience_s)
     rules.engine = choose_engine(rules.engine, reports)
     for host in roster.members:
         if silent := host.report and host.report.engines.get(rules.engine):

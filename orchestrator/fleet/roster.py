@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.fleet.model import Fleet, FleetNode, HostReport, TaskLost
+from orchestrator.terminal.counts import name_some
 
 if TYPE_CHECKING:
     from orchestrator.fleet.dispatch import UnitJob
@@ -19,6 +20,9 @@ WAIT_S = 0.2
 LOOK_S = 1.0
 # For machines to say what they are: what cannot be placed by then is reported.
 ASKING_S = 8.0
+# For the first one that can measure, and for all where none may be missed: on a busy machine, Ray starts a process
+# slowly. Where the first one took long, the others have a moment more.
+PATIENCE_S, LATER_S = 60.0, 4.0
 
 
 @dataclass
@@ -65,6 +69,8 @@ class Roster:
         self._clock = clock
         self._began = clock()
         self._looked = -LOOK_S
+        # When the first machine said what it is, of those that can measure.
+        self._first: float | None = None
         # By the id of their nodes.
         self.hosts: dict[str, FleetHost] = {}
 
@@ -83,13 +89,25 @@ class Roster:
     @property
     def is_settled(self) -> bool:
         """Whether all that the cluster had at first have said what they are, or have had the time for it."""
-        return not self.questions or self._clock() - self._began >= ASKING_S
+        return not self.questions or self._clock() >= self._find_limit(ASKING_S)
 
     def ask(self, patience_s: float = ASKING_S) -> None:
-        """Ask every machine what it is, and wait for the answers."""
+        """Ask every machine what it is, and wait for the answers; say which do not answer."""
         self.look()
-        while self.questions and self._clock() - self._began < patience_s:
+        is_told = False
+        while self.questions and self._clock() < self._find_limit(patience_s):
+            if not is_told and self._first is None and self._clock() - self._began >= ASKING_S:
+                self._say(f"no machine that can measure has answered yet; waiting up to {PATIENCE_S:.0f} s")
+                is_told = True
             self.learn(self._fleet.wait(self.questions, WAIT_S))
+        if silent := [host.name for host in self.hosts.values() if host.asked is not None]:
+            self._say(f"warning: no answer after {self._clock() - self._began:.0f} s from {name_some(silent)}")
+
+    def _find_limit(self, patience_s: float) -> float:
+        """Return until when machines have time to say what they are."""
+        if self._first is None:
+            return self._began + PATIENCE_S
+        return max(self._began + patience_s, self._first + LATER_S)
 
     def look(self) -> list[FleetHost]:
         """Find machines that have come, and return those that have gone."""
@@ -118,6 +136,8 @@ class Roster:
                     self.leave_out(host, reason)
                 host.report = report
             host.asked = None
+        if self._first is None and self.members:
+            self._first = self._clock()
         return bool(answered)
 
     def leave_out(self, host: FleetHost, reason: str) -> None:

@@ -246,6 +246,30 @@ def test_a_machine_that_does_not_say_what_it_is_is_not_waited_for():
     world.measure(2)
     assert {host for host, _, _ in world.fleet.log} == {"a"}
     assert world.fleet.now < rosters.ASKING_S + 10
+    assert world.view.lines[0] == "warning: no answer after 8 s from b"
+
+
+def test_machines_that_all_take_long_to_say_what_they_are_are_waited_for():
+    world = World(Machines(["a", "b"], silent={"a", "b"}))
+    late = rosters.ASKING_S * 2
+    world.fleet.events = {
+        late: lambda: world.fleet.silent.remove("a"),
+        late + 2: lambda: world.fleet.silent.remove("b"),
+    }
+    told = world.measure(2, copies=2)
+    assert told[0] == "no machine that can measure has answered yet; waiting up to 60 s"
+    # The second one, which came a moment after the first, has its copies, too.
+    assert not [line for line in told if line.startswith("warning")]
+    assert sorted(world.rules.accepted) == [(unit, copy) for unit in (1, 2) for copy in (1, 2)]
+
+
+def test_machines_that_never_say_what_they_are_are_named():
+    world = World(Machines(["a", "b"], silent={"a", "b"}))
+    roster = Roster(world.fleet, world.rules, world.view.say, world.fleet.clock)
+    roster.ask()
+    assert roster.reports == ()
+    assert world.fleet.now == rosters.PATIENCE_S
+    assert world.view.lines[-1] == "warning: no answer after 60 s from a, b"
 
 
 def test_copies_of_a_unit_are_on_different_hosts():
