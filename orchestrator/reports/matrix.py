@@ -56,6 +56,16 @@ class CaseRow:
     show: Callable[[float], str] = format_time
 
     @property
+    def time(self) -> str:
+        """The time of the baseline, with the wave if its calls do not settle."""
+        return "" if self.time_ms is None else f"{f'{WAVE} ' if self.drifts else ''}{self.show(self.time_ms)}"
+
+    def mark(self, version: Target) -> str:
+        """Return the star and the wave that follow the ratio of a version, if it has them."""
+        contrast, arm = self.contrasts.get(version), self.arms.get(version)
+        return (STAR if contrast and contrast.exploratory else "") + (f" {WAVE}" if arm and arm.drift else "")
+
+    @property
     def group(self) -> str:
         verdicts = {contrast.shown_verdict for contrast in self.contrasts.values() if contrast.ratio is not None}
         return next((name for name, own in GROUPS.items() if verdicts.intersection(own)), ALONE)
@@ -116,7 +126,7 @@ def layout(comparison: Comparison, width: int, arrangement: Arrangement | None =
         *render_losses(comparison),
         *render_differences(comparison),
         *render_warnings(comparison),
-        _legend(comparison),
+        _legend(comparison, describe_marks([*rows, *inside], comparison.plan.alpha)),
     ]
     return Group(*parts, Text(), *below)
 
@@ -238,14 +248,9 @@ class CaseBlock:
             # Undecided cases hide nothing where there is nothing else to see.
             for row in group.rows if group.title != OPEN or not decided else ():
                 cells = [_cell(row, version, short=short) for version in versions]
-                grid.add(INDENT + row.name, *self._time(row), *cells)
+                grid.add(INDENT + row.name, *([row.time] if self.has_times else []), *cells)
         self._add_means(grid, versions, short=short)
         return grid
-
-    def _time(self, row: CaseRow) -> list[str]:
-        if not self.has_times:
-            return []
-        return ["" if row.time_ms is None else f"{f'{WAVE} ' if row.drifts else ''}{row.show(row.time_ms)}"]
 
     def _add_means(self, grid: Grid, versions: Sequence[Target], *, short: bool) -> None:
         means = [self.means.get(version) for version in versions]
@@ -265,8 +270,7 @@ def _cell(row: CaseRow, version: Target, *, short: bool) -> str | Text:
         return f"  {row.show(arm.median_ms)}" if arm and arm.median_ms else ""
     verdict = contrast.shown_verdict
     figure = ratio(contrast.ratio) if short else format_ratio(contrast)
-    drifts = f" {WAVE}" if arm and arm.drift else ""
-    return Text(f"{MARKS[verdict]} {figure}{STAR if contrast.exploratory else ''}{drifts}", style=STYLES[verdict])
+    return Text(f"{MARKS[verdict]} {figure}{row.mark(version)}", style=STYLES[verdict])
 
 
 def draw_blocks(block: CaseBlock, versions: Sequence[Target], width: int) -> Iterator[RenderableType]:
@@ -293,21 +297,27 @@ def _reasons(comparison: Comparison) -> Iterator[Text]:
         yield safe_text(clip(line, LONGEST), style="dim")
 
 
-def _legend(comparison: Comparison) -> Text:
+def _legend(comparison: Comparison, marks: Sequence[str]) -> Text:
     plan = comparison.plan
     shown = {contrast.shown_verdict for contrast in comparison.contrasts}
     lines = [
         "  ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items() if verdict in shown),
+        *marks,
         f"time: {_unit(plan)} in {plan.versions[0]} · ratio: relative to it, paired by round, with its interval",
         f"margin {plan.margin:.0%} · {describe_errors(plan)}",
         "all comparisons with times and reasons: --table details",
     ]
-    if any(contrast.exploratory for contrast in comparison.contrasts):
-        spent = f"measured after the error of {plan.alpha * 100:g} % was spent"
-        lines.insert(1, f"{STAR} exploratory: {spent}; a new run can confirm it")
-    if any(arm.drift for arm in comparison.arms):
-        lines.insert(1, f"{WAVE} its calls do not reach a steady state")
     return Text("\n").join(safe_text(line, style="dim") for line in lines if line)
+
+
+def describe_marks(rows: Iterable[CaseRow], alpha: float) -> list[str]:
+    """Return what the wave and the star mean, if these rows have them."""
+    shown = "".join(f"{row.time}{row.mark(version)}" for row in rows for version in row.arms)
+    meanings = {
+        WAVE: "its calls do not reach a steady state",
+        STAR: f"exploratory: measured after the error of {alpha * 100:g} % was spent; a new run can confirm it",
+    }
+    return [f"{mark} {meaning}" for mark, meaning in meanings.items() if mark in shown]
 
 
 def _unit(plan: Plan) -> str:

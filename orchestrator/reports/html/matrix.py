@@ -50,6 +50,8 @@ class Matrix:
     versions: tuple[str, ...]
     groups: tuple[MatrixGroup, ...]
     means: tuple[str, ...] = ()
+    # What the marks of its figures mean.
+    marks: tuple[str, ...] = ()
 
 
 def build_matrices(comparison: Comparison, anchors: dict[str, str]) -> list[Matrix]:
@@ -59,49 +61,43 @@ def build_matrices(comparison: Comparison, anchors: dict[str, str]) -> list[Matr
     """
     baseline, *others = comparison.plan.versions
     across = matrix.across_versions(comparison, Arrangement())
-    rows = [*across, *matrix.rows_of_steps(comparison, Arrangement())]
     inside = matrix.inside_versions(comparison, Arrangement())
     matrices = []
     if others and across:
-        groups, means = tuple(_groups(rows, others, anchors)), _means(across, others)
-        matrices.append(_against(baseline, others, "across", f"Against {baseline}", groups, means))
+        rows = [*across, *matrix.rows_of_steps(comparison, Arrangement())]
+        shown = _build(comparison, rows, others, anchors, id="across", title=f"Against {baseline}")
+        matrices.append(replace(shown, baseline=escape_value(baseline), means=_means(across, others)))
     versions = [version for version in comparison.plan.versions if any(version in row.contrasts for row in inside)]
     if versions:
-        matrices.append(
-            Matrix(
-                id="between",
-                title="Inside each version",
-                baseline="",
-                versions=tuple(map(escape_value, versions)),
-                groups=tuple(_groups(inside, versions, anchors)),
-            )
-        )
+        matrices.append(_build(comparison, inside, versions, anchors, id="between", title="Inside each version"))
     for metric, contrasts in comparison.metrics.items():
         if any(contrast.verdict in ("slower", "faster") for contrast in contrasts):
             spec, own = METRICS[metric], matrix.rows_of_metric(comparison, metric)
             title = f"{spec.about[0].upper()}{spec.about[1:]}, against {baseline}"
-            groups = tuple(_groups(own, others, anchors, metric))
-            matrices.append(_against(baseline, others, spec.name, title, groups, _means(own, others)))
+            shown = _build(comparison, own, others, anchors, metric, id=spec.name, title=title)
+            matrices.append(replace(shown, baseline=escape_value(baseline), means=_means(own, others)))
     if any(output.verdict == "differs" for output in comparison.outputs):
         matrices.append(_results(comparison, others, anchors))
     return matrices
 
 
-def _against(
-    baseline: Target,
-    others: Sequence[Target],
+def _build(
+    comparison: Comparison,
+    rows: Sequence[matrix.CaseRow],
+    versions: Sequence[Target],
+    anchors: dict[str, str],
+    metric: Metric = "steady",
+    *,
     id: str,
     title: str,
-    groups: tuple[MatrixGroup, ...],
-    means: tuple[str, ...],
 ) -> Matrix:
     return Matrix(
         id=id,
         title=escape_value(title),
-        baseline=escape_value(baseline),
-        versions=tuple(map(escape_value, others)),
-        groups=groups,
-        means=means,
+        baseline="",
+        versions=tuple(map(escape_value, versions)),
+        groups=tuple(_groups(rows, versions, anchors, metric)),
+        marks=tuple(map(escape_value, matrix.describe_marks(rows, comparison.plan.alpha))),
     )
 
 
@@ -141,7 +137,7 @@ def _output_cell(output: OutputContrast | None) -> MatrixCell:
 
 
 def _groups(
-    rows: Sequence[matrix.CaseRow], versions: Iterable[Target], anchors: dict[str, str], metric: Metric = "steady"
+    rows: Sequence[matrix.CaseRow], versions: Iterable[Target], anchors: dict[str, str], metric: Metric
 ) -> Iterator[MatrixGroup]:
     columns = tuple(versions)
     for group in matrix.group_rows(rows, worst_first=True):
@@ -155,7 +151,7 @@ def _row(row: matrix.CaseRow, versions: Iterable[Target], anchors: dict[str, str
     return MatrixRow(
         name=escape_value(row.name),
         anchor=anchors.get(label, ""),
-        time="" if row.time_ms is None else row.show(row.time_ms),
+        time=row.time,
         cells=tuple(_cell(row, version, metric) for version in versions),
     )
 
@@ -163,7 +159,8 @@ def _row(row: matrix.CaseRow, versions: Iterable[Target], anchors: dict[str, str
 def _cell(row: matrix.CaseRow, version: Target, metric: Metric) -> MatrixCell:
     contrast, arm = row.contrasts.get(version), row.arms.get(version)
     if contrast is not None and contrast.ratio is not None:
-        return MatrixCell(ratio(contrast.ratio), _interval(contrast), verdict_by(metric, contrast.shown_verdict))
+        figure = f"{ratio(contrast.ratio)}{row.mark(version)}"
+        return MatrixCell(figure, _interval(contrast), verdict_by(metric, contrast.shown_verdict))
     if arm is not None and arm.outcome != "measured":
         return MatrixCell(arm.outcome, verdict=VERDICTS[arm.outcome])
     return MatrixCell()

@@ -15,7 +15,7 @@ from typing import get_args
 
 import pytest
 
-from orchestrator.model import Comparison, VerdictName
+from orchestrator.model import Comparison, Drift, VerdictName
 from orchestrator.reports import html
 from orchestrator.reports.columns import MARKS
 from orchestrator.reports.html.escape import escape_value, round_figure, script_data
@@ -200,6 +200,22 @@ def test_the_summary_and_the_warnings_stand_before_the_results():
 
 def test_what_was_measured_after_the_error_was_spent_is_marked():
     assert words(with_id(read("exploratory"), "results")).count("exploratory: more rounds were taken") == 2
+    summary = words(with_id(read("exploratory"), "summary"))
+    assert summary.count("*") == words(with_id(read("exploratory"), "across-matrix")).count("*") + 1
+    assert "* exploratory: measured after the error of 5 % was spent; a new run can confirm it" in summary
+
+
+@pytest.mark.parametrize(("drifting", "marked"), [(0, "~ 11.0 ms"), (1, "2.00x ~")])
+def test_times_that_do_not_settle_are_marked_in_the_summary(drifting: int, marked: str):
+    of, versions = case("train_loop"), ("1.14.0", "2.0.0")
+    arms = [arm(of, version, median_ms=time) for version, time in zip(versions, (11.0, 22.0), strict=True)]
+    arms[drifting] = replace(arms[drifting], drift=Drift(rise=0.2))
+    found = contrast(version_pair(of, *versions), 2.0, "slower")
+    page = written(comparison(plan=plan([of], versions), arms=tuple(arms), contrasts=(found,)))
+    summary = words(with_id(Reader(page).root, "summary"))
+    assert marked in summary
+    assert "~ its calls do not reach a steady state" in summary
+    assert summary.count("~") == 2
 
 
 def test_refusals_and_deaths_are_listed_with_their_reasons(measured: Element):
