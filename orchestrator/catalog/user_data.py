@@ -1,4 +1,4 @@
-"""The user's own additions to the table of versions.
+"""The user's folders, and the user's own additions to the table of versions.
 
 These are versions that were locked on first use, and image digests that a registry reported.
 """
@@ -19,6 +19,12 @@ REMEDY = "TFCOMPARE_DATA names another folder"
 def directory() -> Path:
     base = os.environ.get("TFCOMPARE_DATA") or os.environ.get("XDG_DATA_HOME")
     return Path(base or home("TFCOMPARE_DATA") / ".local" / "share") / "tfcompare"
+
+
+def cache() -> Path:
+    """Return the directory for everything that can be created again."""
+    base = os.environ.get("TFCOMPARE_CACHE") or os.environ.get("XDG_CACHE_HOME")
+    return Path(base or home("TFCOMPARE_CACHE") / ".cache") / "tfcompare"
 
 
 def home(variable: str) -> Path:

@@ -1,17 +1,8 @@
-"""Parts that all environments have in common: the variables of a worker, and the log of a build."""
+"""What all environments have in common: the variables of a worker."""
 
-import os
 from collections.abc import Mapping
-from pathlib import Path
 
-from orchestrator.catalog.user_data import home
 from orchestrator.catalog.variables import find_of_logs
-
-
-def cache() -> Path:
-    """Return the directory for everything that can be created again."""
-    base = os.environ.get("TFCOMPARE_CACHE") or os.environ.get("XDG_CACHE_HOME")
-    return Path(base or home("TFCOMPARE_CACHE") / ".cache") / "tfcompare"
 
 
 def worker_variables(seed: int = 0, own: Mapping[str, str] | None = None) -> dict[str, str]:

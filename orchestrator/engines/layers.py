@@ -20,7 +20,7 @@ from packaging.version import Version as Number
 from orchestrator import contract
 from orchestrator.catalog import lockfile
 from orchestrator.catalog.lock_on_demand import PLATFORM, RESOLVE_TIMEOUT_S, find_uv
-from orchestrator.engines.environment import cache
+from orchestrator.catalog.user_data import cache
 from orchestrator.errors import UsageError
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions

@@ -7,9 +7,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+from orchestrator.catalog.user_data import cache
 from orchestrator.catalog.version import Version
 from orchestrator.engines.docker.engine import DockerEngine, asking, connect
-from orchestrator.engines.environment import cache
 from orchestrator.errors import EnvironmentFailed, Interrupted, UsageError
 from orchestrator.measure.prepare import ReadyEnvironment, make_ready
 from orchestrator.options import EngineOptions

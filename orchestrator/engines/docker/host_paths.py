@@ -15,7 +15,7 @@ import docker
 from docker.errors import NotFound
 
 from orchestrator import files
-from orchestrator.engines.environment import cache
+from orchestrator.catalog.user_data import cache
 from orchestrator.errors import EnvironmentFailed
 
 MOUNTS = Path("/proc/self/mountinfo")

@@ -18,11 +18,11 @@ from docker.errors import APIError, ImageNotFound
 
 from orchestrator import catalog
 from orchestrator.catalog import lockfile, user_data
+from orchestrator.catalog.user_data import cache
 from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines import build_errors
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.directory_lock import exclusive
-from orchestrator.engines.environment import cache
 from orchestrator.errors import EnvironmentFailed
 
 SPEC_LABEL = "tfcompare.spec"

@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from orchestrator import files as confined
 from orchestrator.bundled import WORKLOADS
+from orchestrator.catalog.user_data import cache
 from orchestrator.contract import ContractError
 from orchestrator.engines.docker import container
-from orchestrator.engines.environment import cache
 from orchestrator.engines.worker.channel import ChannelClosed, ChannelTimeout
 from orchestrator.engines.worker.events import Amount, Text, clean
 from orchestrator.errors import EnvironmentFailed

@@ -21,7 +21,7 @@ import requests
 from docker.errors import APIError, DockerException
 from docker.types import DeviceRequest
 
-from orchestrator.engines.environment import cache
+from orchestrator.catalog.user_data import cache
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
 from orchestrator.model import GpuRequest

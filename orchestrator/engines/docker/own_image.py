@@ -11,11 +11,11 @@ import docker
 from pydantic import ValidationError
 
 from orchestrator import catalog, files
+from orchestrator.catalog.user_data import cache
 from orchestrator.engines import Outlook
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import image
 from orchestrator.engines.docker.inside import Inside, look
-from orchestrator.engines.environment import cache
 from orchestrator.engines.layers import make_layer
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.model import EnvironmentFacts

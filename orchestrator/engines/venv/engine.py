@@ -26,7 +26,8 @@ from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.cuda_libraries import add_driver, code_variables, find_variables
 from orchestrator.engines.directory_lock import DirectoryLock, wait
 from orchestrator.engines.docker.limits import share_processes
-from orchestrator.engines.environment import cache, worker_variables
+from orchestrator.catalog.user_data import cache
+from orchestrator.engines.environment import worker_variables
 from orchestrator.engines.index.proxy import OVERRULED, Index
 from orchestrator.engines.layers import describe_layers
 from orchestrator.engines.scratch import Scratch

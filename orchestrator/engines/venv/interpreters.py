@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from orchestrator.engines import environment
+from orchestrator.catalog import user_data
 
 # `venv` is there and does nothing useful on a Debian without python3-venv: ensurepip is what it lacks.
 PROBE = (
@@ -111,7 +111,7 @@ def _uv_pythons() -> Path:
 
 def own_pythons() -> Path:
     """Return the directory of the Pythons that tfcompare has downloaded."""
-    return environment.cache() / "pythons"
+    return user_data.cache() / "pythons"
 
 
 @cache

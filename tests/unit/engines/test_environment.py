@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.catalog import user_data
+from orchestrator.catalog.user_data import cache
 from orchestrator.catalog.variables import find_of_tensorflow, note_ignored
-from orchestrator.engines.environment import cache, worker_variables
+from orchestrator.engines.environment import worker_variables
 from orchestrator.errors import UsageError
 
 
