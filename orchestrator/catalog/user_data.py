@@ -6,8 +6,8 @@ These are versions that were locked on first use, and image digests that a regis
 import fcntl
 import os
 import tomllib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from orchestrator import files
@@ -25,6 +25,21 @@ def cache() -> Path:
     """Return the directory for everything that can be created again."""
     base = os.environ.get("TFCOMPARE_CACHE") or os.environ.get("XDG_CACHE_HOME")
     return Path(base or home("TFCOMPARE_CACHE") / ".cache") / "tfcompare"
+
+
+def remember(name: str, make: Callable[[], str]) -> str:
+    """Return a text of the cache, which is made and kept there if there is none; without a cache it is made anew."""
+    try:
+        kept = cache() / name
+        return kept.read_text(encoding="utf-8")
+    except UsageError:
+        return make()
+    except (OSError, ValueError):
+        text = make()
+    with suppress(OSError):
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        files.write_atomically(kept, text.encode())
+    return text
 
 
 def home(variable: str) -> Path:

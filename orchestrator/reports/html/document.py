@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from functools import cache
+from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import altair
 import jinja2
 import vl_convert
 
+from orchestrator.catalog import user_data
 from orchestrator.model import Comparison, Contrast, Plan
 from orchestrator.plan.pairs import is_trend
 from orchestrator.reports import table, trend
@@ -193,8 +195,13 @@ def vega_lite() -> str:
 def _runtime() -> str:
     """Return Vega, Vega-Lite and the code that embeds them, ready for a script block.
 
-    They are of the release that altair writes for.
+    They are of the release that altair writes for. Every page has the same, and bundling them takes longer than all
+    else of a usual page.
     """
+    return user_data.remember(f"page/vega-lite-{vega_lite()}-{installed_version('vl-convert-python')}.js", _bundle)
+
+
+def _bundle() -> str:
     bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=vega_lite()))
     # Both occur only inside strings, where the backslash changes nothing.
     return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -86,3 +86,40 @@ def test_digests_that_two_processes_find_are_all_kept(folder: Path, monkeypatch)
     user_data.write_digests({"mine:1": "sha256:1"})
     other.join()
     assert user_data.digests() == {"mine:1": "sha256:1", "theirs:1": "sha256:2"}
+
+
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "tfcompare" / "page" / "one.js"
+
+
+def test_what_is_remembered_is_made_once(kept: Path):
+    made: list[int] = []
+
+    def make() -> str:
+        made.append(1)
+        return "ä text\n"
+
+    assert [user_data.remember("page/one.js", make) for _ in range(3)] == ["ä text\n"] * 3
+    assert made == [1]
+    assert kept.read_bytes() == "ä text\n".encode()
+
+
+@pytest.mark.parametrize("broken", ["a folder", "no text", "a file instead of the cache"])
+def test_what_cannot_be_kept_or_read_is_made_anew(kept: Path, broken: str):
+    if broken == "a folder":
+        kept.mkdir(parents=True)
+    elif broken == "no text":
+        kept.parent.mkdir(parents=True)
+        kept.write_bytes(b"\xff\xfe\xff")
+    else:
+        kept.parent.parent.parent.write_text("")
+    assert user_data.remember("page/one.js", lambda: "text") == "text"
+
+
+def test_nothing_is_kept_of_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(Path, "home", lambda: (_ for _ in ()).throw(RuntimeError("no home")))
+    for name in ("TFCOMPARE_CACHE", "XDG_CACHE_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    assert user_data.remember("page/one.js", lambda: "text") == "text"
