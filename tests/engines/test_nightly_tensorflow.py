@@ -82,9 +82,11 @@ def test_a_resolver_without_an_index_costs_the_nightly_only(monkeypatch: pytest.
 
 
 def test_wheels_that_cannot_be_installed_or_imported_are_rows_and_all_others_are_measured(
-    tfcompare: str, packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tfcompare: str, stub_cache: dict[str, str], packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with_2_13_from(environments_directory(), tmp_path, monkeypatch)
+    with_2_13_of(stub_cache, tmp_path, monkeypatch)
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "one.py").write_text("def build(tf, params): return lambda: 1\n")
     broken = wheel(packages, "tensorflow", DAYS[1], "raise ImportError('libtensorflow_cc.so.2: cannot open')\n")
     lock(DAYS[0], requirements=f"tf-nightly-of-nobody=={DAYS[0]} --hash=sha256:{'0' * 64}\n")
     lock(DAYS[1], requirements=locked(broken) + pins("numpy", "pyarrow"))
@@ -92,10 +94,10 @@ def test_wheels_that_cannot_be_installed_or_imported_are_rows_and_all_others_are
     monkeypatch.setenv("PIP_FIND_LINKS", str(packages))
     done = run_command(
         tfcompare, "run", "--versions", ",".join(["2.13", *DAYS]), "--engine", "venv", "--rounds", "2", "--control",
-        "--case", "power[style=function]", "--output", tmp_path / "run",
+        "--workload-dir", tmp_path / "own", "--output", tmp_path / "run",
     )  # fmt: skip
     assert done.returncode == 5, done.stderr
-    assert f"died (start): {DAYS[0]} power[style=function]: environment: " in done.stdout.replace("\n", " ")
+    assert f"died (start): {DAYS[0]} one: environment: " in done.stdout.replace("\n", " ")
     assert "Traceback" not in done.stderr
     names = {DAYS[1]: "nightly"}
     found = of_run(load_run(tmp_path / "run"), "screen", names=names)
@@ -115,12 +117,9 @@ def test_wheels_that_cannot_be_installed_or_imported_are_rows_and_all_others_are
     ), "what ends a worker before it can answer is told by its last line"
 
 
-def with_2_13_from(cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache of this test's own, with the one large environment of everybody's."""
-    [version] = catalog.resolve(["2.13"], fewest=1)
-    with closing(VenvEngine(EngineOptions())) as engine:
-        path = engine.prepare(version, BuildLog(tmp_path / "log", lambda line: None)).path
-    assert path.parent == cache
+def with_2_13_of(cache: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of this test's own, with one environment that there is already."""
+    [path] = Path(cache["TFCOMPARE_CACHE"]).glob("tfcompare/environments/2.13.0-*")
     monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path / "cache"))
     environments_directory().mkdir(parents=True)
     (environments_directory() / path.name).symlink_to(path)

@@ -22,7 +22,9 @@ TRAIN = {
     "data": "small",
 }
 LISTED = ",".join(f"{name}={value}" for name, value in TRAIN.items())
-CASES = ("--case", f"train_loop[{LISTED}]", "--case", "predict[call=predict,state=uncompiled|compiled,model=tiny]")
+TRAINING = ("--case", f"train_loop[{LISTED}]")
+PREDICT = ("--case", "predict[call=predict,state=uncompiled,model=tiny]")
+COMPILED = ("--case", "predict[call=predict,state=compiled,model=tiny]")
 FIT = ("--case", "train_loop[loop=fit,api=tf.keras,mode=graph|eager,input=numpy,model=small,data=small]")
 
 
@@ -30,7 +32,7 @@ FIT = ("--case", "train_loop[loop=fit,api=tf.keras,mode=graph|eager,input=numpy,
 def on_venv(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
     out = tmp_path_factory.mktemp("venv") / "run"
     flags = ("--versions", VERSIONS, "--engine", "venv", "--rounds", str(ROUNDS), "--output", out, "--quiet")
-    code, answer, stderr = compare(tfcompare, *flags, *CASES)
+    code, answer, stderr = compare(tfcompare, *flags, *TRAINING, *PREDICT)
     assert code == 0, stderr
     assert stderr == ""
     return answer
@@ -40,7 +42,7 @@ def on_venv(tfcompare: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
 def on_docker(tfcompare: str, docker_base: str, tmp_path_factory: pytest.TempPathFactory) -> Answer:
     out = tmp_path_factory.mktemp("docker") / "run"
     flags = ("--versions", "1.14,2.0", "--engine", "docker", "--base", docker_base, "--rounds", str(ROUNDS))
-    code, answer, stderr = compare(tfcompare, *flags, *CASES, *FIT, "--output", out, "--quiet")
+    code, answer, stderr = compare(tfcompare, *flags, *TRAINING, *PREDICT, *COMPILED, *FIT, "--output", out, "--quiet")
     assert code == 0, stderr
     return answer
 
@@ -55,6 +57,11 @@ def eager_training(answer: Answer) -> Answer:
     return contrast(answer, "train_loop", "version", {"baseline": "1.14.0", "candidate": "2.0.0"}, **TRAIN)
 
 
+def predicting(answer: Answer) -> Answer:
+    between = {"baseline": "1.14.0", "candidate": "2.0.0"}
+    return contrast(answer, "predict", "version", between, call="predict", state="uncompiled", model="tiny")
+
+
 def predict_after_compile(answer: Answer, version: str) -> Answer:
     return contrast(answer, "predict", "case", {"version": version}, call="predict", model="tiny")
 
@@ -66,7 +73,7 @@ def settled(found: Answer, verdict: str) -> bool:
 
 def test_every_arm_is_measured(answer: Answer) -> None:
     assert {arm["outcome"] for arm in answer["arms"]} == {"measured"}
-    assert len(answer["arms"]) == (3 * 3 if answer["run"]["engine"] == "venv" else 5 * 2)
+    assert len(answer["arms"]) == (2 * 3 if answer["run"]["engine"] == "venv" else 5 * 2)
 
 
 def test_eager_training_is_slower_in_2_0_than_in_1_14(answer: Answer) -> None:
@@ -76,13 +83,15 @@ def test_eager_training_is_slower_in_2_0_than_in_1_14(answer: Answer) -> None:
     assert found["seed_percent"] < -50
 
 
-def test_predict_is_slower_after_compile_in_2_0_only(answer: Answer) -> None:
-    inside = predict_after_compile(answer, "2.0.0")
+@pytest.mark.long
+def test_predict_is_slower_after_compile_in_2_0_only(on_docker: Answer) -> None:
+    """In virtual environments, the tests of claims measure it."""
+    inside = predict_after_compile(on_docker, "2.0.0")
     assert settled(inside, "slower")
     assert "state=compiled" in inside["candidate"]
     assert "state=uncompiled" in inside["baseline"]
     # A tenth or so may be real in 1.14, too; what came with 2.0 is of another order.
-    assert predict_after_compile(answer, "1.14.0")["ratio"] < 1.5
+    assert predict_after_compile(on_docker, "1.14.0")["ratio"] < 1.5
     assert inside["ratio"] > 5
 
 
@@ -97,7 +106,7 @@ def test_graph_training_is_faster_than_eager_in_2_0(on_docker: Answer) -> None:
 def test_newer_versions_need_more_memory(on_venv: Answer) -> None:
     memory = [entry for entry in on_venv["metrics"] if entry["metric"] == "peak_rss"]
     newest = [entry for entry in memory if entry["candidate"] == "2.13.0"]
-    assert len(newest) == 3
+    assert len(newest) == 2
     assert all(entry["ratio"] > 1.2 for entry in newest)
     assert all(entry["verdict"] == "slower" for entry in newest)
 
@@ -111,7 +120,7 @@ def test_the_models_with_fixed_weights_return_the_same_in_every_version(answer: 
 @pytest.mark.long
 def test_docker_and_virtual_environments_agree(on_venv: Answer, on_docker: Answer) -> None:
     """The intervals of the same contrast overlap."""
-    for select in (eager_training, lambda answer: predict_after_compile(answer, "2.0.0")):
+    for select in (eager_training, predicting):
         one, other = select(on_venv), select(on_docker)
         assert one["ci_low"] <= other["ci_high"], (one, other)
         assert other["ci_low"] <= one["ci_high"], (one, other)

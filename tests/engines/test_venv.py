@@ -37,27 +37,18 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "cache"
 
 
-def test_second_use_installs_nothing(tmp_path: Path) -> None:
+def test_an_environment_is_installed_once_and_again_for_another_lock_or_if_it_is_not_whole(tmp_path: Path) -> None:
     version = tiny(tmp_path)
     first = prepare(version, tmp_path / "first.log")
-    assert prepare(version, tmp_path / "second.log") == first
     assert "pip install" in (tmp_path / "first.log").read_text()
+    assert prepare(version, tmp_path / "second.log") == first
     assert not (tmp_path / "second.log").exists()
-
-
-def test_another_lock_is_another_environment(tmp_path: Path) -> None:
-    first = prepare(tiny(tmp_path), tmp_path / "log")
+    (Path(first) / MARKER).unlink()
+    shutil.rmtree(Path(first) / "lib")
+    assert prepare(version, tmp_path / "log") == first
+    assert (Path(first) / MARKER).exists()
+    assert list(Path(first).glob("lib/python*/site-packages/six.py"))
     assert prepare(tiny(tmp_path, SIX + "# changed\n"), tmp_path / "log") != first
-
-
-def test_half_built_environment_is_built_again(tmp_path: Path) -> None:
-    version = tiny(tmp_path)
-    path = Path(prepare(version, tmp_path / "log"))
-    (path / MARKER).unlink()
-    shutil.rmtree(path / "lib")
-    prepare(version, tmp_path / "log")
-    assert (path / MARKER).exists()
-    assert list(path.glob("lib/python*/site-packages/six.py"))
 
 
 def test_two_runs_at_once_build_it_once(tmp_path: Path) -> None:
