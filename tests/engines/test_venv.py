@@ -61,11 +61,17 @@ def test_two_runs_at_once_build_it_once(tmp_path: Path) -> None:
     assert len(installs) == 1
 
 
-def test_hash_that_does_not_match_is_named(tmp_path: Path) -> None:
+def test_hash_that_does_not_match_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a Python like Debian's, which keeps its pip where we do not look."""
+    found = interpreters.find("3.11")
+    assert found
+    assert found.pip
+    monkeypatch.setattr(interpreters, "find", lambda number: replace(found, pip=None))
     wrong = SIX.replace("4721f391", "00000000")
     with pytest.raises(EnvironmentFailed, match="another file than the lock names"):
         prepare(tiny(tmp_path, wrong), tmp_path / "log")
     assert not list((tmp_path / "cache").glob(f"**/{MARKER}"))
+    assert list((tmp_path / "cache").glob("**/site-packages/pip")), "it was there to refuse the file"
 
 
 def test_missing_python_that_may_not_be_downloaded_says_which_and_how_to_get_it(

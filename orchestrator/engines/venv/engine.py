@@ -210,7 +210,12 @@ class VenvEngine:
         try:
             shutil.rmtree(path, ignore_errors=True)
             path.parent.mkdir(parents=True, exist_ok=True)
-            self._run(version, [str(interpreter.path), "-I", "-m", "venv", str(path)], asking, log)
+            # The pip that comes with the Python only installs the locked one: unpacked, it does so two seconds sooner.
+            own = ["--without-pip"] if interpreter.pip else []
+            self._run(version, [str(interpreter.path), "-I", "-m", "venv", *own, str(path)], asking, log)
+            if interpreter.pip:
+                [packages] = path.glob("lib/python*/site-packages")
+                shutil.unpack_archive(interpreter.pip, packages, "zip")
             self._run(version, [*pip, "-r", str(flavour.pip_lock)], asking, log)
             # Locks are whole, so nothing is left to resolve; without isolation, so that the few source packages are
             # built with the locked setuptools and not with one fetched unlocked.

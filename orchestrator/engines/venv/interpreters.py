@@ -11,8 +11,9 @@ from orchestrator.catalog import user_data
 
 # `venv` is there and does nothing useful on a Debian without python3-venv: ensurepip is what it lacks.
 PROBE = (
-    "import sys, venv, ensurepip; print('%d.%d.%d' % sys.version_info[:3]); "
-    "print(sys.base_prefix); print(' '.join(sys.version.split()))"
+    "import glob, os, sys, venv, ensurepip; print('%d.%d.%d' % sys.version_info[:3]); "
+    "print(sys.base_prefix); print(' '.join(sys.version.split())); "
+    "print(max(glob.glob(os.path.join(os.path.dirname(ensurepip.__file__), '_bundled', 'pip-*.whl')), default=''))"
 )
 
 
@@ -23,6 +24,8 @@ class Interpreter:
     prefix: str
     # Its whole version, with the date and the compiler of its build.
     build: str = ""
+    # The wheel of the pip that comes with it; a Debian keeps its own elsewhere.
+    pip: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -128,5 +131,5 @@ def probe(path: Path) -> Interpreter | Unusable:
         lines = done.stderr.strip().splitlines() or ["it fails without a word"]
         # Python names its error last, pyenv's shims say first what is the matter.
         return Unusable(path, next((line for line in reversed(lines) if "Error" in line), lines[0]).strip())
-    version, prefix, build = done.stdout.split("\n")[:3]
-    return Interpreter(path, version, prefix, build)
+    version, prefix, build, pip = done.stdout.split("\n")[:4]
+    return Interpreter(path, version, prefix, build, Path(pip) if pip else None)
