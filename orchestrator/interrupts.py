@@ -1,15 +1,20 @@
 """Signals that end a command: the first one raises KeyboardInterrupt, and none disturbs the clean-up that follows."""
 
+import os
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Final
 
 # Ctrl-C, a polite end from outside, and a terminal or a connection that is gone.
 NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Signals within this time are one: people press Ctrl-C several times, and a closing terminal sends two signals.
 AGAIN_S = 5.0
+# For the main thread to notice a signal by itself.
+NOTICE_S = 0.1
 
 
 class _Interrupts:
@@ -17,8 +22,10 @@ class _Interrupts:
         self._held = 0
         self._raised_at = -AGAIN_S
         self._pending = False
+        self.handled_at = 0.0
 
     def handle(self, number: int, frame: object) -> None:
+        self.handled_at = time.monotonic()
         if self._held:
             self._pending = True
         else:
@@ -52,9 +59,35 @@ hold = _interrupts.hold
 def install() -> None:
     """Handle the signals, except those that the caller ignores, e.g. with nohup."""
     act_on(_interrupts.handle)
+    _watch()
 
 
 def act_on(handler: object) -> None:
     for number in NUMBERS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)  # type: ignore[arg-type]
+
+
+@cache
+def _watch() -> None:
+    """See to it that the main thread notices each signal.
+
+    The kernel may give a signal to any thread. What the main thread waits for then goes on, until that ends by itself:
+    an install in another thread, for minutes.
+    """
+    seen, written = os.pipe()
+    os.set_blocking(written, False)
+    # Python writes the number of each signal there, whichever thread gets it.
+    signal.set_wakeup_fd(written, warn_on_full_buffer=False)
+    threading.Thread(target=_pass_on, args=(seen,), daemon=True).start()
+
+
+def _pass_on(seen: int) -> None:
+    """Send signals to the main thread that it has not noticed."""
+    main = threading.main_thread().ident
+    assert main is not None
+    while number := os.read(seen, 1):
+        came = time.monotonic()
+        time.sleep(NOTICE_S)
+        if _interrupts.handled_at < came - NOTICE_S and signal.getsignal(number[0]) == _interrupts.handle:
+            signal.pthread_kill(main, number[0])

@@ -91,3 +91,41 @@ def test_what_the_caller_ignores_stays_ignored():
 
     assert called((1,)) == ["False", "False", "True"], "as with nohup"
     assert called((2, 3)) == ["True", "False", "False"], "as in the background of a shell"
+
+
+# The main thread waits for what nobody releases; the signal goes to another thread, as the kernel may decide.
+ELSEWHERE = """
+import signal, threading
+from orchestrator import interrupts
+interrupts.install()
+interrupts.install()
+lock = threading.Lock()
+lock.acquire()
+hit = lambda: signal.pthread_kill(threading.get_ident(), signal.{name})
+threading.Timer(0.3, hit).start()
+try:
+    lock.acquire()
+except KeyboardInterrupt:
+    print("noticed")
+try:
+    # It was passed on to the main thread, where it is the same signal and no second one.
+    threading.Event().wait(4 * interrupts.NOTICE_S)
+    print("once")
+except KeyboardInterrupt:
+    print("twice")
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_that_another_thread_gets_is_noticed_by_the_main_thread(name: str):
+    program = ELSEWHERE.format(name=name)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "noticed\nonce\n", "")
+
+
+def test_a_signal_of_somebody_elses_is_not_passed_on():
+    program = ELSEWHERE.format(name="SIGTERM").replace(
+        "lock = ", "signal.signal(signal.SIGTERM, lambda number, frame: None)\nlock = "
+    )
+    with pytest.raises(subprocess.TimeoutExpired):
+        subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=2)
