@@ -110,6 +110,8 @@ def failed(own: object, made: Private, log: Path) -> str:
     return str(error.value)
 
 
+# What it prints is that of a virtual environment's install, which is always tested.
+@pytest.mark.long
 def test_a_wheelhouse_that_lacks_a_package_is_told_by_its_name(
     engine: MakeEngine, made: Private, tmp_path: Path
 ) -> None:

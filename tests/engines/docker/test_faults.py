@@ -81,6 +81,7 @@ def test_a_disk_that_fills_up_is_named_and_its_run_is_continued(
     continued(tfcompare, going.out, stub_base)
 
 
+@pytest.mark.long
 def test_a_run_directory_that_becomes_read_only_is_named_and_its_run_is_continued(
     client: docker.DockerClient, tfcompare: str, stub_base: str, start: Start, small: Small
 ) -> None:

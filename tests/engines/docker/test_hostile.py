@@ -94,7 +94,13 @@ def test_answers_that_cannot_be_true_cost_their_arm_alone(tfcompare: str, stub_b
     assert {arms["lies", version]["outcome"] for version in ("1.14.0", "2.0.0")} == {"died"}
 
 
-@pytest.mark.parametrize("attacker", CHECKS)
+# What these two attack is on the host, whatever the engine.
+OF_THE_HOST = ("flood", "loud")
+
+
+@pytest.mark.parametrize(
+    "attacker", [pytest.param(name, marks=[pytest.mark.long] if name in OF_THE_HOST else []) for name in CHECKS]
+)
 def test_what_is_sent_printed_and_written_without_end_costs_its_own_case(
     tfcompare: str, stub_base: str, tmp_path: Path, attacker: str
 ) -> None:

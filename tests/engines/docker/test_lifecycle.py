@@ -51,7 +51,13 @@ def hangs(client: docker.DockerClient, run: Path) -> bool:
 
 
 @pytest.mark.parametrize(
-    ("number", "times"), [(signal.SIGINT, 1), (signal.SIGINT, 3), (signal.SIGTERM, 1), (signal.SIGHUP, 1)]
+    ("number", "times"),
+    [
+        (signal.SIGINT, 3),
+        (signal.SIGTERM, 1),
+        pytest.param(signal.SIGINT, 1, marks=pytest.mark.long),
+        pytest.param(signal.SIGHUP, 1, marks=pytest.mark.long),
+    ],
 )
 def test_signal_ends_the_containers_and_keeps_the_results(
     client: docker.DockerClient, tfcompare: str, start: Start, number: signal.Signals, times: int
