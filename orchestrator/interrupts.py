@@ -72,8 +72,8 @@ def act_on(handler: object) -> None:
 def _watch() -> None:
     """See to it that the main thread notices each signal.
 
-    The kernel may give a signal to any thread. What the main thread waits for then goes on, until that ends by itself:
-    an install in another thread, for minutes.
+    The kernel may give a signal to any thread. The main thread then waits on for what it was waiting for: for minutes,
+    if another thread installs something.
     """
     seen, written = os.pipe()
     os.set_blocking(written, False)
