@@ -28,7 +28,7 @@ def cache() -> Path:
 
 
 def remember(name: str, make: Callable[[], str]) -> str:
-    """Return a text of the cache, which is made and kept there if there is none; without a cache it is made anew."""
+    """Return a text of the cache, which is made and kept there if there is none; without a cache it is only made."""
     try:
         kept = cache() / name
         return kept.read_text(encoding="utf-8")

@@ -107,7 +107,7 @@ def test_what_is_remembered_is_made_once(kept: Path):
 
 
 @pytest.mark.parametrize("broken", ["a folder", "no text", "a file instead of the cache"])
-def test_what_cannot_be_kept_or_read_is_made_anew(kept: Path, broken: str):
+def test_what_cannot_be_kept_or_read_is_made_again(kept: Path, broken: str):
     if broken == "a folder":
         kept.mkdir(parents=True)
     elif broken == "no text":
