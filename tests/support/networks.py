@@ -8,6 +8,7 @@ import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -26,6 +27,10 @@ def second_network() -> Iterator[list[str]]:
     ip, space = find_tool("ip"), f"far{os.getpid()}"
     if not ip or os.getuid():
         pytest.skip("no second network: it takes iproute2 and root")
+    for left in Path("/run/netns").glob("far*"):
+        # Of tests that were killed, and had the same addresses.
+        if not Path("/proc", left.name.removeprefix("far")).exists():
+            subprocess.run([ip, "netns", "delete", left.name], check=False)
     near = f"near{os.getpid()}"
     inside = ["nsenter", f"--net=/run/netns/{space}"]
     try:
