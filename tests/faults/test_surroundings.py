@@ -269,7 +269,7 @@ def test_a_run_whose_standard_streams_are_closed_measures_all(scene: Scene) -> N
 
 
 def test_a_run_with_few_descriptors_measures_all(scene: Scene) -> None:
-    limited = ("bash", "-c", 'ulimit -n 24 && exec "$@"', "limited")
+    limited = ("bash", "-c", 'ulimit -n 26 && exec "$@"', "limited")
     with scene.measure("--rounds", "2", before=limited) as process:
         code, stdout, stderr = scene.end(process)
     assert code == 0, stderr
