@@ -83,7 +83,8 @@ def section() -> str:
     return f"""A made run: {CASES} cases in {len(VERSIONS)} versions, {ROUNDS} rounds of {CALLS} steady calls,
 {millions:.2f} million rows. A worker writes one batch per replicate, and the host merges them into one when the worker
 has closed its stream; workers that were killed leave them as they are. Each line is a fresh process, the best of
-{REPEATS} (html: two, and the second finds what draws plots in the cache), less the {started * 1e3:.0f} ms of `python -c pass`.
+{REPEATS} (html: two, and the second finds what draws plots in the cache), less the {started * 1e3:.0f} ms of
+`python -c pass`.
 
 | tfcompare ... | time | peak memory | output |
 |---|---:|---:|---:|
