@@ -72,8 +72,8 @@ def act_on(handler: object) -> None:
 def _watch() -> None:
     """See to it that the main thread notices each signal.
 
-    The kernel may give a signal to any thread. The main thread then waits on for what it was waiting for: for minutes,
-    if another thread installs something.
+    The kernel may give a signal to any thread, and only the main thread acts on it. If that one is waiting for an
+    install in another thread, it would notice the signal minutes later.
     """
     seen, written = os.pipe()
     os.set_blocking(written, False)

@@ -28,7 +28,7 @@ def cache() -> Path:
 
 
 def remember(name: str, make: Callable[[], str]) -> str:
-    """Return a text of the cache, which is made and kept there if there is none; without a cache it is only made."""
+    """Return a text from the cache; one that is not there is made, and kept there if that can be done."""
     try:
         kept = cache() / name
         return kept.read_text(encoding="utf-8")

@@ -20,9 +20,9 @@ WAIT_S = 0.2
 LOOK_S = 1.0
 # For machines to say what they are: what cannot be placed by then is reported.
 ASKING_S = 8.0
-# For the first one that can measure, and for all where none may be missed: on a busy machine, Ray starts a process
-# slowly. Where the first one took long, the others have a moment more.
-PATIENCE_S, LATER_S = 60.0, 4.0
+# Where none that can measure has answered by then, or none may be missed: on a busy machine, Ray is slow to start a
+# process. After a first one that took long, the others have a moment more.
+PATIENCE_S, LATER_S = 60.0, 2.0
 
 
 @dataclass

@@ -254,7 +254,7 @@ def test_machines_that_all_take_long_to_say_what_they_are_are_waited_for():
     late = rosters.ASKING_S * 2
     world.fleet.events = {
         late: lambda: world.fleet.silent.remove("a"),
-        late + 2: lambda: world.fleet.silent.remove("b"),
+        late + 1: lambda: world.fleet.silent.remove("b"),
     }
     told = world.measure(2, copies=2)
     assert told[0] == "no machine that can measure has answered yet; waiting up to 60 s"
