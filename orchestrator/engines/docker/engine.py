@@ -1,5 +1,6 @@
 """Versions in Docker images and workers in hardened containers."""
 
+import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -10,6 +11,7 @@ import docker
 import requests
 import urllib3
 from docker.errors import APIError, DockerException, ImageNotFound
+from docker.transport import unixconn
 
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import lock_hash, lockfile
@@ -30,11 +32,29 @@ REGISTRY_S = 15
 UNANSWERED = (DockerException, requests.RequestException, urllib3.exceptions.HTTPError)
 
 
+class _UnixConnection(unixconn.UnixHTTPConnection):  # type: ignore[misc]
+    """A connection that closes its socket if it cannot connect; docker-py's own leaves it open."""
+
+    def connect(self) -> None:
+        engine = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            engine.settimeout(self.timeout)
+            engine.connect(self.unix_socket)
+        except BaseException:
+            engine.close()
+            raise
+        self.sock = engine
+
+
+# docker-py takes no other class for the connections of its clients.
+unixconn.UnixHTTPConnection = _UnixConnection
+
+
 def connect(timeout_s: float = 60) -> docker.DockerClient:
     """Return a client of the engine that DOCKER_HOST or the default socket names; raise EngineUnavailable."""
     try:
+        # This asks the engine for its version, so an engine that does not answer is noticed here.
         client = docker.from_env(timeout=timeout_s)
-        client.ping()
     except (*UNANSWERED, OSError) as error:
         raise EngineUnavailable(
             f"no Docker engine answers ({_root_cause(error)})", "start it, set DOCKER_HOST, or take --engine venv"
