@@ -48,12 +48,45 @@ NEEDS = {
 }
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--passed", type=Path, help="leave out the tests that this file names; add those that pass")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.option.passed:
+        config.pluginmanager.register(Passed(config.option.passed))
+
+
+class Passed:
+    """Runs what one run of pytest skipped or left out in the next one, and nothing twice."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.names = path.read_text().splitlines() if path.exists() else []
+
+    def pytest_collection_modifyitems(self, config: pytest.Config, items: list[pytest.Item]) -> None:
+        known = {*self.names}
+        config.hook.pytest_deselected(items=[item for item in items if item.nodeid in known])
+        items[:] = [item for item in items if item.nodeid not in known]
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when == "call" and report.passed:
+            self.names.append(report.nodeid)
+
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        # The processes of xdist read the file while the session that has the reports is at work.
+        if not os.environ.get("PYTEST_XDIST_WORKER"):
+            self.path.write_text("".join(f"{name}\n" for name in self.names))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark each test with what it needs."""
     for item in items:
         place = item.nodeid.removeprefix("tests/")
         for marker in next((needs for folder, needs in NEEDS.items() if place.startswith(folder)), ()):
             item.add_marker(marker)
+        if "docker_base" in item.fixturenames:
+            item.add_marker("docker")
         if item.get_closest_marker("long") and not os.environ.get("SOAK_KILLS"):
             item.add_marker(pytest.mark.skip(reason="long: `make soak` runs what takes minutes"))
 
@@ -131,6 +164,13 @@ def docker_base() -> str:
     if not present.issuperset(wanted):
         missing_docker("there are no base images; run `tools/base-images 3.6 3.7 3.11` or set TFCOMPARE_BASE")
     return LOCAL_BASE
+
+
+@pytest.fixture(autouse=True)
+def _require_engine(request: pytest.FixtureRequest) -> None:
+    """Skip a test that is marked `docker` where there is no engine, whatever else it asks for."""
+    if request.node.get_closest_marker("docker"):
+        request.getfixturevalue("docker_base")
 
 
 @pytest.fixture(scope="session")
