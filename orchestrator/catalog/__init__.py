@@ -40,6 +40,20 @@ def builtin_catalogue() -> "Catalogue":
     return table.read(IMAGES / "versions.toml")
 
 
+def forbid_builds(lock: Path) -> str:
+    """Return the option by which pip takes the packages of a lock as wheels, but for source packages of the table.
+
+    Source packages that are not in the table would run their code when they are installed.
+    """
+    known = builtin_catalogue().source
+    names = [
+        pin.name
+        for pin in lockfile.read(lock)
+        if not ((source := known.get(pin.name)) and source.version == pin.number and source.sha256 in pin.hashes)
+    ]
+    return f"--only-binary={','.join(names)}"
+
+
 def version_names() -> list[tuple[str, ...]]:
     """Return the number and the aliases of every version, oldest first, without a check of the tables.
 

@@ -8,8 +8,9 @@ from pathlib import Path
 from orchestrator import catalog
 from orchestrator.catalog import lock_on_demand, targets, user_data
 from orchestrator.catalog import wheel as wheels
-from orchestrator.catalog.lock_on_demand import BUILD_TOOLS, ON_FIRST_USE, TENSORFLOW, Lock, Unresolved
+from orchestrator.catalog.lock_on_demand import BUILD_TOOLS, ON_FIRST_USE, TENSORFLOW, Lock
 from orchestrator.catalog.targets import Changed
+from orchestrator.catalog.uv import Unresolved
 from orchestrator.catalog.version import Flavour, FlavourName, Python, TargetChanges, Version
 from orchestrator.catalog.wheel import Wheel
 from orchestrator.errors import UsageError

@@ -61,6 +61,15 @@ class CudaTable(_VersionTable):
     packages: tuple[str, ...] = ()
 
 
+class SourceTable(_VersionTable):
+    """A package that TensorFlow's own releases need and that has no wheel: the one file that may be built."""
+
+    version: VersionNumber
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    # What its metadata says that it needs, so that nothing has to be built to find out.
+    requires: tuple[str, ...] = ()
+
+
 class FlavourTable(_VersionTable):
     pythons: tuple[str, ...] = Field(min_length=1)
     requirements: tuple[str, ...] = Field(min_length=1)
@@ -95,6 +104,7 @@ class VersionTable(_VersionTable):
 class Catalogue(_VersionTable):
     python: dict[VersionNumber, PythonTable] = Field(default_factory=dict)
     cuda: dict[VersionNumber, CudaTable] = Field(default_factory=dict)
+    source: dict[str, SourceTable] = Field(default_factory=dict)
     version: dict[VersionNumber, VersionTable] = Field(default_factory=dict)
 
     def find_libraries(self, flavour: FlavourTable) -> tuple[str, ...]:

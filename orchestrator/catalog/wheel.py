@@ -10,6 +10,7 @@ from pathlib import Path
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
+from orchestrator.catalog.workloads import check_requirements
 from orchestrator.errors import UsageError
 
 # No package has larger metadata.
@@ -56,6 +57,7 @@ def _read(path: Path, size: int, modified_ns: int) -> Wheel:
             is_tensorflow = any(entry.startswith("tensorflow/") for entry in archive.namelist())
     except (OSError, zipfile.BadZipFile) as error:
         raise UsageError(f"wheel={path}: it cannot be read as a wheel: {error}") from error
+    check_requirements(f"wheel={path}: its metadata", requirements)
     if not is_tensorflow:
         raise UsageError(f"wheel={path}: it holds no package `tensorflow`")
     pythons = {_python(tag.interpreter) for tag in fitting}

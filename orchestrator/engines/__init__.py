@@ -12,7 +12,7 @@ from orchestrator.options import EngineOptions
 if TYPE_CHECKING:
     from orchestrator.catalog.version import Version
     from orchestrator.engines.build_log import BuildLog
-    from orchestrator.engines.layers import Layer
+    from orchestrator.engines.layers import Layer, Uv
     from orchestrator.engines.worker.channel import Channel
 
 # What one version takes on the disk, installed; images and environments of 1.14, 2.0 and 2.13 took 0.9 to 1.7 GB.
@@ -69,6 +69,10 @@ class Environment(Protocol):
 
     @property
     def facts(self) -> EnvironmentFacts: ...
+
+    @property
+    def uv(self) -> "Uv":
+        """Return what installs the packages that workloads require beyond those of the version."""
 
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
         """Start a worker; raise EnvironmentFailed, or EngineUnavailable if the engine itself is gone."""

@@ -8,28 +8,64 @@ import hashlib
 import json
 import os
 import shutil
-import subprocess
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
+from packaging.requirements import Requirement
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
-from orchestrator import contract
+from orchestrator import contract, files
 from orchestrator.catalog import lockfile
-from orchestrator.catalog.lock_on_demand import PLATFORM, RESOLVE_TIMEOUT_S, find_uv
 from orchestrator.catalog.user_data import cache
+from orchestrator.catalog.uv import (
+    COMPILE,
+    INSTALL,
+    INSTALL_TIMEOUT_S,
+    RESOLVE_TIMEOUT_S,
+    Unresolved,
+    aim_at,
+    choose_index,
+    find_uv,
+    name_index,
+    run_uv,
+)
+from orchestrator.child_environment import pass_variables
 from orchestrator.errors import UsageError
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 
-INSTALL_TIMEOUT_S = 1800
 LOCK = "lock.txt"
 # What uv draws around its reasons.
 DRAWN = str.maketrans("", "", "×╰─▶│├")
 MOST_REASON = 400
+
+
+class Uv(Protocol):
+    """uv on this machine, or in a container."""
+
+    @property
+    def place(self) -> str:
+        """Return where it runs, since what is made in one place says nothing about another."""
+
+    def run(self, arguments: Sequence[str], folder: Path, timeout_s: float) -> str:
+        """Run it in a folder, to which all paths are relative, and return what it prints; raise Unresolved."""
+
+
+@dataclass(frozen=True)
+class UvHere:
+    options: EngineOptions
+    place = "here"
+
+    def run(self, arguments: Sequence[str], folder: Path, timeout_s: float) -> str:
+        uv = find_uv()
+        if uv is None:
+            raise UsageError("uv, which installs what workloads require, is not on PATH: pip install uv")
+        return run_uv(uv, arguments, folder, self.options, timeout_s)
 
 
 @dataclass(frozen=True)
@@ -50,24 +86,48 @@ def describe_layers(layers: Mapping[str, Layer], folder_of: Callable[[Path], str
     return {contract.LAYERS: json.dumps(told)} if told else {}
 
 
-def make_layer(requirements: Sequence[str], facts: EnvironmentFacts, options: EngineOptions) -> Layer:
-    """Return the layer for these requirements in an environment, made unless that was done before."""
+def make_layer(requirements: Sequence[str], facts: EnvironmentFacts, options: EngineOptions, uv: Uv) -> Layer:
+    """Return the layer for these requirements in an environment, made unless that was done before.
+
+    What was resolved once is kept, so that a target keeps its packages. It is found again only for the same packages,
+    from the same index or wheelhouse, where uv ran in the same place, and a layer also only by the hashes of all its
+    files. So nothing that one project brings reaches another.
+    """
     python = ".".join(facts.python.split(".")[:2])
-    present = "\n".join(f"{name}=={number}" for name, number in sorted(facts.packages.items()))
-    key = hashlib.sha256("\n".join([python, present, "", *sorted(requirements)]).encode()).hexdigest()[:24]
-    folder = cache() / "layers" / key
-    if not folder.is_dir():
-        try:
-            _make(folder, requirements, facts.packages, python, options)
-        except subprocess.CalledProcessError as error:
-            return Layer(refusal=_shorten(error.stderr, requirements))
-        except subprocess.TimeoutExpired:
-            return Layer(refusal=f"what it requires could not be installed within {INSTALL_TIMEOUT_S // 60} min")
-        except OSError as error:
-            raise UsageError(
-                f"cannot write {folder}: {error.strerror}; TFCOMPARE_CACHE names another folder"
-            ) from error
+    present = {name: number for name, number in sorted(facts.packages.items()) if _is_pin(name, number)}
+    origin = [uv.place, python, *describe_index(options)]
+    resolved = cache() / "layers" / f"{_hash(origin, map('=='.join, present.items()), sorted(requirements))}.txt"
+    try:
+        if not resolved.is_file():
+            _resolve(resolved, requirements, present, python, uv)
+        pins = lockfile.read(resolved)
+        folder = cache() / "layers" / _hash(origin, map(lockfile.write_pin, pins))
+        if not folder.is_dir():
+            _install(folder, pins, python, uv)
+    except Unresolved as error:
+        return Layer(refusal=_shorten(str(error), requirements))
+    except OSError as error:
+        raise UsageError(
+            f"cannot write {cache() / 'layers'}: {error.strerror}; TFCOMPARE_CACHE names another folder"
+        ) from error
     return Layer(folder)
+
+
+def describe_index(options: EngineOptions) -> list[str]:
+    """Return what distinguishes the index or the wheelhouse that packages come from, for a key that nobody reads."""
+    named = {**pass_variables(), **name_index(options)}
+    found = [f"{name}={value}" for name, value in sorted(named.items()) if name.startswith("UV_") and "INDEX" in name]
+    found += choose_index(options)
+    for folder in filter(None, named.get("UV_FIND_LINKS", "").split(",")):
+        found.append(folder)
+        with suppress(OSError):
+            # Another file in the folder may be chosen the next time.
+            found += sorted(f"{entry.name} {entry.stat().st_mtime_ns}" for entry in Path(folder).iterdir())
+    return found
+
+
+def _hash(*parts: Iterable[str]) -> str:
+    return hashlib.sha256("\n\n".join(map("\n".join, parts)).encode()).hexdigest()[:32]
 
 
 def _shorten(said: str, requirements: Sequence[str]) -> str:
@@ -75,63 +135,58 @@ def _shorten(said: str, requirements: Sequence[str]) -> str:
     return f"it requires {', '.join(requirements)}, which does not go with this target: {reason}"[:MOST_REASON]
 
 
-def _make(
-    folder: Path, requirements: Sequence[str], present: Mapping[str, str], python: str, options: EngineOptions
-) -> None:
-    """Resolve and install into a folder that gets its name when it is complete."""
-    uv = find_uv()
-    if uv is None:
-        raise UsageError("uv, which installs what workloads require, is not on PATH: pip install uv")
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    made = Path(tempfile.mkdtemp(dir=folder.parent))
+@contextmanager
+def _make_folder(shared: Path) -> Iterator[Path]:
+    """Yield a temporary folder next to the layers."""
+    shared.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(dir=shared, prefix=".made-"))
     try:
-        constraints, lock = made / "present.txt", made / LOCK
-        constraints.write_text("".join(f"{name}=={number}\n" for name, number in present.items() if _is_number(number)))
-        target = ["--python-version", python, "--python-platform", PLATFORM, "--no-config", "--quiet"]
-        resolving = [uv, "pip", "compile", "-", *target, "--no-header", "--no-annotate", "--generate-hashes"]
-        resolved = _run(
-            [*resolving, "--constraints", str(constraints)], options, RESOLVE_TIMEOUT_S, "\n".join(requirements)
-        )
-        lock.write_text(resolved)
-        missing = [pin for pin in lockfile.read(lock) if lockfile.normalize(pin.name) not in present]
-        lock.write_text("".join(f"{lockfile.write_pin(pin)}\n" for pin in missing))
-        (made / "packages").mkdir()
-        if missing:
-            how = ["--no-deps", "--require-hashes", "--only-binary", ":all:", "--target", str(made / "packages")]
-            _run([uv, "pip", "install", *target, *how, "-r", str(lock)], options, INSTALL_TIMEOUT_S)
-        shutil.copy(lock, made / "packages" / LOCK)
-        # Another run may have made it meanwhile.
-        if not folder.is_dir():
-            (made / "packages").rename(folder)
+        yield made
     finally:
-        shutil.rmtree(made, ignore_errors=True)
+        files.remove_tree(made)
 
 
-def _is_number(text: str) -> bool:
-    """Return whether this is a version number: an image may hold packages whose number is none."""
+def _resolve(path: Path, requirements: Sequence[str], present: Mapping[str, str], python: str, uv: Uv) -> None:
+    """Write what has to be installed for these requirements next to the packages that are there."""
+    with _make_folder(path.parent) as made:
+        (made / "requirements.txt").write_text("".join(f"{Requirement(text)}\n" for text in requirements))
+        (made / "present.txt").write_text("".join(f"{name}=={number}\n" for name, number in present.items()))
+        arguments = (*COMPILE, "--no-config", *aim_at(python), "requirements.txt", "--constraints", "present.txt")
+        lock = made / LOCK
+        lock.write_text(uv.run(arguments, made, RESOLVE_TIMEOUT_S))
+        missing = [pin for pin in lockfile.read(lock) if lockfile.normalize(pin.name) not in present]
+        files.write_atomically(path, "".join(f"{lockfile.write_pin(pin)}\n" for pin in missing).encode())
+
+
+def _install(folder: Path, pins: Sequence[lockfile.Pin], python: str, uv: Uv) -> None:
+    """Install into a folder that gets its name when it is complete."""
+    with _make_folder(folder.parent) as made:
+        (made / LOCK).write_text("".join(f"{lockfile.write_pin(pin)}\n" for pin in pins))
+        (made / "packages").mkdir()
+        if pins:
+            uv.run(
+                (*INSTALL, "--no-config", *aim_at(python), "--target", "packages", "-r", LOCK), made, INSTALL_TIMEOUT_S
+            )
+        if strange := next(files.strangers(made, skip=("cache",)), None):
+            raise Unresolved(f"{strange.name} in one of the packages is neither a file nor a folder")
+        complete = made / "complete"
+        shutil.copytree(made / "packages", complete, copy_function=_copy_plain)
+        shutil.copy(made / LOCK, complete / LOCK)
+        # Another run may have made it meanwhile.
+        with suppress(FileExistsError):
+            complete.rename(folder)
+
+
+def _copy_plain(source: str, target: str) -> None:
+    """Copy a file's content, and of its permissions only whether it is a program."""
+    shutil.copyfile(source, target)
+    os.chmod(target, 0o755 if os.stat(source).st_mode & 0o100 else 0o644)
+
+
+def _is_pin(name: str, number: str) -> bool:
+    """Return whether this is a package's name and a version number: an image may state anything."""
     try:
-        Number(text)
+        Number(number)
     except InvalidVersion:
         return False
-    return True
-
-
-def _run(command: Sequence[str], options: EngineOptions, timeout_s: float, text: str = "") -> str:
-    done = subprocess.run(
-        command, input=text, capture_output=True, text=True, timeout=timeout_s, check=True, env=_environment(options)
-    )
-    return done.stdout
-
-
-def _environment(options: EngineOptions) -> dict[str, str]:
-    """Return the variables of uv; an address may hold a login, and every user can read a process's arguments."""
-    asked: dict[str, str] = {}
-    if options.index_url:
-        asked["UV_DEFAULT_INDEX"] = options.index_url
-    if options.wheelhouse:
-        asked["UV_FIND_LINKS"] = str(options.wheelhouse)
-        if not options.index_url:
-            asked["UV_NO_INDEX"] = "1"
-    if options.ca_bundle:
-        asked["SSL_CERT_FILE"] = str(options.ca_bundle)
-    return {**os.environ, **asked}
+    return bool(lockfile.PIN.fullmatch(f"{name}=={number}"))

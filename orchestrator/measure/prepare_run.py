@@ -134,7 +134,7 @@ def make_layers(
     layers: dict[Target, dict[str, Layer]] = {}
     for workload in workloads:
         for target, environment in environments.items() if workload.requirements else ():
-            layer = make_layer(workload.requirements, environment.facts, options)
+            layer = make_layer(workload.requirements, environment.facts, options, environment.uv)
             layers.setdefault(target, {})[workload.name] = layer
             told = layer.refusal or f"has what {workload.name} requires"
             say(f"{target}: {told}")

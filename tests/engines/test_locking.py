@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import catalog
-from orchestrator.catalog import lock_on_demand, user_data
+from orchestrator.catalog import lock_on_demand, lockfile, user_data
 from orchestrator.errors import UsageError
 
 
@@ -38,6 +38,15 @@ def test_a_patch_is_locked_on_first_use_and_needs_no_index_on_the_second(monkeyp
     monkeypatch.setenv("PATH", "/nowhere")
     assert lock_on_demand.provide(["2.3.1", "1.14"], said.append) == ("2.3.1", "1.14")
     assert len(said) == 2
+
+
+@pytest.mark.parametrize("number", ["1.15.4", "2.0.3"])
+def test_a_patch_with_a_source_package_is_locked_to_the_file_that_the_table_knows(number: str):
+    lock_on_demand.provide([number], str)
+    [flavour] = catalog.resolve([number], fewest=1)[0].on("cpu")
+    known = catalog.builtin_catalogue().source["gast"]
+    assert [pin.hashes for pin in lockfile.read(flavour.lock) if pin.name == "gast"] == [(known.sha256,)]
+    assert "gast" not in catalog.forbid_builds(flavour.lock).partition("=")[2].split(",")
 
 
 def test_a_patch_without_a_wheel_for_its_releases_python_takes_another():

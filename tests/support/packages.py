@@ -2,9 +2,11 @@
 
 import base64
 import hashlib
+import io
 import shutil
 import ssl
 import subprocess
+import tarfile
 import threading
 import zipfile
 from collections.abc import Iterator, Sequence
@@ -22,19 +24,36 @@ USER, PASSWORD = "somebody@example", "p%ss w0rd/extremely:secret"
 LOGIN = f"{quote(USER, safe='')}:{quote(PASSWORD, safe='')}"
 
 
-def wheel(folder: Path, name: str, number: str = "1.0", code: str = "") -> Path:
+def wheel(folder: Path, name: str, number: str = "1.0", code: str = "", needs: Sequence[str] = ()) -> Path:
     """A package with one module of its own name."""
     path = folder / f"{name}-{number}-py3-none-any.whl"
     info = f"{name}-{number}.dist-info"
     members = {
         f"{name}.py": code or f"NUMBER = {number!r}\n",
-        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: {number}\n",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name.replace('_', '-')}\nVersion: {number}\n"
+        + "".join(f"Requires-Dist: {each}\n" for each in needs),
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
     members[f"{info}/RECORD"] = "".join(f"{member},,\n" for member in [*members, f"{info}/RECORD"])
     with zipfile.ZipFile(path, "w") as archive:
         for member, text in members.items():
             archive.writestr(zipfile.ZipInfo(member), text)
+    return path
+
+
+def source(folder: Path, name: str, number: str, marker: Path) -> Path:
+    """A package that comes as source, whose set-up writes down who ran it and with which variables."""
+    path, top = folder / f"{name}-{number}.tar.gz", f"{name}-{number}"
+    members = {
+        "PKG-INFO": f"Metadata-Version: 1.0\nName: {name}\nVersion: {number}\n",
+        "setup.py": f"import os\nopen({str(marker)!r}, 'a').write(repr(dict(os.environ)))\n"
+        f"from setuptools import setup\nsetup(name={name!r}, version={number!r})\n",
+    }
+    with tarfile.open(path, "w:gz") as archive:
+        for member, text in members.items():
+            entry = tarfile.TarInfo(f"{top}/{member}")
+            entry.size = len(text)
+            archive.addfile(entry, io.BytesIO(text.encode()))
     return path
 
 

@@ -8,7 +8,7 @@ import struct
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -156,29 +156,18 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     mounts += [mount(f"layers/{place}", folder) for place, folder in enumerate(layers)]
     for name, directory in (("results", spec.results), ("jit", spec.jit)):
         if directory:
-            _hand_over(directory, user)
+            hand_over(directory, user)
             mounts.append(mount(name, directory, read_only=False))
     # The engine's memory: Docker's may be a virtual machine with less than this machine has.
     memory = spec.memory_mb * 2**20 if spec.memory_mb else limits.share_memory(info["MemTotal"], spec.workers)
     cpus = spec.cpus or limits.find_granted(info["NCPU"])
-    host_config = client.api.create_host_config(
-        mounts=mounts,
-        network_mode="none",
-        read_only=True,
-        cap_drop=["ALL"],
-        security_opt=security.find_options(info),
-        pids_limit=limits.share_processes(spec.workers),
-        ulimits=[
-            Ulimit(name="fsize", soft=contract.LARGEST_FILE, hard=contract.LARGEST_FILE),
-            # The engine's machine decides where core files go: perhaps to its disk.
-            Ulimit(name="core", soft=0, hard=0),
-        ],
-        mem_limit=memory,
-        # The same limit, so no swap: a worker that swaps measures the disk.
-        memswap_limit=memory,
+    host_config = confine(
+        client,
+        info,
+        mounts,
+        memory,
+        processes=limits.share_processes(spec.workers),
         cpuset_cpus=",".join(map(str, cpus)) if cpus else None,
-        # It is memory: a workload that fills it gets an error before its container runs out of memory.
-        tmpfs={SCRATCH: f"rw,nosuid,nodev,mode=1777,size={memory // 2}"},
         # What the worker says is read here; the engine need not write it to its disk during a measurement.
         log_config=LogConfig(type="none"),
         **nvidia.options(spec.gpu, spec.devices),
@@ -204,7 +193,39 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     return str(created["Id"])
 
 
-def _hand_over(directory: Path, user: tuple[int, int]) -> None:
+def confine(
+    client: docker.DockerClient,
+    info: Mapping[str, Any],
+    mounts: Sequence[Mount],
+    memory: int,
+    *,
+    processes: int,
+    network: str = "none",
+    **more: Any,
+) -> Any:
+    """Return the settings of a container that may do nothing but read its mounts and write where it must."""
+    return client.api.create_host_config(
+        mounts=mounts,
+        network_mode=network,
+        read_only=True,
+        cap_drop=["ALL"],
+        security_opt=security.find_options(info),
+        pids_limit=processes,
+        ulimits=[
+            Ulimit(name="fsize", soft=contract.LARGEST_FILE, hard=contract.LARGEST_FILE),
+            # The engine's machine decides where core files go: perhaps to its disk.
+            Ulimit(name="core", soft=0, hard=0),
+        ],
+        mem_limit=memory,
+        # The same limit, so no swap: a worker that swaps measures the disk.
+        memswap_limit=memory,
+        # It is memory: a workload that fills it gets an error before its container runs out of memory.
+        tmpfs={SCRATCH: f"rw,nosuid,nodev,mode=1777,size={memory // 2}"},
+        **more,
+    )
+
+
+def hand_over(directory: Path, user: tuple[int, int]) -> None:
     """Give root's directory, and what earlier workers left in it, to the user that the worker runs as."""
     if os.getuid() or not directory.is_dir():
         return

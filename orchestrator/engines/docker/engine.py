@@ -4,7 +4,7 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import docker
@@ -20,6 +20,7 @@ from orchestrator.engines import Outlook, Started, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.cuda_libraries import find_variables
 from orchestrator.engines.docker import container, image, limits, nvidia, own_image, security
+from orchestrator.engines.docker.uv_container import UvInContainer
 from orchestrator.engines.index.proxy import Index
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError, UsageError
 from orchestrator.model import EnvironmentFacts
@@ -119,6 +120,12 @@ class DockerEnvironment:
     # Packages that an image of the user's own lacks.
     library: Path | None = None
     own_image: bool = False
+
+    @property
+    def uv(self) -> UvInContainer:
+        # An image of the user's own may hold anything.
+        inside = own_image.find_base(self.facts, self.options) if self.own_image else self.facts.identity
+        return UvInContainer(self.clients.of_thread, inside, self.options)
 
     @property
     def client(self) -> docker.DockerClient:
@@ -266,8 +273,8 @@ class DockerEngine:
             variables=version.variables,
             size_bytes=size,
         )
-        library = own_image.find_library(facts, self._options)
-        return DockerEnvironment(self._clients, facts, self._options, devices, library, own_image=True)
+        environment = DockerEnvironment(self._clients, facts, self._options, devices, own_image=True)
+        return replace(environment, library=own_image.find_library(facts, self._options, environment.uv))
 
     def _devices(self, client: docker.DockerClient) -> tuple[tuple[str, ...], dict[str, str]]:
         """Return the devices that the engine is asked to put into each container, and how the run records them."""

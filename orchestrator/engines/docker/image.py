@@ -77,20 +77,28 @@ def builder() -> str:
 
 
 def base_reference(flavour: Flavour, override: str | None) -> str:
-    if override:
-        name = override.replace("{python}", flavour.python.number)
-        digest = user_data.digests().get(name)
-        return f"{name}@{digest}" if digest else name
     # By digest where one has been verified: a tag may move, and a base that moved is another environment.
-    return f"{flavour.image}@{flavour.digest}" if flavour.digest else flavour.image
+    return name_base(override, flavour.python.number) or add_digest(flavour.image, flavour.digest)
+
+
+def name_base(override: str | None, python: str) -> str:
+    """Return the base that the user named for a Python, or '' if none was named."""
+    name = (override or "").replace("{python}", python)
+    return add_digest(name, user_data.digests().get(name, "")) if name else ""
+
+
+def add_digest(name: str, digest: str) -> str:
+    return f"{name}@{digest}" if digest else name
 
 
 def recipe(client: docker.DockerClient, version: Version, flavour: Flavour, override: str | None) -> Recipe:
     base = base_reference(flavour, override)
     files = {
         "Dockerfile": catalog.DOCKERFILE.read_bytes(),
-        "pip.txt": lockfile.content(flavour.pip_lock),
-        "lock.txt": lockfile.content(flavour.lock),
+        **{
+            name: f"{catalog.forbid_builds(path)}\n".encode() + lockfile.content(path)
+            for name, path in (("pip.txt", flavour.pip_lock), ("lock.txt", flavour.lock))
+        },
     }
     if flavour.wheel:
         assert COPY_LOCK in files["Dockerfile"]

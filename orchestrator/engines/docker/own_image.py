@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import docker
+from packaging.version import Version as Number
 from pydantic import ValidationError
 
 from orchestrator import catalog, files
@@ -16,7 +17,7 @@ from orchestrator.engines import Outlook
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import image
 from orchestrator.engines.docker.inside import Inside, look
-from orchestrator.engines.layers import make_layer
+from orchestrator.engines.layers import Uv, make_layer
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
@@ -79,7 +80,15 @@ def _look_once(client: docker.DockerClient, identity: str, version: str, referen
     return inside
 
 
-def find_library(facts: EnvironmentFacts, options: EngineOptions) -> Path | None:
+def find_base(facts: EnvironmentFacts, options: EngineOptions) -> str:
+    """Return the base image with the Python of an image of the user's own, or with the newest one known."""
+    known = catalog.builtin_catalogue().python
+    python = catalog.minor(facts.python)
+    number = python if python in known else max(known, key=Number)
+    return image.name_base(options.base, number) or image.add_digest(known[number].image, known[number].digest)
+
+
+def find_library(facts: EnvironmentFacts, options: EngineOptions, uv: Uv) -> Path | None:
     """Return a folder with what the worker needs and the image lacks, made if it is not there yet."""
     if NEEDED in facts.packages:
         return None
@@ -90,7 +99,7 @@ def find_library(facts: EnvironmentFacts, options: EngineOptions) -> Path | None
             f"{reference} has Python {facts.python} and no {NEEDED}; tfcompare brings it for {', '.join(known)}",
             version=facts.version,
         )
-    layer = make_layer((f"{NEEDED}=={known[python].pyarrow}",), facts, options)
+    layer = make_layer((f"{NEEDED}=={known[python].pyarrow}",), facts, options, uv)
     if layer.refusal:
         raise EnvironmentFailed(
             f"{reference} has no {NEEDED}, which the worker needs: {layer.refusal}", version=facts.version

@@ -16,7 +16,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from orchestrator import files
+from orchestrator import catalog, files
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, FlavourName, Version
@@ -29,7 +29,7 @@ from orchestrator.engines.docker.limits import share_processes
 from orchestrator.catalog.user_data import cache
 from orchestrator.engines.environment import worker_variables
 from orchestrator.engines.index.proxy import OVERRULED, Index
-from orchestrator.engines.layers import describe_layers
+from orchestrator.engines.layers import UvHere, describe_layers
 from orchestrator.engines.scratch import Scratch
 from orchestrator.engines.venv import interpreters, pythons
 from orchestrator.engines.venv.interpreters import Interpreter
@@ -57,6 +57,10 @@ class VenvEnvironment:
     home: Path
     # Keeps the environment from being removed until the engine is closed, or this object is dropped.
     lock: DirectoryLock | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def uv(self) -> UvHere:
+        return UvHere(self.options)
 
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
         # HOME is the environment's own: a user's keras.json must not steer one version and not another.
@@ -216,14 +220,14 @@ class VenvEngine:
             if interpreter.pip:
                 [packages] = path.glob("lib/python*/site-packages")
                 shutil.unpack_archive(interpreter.pip, packages, "zip")
-            self._run(version, [*pip, "-r", str(flavour.pip_lock)], asking, log)
+            self._run(version, [*pip, catalog.forbid_builds(flavour.pip_lock), "-r", str(flavour.pip_lock)], asking, log)
             # Locks are whole, so nothing is left to resolve; without isolation, so that the few source packages are
             # built with the locked setuptools and not with one fetched unlocked.
             lock = flavour.lock
             if flavour.wheel:
                 lock = path / lock.name
                 lock.write_bytes(lockfile.locate_wheel(lockfile.content(flavour.lock), flavour.wheel))
-            locked = [*pip, "--no-deps", "--no-build-isolation", "-r", str(lock)]
+            locked = [*pip, "--no-deps", "--no-build-isolation", catalog.forbid_builds(flavour.lock), "-r", str(lock)]
             self._run(version, locked, asking, log)
             marker = {"version": version.number, "lock": flavour.lock.name, "build": interpreter.build}
             (path / MARKER).write_text(json.dumps(marker))

@@ -4,7 +4,7 @@ import os
 import re
 from pathlib import Path
 
-from orchestrator.catalog.lock_on_demand import find_uv
+from orchestrator.catalog.uv import find_uv
 from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.interpreters import Interpreter
 from orchestrator.engines.build_log import BuildLog, hold_lock

@@ -8,7 +8,8 @@ import pytest
 from orchestrator import catalog
 from orchestrator.catalog import changed, lock_on_demand, lockfile
 from orchestrator.catalog.changed import find, provide, resolve
-from orchestrator.catalog.lock_on_demand import Lock, Unresolved
+from orchestrator.catalog.lock_on_demand import Lock
+from orchestrator.catalog.uv import Unresolved
 from orchestrator.errors import UsageError
 from tests.support.packages import own_tensorflow
 

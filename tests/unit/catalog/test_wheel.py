@@ -57,3 +57,10 @@ def test_what_is_no_wheel_is_refused(tmp_path: Path):
         wheel.read(text)
     with pytest.raises(UsageError, match="No such file"):
         wheel.read(tmp_path / "absent.whl")
+
+
+@pytest.mark.parametrize("marker", ["", " ; python_version >= '3'"])
+def test_an_address_among_what_a_wheel_needs_is_refused(tmp_path: Path, marker: str):
+    path = own_tensorflow(tmp_path, needs=("numpy", f"evilpkg @ http://127.0.0.1:1/evilpkg-1.0.tar.gz{marker}"))
+    with pytest.raises(UsageError, match=r"its metadata: 'evilpkg@ http://.*': name a package of the index, not an"):
+        wheel.read(path)

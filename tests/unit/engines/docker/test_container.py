@@ -87,7 +87,7 @@ def test_a_folder_that_a_worker_has_nested_without_end_is_one_sentence(tmp_path:
     # Later Pythons go down any number of levels.
     refused = pytest.raises(EnvironmentFailed, match="too many folders inside each other; remove it")
     with refused if sys.version_info < (3, 12) else nullcontext():
-        container._hand_over(tmp_path, (65534, 65534))
+        container.hand_over(tmp_path, (65534, 65534))
     files.remove_tree(tmp_path)
 
 

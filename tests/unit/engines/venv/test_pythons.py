@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.catalog.lock_on_demand import find_uv
+from orchestrator.catalog.uv import find_uv
 from orchestrator.engines.venv import pythons
 from orchestrator.engines.venv.pythons import OWN_LIST, OWN_LISTED, explain, find_ban
 from orchestrator.engines.build_log import BuildLog

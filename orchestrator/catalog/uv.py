@@ -1,0 +1,78 @@
+"""Calls of uv, which resolves requirements for Pythons that it does not run on, and installs wheels for them.
+
+It never builds a source package: that would run the package's code as the user, before any container exists.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from orchestrator.child_environment import pass_variables
+from orchestrator.options import EngineOptions
+
+PLATFORM = "x86_64-manylinux_2_28"
+RESOLVE_TIMEOUT_S, INSTALL_TIMEOUT_S = 300, 1800
+NO_ANSWER = "the index gave no answer within {seconds} s"
+# As pip has it: no package may come as source.
+ONLY_WHEELS = ("--only-binary", ":all:")
+COMPILE = ("pip", "compile", "--quiet", "--no-header", "--no-annotate", "--generate-hashes", *ONLY_WHEELS)
+INSTALL = ("pip", "install", "--quiet", "--no-deps", "--require-hashes", *ONLY_WHEELS)
+
+
+class Unresolved(Exception):
+    """The message of uv, or about it, where requirements cannot be met."""
+
+
+def find_uv() -> str | None:
+    """Return the uv of tfcompare's environment, or else the one on PATH."""
+    return shutil.which("uv", path=f"{Path(sys.executable).parent}") or shutil.which("uv")
+
+
+def aim_at(python: str) -> tuple[str, ...]:
+    """Return the arguments that make uv resolve or install for a Python on the platform of all targets."""
+    return "--python-version", python, "--python-platform", PLATFORM
+
+
+def name_index(options: EngineOptions, wheelhouse: str = "", certificates: str = "") -> dict[str, str]:
+    """Return the variables by which uv knows the user's index.
+
+    They are no arguments, because an address may hold a login and every user can read a process's arguments.
+    `wheelhouse` and `certificates` are the paths of these two where uv runs.
+    """
+    named: dict[str, str] = {}
+    if options.index_url:
+        named["UV_DEFAULT_INDEX"] = options.index_url
+    if options.wheelhouse:
+        named["UV_FIND_LINKS"] = wheelhouse or str(options.wheelhouse.absolute())
+    if options.ca_bundle:
+        named["SSL_CERT_FILE"] = certificates or str(options.ca_bundle.absolute())
+    return named
+
+
+def choose_index(options: EngineOptions) -> tuple[str, ...]:
+    """Return the argument that keeps uv from asking an index where a wheelhouse is all that the user named."""
+    return ("--no-index",) if options.wheelhouse and not options.index_url else ()
+
+
+def run_uv(uv: str, arguments: Sequence[str], folder: Path, options: EngineOptions, timeout_s: float) -> str:
+    """Run uv in a folder of tfcompare's own and return what it prints; raise Unresolved if it fails.
+
+    It asks the Python that it is given. By itself it would start the one of any `.venv` near the working directory.
+    """
+    try:
+        done = subprocess.run(
+            [uv, *arguments, *choose_index(options), "--python", sys.executable],
+            cwd=folder,
+            env=pass_variables(os.environ) | name_index(options),
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise Unresolved(NO_ANSWER.format(seconds=timeout_s)) from error
+    if done.returncode != 0:
+        raise Unresolved(done.stderr.strip())
+    return done.stdout

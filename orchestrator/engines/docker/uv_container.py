@@ -1,0 +1,135 @@
+"""uv in a hardened container: what a stranger's workload requires is looked at and unpacked there.
+
+The container has the network of this machine, as builds have it, because the index may be reachable from there alone.
+Of the caller it gets what the index needs, copied into the one folder that it sees, and the wheelhouse to read.
+"""
+
+import netrc
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import docker
+import requests
+from docker.types import LogConfig, Mount
+
+from orchestrator.catalog import uv
+from orchestrator.child_environment import pass_variables
+from orchestrator.engines.build_log import BuildLog
+from orchestrator.engines.docker import container, host_paths, image, limits, security
+from orchestrator.errors import EnvironmentFailed, UsageError
+from orchestrator.options import EngineOptions
+
+RUN = "requirements"
+WORK, WHEELHOUSE = f"{container.ROOT}/work", f"{container.ROOT}/wheelhouse"
+CERTIFICATES, LOGINS = "ca.pem", "netrc"
+# Kept of what uv prints: a lock has hundreds of kilobytes.
+MOST_OUTPUT = "16m"
+
+
+@dataclass(frozen=True)
+class UvInContainer:
+    find_client: Callable[[], docker.DockerClient]
+    # Has a Python; nothing of a stranger's may be in it.
+    image: str
+    options: EngineOptions
+
+    @property
+    def place(self) -> str:
+        return f"docker {self.image}"
+
+    def run(self, arguments: Sequence[str], folder: Path, timeout_s: float) -> str:
+        # Its module makes these objects.
+        from orchestrator.engines.docker.engine import asking
+
+        with asking("what a workload requires could not be looked at", EnvironmentFailed):
+            return self._run(arguments, folder, timeout_s)
+
+    def _run(self, arguments: Sequence[str], folder: Path, timeout_s: float) -> str:
+        client = self.find_client()
+        if not image.local_id(client, self.image):
+            message = image.pull(client, self.image, BuildLog(Path(os.devnull), lambda line: None))
+            if message:
+                raise uv.Unresolved(f"{self.image}, in which uv would run, could not be pulled: {message}")
+        user = security.find_user()
+        variables = self._prepare(folder)
+        container.hand_over(folder, user)
+        mounted = host_paths.mounts(client)
+        mounts = [Mount(WORK, str(host_paths.source(folder, mounted, read_only=False)), type="bind")]
+        if self.options.wheelhouse:
+            seen = host_paths.source(self.options.wheelhouse, mounted, read_only=True)
+            mounts.append(Mount(WHEELHOUSE, str(seen), type="bind", read_only=True))
+        info = client.info()
+        host_config = container.confine(
+            client,
+            info,
+            mounts,
+            limits.share_memory(info["MemTotal"], 1),
+            processes=limits.share_processes(1),
+            network="host",
+            log_config=LogConfig(type="json-file", config={"max-size": MOST_OUTPUT}),
+        )
+        created = client.api.create_container(
+            image=self.image,
+            command=[f"{WORK}/uv", *arguments, *uv.choose_index(self.options), "--python", "python3"],
+            entrypoint=[""],
+            user=f"{user[0]}:{user[1]}",
+            working_dir=WORK,
+            environment=variables,
+            labels={container.RUN_LABEL: RUN, container.OWNER_LABEL: container.owner()},
+            host_config=host_config,
+        )
+        try:
+            client.api.start(created["Id"])
+            code = client.api.wait(created["Id"], timeout=timeout_s)["StatusCode"]
+            output = client.api.logs(created["Id"], stdout=code == 0, stderr=code != 0)
+        except requests.exceptions.Timeout as error:
+            raise uv.Unresolved(uv.NO_ANSWER.format(seconds=timeout_s)) from error
+        finally:
+            container.remove(client.api, created["Id"])
+        text: str = output.decode(errors="replace")
+        if code != 0:
+            raise uv.Unresolved(text.strip() or f"uv ended with {code}")
+        return text
+
+    def _prepare(self, folder: Path) -> dict[str, str]:
+        """Copy uv and what the index needs into the folder, and return the variables of the container."""
+        binary = uv.find_uv()
+        if binary is None:
+            raise UsageError("uv, which installs what workloads require, is not on PATH: pip install uv")
+        shutil.copy(binary, folder / "uv")
+        variables = {
+            name: value
+            for name, value in pass_variables().items()
+            # What else it names are places of the caller.
+            if name.upper().endswith("_PROXY") or (name.startswith("UV_") and not _is_place(name, value))
+        }
+        variables |= uv.name_index(self.options, WHEELHOUSE, f"{WORK}/{CERTIFICATES}")
+        certificates = self.options.ca_bundle or os.environ.get("SSL_CERT_FILE")
+        if certificates:
+            with suppress(FileNotFoundError):
+                shutil.copyfile(certificates, folder / CERTIFICATES)
+                variables["SSL_CERT_FILE"] = f"{WORK}/{CERTIFICATES}"
+        if logins := "".join(_find_logins(variables)):
+            (folder / LOGINS).write_text(logins)
+            variables["NETRC"] = f"{WORK}/{LOGINS}"
+        own = {"HOME": container.SCRATCH, "UV_CACHE_DIR": f"{WORK}/cache", "UV_LINK_MODE": "copy"}
+        return {**variables, **own, "UV_PYTHON_DOWNLOADS": "never"}
+
+
+def _is_place(name: str, value: str) -> bool:
+    return name.endswith("_DIR") or value.startswith(("/", ".", "~", "file:"))
+
+
+def _find_logins(variables: Mapping[str, str]) -> Iterator[str]:
+    """Yield the entries of the user's .netrc for the hosts of the index, and for no other."""
+    hosts = {urlsplit(word).hostname for value in variables.values() for word in value.replace("=", " ").split()}
+    with suppress(OSError, netrc.NetrcParseError):
+        known = netrc.netrc(os.environ.get("NETRC") or Path.home() / ".netrc").hosts
+        for host, (login, _, password) in known.items():
+            if host in hosts:
+                yield f"machine {host} login {login} password {password}\n"
