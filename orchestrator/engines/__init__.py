@@ -41,11 +41,16 @@ class WorkerPaths:
 
 @dataclass(frozen=True)
 class Started:
-    """A worker's channel, and the paths that its `hello` must contain, as the worker sees them."""
+    """A worker's channel, and the paths that its `hello` must contain, as the worker sees them.
+
+    `tensorflow` is the number that its TensorFlow has to state, and `remedy` says what to do if it states another one.
+    """
 
     channel: "Channel"
     folders: tuple[str, ...]
     results: str
+    tensorflow: str = ""
+    remedy: str = ""
 
 
 @dataclass(frozen=True)

@@ -29,6 +29,8 @@ KILLED = re.compile(r"killed by (SIG[A-Z0-9]+)")
 GUESS = re.compile(r"; often the kernel, out of memory| \(often the kernel, out of memory\)")
 # What Docker's channel says of a container that was removed.
 REMOVED = "container was removed"
+# How a reason begins if the TensorFlow that answered is not that of the version.
+OTHER_TENSORFLOW = "another TensorFlow answered"
 # Signals that other processes send. A process that crashes gets others.
 SENT = frozenset({"SIGKILL", "SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT"})
 # What a workload meets inside its container, whatever the disks of this machine have: a full scratch folder, which is
@@ -155,6 +157,8 @@ def classify_start(reason: str, evidence: Evidence, *, limited: bool = False, bl
         return _of_signal(killed[1], Death(how="start", reason=reason, innocent=True, limited=limited), evidence)
     if NO_MEMORY.search(reason):
         return DeathCause("memory", reason)
+    if reason.startswith(OTHER_TENSORFLOW):
+        return DeathCause("contract", reason)
     if reason.startswith("import failed: "):
         return DeathCause("import", reason)
     return DeathCause("start", reason, external=bool(HOST_LACKS.search(reason)))

@@ -10,6 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import gettempdir
 
+from packaging.version import InvalidVersion
+from packaging.version import Version as Number
+
 from orchestrator.engines import ENGINES, Environment, WorkerPaths
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.engines.worker.client import Ready, SeenGpu, WorkerClient, WorkerDied
@@ -17,7 +20,7 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.files import read_last_line
 from orchestrator.machine.evidence import MemoryMark
 from orchestrator.machine.gpu import Gpu
-from orchestrator.measure.failures import Scene, classify_start
+from orchestrator.measure.failures import OTHER_TENSORFLOW, Scene, classify_start
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.model import DeathCause, Lost, Strays, Target
 from orchestrator.plan.order import seed_of_round
@@ -33,6 +36,8 @@ MOST_DEATHS = 3
 FEWEST_STARTING = 4
 # The last line of a worker's log if it had to end processes; workloads/processes.py writes it.
 STRAYS = re.compile(r"tfcompare: workloads left processes running, which were ended: (\d{1,6})")
+
+POST = re.compile(r"\.post\d+")
 
 
 @dataclass
@@ -213,6 +218,12 @@ class Workers:
                 results=started.results,
                 timeout_s=START_TIMEOUT_S,
             )
+            stated = str(ready.facts.get("tensorflow") or "no number")
+            if started.tensorflow and not _is_same_release(stated, started.tensorflow):
+                raise WorkerDied(
+                    f"{OTHER_TENSORFLOW}: its TensorFlow states {stated}, and {version} is {started.tensorflow}; "
+                    f"{started.remedy}"
+                )
             # A card can be lost between two rounds. Where each replicate has its own worker, checking all of them would
             # take too long.
             if self._plan.device == "gpu" and not (slot.started and slot.isolated):
@@ -245,7 +256,7 @@ class Workers:
     def _not_started(self, version: Target, failure: DeathCause) -> None:
         """Handle a failed start: a version that has started before loses only the replicates of that worker."""
         slot = self._slots[version]
-        if slot.started:
+        if slot.started and failure.kind != "contract":
             slot.deaths += 1
             if slot.deaths < MOST_DEATHS:
                 self._say(f"{version}: a worker did not start: {failure.reason}")
@@ -392,3 +403,16 @@ def _quit(slot: WorkerSlot) -> None:
 def _kill(slot: WorkerSlot) -> None:
     if slot.client:
         slot.client.channel.close()
+
+
+def _is_same_release(stated: str, expected: str) -> bool:
+    """Return whether two numbers are of the same release.
+
+    Makers add to them: NVIDIA `+nv23.3`, and a wheel that was packed again has a `.post1` of which TensorFlow knows
+    nothing.
+    """
+    try:
+        one, other = (Number(POST.sub("", Number(text).public)) for text in (stated, expected))
+    except InvalidVersion:
+        return stated.startswith(expected)
+    return one == other

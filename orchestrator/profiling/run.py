@@ -30,6 +30,7 @@ from orchestrator.profiling.flamegraph import collapse, speedscope
 from orchestrator.profiling.layers import LayerOutput
 from orchestrator.profiling.model import Heading, Profiled, ProfiledArm, stem
 from orchestrator.profiling.stored import ARM, HEADING, PROFILE_FILE
+from orchestrator.results.endings import read_endings
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.counts import format_count
@@ -113,7 +114,7 @@ def _profile(options: ProfileOptions, run: PreparedRun, view: View) -> Profiled:
     if error and (heading is None or not any(arm.outcome == "profiled" for arm in arms)):
         raise error
     assert heading is not None
-    error = error or find_error(arms, run.failures)
+    error = error or find_error(arms, run.failures, read_endings(run.directory).broken)
     return Profiled(heading=heading, arms=tuple(arms), path=run.directory.path, error=error)
 
 

@@ -54,8 +54,12 @@ class Endings:
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """The streams that were not even files."""
-        return tuple(entry.what for entry in self.discarded if entry.stream)
+        """The streams that were not even files, and the versions whose TensorFlow was another one."""
+        others = [entry for entry in self.lost.values() if (entry.stage, entry.failure) == ("start", "contract")]
+        return (
+            *(entry.what for entry in self.discarded if entry.stream),
+            *(f"{entry.version}: {entry.reason}" for entry in others),
+        )
 
     def schedule(self, planned: tuple[int, ...]) -> LookSchedule:
         """Return the looks that judge this run: those planned, and one wherever something else ended its rounds."""

@@ -120,6 +120,8 @@ class DockerEnvironment:
     # Packages that an image of the user's own lacks.
     library: Path | None = None
     own_image: bool = False
+    # The number that TensorFlow has to state.
+    tensorflow: str = ""
 
     @property
     def uv(self) -> UvInContainer:
@@ -172,7 +174,10 @@ class DockerEnvironment:
                 ) from error
         channel = container.ContainerChannel(client, container_id, self.facts.version, paths.log, paths.results)
         own = (f"{container.ROOT}/own",) if paths.own_workloads else ()
-        return Started(channel, (f"{container.ROOT}/workloads/suite", *own), f"{container.ROOT}/results/{stream.name}")
+        folders = (f"{container.ROOT}/workloads/suite", *own)
+        name = self.facts.details.get("tag") or self.facts.details.get("image", "")
+        remedy = f"`docker image rm {name}` removes it; run again for a new one"
+        return Started(channel, folders, f"{container.ROOT}/results/{stream.name}", self.tensorflow, remedy)
 
 
 class DockerEngine:
@@ -253,7 +258,7 @@ class DockerEngine:
             variables=version.variables,
             size_bytes=size,
         )
-        return DockerEnvironment(self._clients, facts, self._options, devices)
+        return DockerEnvironment(self._clients, facts, self._options, devices, tensorflow=version.number)
 
     def _prepare_own(self, version: Version, log: BuildLog) -> DockerEnvironment:
         """Use an image of the user's own, pinned to what its name stands for now."""
@@ -273,7 +278,9 @@ class DockerEngine:
             variables=version.variables,
             size_bytes=size,
         )
-        environment = DockerEnvironment(self._clients, facts, self._options, devices, own_image=True)
+        environment = DockerEnvironment(
+            self._clients, facts, self._options, devices, own_image=True, tensorflow=found.inside.imported.tensorflow
+        )
         return replace(environment, library=own_image.find_library(facts, self._options, environment.uv))
 
     def _devices(self, client: docker.DockerClient) -> tuple[tuple[str, ...], dict[str, str]]:

@@ -57,6 +57,8 @@ class VenvEnvironment:
     home: Path
     # Keeps the environment from being removed until the engine is closed, or this object is dropped.
     lock: DirectoryLock | None = field(default=None, repr=False, compare=False)
+    # The number that TensorFlow has to state.
+    tensorflow: str = ""
 
     @property
     def uv(self) -> UvHere:
@@ -75,7 +77,8 @@ class VenvEnvironment:
         except OSError as error:
             raise self._explain_start(argv[0], error) from error
         users = (str(paths.own_workloads.resolve()),) if paths.own_workloads else ()
-        return Started(channel, (str(BUILTIN), *users), str(stream.resolve()))
+        remedy = f"remove {self.path} and run again to install it again"
+        return Started(channel, (str(BUILTIN), *users), str(stream.resolve()), self.tensorflow, remedy)
 
     def _add_gpu(self, asked: Mapping[str, str]) -> dict[str, str]:
         """Add which GPUs a worker has, where CUDA's libraries are, and where compiled code is kept."""
@@ -165,7 +168,7 @@ class VenvEngine:
             variables=version.variables,
             size_bytes=files.tree_size(path),
         )
-        return VenvEnvironment(path, facts, self._options, self._find_home(path), lock)
+        return VenvEnvironment(path, facts, self._options, self._find_home(path), lock, version.number)
 
     def _lock(self, path: Path, build: Callable[[], None], version: Version, log: BuildLog) -> DirectoryLock | None:
         """Return the shared lock of an environment, built unless it is ready; None if a ready one cannot be locked."""

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -87,7 +86,7 @@ def test_a_source_package_is_refused_and_runs_neither_here_nor_there(
 @pytest.fixture
 def looked(
     client: docker.DockerClient, base: str, wheelhouse: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[str]:
+) -> str:
     """What a program in place of uv sees in the container."""
     program, work = tmp_path / "uv", tmp_path / "cache" / "work"
     program.write_text(LOOK)
@@ -101,7 +100,7 @@ def looked(
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.invalid:1")
     options = EngineOptions(wheelhouse=wheelhouse, index_url="https://index.invalid/simple")
-    yield UvInContainer(lambda: client, base, options).run((), work, 60)
+    return UvInContainer(lambda: client, base, options).run((), work, 60)
 
 
 def test_the_container_of_a_resolver_has_the_index_and_nothing_else_of_the_caller(looked: str) -> None:

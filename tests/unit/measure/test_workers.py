@@ -15,7 +15,7 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.cuda_start import DriverAnswer
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.prepare_run import PreparedRun
-from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Workers, misfit
+from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Workers, misfit, _is_same_release
 from orchestrator.model import EnvironmentFacts, Lost, Target
 from orchestrator.results.rundir import RunDir
 from tests.support.actors import Dressing, Stage
@@ -179,3 +179,23 @@ def test_no_more_workers_start_at_once_than_there_are_cpus_for_them(tmp_path: Pa
     made.start_all()
     assert widths == [5]
     made.kill()
+
+
+@pytest.mark.parametrize(
+    ("stated", "expected", "same"),
+    [
+        ("2.0.0", "2.0.0", True),
+        ("1.14.0", "2.0.0", False),
+        ("2.0.1", "2.0.0", False),
+        ("2.15.0", "2.15.0.post1", True),
+        ("1.15.5", "1.15.5+nv23.3", True),
+        ("2.15.1", "2.15.1+mine", True),
+        ("2.22.0-dev20261120", "2.22.0.dev20261120", True),
+        ("2.22.0-dev20261121", "2.22.0.dev20261120", False),
+        ("2.16.0-rc0", "2.16.0", False),
+        ("2.16.0-of-mine!", "2.16.0", True),
+        ("no number", "2.16.0", False),
+    ],
+)
+def test_a_number_is_compared_without_what_makers_add_to_it(stated: str, expected: str, same: bool):
+    assert _is_same_release(stated, expected) is same
