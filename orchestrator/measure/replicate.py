@@ -16,6 +16,7 @@ from orchestrator.model.failures import describe_failure
 from orchestrator.plan.order import seed_of_round
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.progress import View
+from orchestrator.terminal.text import escape_unprintable
 
 LONGER = " (--timeout allows longer)"
 
@@ -165,7 +166,7 @@ class LiveReplicate:
         self.of.workers.release(version)
         self.of.progress.ended.add(self.arm.key)
         brackets = describe_failure(ended.failure, external=ended.external)
-        self.of.view.say(f"{version} {ended.outcome}{brackets} {case.label}: {ended.reason}")
+        self.of.view.say(f"{version} {ended.outcome}{brackets} {case.label}: {escape_unprintable(ended.reason)}")
         return failure
 
     def _examine(self, died: Died) -> tuple[DeathCause, str]:

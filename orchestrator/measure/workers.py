@@ -26,6 +26,7 @@ from orchestrator.model import DeathCause, Lost, Strays, Target
 from orchestrator.plan.order import seed_of_round
 from orchestrator.results.comparison import FIRST_ROUND
 from orchestrator.results.streams import Stream
+from orchestrator.terminal.text import escape_unprintable
 
 START_TIMEOUT_S = 180.0
 # While a driver makes a version's code for its GPU: half an hour was reported, and an hour and a half for four GPUs.
@@ -259,7 +260,7 @@ class Workers:
         if slot.started and failure.kind != "contract":
             slot.deaths += 1
             if slot.deaths < MOST_DEATHS:
-                self._say(f"{version}: a worker did not start: {failure.reason}")
+                self._say(f"{version}: a worker did not start: {escape_unprintable(failure.reason)}")
                 return
         self.lose(version, "start", failure)
 
@@ -283,7 +284,7 @@ class Workers:
         self._run.record(
             Lost(version=version, stage=stage, reason=failure.reason, failure=failure.kind, external=failure.external)
         )
-        self._say(f"{version} is lost ({stage}): {failure.reason}")
+        self._say(f"{version} is lost ({stage}): {escape_unprintable(failure.reason)}")
 
     def restart(self, version: Target, failure: DeathCause | None = None) -> None:
         """Clean up after a worker's death: keep what it wrote and, if it was a resident, start a replacement."""
