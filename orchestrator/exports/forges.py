@@ -7,12 +7,12 @@ write that line. The token goes to the API that the CI system names, and nowhere
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.error import HTTPError, URLError
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from orchestrator import files
@@ -56,17 +56,16 @@ def find_forge(environ: Mapping[str, str]) -> Forge:
 
 def _github(environ: Mapping[str, str]) -> Forge:
     event = _read_event(environ.get("GITHUB_EVENT_PATH", ""))
-    request = event.get("pull_request")
-    number = request.get("number") if isinstance(request, dict) else None
-    if not isinstance(number, int):
-        raise UsageError(NOT_HERE)
     api = environ.get("GITHUB_API_URL", "https://api.github.com")
     repository = f"{api}/repos/{quote(environ.get('GITHUB_REPOSITORY', ''))}"
+    request, measured = event.get("pull_request"), event.get("workflow_run")
+    if not isinstance(request, dict) and not isinstance(measured, dict):
+        raise UsageError(NOT_HERE)
     token = _token(environ, "GITHUB_TOKEN", "pass it as `env: GITHUB_TOKEN: ${{ github.token }}`")
-    return Forge(
+    forge = Forge(
         name="GitHub",
         api=api,
-        comments=f"{repository}/issues/{number}/comments",
+        comments=f"{repository}/issues/{{}}/comments",
         comment=f"{repository}/issues/comments/{{}}",
         headers={
             "Authorization": f"Bearer {token}",
@@ -75,8 +74,29 @@ def _github(environ: Mapping[str, str]) -> Forge:
         },
         replaces="PATCH",
         room=65_000,
-        advice="the job needs `permissions: pull-requests: write`; on a pull request from a fork it never has that",
+        advice="the job needs `permissions: pull-requests: write`, which on a pull request from a fork only a job "
+        "`on: workflow_run` has",
     )
+    number = request.get("number") if isinstance(request, dict) else _find_measured(forge, repository, measured)
+    if not isinstance(number, int):
+        raise UsageError(NOT_HERE)
+    return replace(forge, comments=forge.comments.format(number))
+
+
+def _find_measured(forge: Forge, repository: str, run: Any) -> int:
+    """Return the open pull request that another workflow's run has measured.
+
+    Its number is never taken from what that run left behind: code of a pull request may have written that. GitHub names
+    only its branch and its commit if it comes from a fork.
+    """
+    try:
+        head = f"{run['head_repository']['owner']['login']}:{run['head_branch']}"
+        found = _call(forge, "GET", f"{repository}/pulls?{urlencode({'state': 'open', 'head': head})}")
+        return next(int(pull["number"]) for pull in found if pull["head"]["sha"] == run["head_sha"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(NOT_HERE) from error
+    except StopIteration as error:
+        raise UsageError(f"no open pull request from {head} has the commit that was measured: nothing to do") from error
 
 
 def _gitlab(environ: Mapping[str, str]) -> Forge:

@@ -23,6 +23,8 @@ class FakeForge:
 
     port: int = 0
     comments: list[dict[str, Any]] = field(default_factory=list)
+    # Open pull requests: the number, the branch with its owner, and the commit.
+    pulls: list[tuple[int, str, str]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
     # The account of the token, if it may be asked for.
     account: dict[str, Any] | None = None
@@ -46,6 +48,11 @@ class FakeForge:
         address = urlsplit(path)
         if address.path == "/user":
             return (200, self.account) if self.account else (403, {"message": "Resource not accessible by integration"})
+        if address.path == "/repos/me/models/pulls" and method == "GET":
+            asked = parse_qs(address.query)
+            assert asked["state"] == ["open"]
+            of_head = [pull for pull in self.pulls if pull[1] == asked["head"][0]]
+            return 200, [{"number": number, "head": {"sha": commit}} for number, _, commit in of_head]
         found = GITHUB.fullmatch(address.path) or GITLAB.fullmatch(address.path)
         if not found:
             return 404, {"message": "Not Found"}

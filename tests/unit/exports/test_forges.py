@@ -145,6 +145,50 @@ def test_an_event_that_is_none_is_one_line(github: dict[str, str], text: str):
         forges.find_forge(github)
 
 
+MEASURED = {
+    "event": "pull_request",
+    "head_sha": "c0ffee",
+    "head_branch": "faster & better",
+    "head_repository": {"owner": {"login": "stranger"}},
+    # As GitHub leaves it for a fork.
+    "pull_requests": [],
+}
+
+
+def write_event(github: dict[str, str], run: object) -> None:
+    Path(github["GITHUB_EVENT_PATH"]).write_text(json.dumps({"workflow_run": run}))
+
+
+def test_a_run_of_another_workflow_is_commented_where_its_commit_is(forge: FakeForge, github: dict[str, str]):
+    write_event(github, MEASURED)
+    forge.pulls = [
+        (5, "stranger:faster & better", "0lder"),
+        (6, "other:faster & better", "c0ffee"),
+        (7, "stranger:faster & better", "c0ffee"),
+    ]
+    assert not kept(github, "slower")
+    assert kept(github, "the same")
+    assert forge.bodies == [f"{MARKER}\nthe same"]
+
+
+def test_a_run_of_a_commit_that_no_pull_request_has_any_more_is_not_commented(forge: FakeForge, github: dict[str, str]):
+    write_event(github, MEASURED)
+    forge.pulls = [(7, "stranger:faster & better", "newer")]
+    with pytest.raises(UsageError, match="no open pull request from stranger:faster & better has the commit"):
+        kept(github, "slower")
+    assert forge.bodies == []
+
+
+@pytest.mark.parametrize("run", [7, [], {}, {**MEASURED, "head_repository": None}, {**MEASURED, "head_branch": None}])
+def test_an_event_of_another_workflow_that_names_no_branch_is_one_line(
+    forge: FakeForge, github: dict[str, str], run: object
+):
+    write_event(github, run)
+    with pytest.raises(UsageError, match=r"no.* pull request"):
+        kept(github, "slower")
+    assert forge.bodies == []
+
+
 @pytest.mark.parametrize("token", ["", "a\nb: c", "ü"])
 def test_a_token_that_is_none_is_told(github: dict[str, str], token: str):
     with pytest.raises(UsageError, match="GITHUB_TOKEN holds no token"):
