@@ -49,7 +49,11 @@ def forbid_builds(lock: Path) -> str:
     names = [
         pin.name
         for pin in lockfile.read(lock)
-        if not ((source := known.get(pin.name)) and source.version == pin.number and source.sha256 in pin.hashes)
+        if not (
+            (source := known.get(lockfile.normalize(pin.name)))
+            and source.version == pin.number
+            and source.sha256 in pin.hashes
+        )
     ]
     return f"--only-binary={','.join(names)}"
 

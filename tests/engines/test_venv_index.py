@@ -1,5 +1,6 @@
 """Environments from an index with a login, and from a folder of wheels; no password in what is printed or started."""
 
+import hashlib
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
@@ -8,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from orchestrator import catalog
+from orchestrator.catalog.table import SourceTable
 from orchestrator.catalog.version import Version
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.options import EngineOptions
-from tests.support.packages import LOGIN, PASSWORD, Little, little_index, locked, own_pip, wheel
+from tests.support.packages import LOGIN, PASSWORD, Little, little_index, locked, own_pip, source, wheel
 
 
 @pytest.fixture(autouse=True)
@@ -94,3 +96,74 @@ def test_an_index_whose_name_is_unknown_is_told_as_such(made: Version, tmp_path:
     with pytest.raises(EnvironmentFailed, match="its name cannot be resolved") as failed:
         prepared(made, tmp_path / "log", index_url="http://user:secret@nowhere.invalid/simple")
     assert "secret" not in str(failed.value) + (tmp_path / "log").read_text()
+
+
+# Each would leave an environment without packages, or keep pip from installing into it.
+SETTINGS = {
+    "PIP_TARGET": "elsewhere", "PIP_PREFIX": "elsewhere", "PIP_ROOT": "elsewhere", "PIP_DRY_RUN": "1", "PIP_USER": "1",
+    "PIP_NO_DEPS": "1", "PIP_REQUIRE_VIRTUALENV": "1", "PIP_CONSTRAINT": "elsewhere", "PIP_PYTHON": "elsewhere",
+}  # fmt: skip
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("names", [("PIP_TARGET",), ("PIP_DRY_RUN",), tuple(SETTINGS)], ids=["target", "dry", "all"])
+def test_settings_of_the_caller_change_nothing(
+    made: Version, packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, names: tuple[str, ...]
+) -> None:
+    for name in names:
+        value = SETTINGS[name]
+        monkeypatch.setenv(name, str(tmp_path / value) if value == "elsewhere" else value)
+    path = prepared(made, tmp_path / "log", wheelhouse=packages)
+    assert list(path.glob("lib/python*/site-packages/little_one.py"))
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.slow
+def test_only_a_source_package_of_the_table_is_built_and_it_sees_no_secret_of_the_caller(
+    made: Version, packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    secrets = [f"{name}_TOKEN" for name in ("GITHUB", "NPM", "AWS", "TF", "CI", "HF", "API", "SLACK", "VAULT", "DB")]
+    for name in secrets:
+        monkeypatch.setenv(name, f"planted in {name}")
+    seen, lock = tmp_path / "seen", made.flavours[0].lock
+    archive = source(packages, "little_two", "1.0", seen)
+    lock.write_text(lock.read_text() + locked(archive))
+    with pytest.raises(EnvironmentFailed, match="has no file of little-two for this Python"):
+        prepared(made, tmp_path / "log", wheelhouse=packages)
+    assert not seen.exists()
+
+    known = SourceTable(version="1.0", sha256=hashlib.sha256(archive.read_bytes()).hexdigest())
+    monkeypatch.setitem(catalog.builtin_catalogue().source, "little-two", known)
+    prepared(made, tmp_path / "log", wheelhouse=packages)
+    assert "'PATH'" in seen.read_text()
+    assert "planted" not in seen.read_text()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("setting", ["dry-run = true", "target = {elsewhere}", "root = {elsewhere}"])
+def test_an_environment_without_a_package_of_its_lock_is_never_ready(
+    made: Version, packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    """A file of settings is pip's own way to an index, so it counts, with whatever else it says."""
+    config = tmp_path / "pip.conf"
+    index = f"[global]\nno-index = true\nfind-links = {packages}\n"
+    config.write_text(index + setting.format(elsewhere=tmp_path / "elsewhere"))
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(config))
+    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+    missing = r"did not install little-one==1\.0 into .*; `pip config list`"
+    with pytest.raises(EnvironmentFailed, match=missing) as failed:
+        prepared(made, tmp_path / "log")
+    assert "\n" not in str(failed.value)
+    config.write_text(index)
+    path = prepared(made, tmp_path / "log")
+    assert list(path.glob("lib/python*/site-packages/little_one.py"))
+
+
+@pytest.mark.slow
+def test_a_pin_that_its_marker_leaves_out_is_not_missing(made: Version, packages: Path, tmp_path: Path) -> None:
+    """As `poetry export` writes locks."""
+    lock, other = made.flavours[0].lock, locked(wheel(packages, "little_two"))
+    lock.write_text(lock.read_text() + other.replace(" --", " ; python_version < '3' --"))
+    path = prepared(made, tmp_path / "log", wheelhouse=packages)
+    assert not list(path.glob("lib/python*/site-packages/little_two*"))

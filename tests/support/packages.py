@@ -41,17 +41,37 @@ def wheel(folder: Path, name: str, number: str = "1.0", code: str = "", needs: S
     return path
 
 
+BACKEND = """
+import os, zipfile
+open({marker!r}, "a").write(repr(dict(os.environ)))
+
+def build_wheel(folder, config_settings=None, metadata_directory=None):
+    name = "{name}-{number}-py3-none-any.whl"
+    with zipfile.ZipFile(os.path.join(folder, name), "w") as archive:
+        for member, text in {members!r}.items():
+            archive.writestr(member, text)
+    return name
+"""
+
+
 def source(folder: Path, name: str, number: str, marker: Path) -> Path:
-    """A package that comes as source, whose set-up writes down who ran it and with which variables."""
-    path, top = folder / f"{name}-{number}.tar.gz", f"{name}-{number}"
+    """A package that comes as source and that writes down, where it is built, which variables are there."""
+    path, info = folder / f"{name}-{number}.tar.gz", f"{name}-{number}.dist-info"
     members = {
-        "PKG-INFO": f"Metadata-Version: 1.0\nName: {name}\nVersion: {number}\n",
-        "setup.py": f"import os\nopen({str(marker)!r}, 'a').write(repr(dict(os.environ)))\n"
-        f"from setuptools import setup\nsetup(name={name!r}, version={number!r})\n",
+        f"{name}.py": "",
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: {number}\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/RECORD": "",
+    }
+    files = {
+        # An old form, so that resolvers cannot do without building it.
+        "PKG-INFO": members[f"{info}/METADATA"].replace("2.1", "1.0"),
+        "pyproject.toml": '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+        "backend.py": BACKEND.format(marker=str(marker), name=name, number=number, members=members),
     }
     with tarfile.open(path, "w:gz") as archive:
-        for member, text in members.items():
-            entry = tarfile.TarInfo(f"{top}/{member}")
+        for member, text in files.items():
+            entry = tarfile.TarInfo(f"{name}-{number}/{member}")
             entry.size = len(text)
             archive.addfile(entry, io.BytesIO(text.encode()))
     return path
@@ -99,7 +119,7 @@ def locked(*packages: Path) -> str:
     """A lock of these files."""
     lines = []
     for path in packages:
-        number = path.name.split("-")[1]
+        number = path.name.removesuffix(".tar.gz").split("-")[1]
         lines.append(f"{project(path)}=={number} --hash=sha256:{hashlib.sha256(path.read_bytes()).hexdigest()}\n")
     return "".join(lines)
 

@@ -10,17 +10,22 @@ distinguishes a complete environment from an incomplete one.
 import hashlib
 import json
 import os
+import re
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
+from importlib import metadata
 from pathlib import Path
+
+from packaging.utils import canonicalize_version
 
 from orchestrator import catalog, files
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, FlavourName, Version
 from orchestrator.catalog.workloads import BUILTIN
+from orchestrator.child_environment import pass_variables
 from orchestrator.engines import Outlook, Started, WorkerPaths, build_errors
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.cuda_libraries import add_driver, code_variables, find_variables
@@ -38,8 +43,11 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import gpus
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
+from orchestrator.terminal.counts import name_some
 
 MARKER = "tfcompare.json"
+# A pin with a marker, which may leave it out here.
+CONDITIONAL = re.compile(r"^([\w.-]+)[^#\n]*;", re.MULTILINE)
 # What cannot be in a virtual environment, and what to do about it.
 NO_IMAGES = ("an image runs on the docker engine only", "take --engine docker")
 NO_LIBRARIES = ("its CUDA comes with an image, and not as packages", "take --engine docker, or 2.5 and newer")
@@ -232,16 +240,15 @@ class VenvEngine:
                 lock.write_bytes(lockfile.locate_wheel(lockfile.content(flavour.lock), flavour.wheel))
             locked = [*pip, "--no-deps", "--no-build-isolation", catalog.forbid_builds(flavour.lock), "-r", str(lock)]
             self._run(version, locked, asking, log)
+            _check_packages(version, path, flavour)
             marker = {"version": version.number, "lock": flavour.lock.name, "build": interpreter.build}
             (path / MARKER).write_text(json.dumps(marker))
         except OSError as error:
             raise _unwritable(version.name, path, error) from error
 
     def _run(self, version: Version, argv: list[str], asking: dict[str, str], log: BuildLog) -> None:
-        dropped = {"VIRTUAL_ENV", *(OVERRULED if asking else ())}
-        inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-        env = {name: value for name, value in inherited.items() if name not in dropped} | asking
-        if (code := log.run(argv, env)) == 0:
+        passed = {name: value for name, value in pass_variables().items() if not (asking and name in OVERRULED)}
+        if (code := log.run(argv, passed | asking)) == 0:
             return
         head = "its environment could not be installed"
         failure = build_errors.of_install(
@@ -256,6 +263,32 @@ class VenvEngine:
     def close(self) -> None:
         self._index.close()
         self._held.close()
+
+
+def _check_packages(version: Version, path: Path, flavour: Flavour) -> None:
+    """Raise EnvironmentFailed unless every pin of the locks is installed, without running code of the packages.
+
+    A configuration file of pip may send packages elsewhere or turn an install into a dry run.
+    """
+    folders = [str(folder) for folder in path.glob("lib/python*/site-packages")]
+    present = {
+        (lockfile.normalize(package.metadata["Name"] or ""), canonicalize_version(package.version))
+        for package in metadata.distributions(path=folders)
+    }
+    locks = (flavour.pip_lock, flavour.lock)
+    conditional = {lockfile.normalize(name) for lock in locks for name in CONDITIONAL.findall(lock.read_text())}
+    missing = [
+        f"{name}=={number}"
+        for name, number in lockfile.list_packages(*locks).items()
+        if name not in conditional and (name, canonicalize_version(number)) not in present
+    ]
+    if missing:
+        raise EnvironmentFailed(
+            f"pip reported no error and did not install {name_some(missing)} into {path}",
+            "`pip config list` shows the settings of pip: remove those that change what is installed or where to "
+            "(such as dry-run, target, prefix or root), and run again",
+            version=version.name,
+        )
 
 
 def _share(lock: DirectoryLock, path: Path, build: Callable[[], None], log: BuildLog) -> None:

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from orchestrator.catalog.uv import find_uv
+from orchestrator.child_environment import pass_variables
 from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.interpreters import Interpreter
 from orchestrator.engines.build_log import BuildLog, hold_lock
@@ -18,11 +19,8 @@ OWN_LISTED = ("3.7",)
 FLAG, VARIABLE = "--no-python-downloads", "UV_PYTHON_DOWNLOADS"
 FORBIDDING = ("never", "manual", "false")
 LIST_VARIABLE = "UV_PYTHON_DOWNLOADS_JSON_URL"
-# Of uv's variables, those that say where downloads come from and how; no other may change what is installed.
-KEPT = {
-    LIST_VARIABLE, "UV_PYTHON_INSTALL_MIRROR", "UV_ASTRAL_MIRROR_URL", "UV_OFFLINE", "UV_INSECURE_HOST",
-    "UV_SYSTEM_CERTS", "UV_NATIVE_TLS", "UV_HTTP_TIMEOUT", "UV_HTTP_CONNECT_TIMEOUT", "UV_HTTP_RETRIES",
-}  # fmt: skip
+# Where uv downloads Pythons from.
+MIRRORS = (LIST_VARIABLE, "UV_PYTHON_INSTALL_MIRROR", "UV_ASTRAL_MIRROR_URL")
 CAUSE = re.compile(r"(?:cause|Caused by): (?P<text>.+)", re.IGNORECASE)
 # Of no use in a short reason; the log has them.
 DETAILS = re.compile(r" for url \(.*\)|: https?://\S*| \(os error \d+\)|failed to lookup address information: ")
@@ -82,7 +80,8 @@ class Downloads:
         raise NotDownloaded(f"the build does not run on this machine{interpreters.describe_broken((number,))}")
 
     def _variables(self) -> dict[str, str]:
-        variables = {name: value for name, value in os.environ.items() if not name.startswith("UV_") or name in KEPT}
+        mirrors = {name: os.environ[name] for name in MIRRORS if name in os.environ}
+        variables = pass_variables() | mirrors
         bundle = self._options.ca_bundle
         return {**variables, "SSL_CERT_FILE": str(bundle.absolute())} if bundle else variables
 
