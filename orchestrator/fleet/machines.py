@@ -6,6 +6,7 @@ input, and not in arguments, which every user of a machine can read.
 """
 
 import json
+import re
 import secrets
 import shlex
 import socket
@@ -59,6 +60,10 @@ if ! grep -q 'Local node IP.*127[.]0[.]0[.]1' "$log"; then
 fi
 echo $pid $(cut -d ' ' -f 22 /proc/$pid/stat) $port
 """
+# The last line of that: the number of a process, when it started, and its port.
+ANSWER = re.compile(r"(?:^|\s)([1-9]\d{0,9}) (\d{1,19}) ([1-9]\d{0,4})\s*\Z", re.ASCII)
+MOST_ANSWER = 80
+ODD = "see what `ssh HOST sh -c true` prints there: a start-up file of its shell may print or end it"
 DATA = '"${TFCOMPARE_DATA:-${XDG_DATA_HOME:-$HOME/.local/share}}/tfcompare/fleet"'
 IS_OURS = '[ "$(cut -d " " -f 22 /proc/{pid}/stat 2>/dev/null)" = {started} ]'
 # It ends its children, and itself a moment later.
@@ -198,8 +203,13 @@ def _start(host: str, labels: Mapping[str, str], token: str, ssh: Sequence[str],
         ray=shlex.join(ray),
         ready=READY_S,
     )
-    pid, started, port = _run(host, script, ssh).split()[-3:]
-    return FleetMachine(host=host, pid=int(pid), started=int(started), port=int(port))
+    answer = _run(host, script, ssh)
+    numbers = ANSWER.search(answer)
+    if numbers is None:
+        last = (answer.strip().splitlines() or ["nothing"])[-1]
+        raise EngineUnavailable(f"{host}: it did not answer with the numbers of a process: {last[:MOST_ANSWER]!r}", ODD)
+    pid, started, port = map(int, numbers.groups())
+    return FleetMachine(host=host, pid=pid, started=started, port=port)
 
 
 def _join(labels: Mapping[str, str]) -> str:
@@ -213,7 +223,13 @@ def _run(host: str, script: str, ssh: Sequence[str]) -> str:
         words = [*ssh, *UNATTENDED, "--", host, *words]
     try:
         done = subprocess.run(
-            words, input=script, capture_output=True, text=True, timeout=READY_S + 3 * CONNECT_S, check=False
+            words,
+            input=script,
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=READY_S + 3 * CONNECT_S,
+            check=False,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EngineUnavailable(f"{host}: {error}") from error

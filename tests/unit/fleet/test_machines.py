@@ -14,7 +14,13 @@ from tests.support.processes import is_running, wait_for_end
 SSH = """#!/bin/sh
 while [ "$1" != -- ]; do shift; done
 name=$2
-if [ $name = down ]; then echo 'No route to host' >&2; exit 255; fi
+case $name in
+    down) echo 'No route to host' >&2; exit 255 ;;
+    odd) echo 'a b c'; exit ;;
+    silent) exit ;;
+    root) echo '-1 2 3'; exit ;;
+    bytes) printf '\\377\\376\\n'; exit ;;
+esac
 touch {folder}/$name.reached
 left=300
 while [ $(ls {folder} | grep -c reached) -lt 2 ]; do
@@ -63,6 +69,27 @@ def test_machines_are_reached_side_by_side_and_one_that_is_down_costs_itself(ssh
         machines.end(said.append)
     wait_for_end(*pids)
     assert sorted(said[-2:]) == ["a: ended", "b: ended"]
+    assert machines.read_started() is None
+
+
+def test_a_machine_that_answers_something_else_costs_itself(ssh: list[str], tmp_path: Path):
+    said: list[str] = []
+    fleet = machines.start(("a", "b", "odd", "silent", "root", "bytes"), {}, ssh, tmp_path, said.append)
+    pids = [machine.pid for machine in fleet.machines]
+    try:
+        assert sorted(machine.host for machine in fleet.machines) == ["a", "b"]
+        warnings = sorted(line for line in said if line.startswith("warning: "))
+        wrong = ("bytes", repr("\ufffd\ufffd")), ("odd", "'a b c'"), ("root", "'-1 2 3'"), ("silent", "'nothing'")
+        for line, (host, answer) in zip(warnings, wrong, strict=True):
+            assert line.startswith(f"warning: {host}: it did not answer with the numbers of a process: {answer}; see")
+    finally:
+        machines.end(said.append)
+    wait_for_end(*pids)
+
+
+def test_if_every_machine_answers_something_else_there_is_no_fleet(ssh: list[str], tmp_path: Path):
+    with pytest.raises(EngineUnavailable, match="no machine could be started"):
+        machines.start(("odd",), {}, ssh, tmp_path, lambda line: None)
     assert machines.read_started() is None
 
 
