@@ -1,6 +1,8 @@
 """The history as SQL views, in a database that exists only during a query and cannot access files or networks."""
 
+import os
 import re
+import resource
 import shlex
 import signal
 import threading
@@ -8,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -28,6 +31,10 @@ if TYPE_CHECKING:
 
 # For what a query works on, in addition to the history itself: years of nights take a tenth of it.
 MEMORY, MOST_BYTES = "2GB", 2 * 10**9
+# For that and the answer. duckdb counts its blocks, and not a single text or list, which it works on outside of them.
+ROOM_BYTES = 4 * 10**9
+# Each takes memory by itself, and a machine may have hundreds of cores.
+MOST_THREADS = 4
 BATCH = 100_000
 TOO_LARGE = f"this takes more than {MEMORY} of memory: ask for fewer rows, or for fewer columns of them"
 
@@ -76,8 +83,24 @@ EXAMPLES = (
 
 
 def query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
-    with _endable():
+    with _endable(), limit_memory():
         return _query(sql, read, events)
+
+
+@contextmanager
+def limit_memory() -> Iterator[None]:
+    """Let the kernel refuse what this process takes beyond a limit, and raise UsageError then."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    status = Path("/proc/self/status").read_text()
+    taken = next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmData:"))
+    limits = [limit for limit in (taken + ROOM_BYTES, soft, hard) if limit != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_DATA, (min(limits), hard))
+    try:
+        yield
+    except MemoryError as error:
+        raise UsageError(TOO_LARGE) from error
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def _query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
@@ -94,6 +117,7 @@ def _query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
             "temp_directory": "",
             "max_temp_directory_size": "0B",
             "memory_limit": MEMORY,
+            "threads": min(len(os.sched_getaffinity(0)), MOST_THREADS),
         },
     )
     with connection:

@@ -55,10 +55,12 @@ def query_history(
     events, more = store.events()
     warn((*read.warnings, *more))
     answer = query.query(sql, read, events)
-    if path:
-        sql_output.write(answer, format, path)
-        say(f"written: {path}")
-    elif format == "table":
-        print_table(lambda width: sql_output.table(answer))
-    else:
-        print(sql_output.text(answer, format), end="")
+    # As text, an answer takes several times its memory.
+    with query.limit_memory():
+        if path:
+            sql_output.write(answer, format, path)
+            say(f"written: {path}")
+        elif format == "table":
+            print_table(lambda width: sql_output.table(answer))
+        else:
+            print(sql_output.text(answer, format), end="")

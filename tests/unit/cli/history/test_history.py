@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -209,6 +210,54 @@ def test_without_a_query_the_views_are_listed(call):
     assert code == 0
     assert "points: every comparison" in out
     assert "tfcompare history query 'SELECT" in out
+
+
+# duckdb refuses none of these by its own limit: one value, a list, and an answer that is small until it is text.
+GREEDY = {
+    "text": "SELECT length(repeat('x', 3000000000))",
+    "list": "SELECT len(range(1000000000))",
+    "answer": "SELECT * FROM range(40000000)",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sql", GREEDY.values(), ids=GREEDY)
+def test_a_query_that_takes_too_much_memory_ends_in_a_line(history: Path, tmp_path: Path, sql: str):
+    # The room for an answer that becomes text is smaller here: to fill the whole of it takes minutes.
+    room = "from orchestrator.history import sql; sql.ROOM_BYTES = 10**9; " if "*" in sql else ""
+    words = [sys.executable, "-c", f"{room}from orchestrator.cli.main import main; main()", "history", "query", sql]
+    with (tmp_path / "err").open("w") as err:
+        process = subprocess.Popen(
+            [*words, "--history", str(history), "--format", "csv"], stdout=subprocess.DEVNULL, stderr=err
+        )
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    assert process.returncode == 2
+    (line,) = (tmp_path / "err").read_text().splitlines()
+    assert "this takes more than 2GB of memory: ask for fewer rows" in line
+    assert used.ru_maxrss * 1024 < 2.5e9
+
+
+def test_a_query_leaves_the_limits_of_the_process_as_they_were(call, history: Path):
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    assert call("query", "SELECT count(*) FROM points", "--history", history)[0] == 0
+    assert call("query", "SELECT len(range(1000000000))", "--history", history)[0] == 2
+    assert resource.getrlimit(resource.RLIMIT_DATA) == before
+
+
+@pytest.mark.slow
+def test_an_interrupt_ends_a_query_that_works_on_one_value(history: Path):
+    sql = "SELECT length(regexp_replace(repeat('ab', 400000000), 'a', 'bb', 'g'))"
+    words = [sys.executable, "-c", "from orchestrator.cli.main import main; main()", "history", "query", sql]
+    with subprocess.Popen([*words, "--history", str(history)], stderr=subprocess.PIPE) as process:
+        while "duckdb" not in Path(f"/proc/{process.pid}/maps").read_text():
+            assert process.poll() is None
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        try:
+            assert process.wait(20) in (130, -signal.SIGINT)
+        finally:
+            process.kill()
 
 
 def test_a_query_that_takes_for_ever_ends_with_the_signal(history: Path):
