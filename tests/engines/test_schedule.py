@@ -137,8 +137,9 @@ def analyze() -> str:
 
 
 @pytest.mark.parametrize("system", [True, False])
-def test_systemd_reads_the_units_without_a_complaint(analyze: str, tmp_path, system: bool):
-    folder = tmp_path / "it's 100% there"
+@pytest.mark.parametrize("name", ["it's 100% there", 'a "b" $c', "a\\nb", "-\u00e4 #;="])
+def test_systemd_reads_the_units_without_a_complaint(analyze: str, tmp_path, name: str, system: bool):
+    folder = tmp_path / name
     folder.mkdir()
     program = folder / "program"
     program.write_text("#!/bin/sh\n")
@@ -147,8 +148,8 @@ def test_systemd_reads_the_units_without_a_complaint(analyze: str, tmp_path, sys
         (str(program),),
         flags=("--case", "power[a='b' %c $HOME]", "--notify", 'json://"${WHO}"\\@here'),
         directory=folder,
-        env_file=folder / "variables",
-        environment={"PATH": os.environ["PATH"], "ODD": 'a "b" %h $c\\'},
+        env_file=tmp_path / name.replace("\\", "") / "variables",
+        environment={"PATH": os.environ["PATH"], "ODD": 'a "b" %h $c\\', "LINES": "a\nb\tc"},
     )
     units = schedule.units(made, system=system)
     places = [tmp_path / name for name in units]

@@ -22,6 +22,11 @@ MARK = f"# {UNIT} "
 END = f"# {UNIT}: end\n"
 WRITTEN = "# Written by `tfcompare nightly install`; `tfcompare nightly uninstall` removes it.\n"
 TIME = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>\d{2})", re.ASCII)
+CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+# A path in a unit ends with its line, without spaces at its end, and a backslash there continues the line.
+UNREADABLE = re.compile(rf"{CONTROL.pattern}|[ \\]$")
+# A file of variables is named by a pattern.
+PATTERN = re.compile(rf"{UNREADABLE.pattern}|[*?[\\]")
 PLAIN = re.compile(r"[\w@+=:,./-]+", re.ASCII)
 # A night ends itself at its limit and then judges; what still runs after this hangs in earnest.
 BELT_S = 1800
@@ -117,13 +122,13 @@ def units(schedule: Schedule, *, system: bool) -> dict[str, str]:
     variables = "".join(
         f"Environment={_quote(f'{name}={value}')}\n" for name, value in sorted(schedule.environment.items())
     )
-    env_file = f"EnvironmentFile={_percents(str(schedule.env_file))}\n" if schedule.env_file else ""
+    env_file = f"EnvironmentFile={_check_path(schedule.env_file, PATTERN)}\n" if schedule.env_file else ""
     # systemd takes no program with a quote in its name, however it is written.
     through = () if PLAIN.fullmatch(schedule.program[0]) else ("/usr/bin/env",)
     command = " ".join(_quote(word).replace("$", "$$") for word in (*through, *schedule.command))
     service = (
         f"[Unit]\nDescription=tfcompare measures a night\n{after}"
-        f"\n[Service]\nType=exec\nWorkingDirectory={_percents(str(schedule.directory))}\n{variables}{env_file}"
+        f"\n[Service]\nType=exec\nWorkingDirectory={_check_path(schedule.directory)}\n{variables}{env_file}"
         f"ExecStart={command}\n"
         # Only tfcompare itself knows what it has to free, so only it is asked to end.
         f"KillMode=mixed\nRuntimeMaxSec={schedule.belt_s}\nTimeoutStopSec={POLITE_S}\n"
@@ -141,7 +146,18 @@ def _quote(word: str) -> str:
     if PLAIN.fullmatch(word):
         return word
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    escaped = CONTROL.sub(lambda character: f"\\x{ord(character[0]):02x}", escaped)
     return f'"{_percents(escaped)}"'
+
+
+def _check_path(path: Path, refused: re.Pattern[str] = UNREADABLE) -> str:
+    """Return a path as systemd reads it: up to the end of the line, without quotes and escapes."""
+    if match := refused.search(str(path)):
+        raise UsageError(
+            f"{str(path)!r}: systemd cannot read this name because of its {match[0]!r}; rename it, or take "
+            "--scheduler cron"
+        )
+    return _percents(str(path))
 
 
 def _percents(text: str) -> str:
@@ -192,6 +208,12 @@ def cron_lines(planned: Planned, called: Path) -> str:
     """Return the lines for a crontab, between two marks."""
     at = time_of_day(planned.at)
     hour = "*" if planned.missed == "catch-up" or planned.zone else str(at.hour)
+    # Before a % or another backslash, implementations of cron read a backslash in different ways.
+    if match := re.search(rf"{CONTROL.pattern}|\\", str(called)):
+        raise UsageError(
+            f"{str(called)!r}: cron cannot read this name because of its {match[0]!r}; set TFCOMPARE_DATA to another "
+            "folder"
+        )
     command = f"/bin/sh {_shell(called)}".replace("%", "\\%")
     return add_marker(f"{at.minute} {hour} * * * {command}\n", planned) + END
 

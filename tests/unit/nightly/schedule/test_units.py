@@ -1,6 +1,7 @@
 """When nights begin, and what a scheduler is given: pure text in, pure text out."""
 
 import os
+import shlex
 import subprocess
 import time
 from datetime import UTC, date, datetime, timedelta
@@ -104,6 +105,45 @@ def test_what_systemd_would_take_for_its_own_is_escaped():
     assert '"json://$${LOGIN}@here/100%%?a=\\"b\\"&c=\'d\'\\\\e" --case "power[a=b c]" --due 02:30\n' in service
     assert '\nEnvironment="A=x \\"y\\" %%h $Z"\n' in service
     assert "\nWorkingDirectory=/home/a b/50%%\n" in service
+
+
+PLANTED = "ExecStartPre=/bin/touch /tmp/planted"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r", "\x0b", "\x1b"])
+def test_a_line_end_in_a_word_or_a_variable_begins_no_line_of_a_unit(end: str):
+    made = wanted(flags=("--case", f"a{end}{PLANTED}"), environment={"A": f"b{end}{PLANTED}"})
+    service = schedule.units(made, system=True)["tfcompare-nightly.service"]
+    assert not [line for line in service.splitlines() if line.startswith(PLANTED)]
+    assert sum(PLANTED in line for line in service.splitlines() if not line.startswith("#")) == 2
+
+
+@pytest.mark.parametrize("name", [f"a\n{PLANTED}", f"a\r{PLANTED}", "a\x1b[2J", "a ", "a\\"])
+def test_a_folder_that_a_unit_cannot_name_is_refused_in_a_line(name: str):
+    folder = Path("/home") / name
+    for made in (wanted(directory=folder), wanted(env_file=folder)):
+        with pytest.raises(UsageError, match="systemd cannot read this name because of its") as refused:
+            schedule.units(made, system=True)
+        assert str(refused.value).isprintable()
+    # For a script of the shell it is a name like any other.
+    assert f"cd {shlex.quote(str(folder))} || exit" in schedule.script(wanted(directory=folder), Path("/begun"))
+
+
+@pytest.mark.parametrize("name", ["a*", "a?", "a[1]", "a\\b"])
+def test_a_file_of_variables_that_would_be_a_pattern_is_refused(name: str):
+    with pytest.raises(UsageError, match="systemd cannot read this name"):
+        schedule.units(wanted(env_file=Path("/home") / name), system=True)
+    assert (
+        f"\nWorkingDirectory=/home/{name}\n"
+        in schedule.units(wanted(directory=Path("/home") / name), system=True)["tfcompare-nightly.service"]
+    )
+
+
+@pytest.mark.parametrize("name", ["a\n* * * * * touch planted", "a\rb", "a\\%b", "a\\b"])
+def test_a_path_that_a_crontab_cannot_name_is_refused_in_a_line(name: str):
+    with pytest.raises(UsageError, match="cron cannot read this name because of its") as refused:
+        schedule.cron_lines(PLANNED, Path("/home") / name / "nightly.sh")
+    assert str(refused.value).isprintable()
 
 
 def test_a_crontab_line_is_hourly_where_missed_nights_are_caught_up():
