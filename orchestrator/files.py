@@ -11,7 +11,7 @@ import secrets
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -272,6 +272,20 @@ def cut_to_end(log: Path, most: int, kept: int) -> None:
             end = os.pread(handle, kept, cut)
             os.ftruncate(handle, 0)
             os.write(handle, f"[tfcompare cut {cut} bytes that were before this]\n".encode() + end)
+        finally:
+            os.close(handle)
+
+
+def rewrite(log: Path, most: int, change: Callable[[bytes], bytes]) -> None:
+    """Change the first `most` bytes of a log in place and drop what follows; what is no regular file stays as it is."""
+    with suppress(OSError):
+        handle = os.open(log, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                return
+            before = os.pread(handle, most, 0)
+            if (after := change(before)) != before:
+                os.ftruncate(handle, os.pwrite(handle, after, 0))
         finally:
             os.close(handle)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from orchestrator import files
 from orchestrator.engines.worker.channel import kill_group
+from orchestrator.terminal.text import clean_log
 
 # A killed program is gone at once, unless the kernel is still writing for it.
 LEAVE_S = 5.0
@@ -51,7 +52,13 @@ class BuildLog:
                 raise KeyboardInterrupt
             # In a separate process group: pip and venv start programs, which must not outlive an install that is ended.
             self._process = subprocess.Popen(
-                argv, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+                argv,
+                env=env,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                errors="backslashreplace",
+                start_new_session=True,
             )
             return self._process
 
@@ -66,7 +73,7 @@ class BuildLog:
                 process.wait(LEAVE_S)
 
     def line(self, text: str) -> None:
-        text = text.rstrip()
+        text = clean_log(text).strip("\n").rstrip()
         if not text:
             return
         with self._writing:

@@ -1,5 +1,6 @@
 """Makes text from elsewhere (workloads, logs, machines) harmless for a terminal, and draws pages without one."""
 
+import codecs
 import io
 import os
 import re
@@ -9,6 +10,12 @@ from collections.abc import Callable
 from rich.console import Console, RenderableType
 from rich.style import StyleType
 from rich.text import Text
+
+# All but ASCII that can be printed, line ends and tabs; most of it is harmless.
+OBEYED = re.compile(r"[^\t\n -~]")
+COLOUR = re.compile(r"\x1b\[[0-9;:]{0,30}m")
+REDRAW = re.compile(r"[\r\b]+\n?")
+BEGUN = re.compile(r"(\x1b(\[[0-9;:]{0,30})?|[\r\b]{1,30})\Z")
 
 
 def safe_text(text: str, style: StyleType = "") -> Text:
@@ -25,6 +32,35 @@ def escape_unprintable(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(map(_escape_character, re.sub(r"[ \t]*\n[ \t\n]*", " ", text)))
+
+
+class LogCleaner:
+    """Cleans what a program prints, chunk by chunk, for a log that people show in a terminal.
+
+    Lines and tabs stay, colours are dropped, and what redraws a line begins a new one. Anything else that a terminal
+    would obey is written as Python would write it.
+    """
+
+    def __init__(self) -> None:
+        self._decode = codecs.getincrementaldecoder("utf-8")("backslashreplace").decode
+        # What may be the first part of a sequence that the next chunk ends.
+        self._held = ""
+
+    def clean(self, chunk: bytes, *, final: bool = False) -> bytes:
+        text = self._held + self._decode(chunk, final)
+        end = len(text)
+        if not final and (match := BEGUN.search(text)):
+            end = match.start()
+        self._held = text[end:]
+        return clean_log(text[:end]).encode()
+
+
+def clean_log(text: str) -> str:
+    """Return the whole text of a log, cleaned."""
+    # Nearly every log needs nothing.
+    if not OBEYED.search(text):
+        return text
+    return OBEYED.sub(lambda character: _escape_character(character[0]), REDRAW.sub("\n", COLOUR.sub("", text)))
 
 
 def lines(text: str) -> Text:

@@ -44,6 +44,18 @@ def check_loud(tfcompare: str, out: Path, engine: tuple[str, ...]) -> None:
         assert log.count("x" * 100) <= replicates * 2**16 / 100
 
 
+def check_paint(tfcompare: str, out: Path, engine: tuple[str, ...]) -> None:
+    """What a terminal would obey is text in a log, on each engine the same text."""
+    answer, _ = attack(tfcompare, out, "paints", engine=engine)
+    assert set(outcomes(answer).values()) == {"measured"}
+    for version in VERSIONS:
+        log = (out / "logs" / f"worker-{version}.log").read_bytes().decode()
+        assert {letter for letter in log if not letter.isprintable()} <= {"\n", "\t"}
+        orders = "\\x1b]0;owned\\x07 \\x1b]52;c;cm0gLXJmIH4=\\x07 \\x9b31m \\x1b[2J\tafter the orders\n"
+        assert log.count(orders) >= 4
+        assert log.count("red 1/2\n2/2\ncaf\u00e9 \\xff\n") >= 2
+
+
 def check_litter(tfcompare: str, out: Path, engine: tuple[str, ...]) -> None:
     """Files without number among the results cost the worker; what it left is removed and reported."""
     answer, _ = attack(tfcompare, out, "innocent", "litters", engine=engine, code=6)
@@ -73,6 +85,7 @@ def check_wipe(tfcompare: str, out: Path, engine: tuple[str, ...]) -> None:
 CHECKS = {
     "flood": check_flood,
     "loud": check_loud,
+    "paint": check_paint,
     "litter": check_litter,
     "bomb": check_bomb,
     "wipe": check_wipe,

@@ -31,6 +31,7 @@ from orchestrator.engines.worker.channel import ChannelClosed, Lines, describe_e
 from orchestrator.engines.worker.limits import WorkerFiles
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.model import GpuRequest, LargeFile
+from orchestrator.terminal.text import LogCleaner
 
 ROOT = "/tfcompare"
 # The one writable place inside besides the results; it is memory.
@@ -240,14 +241,21 @@ def hand_over(directory: Path, user: tuple[int, int]) -> None:
 
 
 class Log:
-    """A worker's log; text that cannot be written is dropped with a single warning, and never ends a worker."""
+    """A worker's log, cleaned as it is written.
+
+    Text that cannot be written is dropped with a single warning, and never ends a worker.
+    """
 
     def __init__(self, files: WorkerFiles) -> None:
         self._files = files
+        self._cleaner = LogCleaner()
         self._path = files.log
         self._warned = False
 
-    def write(self, text: bytes) -> None:
+    def write(self, text: bytes, *, final: bool = False) -> None:
+        text = self._cleaner.clean(text, final=final)
+        if not text:
+            return
         try:
             with open(self._path, "ab", buffering=0, opener=confined.append_opener) as log:
                 log.write(text)
@@ -300,6 +308,7 @@ class ContainerChannel:
                     self._log.write(payload)
         except (OSError, contract.ContractError):
             pass
+        self._log.write(b"", final=True)
         self._lines.end()
 
     def _frame(self) -> tuple[int, bytes] | None:

@@ -202,7 +202,7 @@ class ProcessChannel:
         # It closes the pipe itself. A daemon that a workload left behind may hold the other end for ever.
         self._reader.join(LEAVE_S)
         self._scratch.cleanup()
-        self._files.cut_log()
+        self._files.settle_log()
 
     def _has_ended(self, within_s: float) -> bool:
         with suppress(subprocess.TimeoutExpired):

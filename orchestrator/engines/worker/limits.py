@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator import contract, files
+from orchestrator.terminal.text import LogCleaner
 
 # A log that has grown larger than the first is cut back to the second, its end.
 MOST_LOG_BYTES, KEPT_LOG_BYTES = 10 * 2**20, 5 * 2**20
@@ -37,6 +38,12 @@ class WorkerFiles:
 
     def cut_log(self) -> None:
         files.cut_to_end(self.log, MOST_LOG_BYTES, KEPT_LOG_BYTES)
+
+    def settle_log(self) -> None:
+        """Clean and cut the log of a worker that has ended and that wrote it by itself."""
+        self.cut_log()
+        files.rewrite(self.log, MOST_LOG_BYTES, lambda data: LogCleaner().clean(data, final=True))
+        self.cut_log()
 
 
 def describe_excess(results: Path, most_bytes: int = contract.LARGEST_FILE) -> str:

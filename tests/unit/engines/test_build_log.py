@@ -32,6 +32,14 @@ def test_a_program_that_is_run_leaves_its_lines_and_its_exit_code(tmp_path: Path
     assert log.tail() == "  | $ sh -c echo out; echo err >&2; exit 3\n  | out\n  | err"
 
 
+def test_a_build_leaves_nothing_that_a_terminal_obeys_and_may_print_any_bytes(tmp_path: Path):
+    watched: list[str] = []
+    log = BuildLog(tmp_path / "build.log", watched.append)
+    assert log.run(["printf", r"\033[91mred\033[0m \033]0;owned\007 \377\n"], {"PATH": os.environ["PATH"]}) == 0
+    assert watched[-1] == r"red \x1b]0;owned\x07 \xff"
+    assert (tmp_path / "build.log").read_text().splitlines()[-1] == watched[-1]
+
+
 def test_a_build_that_is_stopped_ends_with_what_it_started_and_runs_nothing_more(tmp_path: Path):
     def watch(line: str) -> None:
         if line == "begun":

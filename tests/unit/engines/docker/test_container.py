@@ -157,6 +157,15 @@ def test_stderr_goes_to_the_log(attach: Callable[..., ContainerChannel], tmp_pat
     assert (tmp_path / "log").read_text() == "one\n"
 
 
+def test_stderr_is_cleaned_across_frames_and_to_its_end(attach: Callable[..., ContainerChannel], tmp_path: Path):
+    parts = (b"\x1b]52;c;bHM=\x07 caf\xc3", b"\xa9\tone\r", b"\n\x1b[3", b"1mtwo\x1b[0m\xc3")
+    frames = [make_frame(container.STDERR, part) for part in parts]
+    channel = attach(Api(b"".join(frames), [KILLED]))
+    with pytest.raises(ChannelClosed):
+        channel.receive(10)
+    assert (tmp_path / "log").read_text() == "\\x1b]52;c;bHM=\\x07 caf\u00e9\tone\ntwo\\xc3"
+
+
 ENDINGS: dict[str, tuple[list[dict[str, Any] | Exception], str]] = {
     "ended": ([KILLED], "killed by SIGKILL"),
     "ends soon": ([RUNNING, RUNNING, KILLED], "killed by SIGKILL"),

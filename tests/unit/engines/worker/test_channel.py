@@ -236,6 +236,24 @@ def test_a_log_keeps_its_end_however_much_is_written(start, tmp_path: Path, monk
     assert text.endswith("line 29998\nline 29999\n")
 
 
+def test_a_log_that_has_ended_holds_nothing_that_a_terminal_obeys(start, tmp_path: Path):
+    start(r"import os; os.write(2, b'\x1b]52;c;bHM=\x07\tone\r\ncaf\xc3\xa9\n')").close()
+    cleaned = "\\x1b]52;c;bHM=\\x07\tone\ncaf\u00e9\n"
+    assert (tmp_path / "log").read_text() == cleaned
+    start(r"import os; os.write(2, b'two\x1b[0m\n')").close()
+    assert (tmp_path / "log").read_text() == cleaned + "two\n"
+
+
+def test_a_log_stays_small_though_its_cleaning_makes_it_longer(start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limits, "MOST_LOG_BYTES", 10_000)
+    monkeypatch.setattr(limits, "KEPT_LOG_BYTES", 5_000)
+    start(r"import os; os.write(2, b'\x1b' * 9_000 + b'end\n')").close()
+    text = (tmp_path / "log").read_text()
+    assert len(text) < 6_000
+    assert text.startswith("[tfcompare cut")
+    assert text.endswith(r"\x1b\x1bend" + "\n")
+
+
 def test_a_log_is_cut_while_its_process_writes(start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(channels, "LOOK_S", 0.01)
     monkeypatch.setattr(limits, "MOST_LOG_BYTES", 10_000)
