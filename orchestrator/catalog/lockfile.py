@@ -10,7 +10,9 @@ from orchestrator.errors import UsageError
 # No lock is larger: the longest has a few hundred kilobytes.
 MOST_BYTES = 2**24
 
-PIN = re.compile(r"(?P<name>[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?)(?:\[[\w, .-]*\])?==(?P<number>[^\s;]+)(?:\s*;.*)?")
+# Of a package.
+NAME = r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?"
+PIN = re.compile(rf"(?P<name>{NAME})(?:\[[\w, .-]*\])?==(?P<number>[^\s;]+)(?:\s*;.*)?")
 HASH = re.compile(r"--hash=sha256:(?P<digest>[0-9a-f]{64})")
 
 

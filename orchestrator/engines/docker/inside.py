@@ -6,22 +6,28 @@ The image may be anyone's, and its answer may be anything.
 import json
 import tempfile
 from pathlib import Path
+from typing import Annotated
 
 import docker
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from orchestrator import files as confined
 from orchestrator.bundled import WORKLOADS
+from orchestrator.catalog.lockfile import NAME
 from orchestrator.catalog.user_data import cache
 from orchestrator.contract import ContractError
 from orchestrator.engines.docker import container
 from orchestrator.engines.worker.channel import ChannelClosed, ChannelTimeout
-from orchestrator.engines.worker.events import Amount, Text, clean
+from orchestrator.engines.worker.events import LONGEST_TEXT, Amount, Text, clean
 from orchestrator.errors import EnvironmentFailed
 
 SCRIPT = "image_inventory.py"
 # Gigabytes are read, and TensorFlow is imported, perhaps from a cold disk.
 TIMEOUT_S = 900
+
+# Both get into files that an installer reads, where a space or a line end begins something else.
+PackageName = Annotated[str, Field(pattern=rf"\A{NAME}\z", max_length=LONGEST_TEXT)]
+PackageNumber = Annotated[str, Field(pattern=r"\A[!-~]*\z", max_length=LONGEST_TEXT)]
 
 
 class ImagePart(BaseModel):
@@ -55,9 +61,9 @@ class Imported(ImagePart):
 
 
 class Inside(ImagePart):
-    python: Text
-    distributions: dict[Text, Text]
-    unrecorded: list[Text]
+    python: PackageNumber
+    distributions: dict[PackageName, PackageNumber]
+    unrecorded: list[PackageName]
     files: list[Files]
     imported: Imported
 
@@ -71,7 +77,8 @@ def parse(answer: str) -> Inside:
         return Inside.model_validate(json.loads(answer))
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        location = ".".join(str(clean(str(part), 40)) for part in first["loc"])
+        parts = (str(clean(str(part), 40)) for part in first["loc"])
+        location = ".".join(part if part.isprintable() else repr(part) for part in parts)
         raise NoInventory(f"its answer is no inventory: {location or 'all of it'}: {first['msg']}") from error
     except (ValueError, RecursionError) as error:
         raise NoInventory(f"its answer is no inventory: {error}") from error

@@ -113,10 +113,32 @@ NO_INVENTORIES = {
     "no object": ("[1]", "all of it: Input should be"),
     "another kind of value": (json.dumps({**ANSWER, "imported": [1]}), "imported: Input should be"),
     "a negative count": (json.dumps({**ANSWER, "files": [{**WHOLE, "checked": -1}]}), "files.0.checked: Input"),
+    "a package whose name is an address": (
+        json.dumps({**ANSWER, "distributions": {"pyarrow @ http://127.0.0.1:1/x.tar.gz\nx": "1.0"}}),
+        r"distributions.'pyarrow @ http://127.0.0.1:1/x.tar.gz\nx'.[key]: String should match pattern",
+    ),
+    **{
+        f"a package named {name!r}": (json.dumps({**ANSWER, "distributions": {name: "1.0"}}), "should match pattern")
+        for name in ("six\n", "\nsix", "two words", "-r", "six;x", "six[extra]", "sīx", "")
+    },
+    **{
+        f"a package of version {number!r}": (
+            json.dumps({**ANSWER, "distributions": {"six": number}}),
+            "distributions.six: String should match pattern",
+        )
+        for number in ("1.0\n", "1.0\nevil @ http://127.0.0.1:1/x.tar.gz", "1.0 ", "1.0\u2028x", "1.0\x1b")
+    },
+    "an unrecorded package with a line end": (json.dumps({**ANSWER, "unrecorded": ["a\nb"]}), "unrecorded.0: String"),
+    "a Python with a line end": (json.dumps({**ANSWER, "python": "3.7.17\nx"}), "python: String should match"),
     "no JSON": ("hello", "Expecting value"),
     "deep nesting": ("[" * 10**6, "recursion"),
     "a number without end": ("1" * 10**4, "integer string conversion"),
 }
+
+
+def test_names_and_versions_of_honest_packages_are_taken():
+    honest = {"Py_Thing.more-2": "1!2.0rc1.post3+local.1", "a": "0", "zope.interface": "5.4.0", "old": ""}
+    assert inside(distributions=honest, unrecorded=["old"]).distributions == honest
 
 
 @pytest.mark.parametrize(("answer", "words"), NO_INVENTORIES.values(), ids=NO_INVENTORIES)
