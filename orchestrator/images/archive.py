@@ -4,21 +4,23 @@ import gzip
 import io
 import json
 import posixpath
+import re
 import shutil
 import tarfile
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import docker
 import requests
-from docker.errors import APIError
+from docker.errors import APIError, ImageLoadError
+from docker.models.images import Image
 
 from orchestrator import files
-from orchestrator.catalog import user_data
 from orchestrator.engines import build_errors
 from orchestrator.engines.docker.image import BASE_DIGEST, BASE_NAME, SPEC_LABEL
 from orchestrator.errors import EnvironmentFailed, UsageError
@@ -31,15 +33,31 @@ CHUNK_BYTES = 1 << 20
 MANIFEST = "manifest.json"
 # Of a manifest or a configuration, which are parsed; and of an archive: an image has some ten members a layer at most.
 MOST_JSON_BYTES, MOST_MEMBERS, MOST_IMAGES = 2**20, 10_000, 500
+# Of an image: engines take 127 layers at most, and the largest image has some 20 GB.
+MOST_LAYERS, MOST_BYTES = 127, 2**36
 GZIP = b"\x1f\x8b"
+# What engines unpack as well. No engine saves the first two, and the standard library has no zstd.
+UNCOUNTED = re.compile(rb"(?P<bzip2>BZh)|(?P<xz>\xfd7zXZ)|(?P<zstd>\x28\xb5\x2f\xfd|[\x50-\x5f]\*M\x18)")
+# What a file takes on a disk beyond its content, at most: its last block, and its entry.
+BLOCK_BYTES = 4096
 UNTAGGED = "<none>:<none>"
 # What reading JSON of another shape raises.
 MISSHAPEN = (AttributeError, KeyError, TypeError, ValueError)
 LABELS = (SPEC_LABEL, "tfcompare.version", "tfcompare.flavour", "tfcompare.python", "tfcompare.lock", BASE_NAME)
+# Of an image's configuration, what its containers get.
+SETTINGS = ("Cmd", "Entrypoint", "Env", "Labels", "User", "Volumes", "WorkingDir")
 # What is around the layers in an archive: configurations, and a tar's own blocks.
 OVERHEAD = 1.02
 
 Tell = Callable[[int], None]
+
+
+@dataclass(frozen=True, order=True)
+class Layer:
+    """The place of a layer in an archive, and its size there."""
+
+    place: int
+    size: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +66,28 @@ class Packed:
 
     tag: str
     labels: dict[str, str]
-    config: bytes = b""
-    layers: tuple[str, ...] = ()
+    config: bytes
+    content: object
+    layers: tuple[Layer, ...]
 
     @property
     def base(self) -> tuple[str, str]:
         """The name and digest of the base; without a digest, the base was a local image of that machine."""
         return self.labels[BASE_NAME], self.labels.get(BASE_DIGEST, "")
+
+    @property
+    def size(self) -> int:
+        """The number of bytes that its layers have in the archive."""
+        return sum(layer.size for layer in set(self.layers))
+
+    def is_same(self, image: Image) -> bool:
+        """Return whether an image of the engine has the same layers and settings; ids differ between engines."""
+        return bool(self.content == describe_content(image.attrs["RootFS"].get("Layers"), image.attrs["Config"]))
+
+
+def describe_content(diff_ids: object, settings: Mapping[str, object]) -> object:
+    """Return what distinguishes an image from others: its layers, by their hashes, and its settings."""
+    return diff_ids or [], {name: settings.get(name) or None for name in SETTINGS}
 
 
 def weight(client: docker.DockerClient, images: Collection[ImageStatus]) -> int:
@@ -105,8 +138,8 @@ def read(path: Path) -> tuple[Packed, ...]:
     They are checked before any of them reaches the engine, which would accept every name that it is given.
     """
     try:
-        with _open(path) as tar:
-            packed = _read_images(path, Members(tar))
+        with _open(path) as file, tarfile.TarFile(fileobj=SmallReads(file)) as tar:
+            packed = _read_images(path, Members(tar, file))
         # An engine writes them in any order.
         order = in_order(Target(image.labels["tfcompare.version"]) for image in packed)
         packed.sort(key=lambda image: order.index(Target(image.labels["tfcompare.version"])))
@@ -118,14 +151,11 @@ def read(path: Path) -> tuple[Packed, ...]:
 
 
 @contextmanager
-def _open(path: Path) -> Iterator[tarfile.TarFile]:
+def _open(path: Path) -> Iterator[Any]:
     """Open an archive, which may be packed by gzip; raise UsageError for whatever is wrong with it."""
     try:
         with path.open("rb") as file:
-            packed = file.peek(len(GZIP))[: len(GZIP)] == GZIP
-            plain: Any = gzip.GzipFile(fileobj=file) if packed else file
-            with tarfile.TarFile(fileobj=SmallReads(plain)) as tar:
-                yield tar
+            yield _unpack(file)
     except requests.RequestException:
         # An OSError too, but of the engine.
         raise
@@ -135,8 +165,16 @@ def _open(path: Path) -> Iterator[tarfile.TarFile]:
         raise UsageError(f"{path}: cannot be read: {error.strerror or error}") from error
 
 
+def _unpack(file: "io.BufferedReader[Any]") -> Any:
+    return gzip.GzipFile(fileobj=file) if file.peek(len(GZIP)).startswith(GZIP) else file
+
+
 def _no_archive(path: Path, error: Exception) -> UsageError:
     return UsageError(f"{path}: no archive of images, or half of one ({error}). Nothing was loaded; save it again")
+
+
+class Uncountable(Exception):
+    """A layer that may take any space when an engine unpacks it; the message says why."""
 
 
 class SmallReads(io.RawIOBase):
@@ -158,11 +196,42 @@ class SmallReads(io.RawIOBase):
         return int(self._file.tell())
 
 
+class Part(io.RawIOBase):
+    """The bytes of a layer; raise ReadError if the archive ends before them."""
+
+    def __init__(self, file: Any, layer: Layer) -> None:
+        self._file, self._layer, self._position = file, layer, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        assert whence == io.SEEK_SET
+        self._position = offset
+        return offset
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        self._file.seek(self._layer.place + self._position)
+        wanted = max(0, min(len(buffer), self._layer.size - self._position))
+        chunk = self._file.read(wanted)
+        if wanted and not chunk:
+            raise tarfile.ReadError("a file is cut short")
+        buffer[: len(chunk)] = chunk
+        self._position += len(chunk)
+        return len(chunk)
+
+
 class Members:
     """The members of an archive by their names, each of which is a file or a folder that lies in it only once."""
 
-    def __init__(self, tar: tarfile.TarFile) -> None:
-        self._tar = tar
+    def __init__(self, tar: tarfile.TarFile, file: Any) -> None:
+        self._file = file
         self._files: dict[str, tarfile.TarInfo] = {}
         # `docker save` writes a layer that is there twice once, and a link to it.
         self._links: dict[str, str] = {}
@@ -181,41 +250,22 @@ class Members:
             elif not member.isdir():
                 raise tarfile.ReadError(f"{name!r} is neither a file nor a folder")
 
-    def find(self, name: object) -> str:
-        """Return the name of the file that an archive's manifest names, of which a link is followed once."""
+    def find(self, name: object) -> Layer:
+        """Return the place of a file that an archive's manifest names, of which a link is followed once."""
         if not isinstance(name, str):
             raise TypeError("a name that is no text")
         normal = _normalise(name)
         normal = self._links.get(normal, normal)
         if normal not in self._files:
             raise KeyError(f"there is no file {normal}")
-        return normal
-
-    def size(self, name: str) -> int:
-        return self._files[name].size
-
-    def place(self, name: str) -> int:
-        return self._files[name].offset_data
+        return Layer(self._files[normal].offset_data, self._files[normal].size)
 
     def read(self, name: object) -> bytes:
         """Return the content of a small file."""
-        found = self.find(name)
-        if self.size(found) > MOST_JSON_BYTES:
-            raise tarfile.ReadError(f"{found!r} has more than {MOST_JSON_BYTES / 2**20:.0f} MiB")
-        return b"".join(self.chunks(found))
-
-    def chunks(self, name: str) -> Iterator[bytes]:
-        """Yield the content of a file, which is as long as its header says."""
-        member = self._files[name]
-        left = member.size
-        content = self._tar.extractfile(member)
-        assert content is not None
-        while left:
-            chunk = content.read(min(CHUNK_BYTES, left))
-            if not chunk:
-                raise tarfile.ReadError(f"{name!r} is cut short")
-            left -= len(chunk)
-            yield chunk
+        layer = self.find(name)
+        if layer.size > MOST_JSON_BYTES:
+            raise tarfile.ReadError(f"{name!r} has more than {MOST_JSON_BYTES / 2**20:.0f} MiB")
+        return Part(self._file, layer).readall()
 
 
 def _normalise(name: str) -> str:
@@ -241,10 +291,14 @@ def _read_images(path: Path, members: Members) -> list[Packed]:
     for entry in entries:
         config = members.read(entry["Config"])
         layers = tuple(map(members.find, entry["Layers"]))
-        tag, labels = _describe_image(path, entry.get("RepoTags") or [], json.loads(config))
+        if len(layers) > MOST_LAYERS:
+            raise tarfile.ReadError(f"an image in it has more than {MOST_LAYERS} layers")
+        parsed = json.loads(config)
+        tag, labels = _describe_image(path, entry.get("RepoTags") or [], parsed)
         if any(tag == image.tag for image in packed):
             raise UsageError(f"{path}: {tag} is in it twice. Nothing was loaded")
-        packed.append(Packed(tag=tag, labels=labels, config=config, layers=layers))
+        content = describe_content(parsed["rootfs"]["diff_ids"], parsed["config"])
+        packed.append(Packed(tag=tag, labels=labels, config=config, content=content, layers=layers))
     return packed
 
 
@@ -272,45 +326,109 @@ def _labels(config: Any) -> dict[str, str]:
     return labels
 
 
-def load(client: docker.DockerClient, path: Path, packed: Sequence[Packed], tell: Tell) -> None:
-    """Pass the images to the engine in a new archive; call `tell` with the number of bytes it has taken each time.
+def require_room(client: docker.DockerClient, path: Path, packed: Collection[Packed]) -> None:
+    """Raise UsageError if the engine's disk has no room for what the images unpack to, or if that cannot be counted.
 
-    The engine gets what `read` has checked and nothing else. If it then has more images or names than that, the error
-    lists them.
+    The engine unpacks whatever it gets. So the layers are unpacked here first, in steps of which nothing is kept, and
+    no further than there is room.
     """
-    before = _list_images(client)
-    error = ""
+    room, problem = _find_room(client, len(packed))
+    # While the engine unpacks an image, it keeps a copy of what it got.
+    needed = max((image.size for image in packed), default=0)
+    # Images share what they have in common from the bottom; on another layer, the same layer is unpacked again.
+    stacks = {image.layers[:height] for image in packed for height in range(1, len(image.layers) + 1)}
+    times = Counter(stack[-1] for stack in stacks)
     try:
-        with _open(path) as tar:
-            members = Members(tar)
-            _require_room(client, path, sum(members.size(name) for name in set(_layers(packed))))
-            for step in client.api.load_image(_with_progress(_write(members, packed), tell)):
-                error = step.get("error", error)
-    except APIError as refused:
-        error = str(refused.explanation or refused)
-    if error:
-        cause = build_errors.of_image(error, "", base="", python="")
-        why = f": {cause}" if cause and cause.kind == "disk" else ""
-        raise EnvironmentFailed(f"{path}: the engine could not load it{why} ({error.strip()})")
-    if odd := find_unannounced(before, _list_images(client), {image.tag for image in packed}):
-        raise EnvironmentFailed(
-            f"{path}: since it was loaded, the engine has images or names that were not in it: {', '.join(odd)}. "
-            "If no other program has made them meanwhile, remove each with `docker image rm`"
-        )
+        with _open(path) as file:
+            for layer in sorted(times):
+                taken = 0
+                for taken in measure(file, layer):
+                    taken *= times[layer]
+                    if needed + taken > room:
+                        raise UsageError(
+                            f"{path}: its layers need more than {sizes.format_size(room)}, {problem}. "
+                            "Nothing was loaded"
+                        )
+                needed += taken
+    except Uncountable as error:
+        raise UsageError(f"{path}: {error}. Nothing was loaded") from error
+    except (*MISSHAPEN, RecursionError) as error:
+        raise _no_archive(path, error) from error
 
 
-def _require_room(client: docker.DockerClient, path: Path, needed: int) -> None:
-    """Raise UsageError if the layers are larger than the free space of the engine's disk, if that is seen from here."""
+def _find_room(client: docker.DockerClient, count: int) -> tuple[int, str]:
+    """Return how much this number of images may take, and what it means if they need more."""
+    most = MOST_BYTES * count, "more than any images of tfcompare's"
     root = Path(str(client.info().get("DockerRootDir", "")))
     # An engine that is reached through a socket runs here, unless its folders are another container's.
     if not client.api.base_url.startswith("http+docker:") or not root.is_absolute() or not root.is_dir():
-        return
+        return most
     free = shutil.disk_usage(root).free
-    if free < needed:
-        raise UsageError(
-            f"{path}: its layers have {sizes.format_size(needed)}, and the engine's disk has "
-            f"{sizes.format_size(free)} free; `tfcompare images prune` frees some"
+    return min(most, (free, "and the engine's disk has no more free; `tfcompare images prune` frees some"))
+
+
+def measure(file: Any, layer: Layer) -> Iterator[int]:
+    """Yield how much of a disk a layer takes up to each of its files; raise Uncountable if it could take more."""
+    part = io.BufferedReader(Part(file, layer))
+    if match := UNCOUNTED.match(part.peek(8)):
+        raise Uncountable(
+            f"a layer is packed by {match.lastgroup}, and only gzip can be unpacked to count what it needs; save the "
+            "image on an engine that packs its layers by gzip or not at all"
         )
+    plain, number = SmallReads(_unpack(part)), 0
+    with tarfile.TarFile(fileobj=plain) as tar:
+        for number, member in enumerate(tar, 1):
+            if member.issparse() or any(key.startswith("GNU.sparse") for key in member.pax_headers):
+                raise Uncountable(f"the file {member.name!r} in a layer has holes, which an engine fills")
+            if member.size < 0:
+                raise Uncountable(f"the file {member.name!r} in a layer has a negative size")
+            # All members of a large layer would take memory.
+            tar.members = []  # type: ignore[attr-defined]
+            yield member.offset_data + member.size + number * BLOCK_BYTES
+        # What ends the list of members here might not end it for an engine.
+        plain.seek(tar.offset)
+        while rest := plain.read(CHUNK_BYTES):
+            if rest.count(0) < len(rest):
+                raise Uncountable("a layer has more after its end")
+            yield plain.tell() + number * BLOCK_BYTES
+
+
+@contextmanager
+def loaded(client: docker.DockerClient, path: Path, image: Packed, tell: Tell) -> Iterator[str]:
+    """Pass an image to the engine without a name and yield its id; remove it again unless it has a name at the end.
+
+    The engine gets what `read` has checked, in a new archive, and nothing else. If it then has more images or names
+    than that, the error lists them. `tell` is called with the number of bytes that the engine has taken each time.
+    """
+    before = _list_images(client)
+    identity = _load(client, path, image, tell)
+    try:
+        if odd := find_unannounced(before, _list_images(client), identity):
+            raise EnvironmentFailed(
+                f"{path}: since it was loaded, the engine has images or names that were not in it: {', '.join(odd)}. "
+                "If no other program has made them meanwhile, remove each with `docker image rm`"
+            )
+        yield identity
+    finally:
+        with suppress(APIError):
+            if identity not in before and not client.images.get(identity).tags:
+                client.api.remove_image(identity)
+
+
+def _load(client: docker.DockerClient, path: Path, image: Packed, tell: Tell) -> str:
+    try:
+        with _open(path) as file:
+            found = client.images.load(_with_progress(_write(file, image), tell))
+        if len(found) == 1:
+            return str(found[0].id)
+        error = "it names no image that it has loaded"
+    except APIError as refused:
+        error = str(refused.explanation or refused)
+    except ImageLoadError as refused:
+        error = str(refused)
+    cause = build_errors.of_image(error, "", base="", python="")
+    why = f": {cause}" if cause and cause.kind == "disk" else ""
+    raise EnvironmentFailed(f"{image.tag}: the engine could not load it{why} ({error.strip()})")
 
 
 # The names of each image.
@@ -322,36 +440,32 @@ def _list_images(client: docker.DockerClient) -> Listed:
     return {entry["Id"]: frozenset(tag for tag in entry["RepoTags"] or () if tag != UNTAGGED) for entry in entries}
 
 
-def find_unannounced(before: Listed, after: Listed, tags: Collection[str]) -> list[str]:
+def find_unannounced(before: Listed, after: Listed, loaded: str) -> list[str]:
     """Return the names that are new or mean another image, and the images without a name that are new."""
     odd = []
     for identity, names in after.items():
-        changed = names - before.get(identity, frozenset())
-        odd += sorted(changed.difference(tags))
-        if not names and identity not in before:
+        odd += sorted(names - before.get(identity, frozenset()))
+        if not names and identity not in before and identity != loaded:
             odd.append(identity)
     return odd
 
 
-def _write(members: Members, packed: Sequence[Packed]) -> Iterator[bytes]:
-    """Yield an archive of these images, in which every name is one of ours."""
+def _write(file: Any, image: Packed) -> Iterator[bytes]:
+    """Yield an archive of an image, in which every name is one of ours."""
     # In the order of the archive, which may have to be unpacked from its start to find an earlier one.
-    layers = {name: f"layer-{number}" for number, name in enumerate(sorted(set(_layers(packed)), key=members.place))}
-    manifest = []
-    for number, image in enumerate(packed):
-        config = f"config-{number}.json"
-        manifest.append({"Config": config, "RepoTags": [image.tag], "Layers": [layers[name] for name in image.layers]})
-        yield from _write_member(config, len(image.config), [image.config])
-    for name, ours in layers.items():
-        yield from _write_member(ours, members.size(name), members.chunks(name))
-    text = json.dumps(manifest).encode()
+    layers = {layer: f"layer-{number}" for number, layer in enumerate(sorted(set(image.layers)))}
+    yield from _write_member("config.json", len(image.config), [image.config])
+    for layer, name in layers.items():
+        yield from _write_member(name, layer.size, _read_chunks(Part(file, layer)))
+    manifest = {"Config": "config.json", "RepoTags": None, "Layers": [layers[layer] for layer in image.layers]}
+    text = json.dumps([manifest]).encode()
     yield from _write_member(MANIFEST, len(text), [text])
     yield bytes(2 * tarfile.BLOCKSIZE)
 
 
-def _layers(packed: Sequence[Packed]) -> Iterator[str]:
-    for image in packed:
-        yield from image.layers
+def _read_chunks(part: Part) -> Iterator[bytes]:
+    while chunk := part.read(CHUNK_BYTES):
+        yield chunk
 
 
 def _write_member(name: str, size: int, chunks: Iterable[bytes]) -> Iterator[bytes]:
@@ -366,15 +480,3 @@ def _with_progress(chunks: Iterable[bytes], tell: Tell) -> Iterator[bytes]:
     for chunk in chunks:
         tell(len(chunk))
         yield chunk
-
-
-def adopt(packed: Collection[Packed], references: Collection[str]) -> dict[str, str]:
-    """Adopt and return digests of bases that were known where the images were built and are not known here.
-
-    With these digests, the same recipes lead to the same images. `references` are the bases of this machine's table. A
-    base that has a digest keeps it.
-    """
-    adopted = {name: digest for name, digest in (image.base for image in packed) if digest and name in references}
-    if adopted:
-        user_data.write_digests(adopted)
-    return adopted

@@ -11,7 +11,6 @@ from rich.console import Console
 from orchestrator.cli.images.common import Versions, current_images, find_versions, open_engine
 from orchestrator.cli.options import BaseFlags, QuietFlags, with_options
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
     from orchestrator.images.archive import Tell
@@ -53,8 +52,19 @@ def save_images(file: ArchiveFile, installation: BaseFlags, verbosity: QuietFlag
 
 @app.command("load")
 @with_options
-def load_images(file: ArchiveFile, installation: BaseFlags, verbosity: QuietFlags) -> None:
-    """Load images that `images save` wrote, and report which versions are ready with them.
+def load_images(
+    file: ArchiveFile,
+    installation: BaseFlags,
+    verbosity: QuietFlags,
+    replace: Annotated[
+        bool, typer.Option("--replace", help="Replace images that have the same name and other content.")
+    ] = False,
+    lock_bases: Annotated[
+        bool,
+        typer.Option("--lock-bases", help="Lock bases without a digest here to the digests that the images name."),
+    ] = False,
+) -> None:
+    """Load images that `images save` wrote, verify each, and report which versions are ready with them.
 
     [bold]Examples[/bold]
 
@@ -62,33 +72,44 @@ def load_images(file: ArchiveFile, installation: BaseFlags, verbosity: QuietFlag
     """
     from orchestrator import catalog
     from orchestrator.catalog import user_data
-    from orchestrator.engines.docker.image import base_reference
-    from orchestrator.images import archive, inventory, report
+    from orchestrator.images import archive, load
 
     base, quiet, say = installation.base, verbosity.quiet, verbosity.say
 
+    versions = catalog.all_versions()
     packed = archive.read(file)
+    ready: dict[str, list[str]] = {}
+    digests = {}
     with open_engine(f"loading {file}", PATIENCE_S) as client:
-        say(f"loading {', '.join(image.tag for image in packed)}")
-        with _progress("loading", file.stat().st_size, quiet) as tell:
-            archive.load(client, file, packed, tell)
-        tags = {image.tag for image in packed}
-        images = inventory.take(client, catalog.all_versions(), base).only(tags)
-        other = None if base or images.current() else images.other_base
-        flavours = [flavour for version in catalog.all_versions() for flavour in version.flavours]
-        adopted = archive.adopt(packed, {base_reference(flavour, base or other) for flavour in flavours})
-        catalog.reread()
-        images = inventory.take(client, catalog.all_versions(), base or other).only(tags)
-    for name, digest in adopted.items():
-        say(f"{name} is {digest} from now on, as where the images were made ({user_data.digests_file()})")
-    print_table(lambda width: report.of_images(images, missing=False))
-    if absent := tags.difference(*(status.image.tags for status in images.images)):
-        raise EnvironmentFailed(f"{file}: the engine took it, but does not have {', '.join(sorted(absent))}")
-    ready = dict.fromkeys(status.image.version for status in images.current())
-    if not ready:
-        raise EnvironmentFailed(f"{file}: loaded, but no run would use it: the table above says what differs here")
-    with_base = f" with --base '{other}' or TFCOMPARE_BASE" if other else ""
-    say(f"ready{with_base}: {', '.join(ready)}")
+        candidates, problems = load.examine(client, packed, versions, base, replace=replace, lock_bases=lock_bases)
+        archive.require_room(client, file, [each.packed for each in candidates if not each.is_here])
+        for candidate in candidates:
+            image = candidate.packed
+            if candidate.is_here:
+                say(f"{image.tag} is already here")
+            else:
+                say(f"loading and verifying {image.tag}")
+                try:
+                    with _progress("loading", image.size, quiet) as tell:
+                        load.load(client, file, candidate, versions, tell)
+                except EnvironmentFailed as error:
+                    problems.append(error.headline)
+                    continue
+                if candidate.here:
+                    say(f"{image.tag} replaced {candidate.here[:19]}; `tfcompare images prune` removes that image")
+            ready.setdefault(candidate.other_base or "", []).append(candidate.status.image.version)
+            if candidate.lacks_digest:
+                name, digest = image.base
+                digests[name] = digest
+    if digests:
+        path = user_data.write_digests(digests)
+        for name, digest in digests.items():
+            say(f"{name} is {digest} from now on ({path})")
+    for other, numbers in ready.items():
+        with_base = f" with --base '{other}' or TFCOMPARE_BASE" if other else ""
+        say(f"ready{with_base}: {', '.join(dict.fromkeys(numbers))}")
+    if problems:
+        raise EnvironmentFailed("\n".join(problems))
 
 
 @contextmanager

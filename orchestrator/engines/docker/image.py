@@ -91,7 +91,10 @@ def add_digest(name: str, digest: str) -> str:
     return f"{name}@{digest}" if digest else name
 
 
-def recipe(client: docker.DockerClient, version: Version, flavour: Flavour, override: str | None) -> Recipe:
+def recipe(
+    client: docker.DockerClient, version: Version, flavour: Flavour, override: str | None, base_id: str = ""
+) -> Recipe:
+    """Return the recipe of an image; `base_id` is the id of a local base of which this engine has heard nothing."""
     base = base_reference(flavour, override)
     files = {
         "Dockerfile": catalog.DOCKERFILE.read_bytes(),
@@ -105,7 +108,7 @@ def recipe(client: docker.DockerClient, version: Version, flavour: Flavour, over
         files["Dockerfile"] = files["Dockerfile"].replace(COPY_LOCK, COPY_BOTH)
         files["lock.txt"] = lockfile.locate_wheel(files["lock.txt"], BUILD / flavour.wheel.name)
     # The id distinguishes a base without a digest from the next one of the same name.
-    local = _base_id(client, base) if override and "@" not in base else ""
+    local = _base_id(client, base) or base_id if override and "@" not in base else ""
     digest = hashlib.sha256(f"{base} {local}".encode())
     for name, content in files.items():
         digest.update(f"\n{name} {len(content)}\n".encode() + content)

@@ -1,8 +1,10 @@
 """An archive is read before the engine sees it: nothing is loaded but images of tfcompare's under their names."""
 
+import bz2
 import gzip
 import io
 import json
+import lzma
 import re
 import shutil
 import subprocess
@@ -10,16 +12,17 @@ import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
+import docker
 import pytest
 import requests
+from docker.models.images import Image, ImageCollection
 
-from orchestrator.catalog import user_data
-from orchestrator.engines.docker.image import BASE_DIGEST, BASE_NAME, SPEC_LABEL
+from orchestrator.engines.docker.image import BASE_NAME, SPEC_LABEL
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.images import archive as archives
-from orchestrator.images.archive import adopt, read, save
+from orchestrator.images.archive import Layer, measure, read, save
 from tests.unit.images.scenes import judged, recipe
 
 MADE = recipe()
@@ -37,7 +40,7 @@ def archive(tmp_path: Path) -> Callable[..., Path]:
         ]
         files: dict[str, Any] = {"manifest.json": manifest}
         for number, (_, labels) in enumerate(images):
-            files[f"{number}.json"] = {"config": {"Labels": labels}}
+            files[f"{number}.json"] = {"config": {"Labels": labels}, "rootfs": {"diff_ids": []}}
         with tarfile.open(path, "w") as tar:
             for name, content in files.items():
                 text = json.dumps(content).encode()
@@ -97,17 +100,6 @@ def test_what_is_no_archive_says_so(archive, tmp_path: Path):
         read(tmp_path / "nowhere.tar")
 
 
-def test_a_base_known_by_digest_there_is_known_by_it_here(archive, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "data"))
-    labels = recipe(base="python:3.9-slim", **{BASE_DIGEST: DIGEST}).labels
-    packed = read(archive(([MADE.tag], labels)))
-    assert adopt(packed, {f"python:3.9-slim@{DIGEST.replace('1', '2')}"}) == {}
-    assert user_data.digests() == {}, "a digest that is known here stays"
-    assert adopt(packed, {"python:3.9-slim", "python:3.7-slim"}) == {"python:3.9-slim": DIGEST}
-    assert user_data.digests() == {"python:3.9-slim": DIGEST}
-    assert adopt(read(archive(([MADE.tag], MADE.labels))), {"python:3.7-slim"}) == {}
-
-
 def test_an_archive_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = tmp_path / "images.tar"
     path.write_text("the one of yesterday")
@@ -144,49 +136,51 @@ def test_an_engine_that_is_gone_is_not_told_as_a_file_that_cannot_be_written(
 class Engine:
     """What docker's API does with an archive, as far as loading needs it."""
 
-    base_url = "http+docker://localhost"
-
-    def __init__(self, *steps: dict[str, str], folder: Path = Path("/nowhere"), adds: str = "") -> None:
-        self.steps = steps
+    def __init__(self, *steps: dict[str, Any], folder: Path = Path("/nowhere"), adds: str = "") -> None:
+        self.steps = (*steps, {"stream": "Loaded image ID: sha256:1\n"})
         self.folder = folder
         self.adds = adds
-        self.images_: list[dict[str, Any]] = [{"Id": "sha256:0", "RepoTags": None}]
+        self.listed: dict[str, list[str]] = {"sha256:0": []}
         self.taken: list[tuple[tarfile.TarInfo, bytes]] = []
-
-    @property
-    def api(self) -> "Engine":
-        return self
+        self.api = SimpleNamespace(
+            base_url="http+docker://localhost",
+            images=lambda: [{"Id": identity, "RepoTags": list(tags)} for identity, tags in self.listed.items()],
+            inspect_image=lambda identity: {"Id": identity, "RepoTags": self.listed[identity]},
+            load_image=self.load_image,
+            remove_image=lambda identity: self.listed.pop(identity),
+        )
+        self.images = ImageCollection(client=self)
 
     def info(self) -> dict[str, str]:
         return {"DockerRootDir": str(self.folder)}
 
-    def images(self) -> list[dict[str, Any]]:
-        return list(self.images_)
-
-    def load_image(self, data: Any) -> Sequence[dict[str, str]]:
+    def load_image(self, data: Any) -> Sequence[dict[str, Any]]:
         with tarfile.open(fileobj=io.BytesIO(b"".join(data))) as tar:
             for member in tar:
                 content = tar.extractfile(member)
                 self.taken.append((member, content.read() if content else b""))
-        tags = [tag for entry in json.loads(self.taken[-1][1]) for tag in entry["RepoTags"]]
-        self.images_.append({"Id": "sha256:1", "RepoTags": [*tags, *([self.adds] if self.adds else [])]})
+        self.listed["sha256:1"] = [self.adds] if self.adds else []
         return self.steps
 
 
-def load(engine: Any, path: Path) -> list[int]:
-    """Loads an archive; returns how many bytes were told."""
+def load(engine: Any, path: Path, names: Sequence[str] = ()) -> list[int]:
+    """Loads an archive of one image, which gets these names; returns how many bytes were told."""
     counts: list[int] = []
-    archives.load(engine, path, read(path), counts.append)
+    packed = read(path)
+    archives.require_room(engine, path, packed)
+    with archives.loaded(engine, path, packed[0], counts.append) as identity:
+        engine.listed[identity] += names
     return counts
 
 
 def test_a_full_disk_of_the_engine_is_told_with_what_to_do(archive):
-    full = Engine({"status": "Loading layer"}, {"error": "write /layer: no space left on device"})
+    message = "write /layer: no space left on device"
+    full = Engine({"status": "Loading layer"}, {"error": message, "errorDetail": {"message": message}})
     with pytest.raises(EnvironmentFailed, match=r"could not load it: the disk is full.*images prune"):
         load(full, archive(([MADE.tag], MADE.labels)))
 
 
-CONFIG = json.dumps({"config": {"Labels": MADE.labels}}).encode()
+CONFIG = json.dumps({"config": {"Labels": MADE.labels}, "rootfs": {"diff_ids": ["sha256:2"] * 2}}).encode()
 ENTRY = {"Config": "c.json", "RepoTags": [MADE.tag], "Layers": ["one/layer.tar", "two/layer.tar"]}
 
 
@@ -200,13 +194,26 @@ def listing(*entries: dict[str, Any]) -> bytes:
     return json.dumps(entries).encode()
 
 
+def layer_of(**files: bytes) -> bytes:
+    """A layer with these files, as an engine writes it."""
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w") as layer:
+        for name, content in files.items():
+            entry, _ = member(name, content)
+            layer.addfile(entry, io.BytesIO(content))
+    return out.getvalue()
+
+
+LAYER = layer_of(file=b"L" * 3_000_000)
+
+
 def usual(**changes: tuple[Any, bytes] | None) -> list[tuple[Any, bytes]]:
     """As `docker save` of Docker 20.10 writes it, where two layers are the same; with other members in their places."""
     members = {
         "config": member("c.json", CONFIG),
         "folder": member("one", kind=tarfile.DIRTYPE),
         "version": member("one/VERSION", b"1.0"),
-        "one": member("one/layer.tar", b"L" * 3_000_000),
+        "one": member("one/layer.tar", LAYER),
         "two": member("two/layer.tar", kind=tarfile.SYMTYPE, link="../one/layer.tar"),
         "manifest": member("manifest.json", listing(ENTRY)),
         "repositories": member("repositories", b'{"python":{"3.7-slim":"x"}}'),
@@ -234,13 +241,11 @@ def test_the_engine_gets_what_was_checked_and_nothing_else(tar, compressed: bool
     if compressed:
         path.write_bytes(gzip.compress(path.read_bytes()))
     told = load(engine, path)
-    assert [entry.name for entry, _ in engine.taken] == ["config-0.json", "layer-0", "manifest.json"]
+    assert [entry.name for entry, _ in engine.taken] == ["config.json", "layer-0", "manifest.json"]
     assert {entry.type for entry, _ in engine.taken} == {tarfile.REGTYPE}
     config, layer, manifest = (content for _, content in engine.taken)
-    assert (config, layer) == (CONFIG, b"L" * 3_000_000)
-    assert json.loads(manifest) == [
-        {"Config": "config-0.json", "RepoTags": [MADE.tag], "Layers": ["layer-0", "layer-0"]}
-    ]
+    assert (config, layer) == (CONFIG, LAYER)
+    assert json.loads(manifest) == [{"Config": "config.json", "RepoTags": None, "Layers": ["layer-0", "layer-0"]}]
     assert sum(told) > 3_000_000
 
 
@@ -301,6 +306,10 @@ ODD = {
         "'' is no name of a target",
     ),
     "an image twice": (usual(manifest=member("manifest.json", listing(ENTRY, ENTRY))), f"{MADE.tag} is in it twice"),
+    "too many layers": (
+        usual(manifest=member("manifest.json", listing({**ENTRY, "Layers": ["one/layer.tar"] * 128}))),
+        "an image in it has more than 127 layers",
+    ),
     "too many images": (usual(manifest=member("manifest.json", listing(*[ENTRY] * 501))), "more than 500 images"),
 }
 
@@ -338,6 +347,17 @@ def test_an_archive_with_too_many_members_is_refused(tar, monkeypatch: pytest.Mo
         read(tar(usual()))
 
 
+def test_an_image_stays_if_it_got_a_name_or_was_here_and_is_removed_otherwise(tar):
+    path, engine = tar(usual()), Engine()
+    load(engine, path)
+    assert list(engine.listed) == ["sha256:0"]
+    load(engine, path, [MADE.tag])
+    assert engine.listed == {"sha256:0": [], "sha256:1": [MADE.tag]}
+    engine.listed["sha256:1"].clear()
+    load(engine, path)
+    assert list(engine.listed) == ["sha256:0", "sha256:1"], "it was here before, without a name"
+
+
 def test_what_the_engine_has_beyond_the_archive_is_an_error_that_names_it(tar):
     path = tar(usual())
     with pytest.raises(EnvironmentFailed, match=r"images or names that were not in it: python:3\.7-slim\. If no other"):
@@ -347,19 +367,130 @@ def test_what_the_engine_has_beyond_the_archive_is_an_error_that_names_it(tar):
 def test_names_that_move_and_images_without_a_name_are_found():
     before = {"1": frozenset({"a:1", "b:1"}), "2": frozenset({"c:1"}), "3": frozenset[str]()}
     after = {"1": frozenset({"b:1"}), "2": frozenset({"c:1", "a:1"}), "3": frozenset[str](), "4": frozenset[str]()}
-    assert archives.find_unannounced(before, after, {"c:1"}) == ["a:1", "4"]
-    assert archives.find_unannounced(before, after, {"a:1"}) == ["4"]
-    assert archives.find_unannounced(before, before, set()) == []
+    assert archives.find_unannounced(before, after, "2") == ["a:1", "4"]
+    assert archives.find_unannounced(before, after, "4") == ["a:1"]
+    assert archives.find_unannounced(before, before, "1") == []
 
 
+def test_an_image_is_the_same_by_its_layers_and_its_settings(tar):
+    [packed] = read(tar(usual()))
+    attrs = {
+        "RootFS": {"Type": "layers", "Layers": ["sha256:2"] * 2},
+        "Config": {"Labels": MADE.labels, "Env": None, "Cmd": [], "Hostname": ""},
+    }
+    assert packed.is_same(Image(attrs))
+    assert not packed.is_same(Image({**attrs, "RootFS": {"Type": "layers"}}))
+    assert not packed.is_same(Image({**attrs, "Config": {"Labels": MADE.labels, "Env": ["A=1"]}}))
+    assert not packed.is_same(Image({**attrs, "Config": {"Labels": {}}}))
+
+
+def with_room(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
+    monkeypatch.setattr(shutil, "disk_usage", lambda root: SimpleNamespace(free=free))
+
+
+@pytest.mark.parametrize("packed", [False, True])
 def test_an_archive_that_does_not_fit_on_the_engines_disk_is_not_loaded(
-    tar, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tar, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packed: bool
 ):
-    path, engine = tar(usual()), Engine(folder=tmp_path)
-    monkeypatch.setattr(shutil, "disk_usage", lambda root: SimpleNamespace(free=2_999_999))
-    with pytest.raises(UsageError, match=r"its layers have 3.*MB, and the engine's disk has 3.*MB free; .*prune"):
+    """Counted is what layers unpack to, each of the two, and the copy that an engine keeps while it unpacks them."""
+    stored = gzip.compress(LAYER) if packed else LAYER
+    path, engine = tar(usual(one=member("one/layer.tar", stored))), Engine(folder=tmp_path)
+    enough = len(stored) + 2 * (len(LAYER) + archives.BLOCK_BYTES)
+    with_room(monkeypatch, enough - 20_000)
+    with pytest.raises(UsageError, match=r"need more than .*MB, and the engine's disk has no more free; .*prune"):
         load(engine, path)
     assert engine.taken == []
-    engine.base_url = "http://elsewhere:2375"
+    with_room(monkeypatch, enough)
     load(engine, path)
-    assert engine.taken
+    assert [content for _, content in engine.taken][1] == stored
+    with_room(monkeypatch, 3_000_000)
+    engine.api.base_url = "http://elsewhere:2375"
+    load(engine, path)
+    monkeypatch.setattr(archives, "MOST_BYTES", 3_000_000)
+    with pytest.raises(UsageError, match=r"need more than 3.*MB, more than any images of tfcompare's"):
+        load(engine, path)
+
+
+def test_layers_that_images_share_from_the_bottom_count_once(tar, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    config = CONFIG.replace(b'"1.14.0"', b'"2.0.0"')
+    second = {**ENTRY, "Config": "d.json", "RepoTags": [MADE.tag.replace("1.14.0", "2.0.0")]}
+    path = tar(usual(other=member("d.json", config), manifest=member("manifest.json", listing(ENTRY, second))))
+    with_room(monkeypatch, len(LAYER) + 2 * (len(LAYER) + archives.BLOCK_BYTES))
+    archives.require_room(cast("docker.DockerClient", Engine(folder=tmp_path)), path, read(path))
+
+
+def test_a_layer_is_unpacked_no_further_than_there_is_room(tar, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    bomb = io.BytesIO()
+    with gzip.GzipFile(fileobj=bomb, mode="wb") as out:
+        for number in range(64):
+            entry, _ = member(f"zeros{number}", bytes(2**20))
+            out.write(entry.tobuf())
+            out.write(bytes(2**20))
+    path = tar(usual(one=member("one/layer.tar", bomb.getvalue())))
+    assert path.stat().st_size < 2**20
+    with_room(monkeypatch, 3 * 2**20)
+    unpacked: list[int] = []
+    original = gzip.GzipFile.seek
+
+    def seek(self: gzip.GzipFile, offset: int, whence: int = 0) -> int:
+        unpacked.append(offset)
+        return original(self, offset, whence)
+
+    monkeypatch.setattr(gzip.GzipFile, "seek", seek)
+    with pytest.raises(UsageError, match="Nothing was loaded"):
+        load(Engine(folder=tmp_path), path)
+    assert max(unpacked) < 4 * 2**20
+
+
+def sparse_layer(folder: Path, format: str) -> bytes:
+    with (folder / "hole").open("wb") as file:
+        file.truncate(2**30)
+    argv = ["tar", "--sparse", f"--format={format}", "-cf", "-", "hole"]
+    return subprocess.run(argv, cwd=folder, check=True, capture_output=True).stdout
+
+
+def negative_layer() -> bytes:
+    entry, _ = member("file")
+    header = bytearray(entry.tobuf())
+    header[124:136] = b"\xff" * 12
+    header[148:156] = b"%06o\0 " % (sum(header[:148]) + 8 * 32 + sum(header[156:]))
+    return bytes(header) + bytes(1024)
+
+
+UNCOUNTABLE: dict[str, tuple[Callable[[Path], bytes], str]] = {
+    "bzip2": (lambda folder: bz2.compress(LAYER), "a layer is packed by bzip2, and only gzip can be unpacked"),
+    "xz": (lambda folder: lzma.compress(LAYER), "a layer is packed by xz"),
+    "zstd": (lambda folder: b"\x28\xb5\x2f\xfd" + bytes(1020), "a layer is packed by zstd"),
+    "a zstd frame that is skipped": (lambda folder: b"\x5e*M\x18" + bytes(1020), "a layer is packed by zstd"),
+    "gzip in gzip": (lambda folder: gzip.compress(gzip.compress(LAYER)), "no archive of images, or half of one"),
+    "half of gzip": (lambda folder: gzip.compress(LAYER)[:-100], "no archive of images, or half of one"),
+    "anything else": (lambda folder: b"hello" * 1000, "no archive of images, or half of one"),
+    "a hole of GNU's": (lambda folder: sparse_layer(folder, "gnu"), "the file 'hole' in a layer has holes"),
+    "a hole of POSIX's": (lambda folder: sparse_layer(folder, "pax"), "the file 'hole' in a layer has holes"),
+    "a packed hole": (lambda folder: gzip.compress(sparse_layer(folder, "pax")), "'hole' in a layer has holes"),
+    "something after its end": (lambda folder: LAYER + LAYER, "a layer has more after its end"),
+    "a header that is wrong": (
+        lambda folder: LAYER.rstrip(b"\0") + bytes(512 - len(LAYER.rstrip(b"\0")) % 512) + b"x" * 512,
+        "a layer has more after its end",
+    ),
+    "a negative size": (lambda folder: negative_layer(), "a layer"),
+}
+
+
+@pytest.mark.parametrize(("make", "words"), UNCOUNTABLE.values(), ids=UNCOUNTABLE)
+def test_a_layer_whose_space_cannot_be_counted_is_refused(
+    tar, tmp_path: Path, make: Callable[[Path], bytes], words: str
+):
+    path, engine = tar(usual(one=member("one/layer.tar", make(tmp_path)))), Engine()
+    with pytest.raises(UsageError, match=re.escape(words)) as refusal:
+        load(engine, path)
+    assert "Nothing was loaded" in str(refusal.value)
+    assert engine.taken == []
+
+
+def test_every_file_of_a_layer_counts_with_its_block(tmp_path: Path):
+    for layer in (layer_of(), layer_of(a=b"", b=b"x" * 5000, c=b""), LAYER + bytes(10240)):
+        [*_, needed] = [0, *measure(io.BytesIO(layer), Layer(0, len(layer)))]
+        with tarfile.open(fileobj=io.BytesIO(layer)) as members:
+            files = members.getmembers()
+        assert len(layer) - 10240 <= needed - len(files) * archives.BLOCK_BYTES <= len(layer)
