@@ -53,7 +53,7 @@ Tell = Callable[[int], None]
 
 
 @dataclass(frozen=True, order=True)
-class Layer:
+class PackedLayer:
     """The place of a layer in an archive, and its size there."""
 
     place: int
@@ -68,7 +68,7 @@ class Packed:
     labels: dict[str, str]
     config: bytes
     content: object
-    layers: tuple[Layer, ...]
+    layers: tuple[PackedLayer, ...]
 
     @property
     def base(self) -> tuple[str, str]:
@@ -196,10 +196,10 @@ class SmallReads(io.RawIOBase):
         return int(self._file.tell())
 
 
-class Part(io.RawIOBase):
+class LayerContent(io.RawIOBase):
     """The bytes of a layer; raise ReadError if the archive ends before them."""
 
-    def __init__(self, file: Any, layer: Layer) -> None:
+    def __init__(self, file: Any, layer: PackedLayer) -> None:
         self._file, self._layer, self._position = file, layer, 0
 
     def readable(self) -> bool:
@@ -250,7 +250,7 @@ class Members:
             elif not member.isdir():
                 raise tarfile.ReadError(f"{name!r} is neither a file nor a folder")
 
-    def find(self, name: object) -> Layer:
+    def find(self, name: object) -> PackedLayer:
         """Return the place of a file that an archive's manifest names, of which a link is followed once."""
         if not isinstance(name, str):
             raise TypeError("a name that is no text")
@@ -258,14 +258,14 @@ class Members:
         normal = self._links.get(normal, normal)
         if normal not in self._files:
             raise KeyError(f"there is no file {normal}")
-        return Layer(self._files[normal].offset_data, self._files[normal].size)
+        return PackedLayer(self._files[normal].offset_data, self._files[normal].size)
 
     def read(self, name: object) -> bytes:
         """Return the content of a small file."""
         layer = self.find(name)
         if layer.size > MOST_JSON_BYTES:
             raise tarfile.ReadError(f"{name!r} has more than {MOST_JSON_BYTES / 2**20:.0f} MiB")
-        return Part(self._file, layer).readall()
+        return LayerContent(self._file, layer).readall()
 
 
 def _normalise(name: str) -> str:
@@ -367,9 +367,9 @@ def _find_room(client: docker.DockerClient, count: int) -> tuple[int, str]:
     return min(most, (free, "and the engine's disk has no more free; `tfcompare images prune` frees some"))
 
 
-def measure(file: Any, layer: Layer) -> Iterator[int]:
+def measure(file: Any, layer: PackedLayer) -> Iterator[int]:
     """Yield how much of a disk a layer takes up to each of its files; raise Uncountable if it could take more."""
-    part = io.BufferedReader(Part(file, layer))
+    part = io.BufferedReader(LayerContent(file, layer))
     if match := UNCOUNTED.match(part.peek(8)):
         raise Uncountable(
             f"a layer is packed by {match.lastgroup}, and only gzip can be unpacked to count what it needs; save the "
@@ -394,7 +394,7 @@ def measure(file: Any, layer: Layer) -> Iterator[int]:
 
 
 @contextmanager
-def loaded(client: docker.DockerClient, path: Path, image: Packed, tell: Tell) -> Iterator[str]:
+def load_without_name(client: docker.DockerClient, path: Path, image: Packed, tell: Tell) -> Iterator[str]:
     """Pass an image to the engine without a name and yield its id; remove it again unless it has a name at the end.
 
     The engine gets what `read` has checked, in a new archive, and nothing else. If it then has more images or names
@@ -456,14 +456,14 @@ def _write(file: Any, image: Packed) -> Iterator[bytes]:
     layers = {layer: f"layer-{number}" for number, layer in enumerate(sorted(set(image.layers)))}
     yield from _write_member("config.json", len(image.config), [image.config])
     for layer, name in layers.items():
-        yield from _write_member(name, layer.size, _read_chunks(Part(file, layer)))
+        yield from _write_member(name, layer.size, _read_chunks(LayerContent(file, layer)))
     manifest = {"Config": "config.json", "RepoTags": None, "Layers": [layers[layer] for layer in image.layers]}
     text = json.dumps([manifest]).encode()
     yield from _write_member(MANIFEST, len(text), [text])
     yield bytes(2 * tarfile.BLOCKSIZE)
 
 
-def _read_chunks(part: Part) -> Iterator[bytes]:
+def _read_chunks(part: LayerContent) -> Iterator[bytes]:
     while chunk := part.read(CHUNK_BYTES):
         yield chunk
 

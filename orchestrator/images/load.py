@@ -21,7 +21,7 @@ from orchestrator.images.verify import verify
 
 
 @dataclass(frozen=True, kw_only=True)
-class Candidate:
+class LoadableImage:
     """An image of an archive that a run here would use, with its recipe in `status`."""
 
     packed: Packed
@@ -42,7 +42,7 @@ def examine(
     *,
     replace: bool,
     lock_bases: bool,
-) -> tuple[list[Candidate], list[str]]:
+) -> tuple[list[LoadableImage], list[str]]:
     """Return the images that may be loaded, and why the others are not."""
     candidates, problems = [], []
     # Two digests or ids of one base would lead to two recipes, of which a run can only use one.
@@ -63,7 +63,7 @@ def examine(
 
 def _describe(
     client: docker.DockerClient, packed: Packed, versions: Collection[Version], base: str | None
-) -> Candidate:
+) -> LoadableImage:
     name, digest = packed.base
     status = _judge(client, packed, versions, base)
     other = status.other_base if base is None else None
@@ -76,7 +76,7 @@ def _describe(
         here = client.images.get(packed.tag)
     except ImageNotFound:
         here = None
-    return Candidate(
+    return LoadableImage(
         packed=packed,
         status=status,
         other_base=other,
@@ -100,7 +100,7 @@ def _judge(client: docker.DockerClient, packed: Packed, versions: Collection[Ver
     return judge(image, wanted, {version.number for version in versions})
 
 
-def _find_problem(candidate: Candidate, *, replace: bool, lock_bases: bool) -> str:
+def _find_problem(candidate: LoadableImage, *, replace: bool, lock_bases: bool) -> str:
     """Return why an image is not to be loaded, or ''."""
     status, labels = candidate.status, candidate.packed.labels
     if status.state != "current" or status.recipe is None:
@@ -119,12 +119,12 @@ def _find_problem(candidate: Candidate, *, replace: bool, lock_bases: bool) -> s
 
 
 def load(
-    client: docker.DockerClient, path: Path, candidate: Candidate, versions: Collection[Version], tell: Tell
+    client: docker.DockerClient, path: Path, candidate: LoadableImage, versions: Collection[Version], tell: Tell
 ) -> None:
     """Load an image, and give it its name if it holds what its recipe says; raise EnvironmentFailed if it does not."""
     tag, recipe = candidate.packed.tag, candidate.status.recipe
     assert recipe is not None
-    with archive.loaded(client, path, candidate.packed, tell) as identity:
+    with archive.load_without_name(client, path, candidate.packed, tell) as identity:
         found = verify(client, identity, tag, *find_entry(candidate.status, versions), recipe)
         if wrong := [check for check in found.checks if not check.ok]:
             check, more = wrong[0], f", and {len(wrong) - 1} more" if len(wrong) > 1 else ""

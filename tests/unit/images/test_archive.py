@@ -22,7 +22,7 @@ from docker.models.images import Image, ImageCollection
 from orchestrator.engines.docker.image import BASE_NAME, SPEC_LABEL
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.images import archive as archives
-from orchestrator.images.archive import Layer, measure, read, save
+from orchestrator.images.archive import PackedLayer, measure, read, save
 from tests.unit.images.scenes import judged, recipe
 
 MADE = recipe()
@@ -168,7 +168,7 @@ def load(engine: Any, path: Path, names: Sequence[str] = ()) -> list[int]:
     counts: list[int] = []
     packed = read(path)
     archives.require_room(engine, path, packed)
-    with archives.loaded(engine, path, packed[0], counts.append) as identity:
+    with archives.load_without_name(engine, path, packed[0], counts.append) as identity:
         engine.listed[identity] += names
     return counts
 
@@ -490,7 +490,7 @@ def test_a_layer_whose_space_cannot_be_counted_is_refused(
 
 def test_every_file_of_a_layer_counts_with_its_block(tmp_path: Path):
     for layer in (layer_of(), layer_of(a=b"", b=b"x" * 5000, c=b""), LAYER + bytes(10240)):
-        [*_, needed] = [0, *measure(io.BytesIO(layer), Layer(0, len(layer)))]
+        [*_, needed] = [0, *measure(io.BytesIO(layer), PackedLayer(0, len(layer)))]
         with tarfile.open(fileobj=io.BytesIO(layer)) as members:
             files = members.getmembers()
         assert len(layer) - 10240 <= needed - len(files) * archives.BLOCK_BYTES <= len(layer)

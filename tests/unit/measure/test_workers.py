@@ -15,7 +15,7 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.cuda_start import DriverAnswer
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.prepare_run import PreparedRun
-from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Workers, misfit, _is_same_release
+from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Workers, _is_same_release, misfit
 from orchestrator.model import EnvironmentFacts, Lost, Target
 from orchestrator.results.rundir import RunDir
 from tests.support.actors import Dressing, Stage

@@ -76,6 +76,8 @@ def test_an_environment_is_built_without_what_lies_around(monkeypatch, tmp_path:
     monkeypatch.setattr(venv.VenvEngine, "_run", lambda self, version, argv, asking, log: commands.append(argv))
     monkeypatch.setattr(venv.lockfile, "check", lambda *locks: None)
     monkeypatch.setattr(venv, "build_errors", SimpleNamespace(of_install=lambda *said, **more: ""))
+    for name in ("pip", "x"):
+        (tmp_path / f"{name}.lock").write_text("")
     flavour: Any = SimpleNamespace(pip_lock=tmp_path / "pip.lock", lock=tmp_path / "x.lock", wheel=None)
     engine: Any = venv.VenvEngine(venv.EngineOptions())
     version: Any = SimpleNamespace(number="2.13.0")
