@@ -1,6 +1,7 @@
 """A hardened container, and the lines to the worker inside it."""
 
 import os
+import posixpath
 import re
 import signal
 import socket
@@ -164,6 +165,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     cpus = spec.cpus or limits.find_granted(info["NCPU"])
     host_config = confine(
         client,
+        spec.image,
         info,
         mounts,
         memory,
@@ -196,6 +198,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
 
 def confine(
     client: docker.DockerClient,
+    image: str,
     info: Mapping[str, Any],
     mounts: Sequence[Mount],
     memory: int,
@@ -205,6 +208,9 @@ def confine(
     **more: Any,
 ) -> Any:
     """Return the settings of a container that may do nothing but read its mounts and write where it must."""
+    # A volume that the image asks for would be a place on the engine's disk, without a limit.
+    volumes = client.api.inspect_image(image)["Config"].get("Volumes") or {}
+    places = {SCRATCH, *map(posixpath.normpath, volumes)} - {mount["Target"] for mount in mounts}
     return client.api.create_host_config(
         mounts=mounts,
         network_mode=network,
@@ -221,7 +227,7 @@ def confine(
         # The same limit, so no swap: a worker that swaps measures the disk.
         memswap_limit=memory,
         # It is memory: a workload that fills it gets an error before its container runs out of memory.
-        tmpfs={SCRATCH: f"rw,nosuid,nodev,mode=1777,size={memory // 2}"},
+        tmpfs={place: f"rw,nosuid,nodev,mode=1777,size={memory // 2}" for place in places},
         **more,
     )
 

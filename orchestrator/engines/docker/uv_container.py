@@ -66,6 +66,7 @@ class UvInContainer:
         info = client.info()
         host_config = container.confine(
             client,
+            self.image,
             info,
             mounts,
             limits.share_memory(info["MemTotal"], 1),

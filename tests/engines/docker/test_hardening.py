@@ -1,11 +1,13 @@
 """What a worker's container may do, told from inside it and by the engine."""
 
+import io
 import json
 import os
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -216,3 +218,25 @@ def test_caller_without_root_measures_and_owns_the_results(
     parts = {f"{version}-{part}.arrow" for version in ("1.14.0", "2.0.0") for part in (1, 2)}
     assert {stream.name for stream in streams} == parts
     assert {stream.stat().st_uid for stream in streams} == {NOBODY}
+
+
+def test_a_volume_that_an_image_asks_for_is_memory_and_not_the_engines_disk(
+    environment: DockerEnvironment, results: Path, client: docker.DockerClient
+) -> None:
+    wanted = '["/vol/./one", "/tmp", "/tfcompare/results", "/tfcompare/workloads"]'
+    text = f"FROM {environment.facts.identity}\nVOLUME {wanted}\n"
+    built, _ = client.images.build(fileobj=io.BytesIO(text.encode()), rm=True)
+    made = create(client, replace(spec(environment, results), image=str(built.id)))
+    try:
+        found = client.api.inspect_container(made)
+        assert {mount["Type"] for mount in found["Mounts"]} == {"bind"}
+        assert found["HostConfig"]["Tmpfs"].keys() == {"/tmp", "/vol/one"}
+        client.api.start(made)
+        kinds = client.api.exec_start(
+            client.api.exec_create(made, ["sh", "-c", "grep -E ' /vol| /tfcompare/results' /proc/self/mounts"])["Id"]
+        )
+        assert b"tmpfs /vol/one tmpfs rw,nosuid,nodev" in kinds
+        assert b"tmpfs /tfcompare" not in kinds
+    finally:
+        client.api.remove_container(made, force=True, v=True)
+        client.images.remove(str(built.id), force=True)
