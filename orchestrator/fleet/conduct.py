@@ -154,8 +154,7 @@ def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View, ope
     RunDir.refuse_taken(path)
     with open_fleet(options.on, view.say) as fleet:
         rules, roster = _meet(planned, options, fleet, view.say)
-        run = RunDir.create(path, planned.options.command)
-        with run.hold():
+        with RunDir.begin(path, planned.options.command) as run:
             pinned_run, large = pin_planned(planned, run, view.say)
             rules.workloads = _read_workloads(run, large)
             run.write_begun(pinned_run.freeze(rules.engine, large), make_manifest(pinned_run, {}))

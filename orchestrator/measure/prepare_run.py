@@ -64,8 +64,7 @@ def open_run(planned: PlannedRun, path: Path, view: View) -> Iterator[OpenRun]:
     with ExitStack() as held:
         held.callback(engine.close)
         sweep(engine, view.say)
-        directory = RunDir.create(options.out or path, options.command)
-        held.enter_context(directory.hold())
+        directory = held.enter_context(RunDir.begin(options.out or path, options.command))
         yield OpenRun(planned, name, engine, directory, view, held)
 
 

@@ -89,20 +89,20 @@ def merge(paths: Sequence[Path], output: Path, command: Sequence[str]) -> RunDir
     parts = [read_part(path) for path in paths]
     check(parts)
     plan, manifest = merge_plans(parts), merge_manifests(parts, command)
-    run = RunDir.create(output, command)
-    try:
-        run.write_manifest(manifest)
-        run.write_plan(plan)
-        _copy_workloads(parts, run)
-        first, workers = 0, Counter[Target]()
-        for part in parts:
-            first += add_part(part, run, plan.run, first, workers)
-        run.record(_finish(parts))
-        run.sync_journal()
-    except BaseException:
-        # All of it is still in the parts.
-        files.remove_tree(run.path)
-        raise
+    with RunDir.begin(output, command) as run:
+        try:
+            run.write_manifest(manifest)
+            run.write_plan(plan)
+            _copy_workloads(parts, run)
+            first, workers = 0, Counter[Target]()
+            for part in parts:
+                first += add_part(part, run, plan.run, first, workers)
+            run.record(_finish(parts))
+            run.sync_journal()
+        except BaseException:
+            # All of it is still in the parts.
+            files.remove_tree(run.path)
+            raise
     return run
 
 

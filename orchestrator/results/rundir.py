@@ -22,7 +22,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -68,6 +68,10 @@ MANIFEST = TypeAdapter(Manifest)
 ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 
 STREAM = "stream.arrow"
+BEGUN_NAME = "begun.json"
+# What a kill leaves of a file that is being replaced.
+LEFT = re.compile(r"\.begun\.json\.\w+")
+ANOTHER = "choose another --output"
 # Earlier releases had all streams in results/; one that its worker had not closed ended in .partial.
 NAMED = re.compile(r"(?P<version>.+)-(?P<part>\d{1,9})(\.arrow(\.partial)?)?", re.ASCII)
 # No plan, manifest or journal is larger; to parse one takes ten times as much memory.
@@ -92,34 +96,70 @@ class RunDir:
         self.fleet = path / "fleet.json"
 
     @classmethod
-    def create(cls, path: Path, command: Sequence[str] = ()) -> "RunDir":
+    @contextmanager
+    def begin(cls, path: Path, command: Sequence[str] = ()) -> Iterator["RunDir"]:
+        """Create a run directory, or take over one whose run ended before it had a plan, and lock it."""
         run = cls(path)
         cls.refuse_taken(path)
-        with files.writing(f"the run directory {path}", "choose another --output"):
+        with run._creating():
             new = [each for each in (path, *path.parents) if not each.exists()]
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
             # Also if it existed before: workers leave files here that no other user should reach.
             path.chmod(0o700)
-            for directory in (run.results, run.settled, run.logs):
-                directory.mkdir()
-            begun = Begun(datetime.now(UTC).replace(microsecond=0), tuple(command))
-            files.replace(path, path / "begun.json", BEGUN.dump_json(begun, indent=1) + b"\n")
-            for each in new:
-                # A folder may be one that this user can write and cannot list.
-                with suppress(PermissionError):
-                    files.sync(each.parent, each.parent)
-        return run
+        with run.hold(f"wait for its end, or {ANOTHER}"):
+            # Another process may have been here since.
+            cls.refuse_taken(path, held=True)
+            with run._creating():
+                files.remove_tree(run.workloads)
+                for directory in (run.results, run.settled, run.logs):
+                    directory.mkdir(exist_ok=True)
+                begun = Begun(datetime.now(UTC).replace(microsecond=0), tuple(command))
+                files.replace(path, path / BEGUN_NAME, BEGUN.dump_json(begun, indent=1) + b"\n")
+                for each in new:
+                    # A folder may be one that this user can write and cannot list.
+                    with suppress(PermissionError):
+                        files.sync(each.parent, each.parent)
+            yield run
 
-    @staticmethod
-    def refuse_taken(path: Path) -> None:
-        """Raise UsageError if a folder belongs to another user, or is not empty."""
-        with files.writing(f"the run directory {path}", "choose another --output"):
+    @classmethod
+    def create(cls, path: Path, command: Sequence[str] = ()) -> "RunDir":
+        """Create a run directory that no other process knows of."""
+        with cls.begin(path, command) as run:
+            return run
+
+    def _creating(self) -> AbstractContextManager[None]:
+        return files.writing(f"the run directory {self.path}", ANOTHER)
+
+    @classmethod
+    def refuse_taken(cls, path: Path, *, held: bool = False) -> None:
+        """Raise UsageError if a folder belongs to another user, or holds more than a run that has no plan yet.
+
+        Such a run is left alone while its process lives, unless this process holds it.
+        """
+        run = cls(path)
+        with run._creating():
             if path.is_dir() and path.stat().st_uid != os.getuid():
-                raise UsageError(f"{path} belongs to another user; choose another --output")
-            if path.is_dir() and any(path.iterdir()):
-                raise UsageError(
-                    f"{path} is not empty; choose another --output, or `tfcompare report {path}` if it holds a run"
-                )
+                raise UsageError(f"{path} belongs to another user; {ANOTHER}")
+            if not path.is_dir() or not any(path.iterdir()):
+                return
+        if not run._has_nothing():
+            raise UsageError(f"{path} is not empty; {ANOTHER}, or `tfcompare report {path}` if it holds a run")
+        if not held and run.is_held:
+            raise UsageError(f"another tfcompare is measuring into {path}; wait for its end, or {ANOTHER}")
+
+    def _has_nothing(self) -> bool:
+        """Return whether all that is here is what a run leaves that ends before it has a plan."""
+        names = {name for name in _names(self.path) if not LEFT.fullmatch(name)}
+        folders = {self.results.name, self.settled.name, self.logs.name}
+        copied = {self.workloads.name} if BEGUN_NAME in names else set()
+        if names - {BEGUN_NAME, ".lock"} - folders - copied:
+            return False
+        if any((self.path / name).is_symlink() or _names(self.path / name) for name in folders):
+            return False
+        try:
+            return BEGUN_NAME not in names or self.read_begun().plan is None
+        except (UsageError, ContractBroken):
+            return False
 
     @classmethod
     def open(cls, path: Path, *, unprepared: bool = False) -> "RunDir":
@@ -128,7 +168,7 @@ class RunDir:
         # Unlike Path's own, it says no to a folder that may not be looked into.
         if not os.path.isfile(path / "plan.json"):
             # A profile has a manifest and no plan.
-            if not os.path.isfile(path / "begun.json") or os.path.isfile(path / "manifest.json"):
+            if not os.path.isfile(path / BEGUN_NAME) or os.path.isfile(path / "manifest.json"):
                 raise UsageError(f"{path} holds no run (no plan.json in it); `tfcompare run --output DIR` makes one")
             refuse_strangers(path)
             if not unprepared or run.is_held or run.read_begun().plan is None:
@@ -141,14 +181,22 @@ class RunDir:
         command = f"`{shlex.join(['tfcompare', *begun.command])}`" if begun.command else "a run"
         if self.is_held:
             return f"{self.path} holds no run yet: {command} is still making its environments ready; wait for its end"
-        advice = f"`tfcompare run --resume {self.path}`" if begun.plan else "run it again with another --output"
+        advice = f"`tfcompare run --resume {self.path}`" if begun.plan else self._describe_repetition(begun)
         return (
             f"{self.path} holds no run: {command}, begun {begun.created:%Y-%m-%d %H:%M} UTC, ended before its "
             f"environments were ready, and nothing was measured. {self.logs} may say why; then {advice}"
         )
 
+    def _describe_repetition(self, begun: Begun) -> str:
+        """Return the command that begins the run again in this folder, which takes over one without a plan."""
+        command, *flags = begun.command or ("run",)
+        of_program = flags.index("--") if "--" in flags else len(flags)
+        if not any(word.partition("=")[0] in ("--output", "-o") for word in flags[:of_program]):
+            flags = ["--output", str(self.path), *flags]
+        return f"repeat `{shlex.join(('tfcompare', command, *flags))}`"
+
     @contextmanager
-    def hold(self) -> Iterator[None]:
+    def hold(self, advice: str = "wait for its end") -> Iterator[None]:
         """Lock the directory while a run is in progress, and mend a journal that was cut short."""
         refuse_strangers(self.path)
         self._refuse_foreign()
@@ -160,7 +208,7 @@ class RunDir:
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise UsageError(f"another tfcompare is measuring into {self.path}; wait for its end") from error
+                raise UsageError(f"another tfcompare is measuring into {self.path}; {advice}") from error
             self._mend_journal()
             yield
         finally:
@@ -207,7 +255,7 @@ class RunDir:
     def write_begun(self, plan: Plan, manifest: Manifest) -> None:
         """Write what a run is going to do, so that it can be continued if it is ended before its first round."""
         begun = replace(self.read_begun(), plan=plan, manifest=manifest)
-        self._write("begun.json", BEGUN.dump_json(begun, indent=1))
+        self._write(BEGUN_NAME, BEGUN.dump_json(begun, indent=1))
 
     def write_plan(self, plan: Plan) -> None:
         nothing = {name for name in PLANNED_LATER if not getattr(plan, name)}
@@ -279,7 +327,7 @@ class RunDir:
         return os.path.isfile(self.path / "plan.json") and os.path.isfile(self.path / "manifest.json")
 
     def read_begun(self) -> Begun:
-        return self._read("begun.json", BEGUN, context={})
+        return self._read(BEGUN_NAME, BEGUN, context={})
 
     def read_plan(self) -> Plan:
         return self._read("plan.json", PLAN, context={})
@@ -303,7 +351,7 @@ class RunDir:
     def _advise_resume(self, missing: str) -> str:
         """Return the command that continues a run without this file, if what it was going to do is known."""
         with suppress(ContractBroken, UsageError):
-            if missing != "begun.json" and self.read_begun().plan:
+            if missing != BEGUN_NAME and self.read_begun().plan:
                 return f". In the second case, `tfcompare run --resume {self.path}` continues it"
         return ""
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -160,6 +161,50 @@ def test_a_host_that_is_killed_at_any_moment_leaves_a_run_that_is_continued(
     across = {(c["workload"], str(c["params"])): c["rounds"] for c in answer["contrasts"] if c["kind"] == "version"}
     for arm in answer["arms"]:
         assert across[arm["workload"], str(arm["params"])] <= arm["rounds"] <= rounds_of(run, arm)
+
+
+# Stops a run at the call of a function of its run directory, and says so. The rest of it is real.
+STOP = """
+import sys, time
+from pathlib import Path
+if sys.argv[:1] and Path(sys.argv[0]).name == "tfcompare":
+    from orchestrator import files
+    from orchestrator.results.rundir import RunDir
+    def stop(*arguments, **options):
+        Path({mark!r}).touch()
+        time.sleep(600)
+    {function} = stop
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("function", ["files.replace", "RunDir.write_begun"], ids=["before it begins", "begun"])
+def test_a_host_that_is_killed_before_its_plan_leaves_its_folder_to_the_next_run(
+    tfcompare: str, tmp_path: Path, function: str
+) -> None:
+    run, mark = tmp_path / "run", tmp_path / "mark"
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "sitecustomize.py").write_text(STOP.format(mark=str(mark), function=function))
+    command = ["run", *VENV, "--case", "naps[which=first]", "--rounds", "2", "--output", str(run)]
+    stopping = {**os.environ, "PYTHONPATH": str(tmp_path / "own")}
+    with subprocess.Popen([tfcompare, *command], env=stopping, stderr=subprocess.PIPE, text=True) as process:
+        until(mark.exists, process)
+        # It lives, and keeps its folder.
+        again = run_command(tfcompare, *command)
+        more = run_command(tfcompare, "run", "--resume", run)
+        process.kill()
+        process.communicate(timeout=60)
+    assert (again.returncode, more.returncode) == (2, 2)
+    assert f"another tfcompare is measuring into {run}; wait for its end" in " ".join(again.stderr.split())
+    assert "holds no run" in more.stderr
+    more = run_command(tfcompare, "run", "--resume", run, env={"COLUMNS": "1000"})
+    assert more.returncode == 2
+    if function == "RunDir.write_begun":
+        assert f"then repeat `tfcompare {shlex.join(command)}`" in more.stderr
+    done = run_command(tfcompare, *command, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert {arm["outcome"] for arm in parse(done)["arms"]} == {"measured"}
+    continued(tfcompare, run)
 
 
 def rounds_of(run: Path, arm: Answer) -> int:

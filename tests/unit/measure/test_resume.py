@@ -550,7 +550,18 @@ def test_a_report_of_a_run_that_was_ended_before_its_first_round_names_the_comma
         RunDir.open(run.path)
 
 
-def test_a_run_without_a_plan_is_not_continued(tmp_path: Path):
-    run = RunDir.create(tmp_path / "run", ("run", "--versions", "1.14,2.0"))
-    with pytest.raises(UsageError, match=r"nothing was measured\..*; then run it again with another --output"):
+@pytest.mark.parametrize(
+    ("command", "repeated"),
+    [
+        (("run", "--versions", "1.14,2.0"), "run --output {run} --versions 1.14,2.0"),
+        (("run", "1.14", "--output", "there"), "run 1.14 --output there"),
+        (("run", "1.14", "-o=there"), "run 1.14 -o=there"),
+        (("run", "1.14", "--", "train", "--output", "x"), "run --output {run} 1.14 -- train --output x"),
+        ((), "run --output {run}"),
+    ],
+)
+def test_a_run_without_a_plan_says_what_to_repeat(tmp_path: Path, command: tuple[str, ...], repeated: str):
+    run = RunDir.create(tmp_path / "run", command)
+    with pytest.raises(UsageError, match=r"nothing was measured\.") as refused:
         add_rounds(ResumeOptions(run=run.path), Quiet())
+    assert str(refused.value).endswith(f"; then repeat `tfcompare {repeated.format(run=run.path)}`")

@@ -58,7 +58,7 @@ def run(tmp_path: Path) -> RunDir:
 
 def test_a_new_run_directory_has_its_parents_its_folders_and_what_began_it(tmp_path: Path):
     run = RunDir.create(tmp_path / "deep" / "down" / "run")
-    assert sorted(path.name for path in run.path.iterdir()) == ["begun.json", "logs", "results", "streams"]
+    assert sorted(path.name for path in run.path.iterdir()) == [".lock", "begun.json", "logs", "results", "streams"]
 
 
 def test_an_empty_folder_may_become_a_run(tmp_path: Path):
@@ -73,7 +73,61 @@ def test_a_folder_that_holds_anything_is_left_alone(tmp_path: Path):
 
 
 def test_a_run_is_not_written_over(run: RunDir):
+    run.write_begun(plan(), manifest(plan().versions))
+    before = (run.path / "begun.json").read_bytes()
     with pytest.raises(UsageError, match="is not empty"):
+        RunDir.create(run.path)
+    assert (run.path / "begun.json").read_bytes() == before
+
+
+def leave_begun(run: RunDir) -> None:
+    (run.path / ".begun.json.0a1b2c3d").write_text("{")
+
+
+def leave_copies(run: RunDir) -> None:
+    run.workloads.mkdir()
+    (run.workloads / "half.py").write_text("def bui")
+
+
+def leave_folders(run: RunDir) -> None:
+    for name in ("begun.json", ".lock"):
+        (run.path / name).unlink()
+    run.logs.rmdir()
+
+
+@pytest.mark.parametrize("leave", [lambda run: None, leave_begun, leave_copies, leave_folders])
+def test_a_run_that_ended_before_its_plan_leaves_its_folder_to_the_next(run: RunDir, leave: Callable[[RunDir], None]):
+    leave(run)
+    with RunDir.begin(run.path, ("run", "again")) as again:
+        assert again.read_begun().command == ("run", "again")
+        assert again.is_held
+        assert not again.workloads.exists()
+        assert {path.name for path in again.path.iterdir()} >= {"logs", "results", "streams"}
+
+
+FOREIGN: dict[str, Callable[[RunDir], object]] = {
+    "a file": lambda run: (run.path / "thesis.tex").write_text("precious"),
+    "a log": lambda run: (run.logs / "build-1.14.0.log").write_text("precious"),
+    "results": lambda run: (run.results / "1.14.0-1").mkdir(),
+    "a link": lambda run: (run.logs.rmdir(), run.logs.symlink_to(run.path.parent)),
+    "workloads without a beginning": lambda run: (run.workloads.mkdir(), (run.path / "begun.json").unlink()),
+    "a beginning that cannot be read": lambda run: (run.path / "begun.json").write_text("precious"),
+    "a manifest": lambda run: run.write_manifest(manifest(plan().versions)),
+    "a plan": lambda run: run.write_plan(plan()),
+}
+
+
+@pytest.mark.parametrize("add", FOREIGN.values(), ids=FOREIGN)
+def test_a_folder_with_anything_more_is_not_taken_over(run: RunDir, add: Callable[[RunDir], object]):
+    add(run)
+    before = sorted(run.path.rglob("*"))
+    with pytest.raises(UsageError, match="is not empty; choose another --output"):
+        RunDir.create(run.path)
+    assert sorted(run.path.rglob("*")) == before
+
+
+def test_a_run_that_lives_keeps_its_folder(run: RunDir):
+    with run.hold(), pytest.raises(UsageError, match=r"another tfcompare is measuring into .*, or choose another"):
         RunDir.create(run.path)
 
 
@@ -110,6 +164,7 @@ def test_a_write_replaces_the_file_whole_and_leaves_no_temporary_one(tmp_path: P
     run.write_plan(plan(seed=2))
     assert run.read_plan().seed == 2
     assert sorted(path.name for path in run.path.iterdir()) == [
+        ".lock",
         "begun.json",
         "logs",
         "manifest.json",
@@ -517,14 +572,17 @@ def test_folders_that_a_user_has_removed_come_back_with_the_next_worker(tmp_path
 
 
 def test_of_several_that_make_one_run_directory_at_once_one_wins(tmp_path: Path):
-    start, ended = threading.Barrier(8), []
+    start, end, ended = threading.Barrier(8), threading.Barrier(8), []
 
     def create() -> None:
         start.wait()
         try:
-            ended.append(str(RunDir.create(tmp_path / "run").path))
+            with RunDir.begin(tmp_path / "run") as run:
+                end.wait(60)
+                ended.append(str(run.path))
         except UsageError as error:
             ended.append(str(error))
+            end.wait(60)
 
     threads = [threading.Thread(target=create) for _ in range(8)]
     for thread in threads:
