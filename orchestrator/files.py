@@ -1,7 +1,7 @@
 """Access to files below a folder into which a container or another person may have put links.
 
-No link is ever followed. Every path is walked from its root one folder at a time, by descriptor. The root itself was
-named by the user and may be a link; nothing below it may be one.
+No link is ever followed, except by `open_inside`, which follows those that stay below the root. Every path is walked
+from its root one folder at a time, by descriptor. The root itself was named by the user and may be a link.
 """
 
 import errno
@@ -13,6 +13,7 @@ import stat
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
+from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -26,6 +27,8 @@ NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 # Read in chunks of this size: the size that a file states may not be true.
 CHUNK_BYTES = 2**20
+# Of one path: as many as the kernel follows.
+MOST_LINKS = 40
 # Of a source file or a table, which are parsed: that takes a hundred times as much memory.
 MOST_TEXT_BYTES = 2**20
 # Of a log, in bytes and in letters: its end is enough to see the last message.
@@ -39,6 +42,72 @@ class RefusedEntry(OSError):
 
     def __init__(self, what: str, path: Path) -> None:
         super().__init__(errno.EPERM, what, str(path))
+
+
+class LeavesRoot(RefusedEntry):
+    """A path that links, or `..`, lead out of its root or to a hidden name."""
+
+
+@contextmanager
+def open_inside(root: Path, name: str) -> Iterator[int]:
+    """Yield a descriptor (O_PATH) of what a path below the root stands for.
+
+    Links are followed as long as they stay below the root and away from hidden names; otherwise LeavesRoot is raised.
+    Nothing is opened twice by its name, so a link that is exchanged meanwhile changes nothing.
+    """
+    opened: list[tuple[str, int]] = []
+    waiting = name.split("/")[::-1]
+    links = 0
+    top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        while waiting:
+            part = waiting.pop()
+            if part == ".." and not opened:
+                raise LeavesRoot("it leads out of its folder", root / name)
+            if part == "..":
+                os.close(opened.pop()[1])
+            if part in ("", ".", ".."):
+                continue
+            if is_hidden(part):
+                raise LeavesRoot("it leads to a hidden name", root / name)
+            within = opened[-1][1] if opened else top
+            handle = os.open(part, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=within)
+            opened.append((part, handle))
+            if not stat.S_ISLNK(os.fstat(handle).st_mode):
+                continue
+            target = os.readlink("", dir_fd=handle)
+            os.close(opened.pop()[1])
+            links += 1
+            if links > MOST_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), str(root / name))
+            if target.startswith("/"):
+                whole = Path(os.path.realpath(root))
+                if not Path(target).is_relative_to(whole):
+                    raise LeavesRoot("it leads out of its folder", root / name)
+                target = Path(target).relative_to(whole).as_posix()
+                while opened:
+                    os.close(opened.pop()[1])
+            waiting += target.split("/")[::-1]
+        yield opened[-1][1] if opened else top
+    finally:
+        for _, handle in opened:
+            os.close(handle)
+        os.close(top)
+
+
+def is_hidden(name: str) -> bool:
+    """Return whether a name is one that no copy of a folder includes."""
+    return name.startswith(".") or name == "__pycache__"
+
+
+@contextmanager
+def read_inside(root: Path, name: str) -> Iterator[BufferedReader]:
+    """Yield the content of a regular file below the root that `open_inside` finds; raise OSError for anything else."""
+    with open_inside(root, name) as handle:
+        if not stat.S_ISREG(os.fstat(handle).st_mode):
+            raise RefusedEntry("it is not a regular file", root / name)
+        with open(f"/proc/self/fd/{handle}", "rb") as file:
+            yield file
 
 
 @contextmanager
@@ -119,13 +188,22 @@ def read_text(path: Path) -> str:
     return read_named(path, MOST_TEXT_BYTES).decode("utf-8")
 
 
-def read_toml(path: Path, what: str) -> tuple[dict[str, Any], str]:
+def read_text_here(path: Path) -> str:
+    """Return the text of a file of the working directory, as `open_inside` finds it; raise OSError or ValueError."""
+    with read_inside(Path(), path.as_posix()) as file:
+        data = file.read(MOST_TEXT_BYTES + 1)
+    if len(data) > MOST_TEXT_BYTES:
+        raise OSError(errno.EFBIG, f"it has more than {MOST_TEXT_BYTES / 2**20:.0f} MiB", str(path))
+    return data.decode("utf-8")
+
+
+def read_toml(path: Path, what: str, read: Callable[[Path], str] = read_text) -> tuple[dict[str, Any], str]:
     """Return the tables of a TOML file that the user named, and its text; raise UsageError, which says what it is."""
     # A shell that completes a word does without it.
     import tomllib
 
     try:
-        text = read_text(path)
+        text = read(path)
         return tomllib.loads(text), text
     except OSError as error:
         raise UsageError(f"{path}: {what} cannot be read: {error.strerror}") from error

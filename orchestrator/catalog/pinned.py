@@ -2,11 +2,16 @@
 
 import hashlib
 import os
+import shlex
 import shutil
+import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
 
 from orchestrator import contract
+from orchestrator import files as confined
 from orchestrator.errors import UsageError
 from orchestrator.model import LargeFile
 
@@ -21,50 +26,124 @@ OURS = {"begun.json", "plan.json", "profile.json", "bisect.json"}
 def files(directory: Path) -> Iterator[tuple[str, Path]]:
     """Yield every file below a folder with its relative name.
 
-    Hidden files, caches and what tfcompare writes are left out. Links are followed once.
+    Hidden files, caches and what tfcompare writes are left out. Links that stay in the folder are followed once.
     """
+    return ((name, directory / name) for name, status in _walk(directory) if status)
+
+
+def find_outside(directory: Path) -> dict[str, Path]:
+    """Return the links in a folder that lead out of it or to hidden names, each with the place that it leads to."""
+    return {name: Path(os.path.realpath(directory / name)) for name, status in _walk(directory) if not status}
+
+
+def _walk(directory: Path) -> Iterator[tuple[str, os.stat_result | None]]:
+    """Yield what `files` yields with its status, and None for a link that leads out of the folder."""
     seen: set[tuple[int, int]] = set()
-    for inner, directories, names in os.walk(directory, followlinks=True):
-        status = os.stat(inner)
-        if (status.st_dev, status.st_ino) in seen or (inner != str(directory) and OURS & set(names)):
-            directories.clear()
+    waiting = [""]
+    while waiting:
+        inner = waiting.pop()
+        try:
+            with confined.open_inside(directory, inner) as handle:
+                status = os.fstat(handle)
+                names = sorted(os.listdir(f"/proc/self/fd/{handle}"))
+        except OSError:
+            # A folder that this user may not list.
+            continue
+        if (status.st_dev, status.st_ino) in seen or (inner and OURS & set(names)):
             continue
         seen.add((status.st_dev, status.st_ino))
-        directories[:] = sorted(name for name in directories if not (name.startswith(".") or name == "__pycache__"))
-        for name in sorted(names):
-            path = Path(inner, name)
-            if not name.startswith(".") and path.is_file():
-                yield path.relative_to(directory).as_posix(), path
+        folders = []
+        for name in (f"{inner}/{name}".lstrip("/") for name in names if not confined.is_hidden(name)):
+            try:
+                with confined.open_inside(directory, name) as handle:
+                    status = os.fstat(handle)
+            except confined.LeavesRoot:
+                if (directory / name).exists():
+                    yield name, None
+                continue
+            except OSError:
+                # A link to nothing, or a file that was removed meanwhile.
+                continue
+            if stat.S_ISDIR(status.st_mode):
+                folders.append(name)
+            elif stat.S_ISREG(status.st_mode):
+                yield name, status
+        waiting += reversed(folders)
 
 
-def divide(directory: Path) -> tuple[list[tuple[str, Path]], tuple[LargeFile, ...]]:
+def divide(
+    directory: Path, outside: Mapping[str, Path] | None = None
+) -> tuple[list[tuple[str, Path]], tuple[LargeFile, ...]]:
     """Return the files of a workload folder to copy, and those that are not copied.
 
-    The latter are large files or, if there are many, whole folders of data. Raises UsageError.
+    The latter are large files or, if there are many, whole folders of data; and what the user allows `outside` of the
+    folder, by its name in it. Without that, links that lead out of the folder are left out. Raises UsageError.
     """
-    paths = dict(files(directory))
-    if len(paths) > MOST_FILES:
-        raise UsageError(
-            f"--workload-dir {directory}: it holds more than {MOST_FILES} files; keep data in another folder"
-        )
-    beyond = _beyond(paths)
+    try:
+        return _divide(directory, outside)
+    except OSError as error:
+        raise _unusable(directory, error) from error
+
+
+def _divide(
+    directory: Path, outside: Mapping[str, Path] | None
+) -> tuple[list[tuple[str, Path]], tuple[LargeFile, ...]]:
+    sizes: dict[str, int] = {}
+    for name, status in _walk(directory):
+        if not name.isprintable():
+            raise UsageError(f"--workload-dir {directory}: a name in it cannot be printed: {name!a}; rename the file")
+        if status:
+            sizes[name] = status.st_size
+        elif outside is not None and name not in outside:
+            raise _refuse(directory, name)
+        if len(sizes) > MOST_FILES:
+            raise UsageError(
+                f"--workload-dir {directory}: it holds more than {MOST_FILES} files; keep data in another folder"
+            )
+    beyond = _beyond(sizes)
     if len(beyond) > MOST_LARGE:
-        with_code = {_top(name) for name in paths if name.endswith(".py")}
+        with_code = {_top(name) for name in sizes if name.endswith(".py")}
         beyond = {name if _top(name) in with_code else _top(name) for name in beyond}
     if len(beyond) > MOST_LARGE:
         raise UsageError(
             f"--workload-dir {directory}: {len(beyond)} files exceed {MOST_BYTES_EACH // 10**6} MB each or "
             f"{MOST_BYTES // 10**6} MB together, and at most {MOST_LARGE} may; put data into a subfolder without code"
         )
-    small = [(name, path) for name, path in paths.items() if name not in beyond and _top(name) not in beyond]
-    return small, tuple(describe(name, directory / name) for name in sorted(beyond))
+    small = [(name, directory / name) for name in sizes if name not in beyond and _top(name) not in beyond]
+    allowed = {name: place for name, place in (outside or {}).items() if not name.startswith(f"{contract.DATA}/")}
+    if inner := [name for name in allowed if _top(name) in beyond]:
+        raise UsageError(
+            f"--workload-dir {directory}: {inner[0]} is a link out of the folder, in one that is too large to be "
+            "copied; move the link into another subfolder"
+        )
+    places = {name: _find_place(directory, name) for name in beyond} | allowed
+    return small, tuple(describe(name, places[name]) for name in sorted(places))
 
 
-def _beyond(paths: Mapping[str, Path]) -> set[str]:
+def _refuse(directory: Path, name: str) -> UsageError:
+    place = os.path.realpath(directory / name)
+    return UsageError(
+        f"--workload-dir {directory}: {name} is a link to {place!r}, which is outside of the folder or hidden; "
+        f"{advise(name, place, directory)}"
+    )
+
+
+def advise(name: str, place: object, directory: Path) -> str:
+    """Return how a user allows a workload folder to use a file or folder outside of it."""
+    flag, command = shlex.join(["--data", f"{name}={place}"]), shlex.join(["tfcompare", "trust", str(directory)])
+    return f"`{flag}` allows it, and so does `{command}`"
+
+
+def _find_place(directory: Path, name: str) -> Path:
+    """Return where a file of the folder really is, whichever links lead to it."""
+    with confined.open_inside(directory, name) as handle:
+        return Path(os.readlink(f"/proc/self/fd/{handle}"))
+
+
+def _beyond(sizes: Mapping[str, int]) -> set[str]:
     """Return the files that are too large, or exceed the total. Code counts first, then the smallest files."""
-    sizes = sorted((not name.endswith(".py"), path.stat().st_size, name) for name, path in paths.items())
     beyond, total = set(), 0
-    for _, size, name in sizes:
+    for _, size, name in sorted((not name.endswith(".py"), size, name) for name, size in sizes.items()):
         if size > MOST_BYTES_EACH or total + size > MOST_BYTES:
             beyond.add(name)
         else:
@@ -77,19 +156,16 @@ def _top(name: str) -> str:
     return name.partition("/")[0]
 
 
-def pin(directory: Path, copy: Path) -> tuple[LargeFile, ...]:
-    """Copy a workload folder; an empty file or folder marks the place of what is too large. Raises UsageError."""
+def pin(directory: Path, copy: Path, outside: Mapping[str, Path] | None = None) -> tuple[LargeFile, ...]:
+    """Copy a workload folder; an empty file or folder marks the place of what is not copied. Raises UsageError."""
     try:
-        small, large = divide(directory)
-        for name, source in (*small, *((file.name, Path(file.path)) for file in large)):
+        small, large = divide(directory, outside or {})
+        for name, _ in small:
             target = copy / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            if source.is_dir():
-                target.mkdir()
-            elif any(name == file.name for file in large):
-                target.touch()
-            else:
-                shutil.copyfile(source, target)
+            with confined.read_inside(directory, name) as source, target.open("xb") as file:
+                shutil.copyfileobj(source, file)
+        _mark(large, copy)
         # Workers may run as another user; other people do not get past the run directory.
         for path in (copy, *copy.rglob("*")):
             path.chmod(0o755 if path.is_dir() else 0o644)
@@ -98,13 +174,21 @@ def pin(directory: Path, copy: Path) -> tuple[LargeFile, ...]:
     return large
 
 
-def place_data(data: Mapping[str, Path], copy: Path) -> tuple[LargeFile, ...]:
-    """Mark the place of data in the copy of a workload folder, by their name there; they are never copied."""
-    found = tuple(describe(f"{contract.DATA}/{name}", place) for name, place in sorted(data.items()))
-    for file in found:
+def _mark(large: Iterable[LargeFile], copy: Path) -> None:
+    """Mark the place of each file or folder that is not copied, where it is mounted or linked."""
+    for file in large:
         target = copy / file.name
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.mkdir() if Path(file.path).is_dir() else target.touch()
+        target.mkdir() if Path(file.path).is_dir() else target.touch(exist_ok=False)
+
+
+def place_data(data: Mapping[str, Path], copy: Path) -> tuple[LargeFile, ...]:
+    """Mark the place of data in the copy of a workload folder, by their name there; they are never copied."""
+    try:
+        found = tuple(describe(f"{contract.DATA}/{name}", place) for name, place in sorted(data.items()))
+        _mark(found, copy)
+    except OSError as error:
+        raise _unusable(copy, error) from error
     for path in (copy / contract.DATA).rglob("*") if found else ():
         path.chmod(0o755 if path.is_dir() else 0o644)
     return found
@@ -114,10 +198,19 @@ def hash_data(file: LargeFile) -> str:
     """Return the digest of a file, or of the names and contents of all files in a folder."""
     digest = hashlib.sha256()
     place = Path(file.path)
-    for name, path in files(place) if place.is_dir() else [("", place)]:
-        with path.open("rb") as content:
-            digest.update(f"{name} {hashlib.file_digest(content, 'sha256').hexdigest()}\n".encode())
+    if place.is_dir():
+        for name, status in _walk(place):
+            if status:
+                with confined.read_inside(place, name) as content:
+                    digest.update(_hash_line(name, content))
+    else:
+        with _open_place(place) as handle, open(f"/proc/self/fd/{handle}", "rb") as content:
+            digest.update(_hash_line("", content))
     return digest.hexdigest()
+
+
+def _hash_line(name: str, content: BufferedReader) -> bytes:
+    return f"{name} {hashlib.file_digest(content, 'sha256').hexdigest()}\n".encode(errors="surrogateescape")
 
 
 def hash_all_data(large: Iterable[LargeFile]) -> dict[str, str]:
@@ -145,15 +238,28 @@ def _unusable(directory: Path, error: OSError) -> UsageError:
 
 
 def describe(name: str, path: Path) -> LargeFile:
-    """Return the size and the last change of a file, or of a folder with all that is in it."""
-    contents = [path, *(file for _, file in files(path))] if path.is_dir() else [path]
-    statuses = [item.stat() for item in contents]
+    """Return the size and the last change of a file, or of a folder with all that is in it. The path has no links."""
+    with _open_place(path) as handle:
+        status = os.fstat(handle)
+    inner = [each for _, each in _walk(path) if each] if stat.S_ISDIR(status.st_mode) else [status]
     return LargeFile(
         name=name,
-        path=str(path.resolve()),
-        bytes=sum(status.st_size for status in statuses[path.is_dir() :]),
-        modified_ns=max(status.st_mtime_ns for status in statuses),
+        path=str(path),
+        bytes=sum(each.st_size for each in inner),
+        modified_ns=max(each.st_mtime_ns for each in (status, *inner)),
     )
+
+
+@contextmanager
+def _open_place(path: Path) -> Iterator[int]:
+    """Yield a descriptor of a file or folder; raise OSError if a link has taken its place."""
+    handle = os.open(path, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.readlink(f"/proc/self/fd/{handle}") != str(path):
+            raise confined.RefusedEntry("a link has taken its place", path)
+        yield handle
+    finally:
+        os.close(handle)
 
 
 def changes_of(large: Sequence[LargeFile]) -> list[str]:
@@ -172,7 +278,7 @@ def stage_copy(copy: Path, large: Sequence[LargeFile], directory: Path) -> Path:
     """Create the copy as a process without mounts needs it: with links to the large files in their places."""
     stage = directory / "workloads"
     try:
-        shutil.copytree(copy, stage)
+        shutil.copytree(copy, stage, symlinks=True)
         for file in large:
             target = stage / file.name
             target.rmdir() if target.is_dir() else target.unlink()

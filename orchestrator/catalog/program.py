@@ -80,7 +80,7 @@ def find_data(places: Sequence[Path], folder: Path) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for given in places:
-        place = Path(os.path.normpath(given.expanduser().absolute()))
+        place = Path(os.path.abspath(os.path.expanduser(given)))
         if not place.exists():
             raise UsageError(f"--data {given}: there is no such file or folder")
         if below := _below_home(place):
@@ -95,7 +95,7 @@ def find_data(places: Sequence[Path], folder: Path) -> dict[str, Path]:
     for outer, inner in permutations(found.values(), 2):
         if inner.is_relative_to(outer):
             raise UsageError(f"--data {inner}: it is in {outer}, which is named as well")
-    return found
+    return {name: place.resolve() for name, place in found.items()}
 
 
 def _below_home(place: Path) -> str:

@@ -5,16 +5,17 @@ No workload is imported here: its constants are read as literals.
 
 import ast
 import hashlib
+import os
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
-from orchestrator import files
+from orchestrator import contract, files
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import did_you_mean, pinned
 from orchestrator.catalog.imports import imports_of
@@ -33,12 +34,12 @@ PLAIN = (str, int, float)
 
 def all_workloads(own: Path | None = None) -> dict[str, Workload]:
     """Return the built-in workloads and those of a user's own folder, by name."""
-    workloads = {path.stem: read_workload(path, builtin=True) for path in _files(BUILTIN)}
+    workloads = {path.stem: read_workload(path, builtin=True) for path in files_in(BUILTIN)}
     if own is None:
         return workloads
     if not own.is_dir():
         raise UsageError(f"--workload-dir {own}: no such folder")
-    mine = _files(own)
+    mine = files_in(own)
     if not mine:
         raise UsageError(f"--workload-dir {own}: the folder holds no workload file (*.py)")
     for path in mine:
@@ -50,11 +51,12 @@ def all_workloads(own: Path | None = None) -> dict[str, Workload]:
 
 def files_of(own: Path | None) -> list[Path]:
     """Return the files of the built-in workloads and of a user's own folder, which may not exist."""
-    return [*_files(BUILTIN), *(_files(own) if own else ())]
+    return [*files_in(BUILTIN), *(files_in(own) if own else ())]
 
 
-def _files(directory: Path) -> list[Path]:
-    return sorted(path for path in directory.glob("*.py") if not path.name.startswith("_"))
+def files_in(directory: Path) -> list[Path]:
+    """Return the files of a folder that can be workloads."""
+    return sorted(path for path in directory.glob("*.py") if not path.name.startswith(("_", ".")))
 
 
 def read_workload(path: Path, *, builtin: bool) -> Workload:
@@ -118,20 +120,51 @@ def check_requirements(where: str, given: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _data(path: Path, given: Any) -> dict[str, Path]:
-    """Return folders and files by name; what is relative lies next to the workload."""
+    """Return where data are, by name and without links; what is relative lies next to the workload."""
     if not isinstance(given, dict) or not all(isinstance(text, str) for item in given.items() for text in item):
         raise UsageError(f"{path}: DATA must be a dict of names and folders, such as {{'images': '/data/images'}}")
-    for name in given:
-        if not FILE_NAME.fullmatch(name):
-            raise UsageError(f"{path}: DATA: the name {name!r} has letters, digits, '_', '-' and '.' only")
-    return {name: path.absolute().parent / Path(place).expanduser() for name, place in given.items()}
+    for name, place in given.items():
+        if not FILE_NAME.fullmatch(name) or files.is_hidden(name):
+            raise UsageError(
+                f"{path}: DATA: the name {name!r} has letters, digits, '_', '-' and '.' only, and no '.' at its start"
+            )
+        if not place.isprintable():
+            raise UsageError(f"{path}: DATA[{name!r}]: {place!a} has characters that cannot be printed")
+    here = path.absolute().parent
+    return {name: Path(os.path.realpath(here / os.path.expanduser(place))) for name, place in given.items()}
 
 
-def check_data(workload: Workload) -> None:
-    """Raise UsageError for data that are not there."""
-    for name, place in workload.data.items():
+def check_data(workload: Workload, folder: Path, outside: Mapping[str, Path]) -> Workload:
+    """Return a workload with its data where the user allows them.
+
+    Raises UsageError for data that are not there, and for those outside of the workload's folder that the user has not
+    allowed.
+    """
+    data = {}
+    for name, written in workload.data.items():
+        allowed = outside.get(find_place(workload.name, name))
+        place = allowed or written
         if not place.exists():
             raise UsageError(f"{workload.path}: DATA[{name!r}]: {place} does not exist")
+        if not (allowed or is_inside(place, folder)):
+            raise UsageError(
+                f"{workload.path}: DATA[{name!r}] is {str(place)!r}, which is outside of the folder or hidden; "
+                f"{pinned.advise(name, place, folder)}"
+            )
+        data[name] = place
+    return replace(workload, data=data)
+
+
+def find_place(workload: str, name: str) -> str:
+    """Return the place of a workload's data in the copy of its folder."""
+    return f"{contract.DATA}/{workload}/{name}"
+
+
+def is_inside(place: Path, folder: Path) -> bool:
+    """Return whether a place without links is below a folder, and not hidden in it."""
+    whole = folder.resolve()
+    names = place.relative_to(whole).parts if place.is_relative_to(whole) else ()
+    return bool(names) and not any(map(files.is_hidden, names))
 
 
 def _literal(path: Path, tree: ast.Module, name: str) -> Any:
@@ -220,7 +253,7 @@ def suite(name: str) -> Suite:
 
 def all_suites() -> dict[str, Suite]:
     table = tomllib.loads((WORKLOADS / "suites.toml").read_text())
-    everything = [path.stem for path in _files(BUILTIN)]
+    everything = [path.stem for path in files_in(BUILTIN)]
     return {
         name: Suite(
             name=name,
@@ -250,7 +283,7 @@ def _source_hash(path: Path) -> str:
     if path.is_dir():
         # The folder of a program.
         small, _ = pinned.divide(path)
-        # In the copy of a folder, what is empty may only mark the place of what is too large.
+        # In the copy of a folder, what is empty may only mark the place of what is not copied.
         filled = {name: _digest(file) for name, file in small if file.stat().st_size}
         return hashlib.sha256("".join(f"{name} {digest}\n" for name, digest in filled.items()).encode()).hexdigest()
     own = _digest(path)

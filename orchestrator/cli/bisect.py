@@ -144,6 +144,7 @@ def bisect(
             measuring.budget,
             selected=(case,),
             own_workloads=own.workload_dir,
+            outside=own.find_allowed(own.workload_dir),
             rounds=measuring.rounds,
             margin=parse.margin(margin.margin),
             seed=measuring.seed,

@@ -12,6 +12,7 @@ from rich.console import Console
 from orchestrator import redact
 from orchestrator.cli import parse
 from orchestrator.cli.options import (
+    DataFlags,
     FormatFlags,
     GpuFlags,
     InstallationFlags,
@@ -35,6 +36,7 @@ app = typer.Typer()
 @with_options
 def check(
     path: Annotated[Path, typer.Argument(help="The file of the workload.", metavar="FILE")],
+    data: DataFlags,
     machine: MachineFlags,
     gpu: GpuFlags,
     installation: InstallationFlags,
@@ -68,6 +70,7 @@ def check(
         versions=named,
         selected=(path.stem,),
         own_workloads=path.absolute().parent,
+        outside=data.find_allowed(path.absolute().parent),
         command=redact.redact_words(sys.argv[1:]),
     )
     say_ignored(options.environments, verbosity.say)

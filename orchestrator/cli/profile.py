@@ -76,6 +76,7 @@ def profile_cases(
         suite=selection.suite,
         selected=tuple(selection.case or ()),
         own_workloads=selection.workload_dir,
+        outside=selection.find_allowed(selection.workload_dir),
         out=directory.output,
         seed=seed.seed,
         command=redact.redact_words(sys.argv[1:]),

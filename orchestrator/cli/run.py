@@ -5,6 +5,7 @@ import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -40,6 +41,7 @@ from orchestrator.cli.options import (
     say_ignored,
     with_options,
 )
+from orchestrator.cli.settings import is_setting
 from orchestrator.errors import ArmsDied, UsageError
 from orchestrator.model import Isolation
 from orchestrator.terminal.text import safe_text
@@ -113,14 +115,6 @@ def run(
         typer.Option(
             help="Packages that the program behind -- needs, one per line.",
             metavar="FILE",
-            rich_help_panel=SelectionFlags.panel,
-        ),
-    ] = None,
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="A file or folder that the program behind -- reads, such as ~/.keras/datasets; repeatable.",
-            metavar="PATH",
             rich_help_panel=SelectionFlags.panel,
         ),
     ] = None,
@@ -211,7 +205,7 @@ def run(
         installation,
         measuring.budget,
         versions=named,
-        **_find_subject(context, selection, requirements, data or [], parse.shard(shard)),
+        **_find_subject(context, selection, requirements, parse.shard(shard)),
         out=directory.output,
         rounds=measuring.rounds,
         margin=parse.margin(margin.margin),
@@ -226,7 +220,7 @@ def run(
 
 def _find_targets(context: typer.Context, given: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Return the targets that are typed or, without any, those of the folder's settings."""
-    typed = {name for name, words in given.items() if any(words) and not _is_setting(context, name)}
+    typed = {name for name, words in given.items() if any(words) and not is_setting(context, name)}
     return tuple(target for name, words in given.items() if not typed or name in typed for target in _split(words))
 
 
@@ -234,20 +228,18 @@ def _find_subject(
     context: typer.Context,
     selection: SelectionFlags,
     requirements: Path | None,
-    data: Sequence[Path],
     shard: tuple[int, int] | None,
 ) -> dict[str, Any]:
     """Return the options that say what is measured: workloads, or the program behind `--`."""
     if context.obj is None:
         if requirements:
             raise UsageError("--requirements is for a program behind --; a workload file has REQUIREMENTS")
-        if data:
-            raise UsageError("--data is for a program behind --; a workload file has DATA")
         return {
             "suite": selection.suite,
             "selected": tuple(selection.case or ()),
             "shard": shard,
             "own_workloads": selection.workload_dir,
+            "outside": selection.find_allowed(selection.workload_dir),
             "hash_data": selection.hash_data,
         }
     from orchestrator.catalog import program
@@ -260,18 +252,18 @@ def _find_subject(
     # The folder of the settings is that of workloads.
     folder = selection.workload_dir if "workload_dir" in given and selection.workload_dir else Path(".")
     program.check(context.obj, folder)
+    # What is allowed in place of a link has its name; other data have their own.
+    links = [text for text in selection.data or () if (folder / text.partition("=")[0]).is_symlink()]
+    data = [Path(text) for text in selection.data or () if text not in links]
     packages = program.read_requirements(requirements) if requirements else ()
     return {
         "own_workloads": folder,
         "program": context.obj,
         "requirements": packages,
         "data": program.find_data(data, folder),
+        "outside": replace(selection, data=links).find_allowed(folder),
         "hash_data": selection.hash_data,
     }
-
-
-def _is_setting(context: typer.Context, name: str) -> bool:
-    return getattr(context.get_parameter_source(name), "name", "") == "DEFAULT_MAP"
 
 
 def _split(words: Sequence[str]) -> tuple[str, ...]:

@@ -10,6 +10,7 @@ from typing import Any
 from orchestrator import files
 from orchestrator.catalog import pinned
 from orchestrator.catalog.version import Version
+from orchestrator.catalog.workloads import is_inside
 from orchestrator.engines import Engine, Outlook
 from orchestrator.engines.choose import choose_engine
 from orchestrator.measure.capacity import OpenAtOnce
@@ -82,7 +83,8 @@ def forecast(planned: PlannedRun, say: Callable[[str], None]) -> Forecast:
     check_new_directory(directory)
     notes: list[str] = []
     if options.own_workloads and not all(workload.builtin for workload in planned.workloads.values()):
-        notes = pinned.notes_on(pinned.divide(options.own_workloads)[1])
+        notes = pinned.notes_on(pinned.divide(options.own_workloads, options.outside)[1])
+        notes += [f"reads {place}, which is outside of {options.own_workloads}" for place in _find_outside(planned)]
     return Forecast(
         headline=outline(planned, name),
         open_at_once=find_open_at_once(planned, name),
@@ -98,6 +100,13 @@ def forecast(planned: PlannedRun, say: Callable[[str], None]) -> Forecast:
         notes=notes,
         matches=tuple(map(str, planned.fitting.matches)),
     )
+
+
+def _find_outside(planned: PlannedRun) -> list[Path]:
+    """Return the data that a run reads outside of the user's workload folder."""
+    own = planned.options.own_workloads
+    data = dict.fromkeys(place for workload in planned.workloads.values() for place in workload.data.values())
+    return [place for place in data if own and not is_inside(place, own)]
 
 
 def forecast_more(options: ResumeOptions, say: Callable[[str], None]) -> Forecast:

@@ -81,7 +81,7 @@ def pin_planned(
     own = planned.options.own_workloads
     if own is None or all(workload.builtin for workload in planned.workloads.values()):
         return planned, ()
-    large = pinned.pin(own, directory.workloads)
+    large = pinned.pin(own, directory.workloads, planned.options.outside)
     for name, workload in planned.workloads.items():
         # A program is alone in its folder.
         inner = "" if planned.options.program else f"{name}/"

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator import catalog
-from orchestrator.catalog import changed, program
+from orchestrator.catalog import changed, pinned, program
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.claims import BUDGETS_S, cases_of
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
@@ -52,6 +52,8 @@ class RunOptions:
     requirements: tuple[str, ...] = ()
     # Of the program, by where it sees them.
     data: Mapping[str, Path] = field(default_factory=dict)
+    # What the user allows `own_workloads` to use outside of itself, by its place in the copy of that folder.
+    outside: Mapping[str, Path] = field(default_factory=dict)
     # What is compared in addition to times, if not the usual.
     metrics: tuple[str, ...] | None = None
     # Of these, those for whose verdicts rounds are measured as well.
@@ -152,18 +154,28 @@ def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
     selection = _of_claims(options) if options.claims else _of_cases(options, workloads, fewest)
     if any(options.threads or ()):
         _check_threads(selection.versions)
-    for name in dict.fromkeys(case.workload for case in selection.cases):
-        _check_syntax(workloads[name], selection.versions)
-        suites.check_data(workloads[name])
+    measured = {name: workloads[name] for name in dict.fromkeys(case.workload for case in selection.cases)}
+    for name, workload in measured.items():
+        _check_syntax(workload, selection.versions)
+        if options.own_workloads and not workload.builtin:
+            measured[name] = _check_places(workload, options.own_workloads, options)
     created = datetime.now(UTC).replace(microsecond=0)
     return PlannedRun(
         options=options,
         selection=selection,
-        workloads={case.workload: workloads[case.workload] for case in selection.cases},
+        workloads=measured,
         run=f"{created:%Y%m%d-%H%M%S}-{secrets.token_hex(2)}",
         created=created,
         seed=secrets.randbelow(2**31) if options.seed is None else options.seed,
     )
+
+
+def _check_places(workload: Workload, folder: Path, options: RunOptions) -> Workload:
+    """Return a user's workload with its data; raise UsageError for what leads out of its folder and is not allowed."""
+    pinned.divide(folder, options.outside)
+    if workload.path.name in options.outside:
+        raise UsageError(f"{workload.path}: a workload is no link out of its folder; copy the file into {folder}")
+    return workload if options.program else suites.check_data(workload, folder, options.outside)
 
 
 def _check_syntax(workload: Workload, versions: tuple[Version, ...]) -> None:

@@ -37,7 +37,7 @@ from orchestrator.cli.options.output import (
     RunDirectoryFlags,
     VerbosityFlags,
 )
-from orchestrator.cli.options.selection import OwnWorkloadsFlags, SelectionFlags, TargetFlags
+from orchestrator.cli.options.selection import DataFlags, OwnWorkloadsFlags, SelectionFlags, TargetFlags
 
 __all__ = [
     "FORMATS",
@@ -46,6 +46,7 @@ __all__ = [
     "ArrangementFlags",
     "BaseFlags",
     "BudgetFlags",
+    "DataFlags",
     "DownloadsFlags",
     "FailOnFlags",
     "FleetFlags",

@@ -10,9 +10,27 @@ from orchestrator.cli.options.declare import Group
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnWorkloadsFlags(Group):
+class DataFlags(Group):
     panel = "Selection"
 
+    data: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--data",
+            help="Let workloads read PATH outside of their folder, where NAME is a name in DATA or a link; repeatable.",
+            metavar="NAME=PATH",
+        ),
+    ] = None
+
+    def find_allowed(self, folder: Path | None) -> dict[str, Path]:
+        """Return what a workload folder may use outside of itself."""
+        from orchestrator.catalog.outside import find_allowed
+
+        return find_allowed(folder, self.data or ())
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnWorkloadsFlags(DataFlags):
     workload_dir: Annotated[
         Path | None,
         typer.Option(

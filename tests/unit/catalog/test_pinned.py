@@ -75,16 +75,124 @@ def test_code_and_small_files_are_copied_before_the_total_is_reached(
     assert [file.name for file in pinned.pin(mine, tmp_path / "copy")] == ["a.bin"]
 
 
-def test_a_link_to_a_file_is_copied_and_a_loop_of_folders_ends(mine: Path, tmp_path: Path):
-    write(tmp_path / "elsewhere" / "data.csv", "content")
-    (mine / "data.csv").symlink_to(tmp_path / "elsewhere" / "data.csv")
-    (mine / "there").symlink_to(tmp_path / "elsewhere")
-    (mine / "again").symlink_to(mine)
+def test_links_that_stay_in_the_folder_are_copied_and_a_loop_of_folders_ends(mine: Path, tmp_path: Path):
+    write(mine / "real" / "data.csv", "content")
+    (mine / "data.csv").symlink_to("real/data.csv")
+    (mine / "there").symlink_to(mine / "real")
+    (mine / "real" / "up").symlink_to("..")
+    (mine / "round").symlink_to("round")
     (mine / "nowhere").symlink_to(tmp_path / "absent")
     os.mkfifo(mine / "pipe")
     pinned.pin(mine, tmp_path / "copy")
-    assert names(tmp_path / "copy") == ["data.csv", "one.py", "there/data.csv"]
+    # Which of its names a folder has is the first that is found.
+    assert names(tmp_path / "copy") == ["data.csv", "one.py", "real/data.csv"]
+    assert (tmp_path / "copy" / "data.csv").read_text() == "content"
     assert not any(path.is_symlink() for path in (tmp_path / "copy").rglob("*"))
+
+
+PRIVATE = "PRIVATE-KEY"
+
+
+@pytest.fixture
+def secret(tmp_path: Path) -> Path:
+    folder = tmp_path / "secret"
+    write(folder / "id_rsa", PRIVATE).chmod(0o600)
+    return folder
+
+
+# A link, and where it leads to from the workload folder.
+LEAVING = {
+    "to a folder": ("assets", "../secret"),
+    "to a file": ("assets", "../secret/id_rsa"),
+    "by its whole path": ("assets", "{outside}"),
+    "through the folder and out of it": ("sub/assets", "../../secret"),
+    "by another link": ("assets", "hop"),
+    "by a whole path that begins in the folder": ("assets", "{mine}/../secret"),
+    "to a hidden file of the folder": ("assets", ".env"),
+    "to a hidden folder": ("assets", ".git/config"),
+}
+
+
+@pytest.mark.parametrize(("name", "target"), LEAVING.values(), ids=LEAVING)
+def test_a_link_that_leads_out_of_the_folder_is_refused_with_what_allows_it(
+    mine: Path, secret: Path, tmp_path: Path, name: str, target: str
+):
+    for hidden in (".env", ".git/config"):
+        write(mine / hidden, PRIVATE)
+    if target == "hop":
+        (mine / ".hop").symlink_to(secret)
+        target = ".hop"
+    (mine / name).parent.mkdir(exist_ok=True)
+    (mine / name).symlink_to(target.format(outside=secret, mine=mine))
+    place = (mine / name).resolve()
+    with pytest.raises(UsageError) as refused:
+        pinned.pin(mine, tmp_path / "copy")
+    message = str(refused.value)
+    assert "\n" not in message
+    assert f"{name} is a link to {str(place)!r}" in message
+    assert f"`--data {name}={place}` allows it, and so does `tfcompare trust {mine}`" in message
+    assert PRIVATE not in message
+    assert not list(tmp_path.rglob("copy/**/*"))
+
+
+def test_what_the_user_names_in_the_place_of_a_link_is_used_where_it_is(mine: Path, secret: Path, tmp_path: Path):
+    (mine / "assets").symlink_to(secret)
+    write(tmp_path / "other" / "data.csv", "content")
+    (large,) = pinned.pin(mine, tmp_path / "copy", {"assets": tmp_path / "other"})
+    assert (large.name, large.path) == ("assets", str(tmp_path / "other"))
+    assert names(tmp_path / "copy") == ["one.py"]
+    stage = pinned.stage_copy(tmp_path / "copy", (large,), tmp_path / "stage")
+    assert [path.name for path in (stage / "assets").iterdir()] == ["data.csv"]
+
+
+def test_a_file_that_becomes_a_link_after_it_was_listed_is_not_followed(
+    mine: Path, secret: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    write(mine / "sub" / "data.csv", "content")
+    divide = pinned.divide
+
+    def exchange(*arguments: object) -> object:
+        found = divide(*arguments)
+        (mine / "sub" / "data.csv").unlink()
+        (mine / "sub").rmdir()
+        write(secret / "data.csv", PRIVATE)
+        (mine / "sub").symlink_to(secret)
+        return found
+
+    monkeypatch.setattr(pinned, "divide", exchange)
+    with pytest.raises(UsageError, match="it leads out of its folder"):
+        pinned.pin(mine, tmp_path / "copy")
+    assert PRIVATE not in "".join(path.read_text() for path in (tmp_path / "copy").rglob("*") if path.is_file())
+
+
+def test_a_large_file_that_becomes_a_link_counts_as_changed(
+    mine: Path, secret: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(pinned, "MOST_BYTES_EACH", 1000)
+    write(mine / "large.bin", "x" * 1001)
+    (large,) = pinned.pin(mine, tmp_path / "copy")
+    (mine / "large.bin").rename(secret / "large.bin")
+    (mine / "large.bin").symlink_to(secret / "large.bin")
+    assert pinned.changes_of([large]) == [large.path]
+    with pytest.raises(OSError, match=r"a link has taken its place|symbolic link"):
+        pinned.hash_data(large)
+
+
+def test_links_in_a_folder_of_data_are_neither_followed_nor_hashed(tmp_path: Path, secret: Path):
+    write(tmp_path / "data" / "one.csv", "content")
+    before = pinned.hash_data(pinned.describe("data", tmp_path / "data"))
+    (tmp_path / "data" / "two.csv").symlink_to(secret / "id_rsa")
+    described = pinned.describe("data", tmp_path / "data")
+    assert described.bytes == len("content")
+    assert pinned.hash_data(described) == before
+
+
+@pytest.mark.parametrize("name", ["a\nb.csv", "a\x1b[31m.csv", "a\udcff.csv"])
+def test_a_name_that_cannot_be_printed_is_refused_in_one_printable_line(mine: Path, tmp_path: Path, name: str):
+    write(mine / name, "content")
+    with pytest.raises(UsageError, match="a name in it cannot be printed") as refused:
+        pinned.pin(mine, tmp_path / "copy")
+    assert str(refused.value).isprintable()
 
 
 def test_too_many_large_files_are_refused_with_a_way_out(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

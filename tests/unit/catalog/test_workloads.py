@@ -154,10 +154,11 @@ def test_a_workload_says_what_it_requires_and_where_its_data_are(tmp_path: Path)
     workload = suites.read_workload(path, builtin=False)
     assert workload.requirements == ("pandas", "pillow>=9")
     assert workload.data == {"far": tmp_path, "near": tmp_path / "near"}
-    suites.check_data(workload)
+    allowed = {"tfcompare_data/own/far": tmp_path}
+    assert suites.check_data(workload, tmp_path, allowed) == workload
     (tmp_path / "near").rmdir()
     with pytest.raises(UsageError, match=r"own.py: DATA\['near'\]: .*/near does not exist"):
-        suites.check_data(workload)
+        suites.check_data(workload, tmp_path, allowed)
 
 
 @pytest.mark.parametrize(
@@ -170,6 +171,10 @@ def test_a_workload_says_what_it_requires_and_where_its_data_are(tmp_path: Path)
         ("DATA = ['/data']", "DATA must be a dict of names and folders"),
         ("DATA = {'a': 1}", "DATA must be a dict of names and folders"),
         ("DATA = {'a/b': '/data'}", "the name 'a/b' has letters, digits"),
+        ("DATA = {'..': '/data'}", "the name '..' has letters, digits"),
+        ("DATA = {'': '/data'}", "the name '' has letters, digits"),
+        ("DATA = {'.a': '/data'}", "no '.' at its start"),
+        ("DATA = {'a': '/da\\nta'}", "has characters that cannot be printed"),
     ],
 )
 def test_requirements_and_data_that_are_none_are_refused(tmp_path: Path, source: str, words: str):

@@ -1,0 +1,69 @@
+"""What a workload folder uses outside of itself, by links or by DATA, and what of it the user allows."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from orchestrator import contract
+from orchestrator.catalog import pinned, trust
+from orchestrator.catalog import workloads as suites
+from orchestrator.errors import UsageError
+
+
+def find_outside(folder: Path) -> dict[str, Path]:
+    """Return the places outside of a workload folder that it names, each by its place in the copy of the folder."""
+    data = {name: place for name, place in _find_data(folder).items() if not suites.is_inside(place, folder)}
+    return pinned.find_outside(folder) | data
+
+
+def find_allowed(folder: Path | None, typed: Sequence[str]) -> dict[str, Path]:
+    """Return the places outside of a workload folder that it may use: those typed as NAME=PATH, and those trusted."""
+    if folder is None:
+        if typed:
+            raise UsageError("--data names what your own workloads read; it goes with --workload-dir")
+        return {}
+    if not folder.is_dir():
+        return {}
+    outside = find_outside(folder)
+    allowed = {}
+    if outside:
+        trusted = {} if trust.is_everything_trusted() else trust.find(folder).outside
+        allowed = {
+            name: place
+            for name, place in outside.items()
+            if trust.is_everything_trusted() or trusted.get(name) == str(place)
+        }
+    named = {**outside, **_find_data(folder)} if typed else {}
+    for text in typed:
+        allowed |= _parse(text, folder, named)
+    return allowed
+
+
+def _parse(text: str, folder: Path, named: Mapping[str, Path]) -> dict[str, Path]:
+    name, equals, written = text.partition("=")
+    if not (name and equals and written):
+        raise UsageError(f"--data {text!r}: it takes NAME=PATH: a name in DATA of a workload, or a link in its folder")
+    places = [place for place in named if name in (place, _find_data_name(place))]
+    if not places:
+        raise UsageError(f"--data {text!r}: no DATA in {folder} has the name {name!r}, and no link out of it either")
+    path = Path(os.path.expanduser(written))
+    if not path.exists():
+        raise UsageError(f"--data {text!r}: there is no {path}")
+    return dict.fromkeys(places, path.resolve())
+
+
+def _find_data_name(place: str) -> str:
+    """Return the name that a workload gives to data, or '' for the place of a link."""
+    return place.rpartition("/")[2] if place.startswith(f"{contract.DATA}/") else ""
+
+
+def _find_data(folder: Path) -> dict[str, Path]:
+    """Return the data of all workloads in a folder; a file that is none has no data."""
+    found: dict[str, Path] = {}
+    for path in suites.files_in(folder):
+        try:
+            workload = suites.read_workload(path, builtin=False)
+        except UsageError:
+            continue
+        found |= {suites.find_place(workload.name, name): place for name, place in workload.data.items()}
+    return found

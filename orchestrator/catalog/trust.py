@@ -1,0 +1,72 @@
+"""What the user trusts of folders that other people wrote: their settings, and what they use outside of themselves."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from orchestrator import files
+from orchestrator.catalog import user_data
+from orchestrator.errors import UsageError
+
+# For machines that run what was reviewed elsewhere.
+VARIABLE = "TFCOMPARE_TRUST"
+MOST_BYTES = 10 * 2**20
+
+
+@dataclass(frozen=True)
+class Trust:
+    """What is trusted of one folder: the digest of its settings, and places outside of it by their names in it."""
+
+    settings: str = ""
+    outside: Mapping[str, str] = field(default_factory=dict)
+
+
+TRUSTED = TypeAdapter(dict[str, Trust])
+
+
+def is_everything_trusted() -> bool:
+    return os.environ.get(VARIABLE) == "1"
+
+
+def file() -> Path:
+    return user_data.directory() / "trusted.json"
+
+
+def read_all() -> dict[str, Trust]:
+    """Return what the user trusts, by the folders' paths without links."""
+    try:
+        return TRUSTED.validate_json(files.read_named(file(), MOST_BYTES))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise UsageError(
+            f"{file()} cannot be used: {str(error).splitlines()[0]}; remove it, and trust again"
+        ) from error
+
+
+def find(folder: Path) -> Trust:
+    return read_all().get(str(folder.resolve()), Trust())
+
+
+def keep(trusted: Mapping[Path, Trust]) -> None:
+    """Record what the user trusts of some folders, instead of what was trusted of them before."""
+    with user_data.changing():
+        _write({**read_all(), **{str(folder.resolve()): trust for folder, trust in trusted.items()}})
+
+
+def remove(folder: Path) -> list[str]:
+    """Trust nothing any more of a folder and of those in it, and return their paths."""
+    with user_data.changing():
+        before = read_all()
+        removed = [path for path in before if Path(path).is_relative_to(folder.resolve())]
+        if removed:
+            _write({path: trust for path, trust in before.items() if path not in removed})
+    return removed
+
+
+def _write(trusted: Mapping[str, Trust]) -> None:
+    with files.writing(file(), user_data.REMEDY):
+        files.write_atomically(file(), TRUSTED.dump_json(dict(trusted), indent=1) + b"\n", 0o600)
