@@ -17,6 +17,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from pathlib import Path
 from typing import Any
 
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
 from orchestrator.catalog import user_data
 from orchestrator.errors import EngineUnavailable, UsageError
 from orchestrator.fleet import host
@@ -51,6 +53,9 @@ AGAIN = {"RAY_CLIENT_RECONNECT_GRACE_PERIOD": "4"}
 ONLY_THESE = {"RAY_ENABLE_AUTO_CONNECT": "0"}
 AUTH_MODE, TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"
 ADDRESS = re.compile(rf"{BY_CLIENT}[^\s/]+:\d{{1,5}}")
+# What hosts send: JSON, and contents of files by their names.
+ANSWER = TypeAdapter(tuple[bytes, dict[str, bytes]], config=ConfigDict(strict=True))
+MESSAGES = TypeAdapter(list[tuple[bytes, dict[str, bytes]]], config=ConfigDict(strict=True))
 # Where a user has a token already, these say so.
 TOKENS = ("RAY_AUTH_TOKEN", TOKEN_PATH, AUTH_MODE)
 OPEN_CLUSTER = (
@@ -100,7 +105,12 @@ def connect(on: str, work: Work | None = None) -> Iterator["Cluster"]:
 def connect_all(
     ports: Mapping[str, int], say: Callable[[str], None], work: Work | None = None
 ) -> Iterator[dict[str, "Cluster"]]:
-    """Connect to machines that each are a cluster, by their ports here; one that does not answer costs itself alone."""
+    """Connect to the machines of the fleet that was started from here; one that does not answer costs itself alone.
+
+    Each is a cluster, at a port of this machine. They alone get the token of that fleet.
+    """
+    for variable, value in _token_variables().items():
+        os.environ.setdefault(variable, value)
     ray = _import_ray(EXISTING)
     os.environ.update(AGAIN)
     said: list[str] = []
@@ -133,7 +143,7 @@ def connect_all(
 
 
 def _import_ray(on: str) -> Any:
-    for variable, value in {**_token_variables(), **dict.fromkeys(PATIENCE, PATIENCE_S), **ONLY_THESE}.items():
+    for variable, value in {**dict.fromkeys(PATIENCE, PATIENCE_S), **ONLY_THESE}.items():
         os.environ.setdefault(variable, value)
     try:
         import ray
@@ -297,10 +307,14 @@ class Cluster:
             raise TaskLost(_list_lines(error)[-1]) from error
         except self._ray.exceptions.RayError as error:
             raise TaskLost(_name_loss(error)) from error
+        # Ray has made objects of what the host sent; of these, only bytes and their names are used.
         if isinstance(answer, bytes):
             return answer
-        end, files = answer
-        return UnitAnswer(host.END.validate_json(end), files)
+        try:
+            end, files = ANSWER.validate_python(answer)
+            return UnitAnswer(host.END.validate_json(end), files)
+        except ValidationError as error:
+            raise TaskLost("its answer is none of tfcompare's") from error
 
     def heard(self) -> Sequence[tuple[bytes, Contents]]:
         """Fetch what units say, while the next question is under way already."""
@@ -311,8 +325,8 @@ class Cluster:
             if not ended:
                 return ()
             fetched, self._fetching = self._fetching, None
-            with suppress(self._ray.exceptions.RayError):
-                return list(self._ray.get(fetched))
+            with suppress(self._ray.exceptions.RayError, ValidationError):
+                return MESSAGES.validate_python(self._ray.get(fetched))
         return ()
 
     def end(self, begun: Any) -> None:

@@ -196,7 +196,9 @@ class Dispatch:
         """Free a host whose unit has ended, and return its answer, if there is one."""
         begun, host.begun, host.job = host.begun, None, None
         try:
-            answer: UnitAnswer = self._fleet.answer(begun)
+            answer = self._fleet.answer(begun)
+            if not isinstance(answer, UnitAnswer):
+                raise TaskLost("it sent no answer to its unit")
         except TaskLost as error:
             host.rests_until = self._clock() + DOUBT_S
             self._lose(job, str(error))

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.errors import EngineUnavailable, UsageError
 from orchestrator.fleet import cluster, host
-from orchestrator.fleet.model import ClusterGone
+from orchestrator.fleet.model import ClusterGone, TaskLost
 
 MISMATCH = (
     "Version mismatch: The cluster was started with:\n    Ray: 2.60.0\n    Python: 3.11.7\nThis process on node "
@@ -76,6 +76,28 @@ def test_a_cluster_that_goes_while_we_speak_to_it_is_gone():
         ray.nodes.side_effect = error
         with pytest.raises(ClusterGone, match=str(error)):
             cluster.Cluster(ray, host.measure).nodes()
+
+
+@pytest.mark.parametrize("answer", [("text", {}), (b"{}", {}), (b"{}", {"a": "text"}), (b"{}",), object(), None])
+def test_what_a_host_sends_instead_of_json_and_files_is_no_answer(answer: object):
+    pytest.importorskip("ray")
+    ray = MagicMock()
+    ray.exceptions.RayTaskError = ray.exceptions.RayError = RuntimeError
+    ray.get.return_value = answer
+    with pytest.raises(TaskLost, match="its answer is none of tfcompare's"):
+        cluster.Cluster(ray, host.measure).answer("begun")
+
+
+def test_messages_of_another_form_are_dropped():
+    pytest.importorskip("ray")
+    ray = MagicMock()
+    ray.exceptions.RayError = RuntimeError
+    ray.wait.side_effect = lambda refs, timeout: (refs, [])
+    fleet = cluster.Cluster(ray, host.measure)
+    ray.get.return_value = [(b"{}", {"journal.jsonl": b""})]
+    assert list(fleet.heard()) == [(b"{}", {"journal.jsonl": b""})]
+    ray.get.return_value = [("text", {})]
+    assert list(fleet.heard()) == []
 
 
 def test_a_server_that_was_too_busy_for_us_is_asked_again():
