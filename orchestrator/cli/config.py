@@ -12,11 +12,12 @@ from rich.table import Table
 
 from orchestrator import redact
 from orchestrator.cli.options import FormatFlags, with_options
-from orchestrator.cli.settings import NIGHTLY, PLURALS, Settings, flags_of, read_settings
+from orchestrator.cli.settings import NIGHTLY, Needs, Setting, Settings, flags_of, name_setting, read_settings
 from orchestrator.terminal.text import safe_text
 
 app = typer.Typer()
 DEFAULT = "default"
+NEEDS: Mapping[Needs, str] = {"trust": "needs trust", "docker": "needs trust without Docker"}
 
 
 @dataclass(frozen=True)
@@ -27,6 +28,13 @@ class SettingInForce:
     setting: str
     value: str | list[str] | bool | None
     source: str
+    # What it takes to count here: '', 'trust', or 'docker' where Docker or trust will do.
+    needs: Needs = ""
+
+    @property
+    def where(self) -> str:
+        """Where it comes from, and whether it counts."""
+        return f"{self.source}, {NEEDS[self.needs]}" if self.needs else self.source
 
     @property
     def text(self) -> str:
@@ -42,7 +50,8 @@ class SettingInForce:
 def config(context: typer.Context, output: FormatFlags) -> None:
     """Print the settings that are in force in this folder, and where each comes from.
 
-    Settings are in tfcompare.toml, or in pyproject.toml below [tool.tfcompare]; docs/settings.md.
+    Settings are in tfcompare.toml, or in pyproject.toml below [tool.tfcompare]; docs/settings.md. Those that need trust
+    count only after `tfcompare trust`.
 
     [bold]Examples[/bold]
 
@@ -59,7 +68,7 @@ def config(context: typer.Context, output: FormatFlags) -> None:
         return
     table = Table("command", "setting", "value", "from")
     for each in found:
-        table.add_row(*map(safe_text, (each.command, each.setting, each.text, each.source)))
+        table.add_row(*map(safe_text, (each.command, each.setting, each.text, each.where)))
     console = Console()
     console.print(table)
     if settings is None:
@@ -77,17 +86,18 @@ def _in_force(group: Any, settings: Settings | None) -> Iterator[SettingInForce]
 
 
 def _of_command(
-    name: str, command: Any, values: Mapping[str, Any], settings: Settings | None, *, usual: bool = True
+    name: str, command: Any, values: Mapping[str, Setting], settings: Settings | None, *, usual: bool = True
 ) -> Iterator[SettingInForce]:
-    plurals = {one: many for many, one in PLURALS.items()}
+    is_trusted = settings is None or not settings.find_gated() or settings.is_trusted
     for flag, param in flags_of(command).items():
-        setting, variable = plurals.get(flag, flag), param.envvar if isinstance(param.envvar, str) else ""
+        setting, variable = name_setting(flag), param.envvar if isinstance(param.envvar, str) else ""
         if variable and os.environ.get(variable):
             # A variable goes before a file, as it does for every flag.
             masked = "****" if redact.may_be_secret(variable, os.environ[variable]) else os.environ[variable]
             yield SettingInForce(name, setting, masked, variable)
         elif settings and flag in values:
-            yield SettingInForce(name, setting, values[flag], str(settings.path))
+            needs: Needs = "" if is_trusted else values[flag].needs
+            yield SettingInForce(name, setting, values[flag].value, str(settings.path), needs)
         elif usual:
             default = param.default if isinstance(param.default, (str, bool)) else None
             yield SettingInForce(name, setting, default, DEFAULT)

@@ -43,6 +43,7 @@ COMMANDS = {
     "init": "init",
     "check": "check",
     "config": "config",
+    "trust": "trust",
     "completion": "completion",
 }
 
@@ -58,11 +59,12 @@ class Commands(TyperGroup):
         self.commands = dict.fromkeys(COMMANDS)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        from orchestrator.cli.settings import find_defaults
+        from orchestrator.cli.settings import META, find_defaults
 
         args, ctx.obj = _cut_program(args)
         words = rename(args)
-        ctx.default_map = find_defaults(self, words)
+        ctx.meta[META] = found = find_defaults(self, words)
+        ctx.default_map = found.by_command
         return super().parse_args(ctx, words)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
@@ -74,6 +76,7 @@ class Commands(TyperGroup):
             command = group.commands.get(cmd_name, group)
             command.name = cmd_name
             _hide_type_of_switches(command)
+            _guard(command)
             self.commands[cmd_name] = command
         return self.commands[cmd_name]
 
@@ -84,6 +87,22 @@ def _cut_program(args: list[str]) -> tuple[list[str], tuple[str, ...] | None]:
         return args, None
     at = args.index("--")
     return args[:at], tuple(args[at + 1 :])
+
+
+def _guard(command: Any) -> None:
+    """Let a command end if it would use settings of a folder that the user does not trust."""
+    for inner in getattr(command, "commands", {}).values():
+        _guard(inner)
+    parse_args = command.parse_args
+
+    def parse_and_check(context: Any, words: list[str]) -> list[str]:
+        from orchestrator.cli.settings import refuse_untrusted
+
+        left: list[str] = parse_args(context, words)
+        refuse_untrusted(context)
+        return left
+
+    command.parse_args = parse_and_check
 
 
 def _hide_type_of_switches(command: Any) -> None:

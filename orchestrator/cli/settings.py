@@ -1,16 +1,22 @@
 """The settings of a folder: tfcompare.toml, or [tool.tfcompare] in pyproject.toml, of the working directory.
 
 A setting has the name of a flag, and is its default in the commands that take settings. What is typed goes before it.
+The folder may be a stranger's, so a setting that is not known to be harmless counts only if the user trusts the folder.
 """
 
+import hashlib
+import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from orchestrator.cli import parse
+from orchestrator.cli.talk import say
 from orchestrator.errors import UsageError
+from orchestrator.files import read_text, read_text_here, read_toml
 
 # Names another file; if it is empty, there are no settings.
 VARIABLE = "TFCOMPARE_CONFIG"
@@ -33,54 +39,184 @@ CHECKS: Mapping[str, Callable[[str], object]] = {
     "timeout": lambda text: parse.seconds("--timeout", text),
     "limit": lambda text: parse.seconds("--limit", text),
 }
+# These choose neither code nor a place nor a recipient, so they count in every folder. Any other flag needs trust.
+HARMLESS = frozenset({
+    "backfill", "budget", "case", "columns", "control", "cpuset", "fail-on", "format", "hash-data", "isolation",
+    "limit", "margin", "metric", "only", "rounds", "seed", "shard", "sort", "suite", "threads", "timeout",
+})  # fmt: skip
+# So do versions with such changes. A path in a variable may name code, as in TF_PLUGGABLE_DEVICE_LIBRARY_PATH.
+HARMLESS_CHANGE = re.compile(r"(TF|XLA|KERAS|OMP)_\w+=[^/]*|py=3\.\d+|keras=[23]")
+TARGETS = ("target", "versions")
+# What a setting takes to count: nothing, Docker or trust, or trust alone.
+Needs = Literal["", "docker", "trust"]
+# Where a context keeps what was read of the settings.
+META = "orchestrator.cli.settings"
 
 
 @dataclass(frozen=True)
+class Setting:
+    """A setting as its flag takes it, and what it takes to count."""
+
+    value: Any
+    needs: Needs = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """The settings of a file by the names of flags, and those for nights."""
 
     path: Path
-    values: Mapping[str, Any]
-    nightly: Mapping[str, Any]
+    values: Mapping[str, Setting]
+    nightly: Mapping[str, Setting]
+    # Of all that the file says.
+    digest: str
+    # Whether the user named the file, and so answers for what is in it.
+    is_own: bool
+
+    @property
+    def is_trusted(self) -> bool:
+        from orchestrator.catalog import trust
+
+        return self.is_own or trust.is_everything_trusted() or trust.find(Path()).settings == self.digest
+
+    def find_gated(self) -> dict[str, Setting]:
+        """Return the settings that do not count in every folder, by their names in the file."""
+        return {
+            f"{table}{name_setting(flag)}": setting
+            for table, values in (("", self.values), (f"{NIGHTLY}.", self.nightly))
+            for flag, setting in values.items()
+            if setting.needs
+        }
 
 
-def find_defaults(group: Any, words: Sequence[str]) -> dict[str, Any]:
-    """Return the defaults of the command that these words call, as click takes them."""
+@dataclass(frozen=True)
+class Defaults:
+    """The defaults of a command as click takes them, and which of them count only in a trusted folder."""
+
+    settings: Settings | None = None
+    by_command: dict[str, Any] = field(default_factory=dict)
+    # By the names of parameters: the setting's name, and what it takes to count.
+    untrusted: Mapping[str, tuple[str, Needs]] = field(default_factory=dict)
+
+
+def find_defaults(group: Any, words: Sequence[str]) -> Defaults:
+    """Return the defaults of the command that these words call."""
     name = next((word for word in words if not word.startswith("-")), "")
     # A run that continues has all its settings in its plan.
     if name not in (*WHOLE, *PLACED, NIGHTLY) or any(word.partition("=")[0] == "--resume" for word in words):
-        return {}
+        return Defaults()
     settings = read_settings(group)
     if settings is None:
-        return {}
+        return Defaults()
     command = group.get_command(None, name)
     if name in WHOLE:
-        return {name: _for_command(command, settings.values)}
+        return _make_defaults(settings, (name,), _for_command(command, settings.values))
     # It is imported by now: these commands take such flags.
     from orchestrator.cli.options import InstallationFlags, MachineFlags, MeasuringGpuFlags, SelectionFlags, names_of
 
     place = names_of(MachineFlags, MeasuringGpuFlags, InstallationFlags)
     if name in PLACED:
-        return {name: _for_command(command, settings.values, place)}
+        return _make_defaults(settings, (name,), _for_command(command, settings.values, place))
     run = command.commands["run"]
     # How long it may take is a separate matter for a night.
     shared = _for_command(run, settings.values, place | names_of(SelectionFlags))
     of_night = {**shared, **_for_command(run, settings.nightly)}
     # The others check the flags of `run`, too.
-    return {name: dict.fromkeys(("run", "install", "serve"), of_night)}
+    return _make_defaults(settings, ("run", "install", "serve"), of_night, name)
 
 
-def _for_command(command: Any, values: Mapping[str, Any], params: frozenset[str] | None = None) -> dict[str, Any]:
-    """Return the values of those flags that the command has, by the names of its parameters."""
+def _make_defaults(
+    settings: Settings, commands: Sequence[str], chosen: Mapping[str, tuple[str, Setting]], group: str = ""
+) -> Defaults:
+    values = {name: each.value for name, (_, each) in chosen.items()}
+    by_command: dict[str, Any] = {command: dict(values) for command in commands}
+    gated = {name: (name_setting(flag), each.needs) for name, (flag, each) in chosen.items() if each.needs}
+    untrusted = gated if gated and not settings.is_trusted else {}
+    return Defaults(settings, {group: by_command} if group else by_command, untrusted)
+
+
+def _for_command(
+    command: Any, values: Mapping[str, Setting], params: frozenset[str] | None = None
+) -> dict[str, tuple[str, Setting]]:
+    """Return the settings whose flags the command has, with these flags, by the names of its parameters."""
     flags, chosen = flags_of(command), {}
-    for name, value in values.items():
+    for name, setting in values.items():
+        value = setting.value
         if name == "target" and name not in flags and not any(map(_is_changed, value)):
             # Versions without changes go by another flag where there are no targets.
             name, value = "versions", ",".join(value)
         param = flags.get(name)
         if param is not None and param.multiple == isinstance(value, list) and (params is None or param.name in params):
-            chosen[str(param.name)] = value
+            chosen[str(param.name)] = name, Setting(value, setting.needs)
     return chosen
+
+
+def refuse_untrusted(context: Any) -> None:
+    """Raise UsageError if a command is about to use settings that the user does not trust.
+
+    Workloads in the folder need no trust if Docker runs them: then `auto` is Docker.
+    """
+    defaults: Defaults = context.meta.get(META, Defaults())
+    used = {param: each for param, each in defaults.untrusted.items() if is_setting(context, param)}
+    # What is typed replaces all targets, and a program behind -- has another folder.
+    if any(context.params.get(name) and not is_setting(context, name) for name in ("versions", "targets", "target")):
+        used.pop("target", None)
+    if context.find_root().obj:
+        used.pop("workload_dir", None)
+    engine = context.params.get("engine")
+    keys = [key for key, needs in used.values() if needs == "trust" or engine == "venv"]
+    if keys:
+        assert defaults.settings
+        raise UsageError(
+            f"{defaults.settings.path}: {', '.join(keys)} count{'s' * (len(keys) == 1)} only in a folder that you "
+            "trust: `tfcompare trust` shows what is set and asks you; or type the flags yourself"
+        )
+    if used and engine == "auto":
+        context.params["engine"] = "docker"
+        context.set_parameter_source("engine", context.get_parameter_source("workload_dir"))
+        if not context.params.get("quiet"):
+            say("note: --engine docker, since you have not trusted the workloads of this folder; see `tfcompare trust`")
+
+
+def is_setting(context: Any, name: str) -> bool:
+    """Return whether a parameter has its value from the settings."""
+    return getattr(context.get_parameter_source(name), "name", "") == "DEFAULT_MAP"
+
+
+def is_of_folder(context: Any, name: str) -> bool:
+    """Return whether a parameter has its value from settings that the user has not named."""
+    settings = context.meta.get(META, Defaults()).settings
+    return is_setting(context, name) and not settings.is_own
+
+
+def name_setting(flag: str) -> str:
+    return next((many for many, one in PLURALS.items() if one == flag), flag)
+
+
+def find_needs(flag: str, value: Any) -> Needs:
+    """Return what a setting takes to count, if the user has not named the file."""
+    if flag in TARGETS:
+        texts = value if isinstance(value, list) else [value]
+        return "" if all(map(_is_harmless_target, texts)) else "trust"
+    if flag == "workload-dir":
+        from orchestrator.catalog.workloads import is_inside
+
+        here, path = Path.cwd(), Path(value)
+        return "docker" if ".." not in path.parts and is_inside((path / "_").resolve(), here) else "trust"
+    return "" if flag in HARMLESS else "trust"
+
+
+def _is_harmless_target(text: str) -> bool:
+    """Return whether a target is a version, or versions, that change nothing but harmless variables."""
+    from orchestrator.catalog import targets
+
+    if all(map(targets.is_plain, targets.split([text]))):
+        return True
+    try:
+        changed = targets.parse(text)
+    except UsageError:
+        return False
+    return not changed.is_foreign and all(map(HARMLESS_CHANGE.fullmatch, changed.changes))
 
 
 def _is_changed(text: str) -> bool:
@@ -93,27 +229,33 @@ def flags_of(command: Any) -> dict[str, Any]:
     return {name: param for name, param in named.items() if name not in OF_A_CALL}
 
 
-def read_settings(group: Any) -> Settings | None:
-    """Read the settings of the working directory, if it has any; raise UsageError for what is none."""
-    found = _find()
+def read_settings(group: Any, *, of_folder: bool = False) -> Settings | None:
+    """Read the settings that are in force, or those of the working directory; raise UsageError for what is none."""
+    named = None if of_folder else os.environ.get(VARIABLE)
+    if named == "":
+        return None
+    found = (Path(named), read_toml(Path(named), WHAT)[0]) if named else _find()
     if found is None:
         return None
     path, table = found
+    digest = hashlib.sha256(json.dumps(table, sort_keys=True, default=repr).encode()).hexdigest()
     nightly = table.pop(NIGHTLY, {})
     if not isinstance(nightly, dict):
         raise UsageError(f"{path}: {NIGHTLY} must be a table: [{NIGHTLY}]")
     run, night = group.get_command(None, "run"), group.get_command(None, NIGHTLY).commands["run"]
-    return Settings(path, _values(path, "", table, flags_of(run)), _values(path, NIGHTLY, nightly, flags_of(night)))
+    is_own = named is not None
+    return Settings(
+        path=path,
+        values=_values(path, "", table, flags_of(run), is_own=is_own),
+        nightly=_values(path, NIGHTLY, nightly, flags_of(night), is_own=is_own),
+        digest=digest,
+        is_own=is_own,
+    )
 
 
 def _find() -> tuple[Path, dict[str, Any]] | None:
-    from orchestrator.files import read_toml
-
-    named = os.environ.get(VARIABLE)
-    if named is not None:
-        return (Path(named), read_toml(Path(named), WHAT)[0]) if named else None
-    own = (FILE, read_toml(FILE, WHAT)[0]) if FILE.is_file() else None
-    tools = read_toml(PROJECT, WHAT)[0].get("tool") if _mentions_tfcompare(PROJECT) else None
+    own = (FILE, read_toml(FILE, WHAT, read_text_here)[0]) if FILE.exists() else None
+    tools = read_toml(PROJECT, WHAT, read_text_here)[0].get("tool") if _mentions_tfcompare(PROJECT) else None
     if not isinstance(tools, dict) or "tfcompare" not in tools:
         return own
     if own:
@@ -126,12 +268,14 @@ def _find() -> tuple[Path, dict[str, Any]] | None:
 def _mentions_tfcompare(path: Path) -> bool:
     # The file belongs to other tools: what is wrong with it is for them to say.
     try:
-        return "tool.tfcompare" in path.read_text(encoding="utf-8")
+        return "tool.tfcompare" in read_text(path)
     except (OSError, UnicodeDecodeError):
         return False
 
 
-def _values(path: Path, table: str, given: Mapping[str, Any], flags: Mapping[str, Any]) -> dict[str, Any]:
+def _values(
+    path: Path, table: str, given: Mapping[str, Any], flags: Mapping[str, Any], *, is_own: bool
+) -> dict[str, Setting]:
     where = f"{path}, [{table}]" if table else str(path)
     values = {}
     for key, value in given.items():
@@ -139,15 +283,21 @@ def _values(path: Path, table: str, given: Mapping[str, Any], flags: Mapping[str
         if name not in flags or key in PLURALS.values():
             from orchestrator.catalog import did_you_mean
 
-            known = [next((many for many, one in PLURALS.items() if one == flag), flag) for flag in flags]
+            known = list(map(name_setting, flags))
             raise UsageError(
                 f"{where}: unknown setting {key!r}{did_you_mean(key, known)}; `tfcompare config` shows all"
             )
         try:
-            values[name] = _convert(value, flags[name])
+            converted = _convert(value, flags[name])
             check = CHECKS.get(name)
             if check:
-                check(values[name])
+                check(converted)
+            if not is_own and name == "notify" and any("${" in url for url in converted):
+                raise UsageError(
+                    "notify: ${...} is filled in only where you write it yourself: pass --notify or --notify-file, or "
+                    f"name a settings file of yours by {VARIABLE}"
+                )
+            values[name] = Setting(converted, "" if is_own else find_needs(name, converted))
         except UsageError as error:
             raise UsageError(f"{where}: {error}") from error
         except TypeError as error:

@@ -16,7 +16,7 @@ from orchestrator.redact import mask_url
 if TYPE_CHECKING:
     import apprise
 
-VARIABLE = "TFCOMPARE_NOTIFY"
+FLAG, VARIABLE = "--notify", "TFCOMPARE_NOTIFY"
 NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 Say = Callable[[str], None]
 
@@ -32,14 +32,22 @@ def _aloud(text: str) -> None:
 
 
 def find_targets(
-    urls: Sequence[str], file: Path | None, environ: Mapping[str, str], say: Say = _aloud
+    urls: Sequence[str],
+    file: Path | None,
+    environ: Mapping[str, str],
+    say: Say = _aloud,
+    *,
+    is_own_file: bool = True,
 ) -> tuple[NotifyTarget, ...]:
     """Return the targets named by arguments, environment and file.
 
-    A target that cannot be used is an error now, and not at the end of a nightly run.
+    A target that cannot be used is an error now, and not at the end of a nightly run. A file that only the settings of
+    a folder name is not the user's own, and gets no value of the environment.
     """
     by_url: dict[str, NotifyTarget] = {}
     for where, text in _collect_urls(urls, file, environ, say):
+        if not is_own_file and where not in (FLAG, VARIABLE) and "${" in text:
+            raise UsageError(f"{where}: ${{...}} is filled in only in a file that you name with --notify-file yourself")
         url = _expand(where, text, environ)
         if url not in by_url:
             load_plugin(url, where)
@@ -55,7 +63,7 @@ def _collect_urls(
     urls: Sequence[str], file: Path | None, environ: Mapping[str, str], say: Say
 ) -> Iterator[tuple[str, str]]:
     """Yield each URL with the source by which a message names it."""
-    yield from (("--notify", url.strip()) for url in urls)
+    yield from ((FLAG, url.strip()) for url in urls)
     yield from ((VARIABLE, url) for url in environ.get(VARIABLE, "").split())
     if file is None:
         return

@@ -25,7 +25,7 @@ from orchestrator.cli.options import (
     number,
     with_options,
 )
-from orchestrator.cli.settings import VARIABLE
+from orchestrator.cli.settings import VARIABLE, is_of_folder
 from orchestrator.errors import (
     ArmsDied,
     ContractBroken,
@@ -170,7 +170,13 @@ def run(
         backfill_s=0.0 if backfill.strip() == "0" else parse.seconds("--backfill", backfill),
         keep_nightlies=keep_nightlies,
     )
-    targets = find_targets(recipients.notify or (), recipients.notify_file, os.environ, say)
+    targets = find_targets(
+        recipients.notify or (),
+        recipients.notify_file,
+        os.environ,
+        say,
+        is_own_file=not is_of_folder(context, "notify_file"),
+    )
     summary = night.run_night(asked, say)
     if summary.night.outcome == "skipped":
         return

@@ -25,6 +25,8 @@ engine = "venv"
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
+    # Which settings count without trust is in test_trust.py.
+    monkeypatch.setenv("TFCOMPARE_TRUST", "1")
     (tmp_path / "mine").mkdir()
     for name in ("one", "two"):
         (tmp_path / "mine" / f"{name}.py").write_text(OWN)
@@ -142,13 +144,13 @@ def test_commands_that_take_no_settings_do_not_read_them(folder: Path, monkeypat
 def test_each_command_takes_the_settings_whose_flags_it_has(folder: Path):
     (folder / "tfcompare.toml").write_text(SETTINGS.replace('"2.13 TF_X=1 as told"', '"2.14"'))
     root = main.typer.main.get_command(main.app)
-    assert find_defaults(root, ["profile"])["profile"] == {
+    assert find_defaults(root, ["profile"]).by_command["profile"] == {
         "versions": "2.13,2.14", "workload_dir": "mine", "case": ["one"], "engine": "venv",
     }  # fmt: skip
-    assert find_defaults(root, ["bisect"])["bisect"] == {
+    assert find_defaults(root, ["bisect"]).by_command["bisect"] == {
         "workload_dir": "mine", "budget": "7m", "margin": "3", "engine": "venv",
     }  # fmt: skip
-    assert find_defaults(root, ["reproduce"])["reproduce"] == {"engine": "venv"}
+    assert find_defaults(root, ["reproduce"]).by_command["reproduce"] == {"engine": "venv"}
 
 
 def test_a_night_takes_its_own_table_and_hands_all_of_it_on(folder: Path, monkeypatch, capsys):
@@ -175,7 +177,9 @@ def test_what_is_in_force_is_printed_with_where_it_comes_from(folder: Path, monk
     assert called(monkeypatch, "config", "--format", "json") == 0
     found = {(each["command"], each["setting"]): each for each in json.loads(capsys.readouterr().out)}
     assert found["run", "targets"]["value"] == ["2.13", "2.13 TF_X=1 as told"]
-    assert found["run", "margin"] == {"command": "run", "setting": "margin", "value": "3", "source": "tfcompare.toml"}
+    assert found["run", "margin"] == {
+        "command": "run", "setting": "margin", "value": "3", "source": "tfcompare.toml", "needs": "",
+    }  # fmt: skip
     assert found["run", "timeout"]["source"] == "default"
     assert found["nightly run", "limit"]["value"] == "4h"
     assert called(monkeypatch, "config") == 0

@@ -1,0 +1,93 @@
+"""`tfcompare trust`: shows what a folder of a stranger would like to do, and lets the user allow it."""
+
+import shlex
+from collections.abc import Iterable
+from contextlib import chdir
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from orchestrator import contract
+from orchestrator.cli.options import with_options
+from orchestrator.cli.settings import Setting, Settings, read_settings
+from orchestrator.cli.talk import confirm
+from orchestrator.errors import UsageError
+from orchestrator.terminal.text import escape_unprintable
+
+app = typer.Typer()
+
+
+@app.command("trust")
+@with_options
+def trust_folder(
+    context: typer.Context,
+    folder: Annotated[
+        Path, typer.Argument(help="Folder with settings or workloads.", metavar="[FOLDER]", show_default=False)
+    ] = Path(),
+    show: Annotated[bool, typer.Option("--list", help="Print the folders that you trust.")] = False,
+    remove: Annotated[bool, typer.Option("--remove", help="Trust the folder, and those in it, no longer.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+) -> None:
+    """Show which settings of a folder need your trust, and what its workloads read elsewhere, and allow it.
+
+    Trust lasts until one of these changes. TFCOMPARE_TRUST=1 trusts every folder, for machines that run reviewed code.
+
+    [bold]Examples[/bold]
+
+      tfcompare trust
+
+      tfcompare trust mine --yes
+
+      tfcompare trust --list
+    """
+    from orchestrator.catalog import trust
+    from orchestrator.catalog.outside import find_outside
+
+    if show:
+        _print_lines(trust.read_all())
+        return
+    if not folder.is_dir():
+        raise UsageError(f"{folder}: no such folder")
+    if remove:
+        _print_lines([f"no longer trusted: {path}" for path in trust.remove(folder)] or [f"{folder}: was not trusted"])
+        return
+    assert context.parent is not None
+    with chdir(folder):
+        settings = read_settings(context.parent.command, of_folder=True)
+        gated = settings.find_gated() if settings else {}
+        outside = {place: find_outside(place) for place in _list_folders(settings)}
+    lines = [f"{name} = {_format_value(setting)}" for name, setting in gated.items()]
+    lines += [_describe_place(place, name, path) for place, found in outside.items() for name, path in found.items()]
+    if not lines:
+        print(f"{escape_unprintable(str(folder))}: nothing in it needs trust")
+        return
+    _print_lines(lines)
+    confirm("Trust this?", yes, "trusted")
+    kept = {place: {name: str(path) for name, path in found.items()} for place, found in outside.items()}
+    digest = settings.digest if settings and gated else ""
+    here = folder.resolve()
+    trust.keep({place: trust.Trust(digest if place == here else "", found) for place, found in kept.items()})
+    print("trusted, until one of these changes")
+
+
+def _list_folders(settings: Settings | None) -> tuple[Path, ...]:
+    """Return the working directory and the workload folders that its settings name, without links."""
+    tables = (settings.values, settings.nightly) if settings else ()
+    named = [Path(table["workload-dir"].value) for table in tables if "workload-dir" in table]
+    return tuple(dict.fromkeys(path.resolve() for path in (Path(), *named) if path.is_dir()))
+
+
+def _format_value(setting: Setting) -> str:
+    return shlex.join(setting.value) if isinstance(setting.value, list) else str(setting.value)
+
+
+def _describe_place(folder: Path, name: str, place: Path) -> str:
+    *_, workload, data = ("", *name.split("/")) if name.startswith(f"{contract.DATA}/") else ("", "", "")
+    what = f"DATA[{data!r}] of {workload}" if data else f"the link {name}"
+    return f"{what} in {folder}: {place}"
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(escape_unprintable(line))
