@@ -172,6 +172,7 @@ def again(
     """
     refuse_strangers(directory)
     state = state_file.read(directory)
+    state_file.require_seal(directory, state)
     if question is not None and question.with_index(None) != state.question:
         raise UsageError(f"{directory} holds a search with other options; --resume {directory} continues it")
     if state.contract != contract.FINGERPRINT:

@@ -5,6 +5,7 @@ DIR/steps/NN/     the run of each step, as `tfcompare run` leaves it
 DIR/logs/         output of the installs of single versions
 """
 
+import json
 import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -16,6 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from orchestrator import files
 from orchestrator.bisect.search import BisectFinding, SearchResult, StepKind, search
+from orchestrator.catalog import seals
 from orchestrator.errors import UsageError
 from orchestrator.metrics.followed import TIME, Followed
 from orchestrator.model import STRICT, Case
@@ -126,7 +128,31 @@ def exists(directory: Path) -> bool:
     return (directory / STATE_FILE).is_file()
 
 
+def seal(directory: Path, state: State) -> None:
+    """Record that this user asked the question, or has looked at it; what follows from it changes with every step."""
+    seals.write(directory, _dump_question(state))
+
+
+def require_seal(directory: Path, state: State) -> None:
+    """Raise UsageError unless the user asked the question of a search: to continue it runs code that it names."""
+    seals.require(directory, _dump_question(state))
+
+
+def _dump_question(state: State) -> bytes:
+    question = TypeAdapter(Question).dump_json(state.question.with_index(None))
+    return b"\n".join([question, json.dumps(state.sources, sort_keys=True).encode()])
+
+
+def describe_question(state: State) -> list[str]:
+    """Return what the question of a search lets it execute and read, one line each."""
+    question = TypeAdapter(Question).dump_python(state.question, mode="json")
+    run = question.pop("run")
+    environments = run.pop("environments")
+    return [f"{name}: {value}" for name, value in {**question, **run, **environments}.items() if value]
+
+
 def write(directory: Path, state: State) -> None:
+    seal(directory, state)
     with files.writing(directory / STATE_FILE, f"what was measured is in {directory / 'steps'}"):
         stored = replace(state, question=state.question.with_index(None))
         files.write_atomically(directory / STATE_FILE, _adapter().dump_json(stored, indent=1) + b"\n")

@@ -3,6 +3,7 @@
 import shlex
 from collections.abc import Iterable
 from contextlib import chdir
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -23,7 +24,10 @@ app = typer.Typer()
 def trust_folder(
     context: typer.Context,
     folder: Annotated[
-        Path, typer.Argument(help="Folder with settings or workloads.", metavar="[FOLDER]", show_default=False)
+        Path,
+        typer.Argument(
+            help="Folder with settings or workloads; a run; a search.", metavar="[FOLDER]", show_default=False
+        ),
     ] = Path(),
     show: Annotated[bool, typer.Option("--list", help="Print the folders that you trust.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Trust the folder, and those in it, no longer.")] = False,
@@ -31,7 +35,8 @@ def trust_folder(
 ) -> None:
     """Show which settings of a folder need your trust, and what its workloads read elsewhere, and allow it.
 
-    Trust lasts until one of these changes. TFCOMPARE_TRUST=1 trusts every folder, for machines that run reviewed code.
+    Trust lasts until one of these changes. A FOLDER can also be a run, or a search, that another user began: then
+    --resume continues it here. TFCOMPARE_TRUST=1 trusts every folder, for machines that run reviewed code.
 
     [bold]Examples[/bold]
 
@@ -49,6 +54,9 @@ def trust_folder(
         return
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder")
+    if any((folder / name).exists() for name in ("begun.json", "plan.json", "bisect.json")):
+        _trust_run(folder, yes)
+        return
     if remove:
         _print_lines([f"no longer trusted: {path}" for path in trust.remove(folder)] or [f"{folder}: was not trusted"])
         return
@@ -69,6 +77,25 @@ def trust_folder(
     here = folder.resolve()
     trust.keep({place: trust.Trust(digest if place == here else "", found) for place, found in kept.items()})
     print("trusted, until one of these changes")
+
+
+def _trust_run(folder: Path, yes: bool) -> None:
+    """Show what a run or a search of another user would do if it continued here, and let the user allow it."""
+    from orchestrator.bisect import state
+    from orchestrator.results.rundir import RunDir
+    from orchestrator.results.sealed import describe_run, read_request, seal_run
+
+    if state.exists(folder):
+        search = state.read(folder)
+        lines, seal = state.describe_question(search), partial(state.seal, folder, search)
+    else:
+        run = RunDir.open(folder, unprepared=True)
+        plan, manifest = read_request(run)
+        lines, seal = describe_run(run, plan, manifest), partial(seal_run, run, plan, manifest)
+    _print_lines(lines)
+    confirm("Trust this?", yes, "trusted")
+    seal()
+    print("trusted, until what it would run is changed")
 
 
 def _list_folders(settings: Settings | None) -> tuple[Path, ...]:

@@ -48,6 +48,7 @@ from orchestrator.results.comparison import judge_run
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.find_runs import RUNS
 from orchestrator.results.rundir import RunDir
+from orchestrator.results.sealed import require_seal, seal_run
 from orchestrator.terminal.counts import format_count, name_some
 from orchestrator.terminal.progress import View
 
@@ -157,10 +158,12 @@ def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View, ope
         with RunDir.begin(path, planned.options.command) as run:
             pinned_run, large = pin_planned(planned, run, view.say)
             rules.workloads = _read_workloads(run, large)
-            run.write_begun(pinned_run.freeze(rules.engine, large), make_manifest(pinned_run, {}))
-            run.write_plan(pinned_run.freeze(rules.engine, large))
-            run.write_manifest(make_manifest(pinned_run, {}, large))
+            plan, manifest = pinned_run.freeze(rules.engine, large), make_manifest(pinned_run, {})
             _write_request(run, FleetRequest(options=planned.options, fleet=options))
+            seal_run(run, plan, manifest)
+            run.write_begun(plan, manifest)
+            run.write_plan(plan)
+            run.write_manifest(make_manifest(pinned_run, {}, large))
             return _measure(run, pinned_run, options, rules, Dispatch(fleet, roster, rules, view), view)
 
 
@@ -195,6 +198,7 @@ def continue_on_fleet(path: Path, options: FleetOptions, view: View) -> Done:
     asked = read_request(run)
     if asked is None:
         raise UsageError(f"{path} was measured on one machine: leave --on out to continue it there")
+    require_seal(run, run.read_plan(), run.read_manifest())
     options = replace(asked.fleet, on=options.on, where=options.where or asked.fleet.where)
     with join(options.on, view.say) as fleet, run.hold():
         drop_unfinished(run)

@@ -44,6 +44,7 @@ from orchestrator.results.comparison import judge_run
 from orchestrator.results.exit_error import join_failures
 from orchestrator.results.replicates import load
 from orchestrator.results.rundir import RunDir
+from orchestrator.results.sealed import read_request, require_seal
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.progress import View
 
@@ -109,6 +110,7 @@ def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[
         plan, manifest = read_request(directory)
         same_sources(plan, manifest, directory, options.own_workloads)
         _same_machine(manifest, say)
+        require_seal(directory, plan, manifest)
         past, cases = Past(Progress(), 0), plan.cases
         if directory.is_prepared:
             written = load(directory.streams(), plan.run).replicates
@@ -154,17 +156,6 @@ def versions_of(plan: Plan) -> dict[str, Version]:
 
 def _device(plan: Plan) -> FlavourName:
     return "gpu" if plan.device == "gpu" else "cpu"
-
-
-def read_request(directory: RunDir) -> tuple[Plan, Manifest]:
-    """Return what a run is about to do; one that ended before its environments were ready has it in another file."""
-    if directory.is_prepared:
-        return directory.read_plan(), directory.read_manifest()
-    begun = directory.read_begun()
-    if begun.plan is None or begun.manifest is None:
-        # Says which file is missing.
-        return directory.read_plan(), directory.read_manifest()
-    return begun.plan, begun.manifest
 
 
 def add_rounds(options: ResumeOptions, view: View) -> Done:

@@ -12,6 +12,7 @@ from orchestrator.measure.round_range import first_rounds
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.results.find_runs import RUNS
+from orchestrator.results.sealed import seal_run
 from orchestrator.terminal.progress import View
 
 
@@ -33,8 +34,12 @@ def measure_planned(planned: PlannedRun, view: View) -> Done:
             view.say(f"note: {note}")
         opened = pin_workloads(opened)
         plan = planned.freeze(opened.engine_name, opened.large)
-        opened.directory.write_begun(plan, make_manifest(opened.planned, {}))
+        manifest = make_manifest(opened.planned, {})
+        seal_run(opened.directory, plan, manifest)
+        opened.directory.write_begun(plan, manifest)
         prepared = prepare_environments(opened, enough=partial(can_compare, planned))
+        # The engine may be another than was planned.
+        seal_run(opened.directory, prepared.plan, manifest)
         prepared.directory.write_plan(prepared.plan)
         prepared.directory.write_manifest(make_manifest(opened.planned, prepared.environments, opened.large))
         return conduct(prepared, first_rounds(prepared.plan), Progress(), view)

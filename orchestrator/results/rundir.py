@@ -8,6 +8,7 @@ results/        one folder per worker, the only place that it may write to while
 streams/        the Arrow stream of each worker that has ended, taken out of its folder; no worker ever sees this place
 workloads/      the user's own workload folder as it was when the run began; workers load from here
 logs/           what workers, installs and image builds printed
+seal            that this user began the run as it is: only then it continues without a question
 fleet.json      what a fleet was asked for, if one measured the run
 unused/         what hosts of a fleet had measured of cases that others then measured from the start
 replicas/       the same cases on other hosts, each a run directory

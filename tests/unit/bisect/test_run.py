@@ -374,6 +374,23 @@ def test_what_it_rests_on_must_be_what_it_was(unmade, tmp_path: Path, changed: d
         run.again(tmp_path / "hunt")
 
 
+def test_a_search_of_another_user_asks_before_it_is_continued(unmade, tmp_path: Path, monkeypatch):
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "theirs"))
+    done = searched(tmp_path / "hunt", most=1)
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "ours"))
+    with pytest.raises(UsageError, match=r"`tfcompare trust .*/hunt` shows what would run, and asks you"):
+        run.again(tmp_path / "hunt")
+    assert "good: 1.14.0" in state.describe_question(done.state)
+    state.seal(tmp_path / "hunt", done.state)
+    assert run.again(tmp_path / "hunt").question == done.state.question
+    path = tmp_path / "hunt" / state.STATE_FILE
+    changed = json.loads(path.read_text())
+    changed["question"]["run"]["environments"]["base"] = "evil"
+    path.write_text(json.dumps(changed))
+    with pytest.raises(UsageError, match="was changed since"):
+        run.again(tmp_path / "hunt")
+
+
 def test_a_state_that_is_not_ours_breaks_the_contract(unmade, tmp_path: Path):
     searched(tmp_path / "hunt", most=1)
     path = tmp_path / "hunt" / state.STATE_FILE

@@ -1,0 +1,60 @@
+"""Seals of what this user began on this machine, so that a folder that a stranger made or changed is recognised.
+
+A seal is a digest that takes a key among the user's data. It lies in the folder, and so moves with it.
+"""
+
+import hmac
+import secrets
+import shlex
+from contextlib import suppress
+from pathlib import Path
+
+from orchestrator import files
+from orchestrator.catalog import trust, user_data
+from orchestrator.errors import UsageError
+
+NAME = "seal"
+KEY_BYTES, MOST_BYTES = 32, 2**16
+
+
+def write(folder: Path, content: bytes) -> None:
+    """Seal what a folder is going to do, next to what it has sealed before. Without a place for a key, do nothing."""
+    with suppress(UsageError, OSError):
+        seals = dict.fromkeys([*_read(folder), _make(content)])
+        files.replace(folder, folder / NAME, "".join(f"{seal}\n" for seal in seals).encode(), 0o600)
+
+
+def require(folder: Path, content: bytes) -> None:
+    """Raise UsageError unless the user has sealed what a folder would do, or trusts all folders."""
+    if trust.is_everything_trusted() or any(hmac.compare_digest(seal, _make(content)) for seal in _read(folder)):
+        return
+    command = shlex.join(["tfcompare", "trust", str(folder)])
+    raise UsageError(
+        f"{folder} was begun by another user, or was changed since: `{command}` shows what would run, and asks you"
+    )
+
+
+def _read(folder: Path) -> list[str]:
+    try:
+        return files.read(folder, folder / NAME, MOST_BYTES).decode("ascii").split()
+    except (OSError, UnicodeDecodeError):
+        return []
+
+
+def _make(content: bytes) -> str:
+    return hmac.new(_key(), content, "sha256").hexdigest()
+
+
+def _key() -> bytes:
+    """Return the user's key, which is made when it is first needed."""
+    path = user_data.directory() / "key"
+    with user_data.changing():
+        try:
+            return files.read(path.parent, path, KEY_BYTES)
+        except FileNotFoundError:
+            key = secrets.token_bytes(KEY_BYTES)
+        except OSError as error:
+            raise UsageError(f"{path} cannot be read: {error.strerror}; {user_data.REMEDY}") from error
+        with files.writing(path, user_data.REMEDY):
+            files.write_atomically(path, key, 0o600)
+    return key
