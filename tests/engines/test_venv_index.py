@@ -128,7 +128,7 @@ def test_only_a_source_package_of_the_table_is_built_and_it_sees_no_secret_of_th
     seen, lock = tmp_path / "seen", made.flavours[0].lock
     archive = source(packages, "little_two", "1.0", seen)
     lock.write_text(lock.read_text() + locked(archive))
-    with pytest.raises(EnvironmentFailed, match="has no file of little-two==1.0 for this Python"):
+    with pytest.raises(EnvironmentFailed, match=r"has no file of little-two==1\.0 for this Python"):
         prepared(made, tmp_path / "log", wheelhouse=packages)
     assert not seen.exists()
 

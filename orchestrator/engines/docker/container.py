@@ -227,7 +227,7 @@ def confine(
         # The same limit, so no swap: a worker that swaps measures the disk.
         memswap_limit=memory,
         # It is memory: a workload that fills it gets an error before its container runs out of memory.
-        tmpfs={place: f"rw,nosuid,nodev,mode=1777,size={memory // 2}" for place in places},
+        tmpfs=dict.fromkeys(places, f"rw,nosuid,nodev,mode=1777,size={memory // 2}"),
         **more,
     )
 
