@@ -25,7 +25,6 @@ from orchestrator.cli.options import (
     MeasuringFlags,
     MeasuringGpuFlags,
     MetricFlags,
-    OwnWorkloadsFlags,
     PlaceFlags,
     ReportFormatFlags,
     RunDirectoryFlags,
@@ -55,8 +54,8 @@ if TYPE_CHECKING:
 
 # Flags that go with --resume: how long to continue, how to install, what to print. The rest is in the run's plan.
 WITH_RESUME = names_of(
-    OwnWorkloadsFlags, InstallationFlags, ReportFormatFlags, ArrangementFlags, FailOnFlags, VerbosityFlags, PlaceFlags
-) | {"resume", "rounds", "budget", "gpu_request", "dry_run"}
+    InstallationFlags, ReportFormatFlags, ArrangementFlags, FailOnFlags, VerbosityFlags, PlaceFlags
+) | {"resume", "workload_dir", "rounds", "budget", "gpu_request", "dry_run"}
 
 # What a program of the user's has itself.
 NOT_OF_PROGRAMS = {"suite", "case", "threads", "shard"}

@@ -82,6 +82,7 @@ def test_packages_data_and_helpers_are_there_in_every_version(
         {"TFCOMPARE_BASE": request.getfixturevalue("docker_base")} if docker else request.getfixturevalue("stub_cache")
     )
     flags = ("--engine", engine, "--rounds", "2", "--workload-dir", own, "--hash-data", "--output", tmp_path / "run")
+    flags += ("--data", f"words={data}")
     code, answer, stderr = compare(tfcompare, "--versions", "1.14,2.0", *flags, env=env)
     assert code == 0, stderr
     found = {(arm["workload"], arm["version"]): (arm["outcome"], arm["reason"] or "") for arm in answer["arms"]}

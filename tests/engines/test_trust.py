@@ -138,21 +138,22 @@ def test_no_cluster_that_a_folder_names_is_spoken_to(stranger: Stranger) -> None
 
 
 @pytest.mark.slow
-def test_the_token_of_our_fleet_goes_to_no_other_cluster(stranger: Stranger, tmp_path: Path) -> None:
+def test_the_token_of_our_fleet_goes_to_no_other_cluster(stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray")
     kept = stranger.user / "tfcompare" / "fleet" / "token"
     kept.parent.mkdir(parents=True)
     kept.write_text(TOKEN)
-    none = dict.fromkeys(("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_AUTH_MODE", "RAY_ADDRESS"), "")
+    for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_AUTH_MODE", "RAY_ADDRESS"):
+        monkeypatch.delenv(name, raising=False)
     words = ("run", "--versions", "1.14,2.0", "--case", "power", *VENV)
     with speaking_grpc() as (port, heard):
-        done = stranger.call(*words, "--on", f"ray://127.0.0.1:{port}", **none)
+        done = stranger.call(*words, "--on", f"ray://127.0.0.1:{port}")
         assert done.returncode == 4, done.stderr
         assert heard
         assert not any(TOKEN in metadata for _, metadata in heard)
         heard.clear()
         # A token that the user names goes to the cluster that the user names.
-        own = {**none, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(kept)}
+        own = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN_PATH": str(kept)}
         stranger.call(*words, "--on", f"ray://127.0.0.1:{port}", **own)
         assert any(TOKEN in metadata for _, metadata in heard)
 

@@ -107,6 +107,22 @@ def test_a_setting_that_needs_trust_ends_the_command_with_its_name(folder: Path,
     assert len(text.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("profile", "--versions", "2.13", "-c", "power"),
+        ("bisect", "--good", "2.13", "--bad", "2.14", "-c", "power[style=eager]"),
+        ("reproduce", "--suite", "smoke"),
+        ("check", "mine/one.py"),
+    ],
+)
+def test_every_command_that_takes_settings_asks_for_trust(folder: Path, plan: Plan, words: tuple[str, ...]):
+    write(folder, "engine = 'venv'\n")
+    code, text = plan.call(*words)
+    assert code == 2
+    assert "engine counts only in a folder that you trust" in text
+
+
 @pytest.mark.parametrize("target", GATED_TARGETS.values(), ids=GATED_TARGETS)
 @pytest.mark.parametrize("key", ["targets", "versions"])
 def test_targets_that_name_code_need_trust(folder: Path, plan: Plan, key: str, target: str):

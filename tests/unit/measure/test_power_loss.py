@@ -17,6 +17,7 @@ from orchestrator.model import Ended, EnvironmentFacts, Synced
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.comparison import gather, judge_run
 from orchestrator.results.rundir import RunDir
+from orchestrator.results.sealed import seal_run
 from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Dressing, Stage, offer
 from tests.support.power import Disk, Moment, restore
@@ -45,6 +46,7 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 def _measure(directory: RunDir) -> TfCompareError | None:
     planned = check_request(ASKED)
     plan, bare = planned.freeze("venv"), make_manifest(planned, {})
+    seal_run(directory, plan, bare)
     directory.write_begun(plan, bare)
     environments = {
         version: Dressing(Stage(), EnvironmentFacts(version=str(version), kind="venv", identity="", lock="", python=""))
@@ -108,6 +110,7 @@ def test_what_was_not_on_the_disk_yet_is_named(disk: Disk, tmp_path: Path):
 
 
 def test_a_run_is_continued_whenever_the_power_goes(disk: Disk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("TFCOMPARE_TRUST", raising=False)
     offer(monkeypatch, venv=Theatre(Stage()))
     continued = 0
     # Each twelfth moment: to continue takes longer than to read.
