@@ -6,7 +6,7 @@ import shlex
 import shutil
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedReader
 from pathlib import Path
 
@@ -42,33 +42,43 @@ def _walk(directory: Path) -> Iterator[tuple[str, os.stat_result | None]]:
     waiting = [""]
     while waiting:
         inner = waiting.pop()
+        entries: dict[str, os.stat_result | None] = {}
         try:
             with confined.open_inside(directory, inner) as handle:
-                status = os.fstat(handle)
-                names = sorted(os.listdir(f"/proc/self/fd/{handle}"))
+                own = os.fstat(handle)
+                names = os.listdir(f"/proc/self/fd/{handle}")
+                for name in sorted(name for name in names if not confined.is_hidden(name)):
+                    # A link to nothing, or a file that was removed meanwhile.
+                    with suppress(OSError):
+                        entries[name] = _look(directory, inner, name, handle)
         except OSError:
             # A folder that this user may not list.
             continue
-        if (status.st_dev, status.st_ino) in seen or (inner and OURS & set(names)):
+        if (own.st_dev, own.st_ino) in seen or (inner and OURS & set(names)):
             continue
-        seen.add((status.st_dev, status.st_ino))
+        seen.add((own.st_dev, own.st_ino))
         folders = []
-        for name in (f"{inner}/{name}".lstrip("/") for name in names if not confined.is_hidden(name)):
-            try:
-                with confined.open_inside(directory, name) as handle:
-                    status = os.fstat(handle)
-            except confined.LeavesRoot:
-                if (directory / name).exists():
-                    yield name, None
-                continue
-            except OSError:
-                # A link to nothing, or a file that was removed meanwhile.
-                continue
-            if stat.S_ISDIR(status.st_mode):
-                folders.append(name)
-            elif stat.S_ISREG(status.st_mode):
-                yield name, status
+        for name, status in entries.items():
+            path = f"{inner}/{name}" if inner else name
+            if status is None or stat.S_ISREG(status.st_mode):
+                yield path, status
+            elif stat.S_ISDIR(status.st_mode):
+                folders.append(path)
         waiting += reversed(folders)
+
+
+def _look(directory: Path, inner: str, name: str, within: int) -> os.stat_result | None:
+    """Return the status of what a name in an open folder stands for; None if that is out of the directory."""
+    status = os.stat(name, dir_fd=within, follow_symlinks=False)
+    if not stat.S_ISLNK(status.st_mode):
+        return status
+    try:
+        with confined.open_inside(directory, f"{inner}/{name}") as handle:
+            return os.fstat(handle)
+    except confined.LeavesRoot:
+        # A link to nothing is no harm, and raises here.
+        os.stat(directory / inner / name)
+        return None
 
 
 def divide(

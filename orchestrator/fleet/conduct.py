@@ -40,6 +40,7 @@ from orchestrator.fleet.roster import ASKING_S, PATIENCE_S, FleetHost, Roster
 from orchestrator.fleet.units import Unit, divide, find_sending_s, request
 from orchestrator.fleet.ways import join
 from orchestrator.measure.conduct import Done
+from orchestrator.measure.forecast import list_outside
 from orchestrator.measure.prepare_run import make_manifest, pin_planned
 from orchestrator.model import Finished, LargeFile, list_arms
 from orchestrator.plan.planning import plan_elsewhere
@@ -183,7 +184,8 @@ def forecast(planned: PlannedRun, options: FleetOptions, say: Callable[[str], No
             lines.append(
                 f"  {host.name}: {'; '.join(filter(None, (what, cards, labels)))}; can measure {fitting} units"
             )
-        return [*lines, *(f"  {case.label}" for case in planned.selection.cases)]
+        lines += [f"  {case.label}" for case in planned.selection.cases]
+        return [*lines, *(f"  {line}" for line in list_outside(planned))]
 
 
 def _outline(planned: PlannedRun, units: int, copies: int) -> str:

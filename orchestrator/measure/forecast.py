@@ -84,7 +84,7 @@ def forecast(planned: PlannedRun, say: Callable[[str], None]) -> Forecast:
     notes: list[str] = []
     if options.own_workloads and not all(workload.builtin for workload in planned.workloads.values()):
         notes = pinned.notes_on(pinned.divide(options.own_workloads, options.outside)[1])
-        notes += [f"reads {place}, which is outside of {options.own_workloads}" for place in _find_outside(planned)]
+        notes += list_outside(planned)
     return Forecast(
         headline=outline(planned, name),
         open_at_once=find_open_at_once(planned, name),
@@ -102,11 +102,11 @@ def forecast(planned: PlannedRun, say: Callable[[str], None]) -> Forecast:
     )
 
 
-def _find_outside(planned: PlannedRun) -> list[Path]:
-    """Return the data that a run reads outside of the user's workload folder."""
+def list_outside(planned: PlannedRun) -> list[str]:
+    """Return one line per place outside of the user's workload folder that a run reads data from."""
     own = planned.options.own_workloads
     data = dict.fromkeys(place for workload in planned.workloads.values() for place in workload.data.values())
-    return [place for place in data if own and not is_inside(place, own)]
+    return [f"reads {place}, which is outside of {own}" for place in data if own and not is_inside(place, own)]
 
 
 def forecast_more(options: ResumeOptions, say: Callable[[str], None]) -> Forecast:
