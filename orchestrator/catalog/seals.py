@@ -4,6 +4,7 @@ A seal is a digest that takes a key among the user's data. It lies in the folder
 """
 
 import hmac
+import os
 import secrets
 import shlex
 from contextlib import suppress
@@ -32,6 +33,14 @@ def require(folder: Path, content: bytes) -> None:
     raise UsageError(
         f"{folder} was begun by another user, or was changed since: `{command}` shows what would run, and asks you"
     )
+
+
+def remove(folder: Path) -> bool:
+    """Remove the seals of a folder; return whether there were any."""
+    there = os.path.lexists(folder / NAME)
+    with files.writing(folder / NAME, "remove it yourself"):
+        (folder / NAME).unlink(missing_ok=True)
+    return there
 
 
 def _read(folder: Path) -> list[str]:

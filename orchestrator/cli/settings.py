@@ -44,8 +44,10 @@ HARMLESS = frozenset({
     "backfill", "budget", "case", "columns", "control", "cpuset", "fail-on", "format", "hash-data", "isolation",
     "limit", "margin", "metric", "only", "rounds", "seed", "shard", "sort", "suite", "threads", "timeout",
 })  # fmt: skip
-# So do versions with such changes. A path in a variable may name code, as in TF_PLUGGABLE_DEVICE_LIBRARY_PATH.
-HARMLESS_CHANGE = re.compile(r"(TF|XLA|KERAS|OMP)_\w+=[^/]*|py=3\.\d+|keras=[23]")
+# So do versions with such changes. A path in a variable may name code, as TF_PLUGGABLE_DEVICE_LIBRARY_PATH does.
+HARMLESS_CHANGE = re.compile(
+    r"(?i:(?!.*(/|path|dir|file|home|librar|plug|dump)))(TF|XLA|KERAS|OMP)_\w+=.*|py=3\.\d+|keras=[23]"
+)
 TARGETS = ("target", "versions")
 # What a setting takes to count: nothing, Docker or trust, or trust alone.
 Needs = Literal["", "docker", "trust"]
@@ -160,7 +162,7 @@ def refuse_untrusted(context: Any) -> None:
     used = {param: each for param, each in defaults.untrusted.items() if is_setting(context, param)}
     # What is typed replaces all targets, and a program behind -- has another folder.
     if any(context.params.get(name) and not is_setting(context, name) for name in ("versions", "targets", "target")):
-        used.pop("target", None)
+        used = {param: each for param, each in used.items() if param not in ("target", "versions")}
     if context.find_root().obj:
         used.pop("workload_dir", None)
     engine = context.params.get("engine")

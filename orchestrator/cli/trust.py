@@ -46,7 +46,7 @@ def trust_folder(
 
       tfcompare trust --list
     """
-    from orchestrator.catalog import trust
+    from orchestrator.catalog import seals, trust
     from orchestrator.catalog.outside import find_outside
 
     if show:
@@ -54,11 +54,13 @@ def trust_folder(
         return
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder")
-    if any((folder / name).exists() for name in ("begun.json", "plan.json", "bisect.json")):
-        _trust_run(folder, yes)
-        return
+    is_run = any((folder / name).exists() for name in ("begun.json", "plan.json", "bisect.json"))
     if remove:
-        _print_lines([f"no longer trusted: {path}" for path in trust.remove(folder)] or [f"{folder}: was not trusted"])
+        removed = trust.remove(folder) or ([str(folder)] if is_run and seals.remove(folder) else [])
+        _print_lines([f"no longer trusted: {path}" for path in removed] or [f"{folder}: was not trusted"])
+        return
+    if is_run:
+        _trust_run(folder, yes)
         return
     assert context.parent is not None
     with chdir(folder):

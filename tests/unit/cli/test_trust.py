@@ -79,6 +79,8 @@ GATED_TARGETS = {
     "another variable": "2.13 LD_PRELOAD=/x.so as x",
     "code in a harmless variable": "2.13 TF_PLUGGABLE_DEVICE_LIBRARY_PATH=./x.so as x",
     "a folder in a harmless variable": "2.13 XLA_FLAGS=--xla_dump_to=/home as x",
+    "a folder with code in it": "2.13 TF_PLUGGABLE_DEVICE_LIBRARY_PATH=mine as x",
+    "a folder with a compiler in it": "2.13 XLA_FLAGS=--xla_gpu_cuda_data_dir=mine as x",
     "a tool of OpenMP": "2.13 OMP_TOOL_LIBRARIES=/x.so as x",
     "no target": "2.13 numpy==1.2 as x",
 }
@@ -162,10 +164,11 @@ def test_what_is_typed_replaces_a_setting_and_its_need(folder: Path, plan: Plan)
     assert "engine, base count only" in plan()[1]
     code, text = plan(*VENV, "--base", "mine")
     assert code == 0, text
-    write(folder, 'targets = ["2.13", "wheel=evil.whl as x"]\n')
-    for words in (("2.13", "2.14"), ("--versions", "2.13,2.14"), ("-t", "2.13", "-t", "2.14")):
-        code, text = plan(*words, *VENV)
-        assert code == 0, text
+    for line in ('targets = ["2.13", "wheel=evil.whl as x"]\n', 'versions = "wheel=evil.whl as x"\n'):
+        write(folder, line)
+        for words in (("2.13", "2.14"), ("--versions", "2.13,2.14"), ("-t", "2.13", "-t", "2.14")):
+            code, text = plan(*words, *VENV)
+            assert code == 0, text
 
 
 def test_a_variable_of_the_user_replaces_a_setting_and_its_need(folder: Path, plan: Plan, monkeypatch):

@@ -48,6 +48,10 @@ def test_another_user_is_asked(run: RunDir, tmp_path: Path, monkeypatch: pytest.
     # The first user's seal is still there.
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "user"))
     check(run)
+    assert seals.remove(run.path)
+    assert not seals.remove(run.path)
+    with pytest.raises(UsageError, match="begun by another user"):
+        check(run)
 
 
 def change_engine(plan: Plan, manifest: Manifest) -> tuple[Plan, Manifest]:
