@@ -93,7 +93,7 @@ def _test_without_time(arm: ArmResult) -> Element:
             _add_properties(test, failure=arm.failure, external="true" if arm.external else "false")
         _add_result(test, "error", arm.reason or "it died", kind="died")
     else:
-        _add_result(test, "skipped", f"refused: {arm.reason}")
+        _add_result(test, "skipped", f"{arm.outcome}: {arm.reason}")
     return test
 
 

@@ -12,7 +12,7 @@ from orchestrator.model import ArmResult, Contrast, Plan, VerdictName
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import escape_unprintable
 
-OUTCOMES = ("measured", "refused", "died")
+OUTCOMES = ("measured", "refused", "died", "postponed")
 
 Labels = Mapping[str, str]
 

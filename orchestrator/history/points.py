@@ -110,7 +110,7 @@ def _outcome(between: list[ArmResult], contrast: Contrast) -> tuple[Outcome, str
     Without a time for the reference, the pair has no result either.
     """
     ends = {arm.outcome: arm for arm in between}
-    worst = ends.get("died") or ends.get("refused") or between[1]
+    worst = ends.get("died") or ends.get("refused") or ends.get("postponed") or between[1]
     if worst is between[0] and worst.outcome != "measured":
         return worst.outcome, f"{OF_REFERENCE}{worst.version}: {worst.reason}"
     return worst.outcome, worst.reason or contrast.reason

@@ -21,6 +21,8 @@ class Budget:
     costs: dict[str, float] = field(default_factory=dict)
     # Their mean, until another one is learnt: a round asks for each case.
     _usual_s: float | None = None
+    # Seconds that pilots took, each of one group.
+    pilots: list[float] = field(default_factory=list)
 
     def restart(self) -> None:
         """Begin again: what was done until now takes nothing of the budget."""
@@ -42,6 +44,13 @@ class Budget:
         """Remember what a visit of these cases took."""
         self.costs.update((case.label, seconds / len(group)) for case in group)
         self._usual_s = None
+
+    def learn_pilot(self, seconds: float) -> None:
+        self.pilots.append(seconds)
+
+    @property
+    def usual_pilot_s(self) -> float:
+        return fmean(self.pilots) if self.pilots else 0.0
 
     def estimate_s(self, groups: Iterable[Group]) -> float:
         """Estimate the time that visits of these cases take: their last cost, or the average of the others."""

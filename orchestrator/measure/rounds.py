@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean
 
 from orchestrator.measure import pacing
 from orchestrator.measure.budget import Budget
@@ -26,7 +27,11 @@ from orchestrator.model import Arm, ArmKey, Case, Comparison, Contrast, Pair, Po
 from orchestrator.plan.order import group_linked, round_order
 from orchestrator.results.claims import judge_claims
 from orchestrator.results.comparison import FIRST_ROUND, judge_run
+from orchestrator.terminal.counts import name_some
 from orchestrator.terminal.progress import View
+
+# Of the cases that are postponed at once, in one line; the journal and the reports have all.
+MOST_NAMED = 10
 
 
 class RoundLoop:
@@ -52,6 +57,8 @@ class RoundLoop:
         self.visitor = Visitor(prepared, workers, view, self.progress, patient_cases(self.plan), capacity)
         self.budget = Budget(rounds.budget_s, time.monotonic() if started is None else started)
         self.postponed: frozenset[str] = frozenset()
+        # Those whose pilot the budget has not held until now.
+        self.unreached: frozenset[str] = frozenset()
         self.wanted = frozenset(arm.key for arm in self.plan.arms())
         self.cold = cold_cases(self.plan)
         self.decided: set[Pair] = set()
@@ -112,20 +119,54 @@ class RoundLoop:
             self.budget.restart()
 
     def _calibrate(self, cases: Sequence[Case], number: int) -> None:
-        """Visit the cases that have arms without an effort: all at first, later those whose worker died meanwhile."""
-        alive = [case for case in cases if self._alive(case)]
-        groups = [group for group in self._groups(alive) if not all(map(self._has_effort, self._arms(group)))]
+        """Visit the cases that have arms without an effort: all at first, later those whose worker died meanwhile.
+
+        Those that the budget did not hold at first follow when all others are decided.
+        """
+        groups = self._groups([case for case in cases if self._alive(case)])
+        lacking = [group for group in groups if not all(map(self._has_effort, self._arms(group)))]
+        visited = [group for group in groups if group not in lacking]
         visits: list[Visit] = []
-        for group in groups:
+        late: list[Group] = []
+        if is_later := number > self.rounds.first_round and bool(visited):
+            late = [group for group in lacking if self.unreached.intersection(case.label for case in group)]
+            lacking = [group for group in lacking if group not in late]
+        while lacking and (is_later or self._has_room(visited)):
+            group = lacking.pop(0)
+            visited.append(group)
             order = round_order(self._arms(group), self.rounds.seed, group[0].label, FIRST_ROUND)
             may_count = number == FIRST_ROUND and not self.cold.intersection(case.label for case in group)
             visit = calibrate_group(self.visitor, group, order, may_count=may_count)
             self._count(visit)
+            self.budget.learn_pilot(visit.seconds)
             if visit.timed:
                 self.budget.learn(group, visit_s(visit, self.progress.efforts))
                 visits.append(visit)
+        self.unreached = frozenset(case.label for group in (*lacking, *late) for case in group)
         if visits and number == FIRST_ROUND:
-            self._announce([case for case in alive if self._alive(case)], visits)
+            self._announce([case for group in visited for case in group if self._alive(case)], visits)
+
+    def _has_room(self, visited: Sequence[Group]) -> bool:
+        """Return whether the budget holds the pilot of another group.
+
+        It does not if the groups that were visited need that time to be judged: a few cases with a verdict are worth
+        more than many without. As long as none of these can be judged, another one may be shorter.
+        """
+        if self.rounds.budget_s is None or not self.budget.pilots:
+            return True
+        waiting = [self._waiting(group) for group in visited]
+        chosen = pacing.choose(waiting, self.budget.left_s, self.budget.overtime_s, self._start_s)
+        if not chosen:
+            return self.budget.left_s > 0
+        needed_s = sum(waiting[index].needed_s for index in chosen) + self.budget.usual_pilot_s
+        needed_s += max(waiting[index].missing for index in chosen) * self._start_s
+        if len(chosen) < len(visited):
+            # The budget is full, unless there is room for more than what was left out.
+            needed_s += fmean(each.needed_s for each in waiting)
+        return needed_s <= self.budget.left_s + self.budget.overtime_s
+
+    def _find_reached(self, cases: Iterable[Case]) -> list[Case]:
+        return [case for case in cases if case.label not in self.unreached]
 
     def _has_effort(self, arm: Arm) -> bool:
         return arm.key in self.progress.efforts
@@ -174,7 +215,7 @@ class RoundLoop:
 
         These are all groups, or those that the budget lets come to a verdict. More of them do so with single visits.
         """
-        groups = self._groups(cases)
+        groups = self._groups(self._find_reached(cases))
         overtime_s = 0.0 if number == self.rounds.first_round else self.budget.overtime_s
         for visits in dict.fromkeys((self._visits_per_round(groups), 1)):
             waiting = [self._waiting(group, visits) for group in groups]
@@ -183,7 +224,7 @@ class RoundLoop:
                 break
         chosen = enough or pacing.fill(waiting, self.budget.left_s - self._start_s)
         left_out = [index for index, each in enumerate(waiting) if each.is_short and index not in chosen]
-        self._postpone(case.label for index in left_out for case in groups[index])
+        self._postpone([*self.unreached, *(case.label for index in left_out for case in groups[index])])
         if chosen and not any(each.is_short for each in waiting):
             # Which of them the last round leaves out is left to chance.
             return list(groups), visits
@@ -195,7 +236,8 @@ class RoundLoop:
         if new := sorted(labels - self.postponed):
             self.run.record(Postponed(cases=tuple(new)))
             self.view.say(
-                f"postponed, because the budget is too short for them: {', '.join(new)}; --resume measures them"
+                f"postponed, because the budget is too short for them: {name_some(new, MOST_NAMED, 'case')}; --resume "
+                "measures them"
             )
         self.postponed = labels
 

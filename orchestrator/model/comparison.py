@@ -45,7 +45,7 @@ class ArmResult:
 
     case: Case
     version: Target
-    outcome: Literal["measured", "refused", "died"]
+    outcome: Literal["measured", "refused", "died", "postponed"]
     reason: str = ""
     # Whether it died because its workload found a statement to be false.
     refuted: bool = False

@@ -198,10 +198,10 @@ def _interval(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
 def _verdict(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> Text:
     """Return the verdict of an arm.
 
-    A contrast without a ratio still has a verdict with a reason. An arm without a contrast may have died late.
+    A contrast without a ratio still has a verdict with a reason. One without a contrast may have died late.
     """
     if contrast is None:
-        return Text(f"died{notes.mark(arm.reason)}" if arm.outcome == "died" else "")
+        return Text(f"{arm.outcome}{notes.mark(arm.reason)}" if arm.outcome in ("died", "postponed") else "")
     return format_verdict(contrast.shown_verdict, contrast.reason, notes, exploratory=contrast.exploratory)
 
 

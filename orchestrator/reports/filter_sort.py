@@ -13,7 +13,7 @@ from orchestrator.reports.summary import by_candidate
 T = TypeVar("T")
 
 # What is `slight` is also `same`.
-KINDS = ("slower", "faster", "same", "slight", "inconclusive", "refused", "died")
+KINDS = ("slower", "faster", "same", "slight", "inconclusive", "refused", "died", "postponed")
 SORTS = ("case", "name", "ratio", "time")
 
 

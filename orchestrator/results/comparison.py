@@ -34,6 +34,8 @@ V = TypeVar("V")
 FIRST_ROUND = 1
 MOST_KEPT = 16
 
+POSTPONED = "the budget holds too few rounds; --resume measures it"
+
 
 @dataclass(frozen=True)
 class Gathered:
@@ -206,7 +208,7 @@ def _say_postponed(contrast: Contrast, endings: Endings) -> Contrast:
     labels = [label for label, _ in contrast.pair.arms]
     if contrast.verdict != "inconclusive" or not endings.postponed.intersection(labels):
         return contrast
-    return replace(contrast, reason="postponed: the budget holds too few rounds; --resume measures it")
+    return replace(contrast, reason=f"postponed: {POSTPONED}")
 
 
 def _differences(plan: Plan, of_arms: Samples) -> list[list[float]]:
@@ -320,6 +322,8 @@ def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicat
     failure, external = (death.cause, death.external) if death else (None, False)
     if not reason and not replicates:
         loss = endings.lost.get(version)
+        if loss is None and case.label in endings.postponed:
+            return ArmResult(case=case, version=version, outcome="postponed", reason=POSTPONED)
         reason = f"{loss.stage}: {loss.reason}" if loss else "the run ended before it was measured"
         failure, external = (loss.failure, loss.external) if loss else (None, False)
     if not replicates:

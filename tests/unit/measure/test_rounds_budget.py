@@ -1,7 +1,7 @@
 """What a budget does to a run: it is kept, and cases for which it is too short are left for later."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain, cycle, repeat
 from pathlib import Path
@@ -48,6 +48,54 @@ def repeated(played: Play) -> list[tuple[str, int]]:
     return [(entry.case, entry.round) for entry in disturbed if entry.redone]
 
 
+MANY = [f"c{number:03}" for number in range(300)]
+
+
+@pytest.mark.parametrize("times", [noisy, lambda number: 10.0], ids=["noisy", "same"])
+def test_a_budget_that_does_not_hold_the_pilot_measures_the_first_cases_and_names_the_others(
+    tmp_path: Path, clock: Clock, times: Callable[[int], float]
+):
+    """The pilot of all takes 150 seconds, and four rounds of a case take two."""
+    stage = clock.stage(dict.fromkeys(MANY, 0.5), times=times)
+    asked = plan([case(name) for name in MANY], budget_s=60.0, looks=(4, 6))
+    played = play(tmp_path, asked, stage, started=0.0)
+    assert clock.now <= 60.0 * 1.1
+    reached = [name for name in MANY if stage.opened(name, NEW)]
+    # In the order of the plan, whatever was measured.
+    assert reached == MANY[: len(reached)]
+    assert 10 < len(reached) < 60
+    judged = {name for name, rounds in rounds_of(played).items() if rounds >= 4}
+    assert len(judged) >= len(reached) - 3
+    assert read_endings(played.run).postponed == set(MANY) - judged
+    reasons = {contrast.pair.case.label: contrast.reason for contrast in played.comparison.contrasts}
+    assert {reasons[name] for name in set(MANY) - judged} == {
+        "postponed: the budget holds too few rounds; --resume measures it"
+    }
+
+
+def test_the_line_about_many_postponed_cases_names_a_few_and_counts_the_others(tmp_path: Path, clock: Clock):
+    view = Told()
+    stage = clock.stage(dict.fromkeys(MANY, 0.5))
+    asked = plan([case(name) for name in MANY], budget_s=60.0, looks=(4,))
+    play(tmp_path, asked, stage, view=view, started=0.0)
+    [line] = [line for line in view.lines if line.startswith("postponed")]
+    assert " and 2" in line
+    assert line.endswith(" more cases; --resume measures them")
+
+
+def test_cases_that_the_pilot_did_not_reach_follow_when_the_others_are_decided(tmp_path: Path, clock: Clock):
+    """Forty rounds of 0.5 seconds and a look at the fourth, which decides all that has that many."""
+    stage = clock.stage(dict.fromkeys(MANY[:40], 0.5), times=lambda number: 10.0)
+    asked = plan([case(name) for name in MANY[:40]], budget_s=60.0, looks=(4, 20))
+    play(tmp_path, asked, stage, started=0.0)
+    assert clock.now <= 60.0 * 1.1
+    first = {name for name in MANY if stage.opened(name, NEW)[:2] == [0, 2]}
+    late = {name for name in MANY if stage.opened(name, NEW)[:1] == [0]} - first
+    assert first
+    assert late
+    assert max(first) < min(late)
+
+
 def test_a_budget_that_is_not_used_up_changes_nothing(tmp_path: Path, clock: Clock):
     stage = clock.stage({"a": 1.0, "b": 1.0})
     played = measure(tmp_path, stage, 1e6)
@@ -87,7 +135,7 @@ def test_whatever_the_cases_take_the_budget_is_kept(tmp_path: Path, clock: Clock
 
 
 def test_cases_that_would_get_too_few_rounds_are_postponed_the_longest_first(tmp_path: Path, clock: Clock):
-    played = measure(tmp_path, clock.stage({"a": 30.0, "b": 2.0, "c": 20.0}), 82.0, "abc")
+    played = measure(tmp_path, clock.stage({"a": 30.0, "b": 2.0, "c": 20.0}), 82.0, "acb")
     assert postponed(played) == [("a", "c")]
     assert rounds_of(played) == {"a": 1, "b": 16, "c": 1}
     assert played.ending == "the budget of 82 s ended the run after 16 rounds"
