@@ -15,6 +15,8 @@ NUMBERS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 AGAIN_S = 5.0
 # For the main thread to notice a signal by itself.
 NOTICE_S = 0.1
+# Containers are freed and streams closed on a polite end; a process that has not ended after this hangs in earnest.
+POLITE_S = 60.0
 
 
 class _Interrupts:
@@ -66,6 +68,27 @@ def act_on(handler: object) -> None:
     for number in NUMBERS:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handler)  # type: ignore[arg-type]
+
+
+def end_with_stdin() -> None:
+    """End this process, which leads its session, once its stdin is closed: the process that started it has ended.
+
+    It ends as if it were interrupted, and is killed with its group if it hangs. The kernel closes the other end of the
+    pipe however that process ends, also before this one has begun. Programs that this process starts read nothing.
+    """
+    stdin = os.dup(0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    threading.Thread(target=_end_after, args=(stdin,), daemon=True).start()
+
+
+def _end_after(stdin: int) -> None:
+    while os.read(stdin, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(POLITE_S)
+    os.killpg(os.getpid(), signal.SIGKILL)
 
 
 @cache

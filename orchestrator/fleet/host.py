@@ -14,7 +14,7 @@ from typing import IO
 
 from pydantic import TypeAdapter
 
-from orchestrator import contract, files
+from orchestrator import contract, files, interrupts
 from orchestrator.engines import ENGINES
 from orchestrator.engines.scratch import Scratch
 from orchestrator.errors import EngineUnavailable, InternalError
@@ -29,8 +29,6 @@ from orchestrator.results.part_files import read_files, write_files
 PROGRAM = (sys.executable, "-P", "-c", "from orchestrator.fleet.measure import main; main()")
 REPORT, TASK = TypeAdapter(HostReport), TypeAdapter(UnitTask)
 MESSAGE, END = TypeAdapter(UnitMessage), TypeAdapter(UnitEnd)
-# For containers to be freed and streams to be closed.
-POLITE_S = 60.0
 
 
 def report() -> bytes:
@@ -130,7 +128,7 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     with suppress(OSError):
         process.stdin.close()
     try:
-        process.wait(POLITE_S)
+        process.wait(interrupts.POLITE_S)
     except subprocess.TimeoutExpired:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, 9)

@@ -5,7 +5,6 @@ When stdin is closed, the unit is no longer wanted, and the process ends as if i
 """
 
 import os
-import signal
 import sys
 import threading
 import traceback
@@ -59,15 +58,9 @@ def main() -> None:
     os.dup2(2, 1)
     interrupts.install()
     task = TASK.validate_json(sys.stdin.buffer.readline())
-    threading.Thread(target=_end_with_stdin, daemon=True).start()
+    interrupts.end_with_stdin()
     voice = Voice(task, out)
     voice.write(END.dump_json(_measure(task, voice)))
-
-
-def _end_with_stdin() -> None:
-    while sys.stdin.buffer.read(1):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _measure(task: UnitTask, voice: Voice) -> UnitEnd:

@@ -3,10 +3,12 @@
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 
 import pytest
 
 from orchestrator import interrupts
+from tests.support.processes import wait_for_end
 
 INT = signal.SIGINT
 
@@ -129,3 +131,76 @@ def test_a_signal_of_somebody_elses_is_not_passed_on():
     )
     with pytest.raises(subprocess.TimeoutExpired):
         subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=2)
+
+
+# It says its number and that of a program that it starts.
+BOUND = """
+import signal, subprocess, sys, time
+from orchestrator import interrupts
+interrupts.end_with_stdin()
+program = subprocess.Popen(["sh", "-c", "cat; echo $$; exec sleep 600"], stdout=subprocess.PIPE, text=True)
+{}
+try:
+    print(program.pid, program.stdout.readline(), end="", flush=True)
+    time.sleep(600)
+except KeyboardInterrupt:
+    program.kill()
+    print("interrupted")
+"""
+OBEDIENT = BOUND.format("interrupts.install()")
+DEAF = BOUND.format("signal.signal(signal.SIGTERM, signal.SIG_IGN); interrupts.POLITE_S = 0.2")
+HOLDS = """
+import subprocess, sys, time
+with subprocess.Popen([sys.executable, "-c", sys.argv[1]], stdin=subprocess.PIPE, start_new_session=True) as process:
+    print(process.pid, flush=True)
+    time.sleep(600)
+"""
+
+
+def start(program: str, *words: str) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [sys.executable, "-c", program, *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+@pytest.fixture
+def bound(request: pytest.FixtureRequest) -> Iterator["subprocess.Popen[str]"]:
+    """A process that ends with its stdin, and that has started a program, which has found its own stdin to be empty."""
+    with start(request.param) as process:
+        assert process.stdout
+        pid, seen = process.stdout.readline().split()
+        assert pid == seen, "the program reads nothing, and does not wait for anything to read"
+        yield process
+        wait_for_end(int(pid))
+
+
+@pytest.mark.parametrize("bound", [OBEDIENT], indirect=True)
+def test_a_process_ends_as_if_interrupted_once_its_stdin_is_closed(bound: "subprocess.Popen[str]"):
+    assert bound.communicate(timeout=60)[0] == "interrupted\n"
+    assert bound.returncode == 0
+
+
+@pytest.mark.parametrize("bound", [DEAF], indirect=True)
+def test_one_that_hangs_then_is_killed_with_what_it_has_started(bound: "subprocess.Popen[str]"):
+    assert bound.communicate(timeout=60)[0] == ""
+    assert bound.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("program", [OBEDIENT, DEAF])
+def test_a_process_ends_with_one_that_was_killed(program: str):
+    with start(HOLDS, program) as holder:
+        assert holder.stdout
+        pid = int(holder.stdout.readline())
+        # It may just be about to begin.
+        holder.kill()
+        wait_for_end(pid)
+
+
+def test_a_process_whose_starter_was_killed_before_it_began_ends_at_once():
+    code = "from orchestrator import interrupts\ninterrupts.end_with_stdin()\nimport time\ntime.sleep(600)"
+    done = subprocess.run([sys.executable, "-c", code], input="", text=True, timeout=60, start_new_session=True)
+    assert done.returncode == -signal.SIGTERM
