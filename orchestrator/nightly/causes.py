@@ -28,8 +28,8 @@ from orchestrator.history.points import commit_of
 from orchestrator.metrics.followed import RESULTS, TIME, name_followed
 from orchestrator.model import Target
 from orchestrator.nightly.options import NightContext, NightOptions, list_flags
-from orchestrator.nightly.stages import log_path
-from orchestrator.nightly.subprocess_run import Child, ChildEnd
+from orchestrator.nightly.stages import make_child
+from orchestrator.nightly.subprocess_run import ChildEnd
 from orchestrator.nightly.versions import is_nightly
 from orchestrator.profiling.in_words import describe_difference
 from orchestrator.profiling.stored import read as read_profile
@@ -156,7 +156,7 @@ class _Work:
 
     def _run(self, what: str, most_s: float, words: Sequence[str]) -> ChildEnd:
         limit_s = max(0.0, min(most_s, self.until - monotonic()))
-        return Child(log_path(self.night), limit_s, self.say, self.options.variables, what).run(words)
+        return make_child(self.options, self.night, limit_s, self.say, what).run(words)
 
     def _record(self, event: Explained) -> None:
         self.night.store.record(event)

@@ -1,8 +1,8 @@
 """A lock that permits one nightly run at a time on a machine: two at the same time would disturb each other.
 
-The kernel holds the lock and releases it with the process that took it, however that process ends. The lock file is in
-the user's data directory and not in a history, so that all histories on this machine share it, and none of another
-machine does.
+The kernel releases the lock with the last process that has its descriptor, however that ends: the one that took it, and
+those that measure for it. The lock file is in the user's data directory and not in a history, so that all histories on
+this machine share it, and none of another machine does.
 """
 
 import fcntl
@@ -42,8 +42,8 @@ def hold(
     about: str = "",
     wait_s: float = 0.0,
     say: Callable[[str], None] = lambda text: None,
-) -> Iterator[None]:
-    """Hold the lock; raise UsageError if another process still holds it after `wait_s`."""
+) -> Iterator[int]:
+    """Hold the lock and yield its descriptor; raise UsageError if another process still holds it after `wait_s`."""
     path = _path(directory, name)
     with _open(path) as file:
         if not _wait_for_lock(file, PATIENCE_S):
@@ -59,7 +59,7 @@ def hold(
         os.fchmod(file, 0o600)
         os.pwrite(file, json.dumps(entry, default=datetime.isoformat).encode(), 0)
         try:
-            yield
+            yield file
         finally:
             os.truncate(file, 0)
 

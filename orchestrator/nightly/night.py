@@ -27,8 +27,8 @@ from orchestrator.nightly.confirmations import settle
 from orchestrator.nightly.lock import hold
 from orchestrator.nightly.options import NightContext, NightOptions, list_flags
 from orchestrator.nightly.schedule import units
-from orchestrator.nightly.stages import count_cells, describe_ending, log_path, read_past, run_stage, stage_path
-from orchestrator.nightly.subprocess_run import Child, ChildEnd
+from orchestrator.nightly.stages import count_cells, describe_ending, make_child, read_past, run_stage, stage_path
+from orchestrator.nightly.subprocess_run import ChildEnd
 from orchestrator.redact import mask_login
 from orchestrator.results.run import Run
 from orchestrator.terminal.counts import format_count
@@ -59,9 +59,10 @@ def run_night(options: NightOptions, say: Callable[[str], None]) -> NightReport:
         started=now,
     )
     try:
-        with hold(about=f"{options.suite_name} of {', '.join(options.names)}", wait_s=options.limit_s, say=say):
+        about = f"{options.suite_name} of {', '.join(options.names)}"
+        with hold(about=about, wait_s=options.limit_s, say=say) as lock:
             rest = replace(options, limit_s=max(0.0, options.limit_s - (monotonic() - begun)))
-            return _alone(rest, replace(night, started=datetime.now(UTC).replace(microsecond=0)), say)
+            return _alone(rest, replace(night, lock=lock, started=datetime.now(UTC).replace(microsecond=0)), say)
     except (Exception, KeyboardInterrupt) as error:
         return _record_break(options, night, error)
 
@@ -123,7 +124,7 @@ def earlier_measurement(events: Sequence[Event], options: NightOptions, host: st
 
 def _measure_night(options: NightOptions, night: NightContext, say: Callable[[str], None]) -> NightReport:
     store = night.store
-    child = Child(log_path(night), options.limit_s, say, options.variables)
+    child = make_child(options, night, options.limit_s, say)
     screened, ended = run_stage(options, night, "screen", child, options.selected, options.rounds)
     if screened is None:
         return _without(options, night, ended)

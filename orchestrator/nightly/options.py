@@ -74,6 +74,8 @@ class NightContext:
     host: str
     date: date
     started: datetime
+    # Of the lock of nights, for the processes that measure.
+    lock: int | None = None
     # Which start of the machine this is.
     boot: str = ""
     warnings: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
 """The stages of a nightly run, each a `tfcompare run` in a separate process, and the history as they find it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,6 +12,16 @@ from orchestrator.history.store import Read
 from orchestrator.nightly.options import NightContext, NightOptions
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.results.run import Run, load_run
+
+
+def make_child(
+    options: NightOptions,
+    night: NightContext,
+    limit_s: float,
+    say: Callable[[str], None],
+    what: str = "the nightly run",
+) -> Child:
+    return Child(log_path(night), limit_s, say, options.variables, what, night.lock)
 
 
 def run_stage(

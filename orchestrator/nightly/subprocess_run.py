@@ -19,8 +19,11 @@ from orchestrator.errors import UsageError
 
 # Without -P the working directory would come first on the path, and a file there could pose as one of our modules.
 PROGRAM = (sys.executable, "-P", "-c", "from orchestrator.__main__ import main; main()")
-# Containers are freed and streams closed on a polite end; what does not end then hangs in earnest.
-POLITE_S = 60.0
+# The same for a process that ends with the one that started it, which holds the other end of its stdin.
+BOUND_PROGRAM = (
+    *PROGRAM[:-1],
+    f"from orchestrator.interrupts import end_with_stdin; end_with_stdin(); {PROGRAM[-1]}",
+)
 TOLD_LINES = 12
 # Lines that name the run's directory.
 NAMING = ("run directory: ", "Next:  ")
@@ -39,7 +42,10 @@ class ChildEnd:
 
 
 class Child:
-    """A runner of tfcompare commands, one after another, with one time limit for all of them."""
+    """A runner of tfcompare commands, one after another, with one time limit for all of them.
+
+    Each command ends with this process, and holds its `lock` until then.
+    """
 
     def __init__(
         self,
@@ -48,9 +54,11 @@ class Child:
         say: Callable[[str], None],
         variables: Mapping[str, str] | None = None,
         what: str = "the nightly run",
+        lock: int | None = None,
     ) -> None:
         self._log = log
         self._what = what
+        self._held = () if lock is None else (lock,)
         # Every user of the machine can read a process's arguments, and only its owner can read its variables.
         self._environment = {**os.environ, **(variables or {})}
         self._until = time.monotonic() + limit_s
@@ -76,7 +84,9 @@ class Child:
                 # An interrupt while it starts would leave it to itself.
                 with interrupts.hold():
                     process = self._start(words)
+                    assert process.stdin is not None
                     assert process.stderr is not None
+                    open_files.enter_context(process.stdin)
                     stream = open_files.enter_context(process.stderr)
                     reader = threading.Thread(target=self._pass_on, args=(stream, log, last), daemon=True)
                     reader.start()
@@ -90,20 +100,21 @@ class Child:
                 if process is not None:
                     self._end(process)
                 raise
-            reader.join(POLITE_S)
+            reader.join(interrupts.POLITE_S)
         return ChildEnd(process.returncode, hung, "\n".join(last))
 
     def _start(self, words: Sequence[str]) -> subprocess.Popen[str]:
         # A separate session: whatever it started can be ended with it, and a Ctrl-C reaches only us, who pass it on.
         return subprocess.Popen(
-            [*PROGRAM, *words],
+            [*BOUND_PROGRAM, *words],
             env=self._environment,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
             text=True,
             errors="replace",
             start_new_session=True,
+            pass_fds=self._held,
         )
 
     def _pass_on(self, stream: IO[str], log: RawIOBase, last: deque[str]) -> None:
@@ -133,7 +144,7 @@ class Child:
     def _end(self, process: subprocess.Popen[str]) -> None:
         process.send_signal(signal.SIGTERM)
         try:
-            process.wait(POLITE_S)
+            process.wait(interrupts.POLITE_S)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()

@@ -5,6 +5,7 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -194,8 +195,10 @@ def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up")
     from orchestrator.nightly import lock
     from orchestrator.nightly.schedule import serve as serving
     from orchestrator.nightly.schedule import units
+    from orchestrator.nightly.subprocess_run import BOUND_PROGRAM
 
     wanted, _ = _schedule(context, at, missed, None)
+    wanted = replace(wanted, program=BOUND_PROGRAM)
 
     def say(text: str) -> None:
         print(escape_unprintable(text), flush=True)

@@ -95,7 +95,8 @@ def _run(wanted: Schedule, output: IO[bytes]) -> str:
             process = subprocess.Popen(
                 wanted.command,
                 env={**os.environ, **wanted.secrets},
-                stdin=subprocess.DEVNULL,
+                # Closed with this process, however that ends.
+                stdin=subprocess.PIPE,
                 stdout=output,
                 stderr=output,
                 start_new_session=True,
@@ -109,6 +110,9 @@ def _run(wanted: Schedule, output: IO[bytes]) -> str:
         if process is not None:
             _end(process)
         raise
+    finally:
+        if process is not None and process.stdin is not None:
+            process.stdin.close()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

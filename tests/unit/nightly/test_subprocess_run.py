@@ -1,6 +1,8 @@
 """Processes that tfcompare starts: what they import, and what they are given."""
 
 import json
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -14,8 +16,9 @@ from orchestrator.cli.nightly import schedule
 from orchestrator.engines.venv import engine as venv
 from orchestrator.engines.venv import interpreters
 from orchestrator.errors import UsageError
-from orchestrator.nightly import subprocess_run
+from orchestrator.nightly import lock, subprocess_run
 from orchestrator.nightly.subprocess_run import Child
+from tests.support.processes import read_pids, wait_for_end
 from tests.support.schedules import wanted
 
 INTRUDERS = ("typer", "rich", "numpy", "docker", "orchestrator")
@@ -92,7 +95,7 @@ def test_an_environment_is_built_without_what_lies_around(monkeypatch, tmp_path:
 
 def test_variables_reach_it_and_stay_out_of_its_arguments(tmp_path: Path, monkeypatch):
     shows = "import json, os, sys; print(json.dumps([sys.argv, os.environ['TFCOMPARE_INDEX_URL']]), file=sys.stderr)"
-    monkeypatch.setattr(subprocess_run, "PROGRAM", (subprocess_run.PROGRAM[0], "-P", "-c", shows))
+    monkeypatch.setattr(subprocess_run, "BOUND_PROGRAM", (subprocess_run.PROGRAM[0], "-P", "-c", shows))
     monkeypatch.setenv("TFCOMPARE_INDEX_URL", "https://of.the.shell/simple")
     secret = {"TFCOMPARE_INDEX_URL": "https://me:planted@mirror/simple"}
     ended = Child(tmp_path / "log", 60, lambda line: None, secret).run(["run"])
@@ -108,7 +111,7 @@ def test_a_night_goes_on_when_nobody_listens_any_more(tmp_path: Path, monkeypatc
     def say(text: str) -> None:
         raise BrokenPipeError(32, "Broken pipe")
 
-    monkeypatch.setattr(subprocess_run, "PROGRAM", (sys.executable, "-c", TALKS))
+    monkeypatch.setattr(subprocess_run, "BOUND_PROGRAM", (sys.executable, "-c", TALKS))
     ended = Child(tmp_path / "log", 30, say).run([])
     assert (ended.exit_code, ended.hung) == (0, False)
     assert len((tmp_path / "log").read_text().splitlines()) == 4000
@@ -116,10 +119,57 @@ def test_a_night_goes_on_when_nobody_listens_any_more(tmp_path: Path, monkeypatc
 
 def test_a_night_goes_on_when_its_log_is_full_and_says_so_once(tmp_path: Path, monkeypatch):
     said: list[str] = []
-    monkeypatch.setattr(subprocess_run, "PROGRAM", (sys.executable, "-c", TALKS))
+    monkeypatch.setattr(subprocess_run, "BOUND_PROGRAM", (sys.executable, "-c", TALKS))
     log = tmp_path / "log"
     log.symlink_to("/dev/full")
     ended = Child(log, 30, said.append).run([])
     assert (ended.exit_code, ended.hung) == (0, False)
     assert len(said) == 4001
     assert said[0] == f"{log} is not complete: No space left on device"
+
+
+# A nightly run whose measuring is this program.
+NIGHT = """
+import sys
+from pathlib import Path
+from orchestrator.nightly import lock, subprocess_run
+*python, program = subprocess_run.BOUND_PROGRAM
+subprocess_run.BOUND_PROGRAM = (*python, program.replace(subprocess_run.PROGRAM[-1], sys.argv[2]))
+with lock.hold(Path(sys.argv[1])) as held:
+    subprocess_run.Child(Path(sys.argv[1]) / "log", 600, print, lock=held).run([])
+"""
+# It obeys no signal but the one that kills; the program that it starts outlives it.
+DEAF = """
+import os, signal, subprocess, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+started = subprocess.Popen(["sleep", "600"], start_new_session=True)
+print(os.getpid(), started.pid, sep=chr(10), file=open({!r}, "w"))
+time.sleep(600)
+"""
+
+
+def test_what_measures_holds_the_lock_of_a_night_that_was_killed_and_what_it_starts_does_not(tmp_path: Path):
+    night = subprocess.Popen([sys.executable, "-c", NIGHT, str(tmp_path), DEAF.format(str(tmp_path / "pids"))])
+    measuring, started = read_pids(tmp_path / "pids", 2)
+    try:
+        night.kill()
+        night.wait()
+        refused = pytest.raises(UsageError, match=rf"another night runs here since .* \(pid {night.pid}\)")
+        with refused, lock.hold(tmp_path):
+            pass
+        os.kill(measuring, signal.SIGKILL)
+        wait_for_end(measuring)
+        with lock.hold(tmp_path):
+            pass
+    finally:
+        os.kill(started, signal.SIGKILL)
+
+
+def test_what_measures_ends_with_a_night_that_was_killed(tmp_path: Path):
+    program = f"import os, time; print(os.getpid(), file=open({str(tmp_path / 'pids')!r}, 'w')); time.sleep(600)"
+    night = subprocess.Popen([sys.executable, "-c", NIGHT, str(tmp_path), program])
+    measuring = read_pids(tmp_path / "pids")
+    night.kill()
+    night.wait()
+    wait_for_end(*measuring)
+    assert lock.holder(tmp_path) is None

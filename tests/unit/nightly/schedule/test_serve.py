@@ -130,13 +130,13 @@ def test_a_data_folder_that_cannot_be_written_is_told_at_once(world, monkeypatch
 
 
 SERVES = """
-import sys
+import sys, time
 from datetime import datetime
 from orchestrator import interrupts
 from orchestrator.nightly.schedule import serve
 from tests.support.schedules import wanted
 interrupts.install()
-program = ("/bin/sh", "-c", "trap 'echo asked to end; exit 0' TERM; echo begun; while :; do sleep 0.1; done")
+{program}
 clock = iter([datetime(2026, 11, 3, 12)] * 3)
 later = datetime(2026, 11, 4, 2, 30)
 try:
@@ -146,16 +146,38 @@ except KeyboardInterrupt:
 """
 
 
-def test_an_end_during_a_night_ends_the_night_first(monkeypatch, tmp_path):
+OBEDIENT = """
+program = ("/bin/sh", "-c", "trap 'echo asked to end; exit 0' TERM; echo begun; while :; do sleep 0.1; done")
+"""
+# Like that of the command.
+BOUND = """
+from orchestrator.nightly.subprocess_run import BOUND_PROGRAM, PROGRAM
+waits = (
+    "from orchestrator import interrupts; import time; interrupts.install(); print('begun', flush=True)\\n"
+    "try: time.sleep(600)\\n"
+    "except KeyboardInterrupt: print('asked to end')"
+)
+program = (*BOUND_PROGRAM[:-1], BOUND_PROGRAM[-1].replace(PROGRAM[-1], waits))
+"""
+
+
+@pytest.mark.parametrize(("program", "number"), [(OBEDIENT, signal.SIGTERM), (BOUND, signal.SIGKILL)])
+def test_an_end_during_a_night_ends_the_night_first(monkeypatch, tmp_path, program, number):
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "data"))
-    process = subprocess.Popen([sys.executable, "-c", SERVES, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    serves = SERVES.replace("{program}", program)
+    process = subprocess.Popen([sys.executable, "-c", serves, str(tmp_path)], stdout=subprocess.PIPE, text=True)
     log = tmp_path / "log" / "nightly-2026-11-04.log"
-    deadline = time.monotonic() + 60
-    while not (log.exists() and "begun" in log.read_text()):
-        assert time.monotonic() < deadline
-        assert process.poll() is None
-        time.sleep(0.05)
-    process.send_signal(signal.SIGTERM)
+
+    def wait_for(line: str) -> None:
+        deadline = time.monotonic() + 60
+        while not (log.exists() and line in log.read_text()):
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+    wait_for("begun")
+    process.send_signal(number)
     said, _ = process.communicate(timeout=60)
-    assert said.splitlines()[-1] == "ended"
+    if number == signal.SIGTERM:
+        assert said.splitlines()[-1] == "ended"
+    wait_for("asked to end")
     assert log.read_text() == "begun\nasked to end\n"
