@@ -26,8 +26,15 @@ from orchestrator.nightly.causes import look_for_causes
 from orchestrator.nightly.confirmations import settle
 from orchestrator.nightly.lock import hold
 from orchestrator.nightly.options import NightContext, NightOptions, list_flags
-from orchestrator.nightly.schedule import units
-from orchestrator.nightly.stages import count_cells, describe_ending, make_child, read_past, run_stage, stage_path
+from orchestrator.nightly.stages import (
+    count_cells,
+    describe_ending,
+    find_screen,
+    make_child,
+    read_past,
+    run_stage,
+    stage_path,
+)
 from orchestrator.nightly.subprocess_run import ChildEnd
 from orchestrator.redact import mask_login
 from orchestrator.results.run import Run
@@ -55,7 +62,7 @@ def run_night(options: NightOptions, say: Callable[[str], None]) -> NightReport:
         store=Store(options.history, quarantine=True),
         host=str(facts["id"]),
         boot=str(facts.get("boot") or ""),
-        date=_date(options, now),
+        date=options.find_date(now),
         started=now,
     )
     try:
@@ -105,15 +112,6 @@ def _record_break(options: NightOptions, night: NightContext, error: BaseExcepti
     return replace(report, failure=error)
 
 
-def _date(options: NightOptions, now: datetime) -> date:
-    """Return the day on which the nightly run was due.
-
-    A run that is caught up after midnight belongs to the day before.
-    """
-    local = now.astimezone()
-    return units.due(local, options.due) if options.due else local.date()
-
-
 def earlier_measurement(events: Sequence[Event], options: NightOptions, host: str, today: date) -> Night | None:
     wanted = {"night": today, "host": host, "outcome": "measured", **options.identity}
     nights = (event for event in events if isinstance(event, Night))
@@ -125,7 +123,9 @@ def earlier_measurement(events: Sequence[Event], options: NightOptions, host: st
 def _measure_night(options: NightOptions, night: NightContext, say: Callable[[str], None]) -> NightReport:
     store = night.store
     child = make_child(options, night, options.limit_s, say)
-    screened, ended = run_stage(options, night, "screen", child, options.selected, options.rounds)
+    screened, ended = _find_screen(options, night, say) or run_stage(
+        options, night, "screen", child, options.selected, options.rounds
+    )
     if screened is None:
         return _without(options, night, ended)
     points = [*of_run(screened, "screen", night.date, night.resolved.names), *_unavailable(screened, night)]
@@ -159,6 +159,19 @@ def _measure_night(options: NightOptions, night: NightContext, say: Callable[[st
     store.record(end)
     report = NightReport(night=end, warnings=tuple(warnings), page=_write_page(screened))
     return judge.report_events(report, judged, state.current(store.events()[0]), night.date)
+
+
+def _find_screen(options: NightOptions, night: NightContext, say: Callable[[str], None]) -> tuple[Run, ChildEnd] | None:
+    """Return the whole screen of a nightly run of this day that was ended before its result was recorded, if any."""
+    if options.again:
+        return None
+    counted = {event.run for event in night.store.events()[0] if isinstance(event, Night)}
+    if found := find_screen(options, night, counted):
+        say(
+            f"{night.date} was measured already (run {found[0].plan.run}) by a nightly run that was ended before its "
+            "result was recorded; --again repeats it"
+        )
+    return found
 
 
 def _judge_points(night: NightContext, points: Sequence[Point]) -> judge.NightVerdict:

@@ -10,6 +10,7 @@ from orchestrator.catalog.version import FlavourName
 from orchestrator.fleet.model import FleetOptions
 from orchestrator.history.store import Store
 from orchestrator.nightly import versions
+from orchestrator.nightly.schedule import units
 from orchestrator.options import NIGHT_ROUNDS
 from orchestrator.plan.request import suite_name
 
@@ -46,6 +47,14 @@ class NightOptions:
     @property
     def suite_name(self) -> str:
         return suite_name(self.suite, self.own_workloads)
+
+    def find_date(self, start: datetime) -> date:
+        """Return the day on which a nightly run that started then was due.
+
+        A run that is caught up after midnight belongs to the day before.
+        """
+        local = start.astimezone()
+        return units.due(local, self.due) if self.due else local.date()
 
     @property
     def device(self) -> FlavourName:

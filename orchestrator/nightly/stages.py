@@ -1,17 +1,26 @@
 """The stages of a nightly run, each a `tfcompare run` in a separate process, and the history as they find it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from orchestrator.errors import ArmsDied, EnvironmentFailed
+from orchestrator.catalog.variables import find_of_tensorflow
+from orchestrator.errors import ArmsDied, EnvironmentFailed, TfCompareError
 from orchestrator.history.alarms import steps
 from orchestrator.history.model import Point, Stage
 from orchestrator.history.store import Read
+from orchestrator.measure.resume import same_sources
+from orchestrator.model import Extended, Finished, Lost
 from orchestrator.nightly.options import NightContext, NightOptions
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
+from orchestrator.redact import redact_words
+from orchestrator.results.exit_error import find_error
 from orchestrator.results.run import Run, load_run
+from orchestrator.results.rundir import RunDir
+
+STAMP = "%Y%m%d-%H%M%S"
 
 
 def make_child(
@@ -29,25 +38,76 @@ def run_stage(
 ) -> tuple[Run | None, ChildEnd]:
     """Run `tfcompare run` once and read whatever it measured, however it ended."""
     path = stage_path(night, stage)
-    joined = ",".join(night.resolved.versions)
-    words = ["run", "--versions", joined, "--control", "--rounds", str(rounds)]
-    words += ["--suite", options.suite] if options.suite else []
-    words += [word for case in cases for word in ("--case", case)]
-    ended = child.run([*words, "--output", str(path), "--format", "json", *options.flags])
+    ended = child.run(["run", "--output", str(path), *_list_words(options, night, cases, rounds)])
     if not (path / "manifest.json").is_file():
         return None, ended
-    run = load_run(path)
-    settled = night.store.runs / run.plan.run
-    path.rename(settled)
-    return replace(run, path=settled), ended
+    return _settle(load_run(path), night), ended
+
+
+def _list_words(options: NightOptions, night: NightContext, cases: Iterable[str], rounds: int) -> list[str]:
+    words = ["--versions", ",".join(night.resolved.versions), "--control", "--rounds", str(rounds)]
+    words += ["--suite", options.suite] if options.suite else []
+    words += [word for case in cases for word in ("--case", case)]
+    return [*words, "--format", "json", *options.flags]
+
+
+def _settle(run: Run, night: NightContext) -> Run:
+    """Give the directory of a run that has ended its name in the history."""
+    path = night.store.runs / run.plan.run
+    run.path.rename(path)
+    return replace(run, path=path)
+
+
+def find_screen(options: NightOptions, night: NightContext, counted: Collection[str]) -> tuple[Run, ChildEnd] | None:
+    """Return a screen just like tonight's, measured to its end by a nightly run of this day that was killed, if any.
+
+    `counted` are the runs of nightly runs whose results were recorded.
+    """
+    for day in (night.started, night.started - timedelta(days=1)):
+        for path in sorted(night.store.runs.glob(f"{day:%Y%m%d}-*"), reverse=True):
+            # What is damaged, belongs to another user or is being measured is no screen of tonight's.
+            with suppress(TfCompareError, OSError, ValueError):
+                if _is_screen(options, night, path):
+                    run = load_run(path)
+                    if run.plan.run not in counted and run.manifest.host.get("id") == night.host:
+                        run = _settle(run, night)
+                        return run, _describe_end(run)
+    return None
+
+
+def _is_screen(options: NightOptions, night: NightContext, path: Path) -> bool:
+    """Return whether a run directory holds the whole of what tonight's screen would measure, measured on its day."""
+    directory = RunDir(path)
+    run, flag, output, *words = directory.read_begun().command
+    started, _, stage = Path(output).name.rpartition("-")
+    if (run, flag, stage) != ("run", "--output", "screen"):
+        return False
+    day = options.find_date(datetime.strptime(started, STAMP).replace(tzinfo=UTC))
+    if day != night.date or tuple(words) != redact_words(_list_words(options, night, options.selected, options.rounds)):
+        return False
+    with directory.hold():
+        *entries, last = directory.entries()
+    if not isinstance(last, Finished) or last.cut or any(isinstance(entry, Extended) for entry in entries):
+        return False
+    manifest = directory.read_manifest()
+    same_sources(directory.read_plan(), manifest, directory, options.own_workloads)
+    return manifest.variables == (find_of_tensorflow() if "--inherit-env" in options.flags else {})
+
+
+def _describe_end(run: Run) -> ChildEnd:
+    """Return how the process ended, or would have ended, that measured a run to its end."""
+    lost = [entry for entry in RunDir(run.path).entries() if isinstance(entry, Lost) and entry.stage == "environment"]
+    failures = [EnvironmentFailed(entry.reason, version=str(entry.version)) for entry in lost]
+    error = find_error(run.arms, failures, run.comparison.broken)
+    return ChildEnd(error.exit_code if error else 0, hung=False, last_lines=str(error or ""))
 
 
 def log_path(night: NightContext) -> Path:
-    return night.store.path / "log" / f"{night.started:%Y%m%d-%H%M%S}.log"
+    return night.store.path / "log" / f"{night.started:{STAMP}}.log"
 
 
 def stage_path(night: NightContext, stage: Stage) -> Path:
-    return night.store.runs / f"{night.started:%Y%m%d-%H%M%S}-{stage}"
+    return night.store.runs / f"{night.started:{STAMP}}-{stage}"
 
 
 def read_past(night: NightContext) -> Read:

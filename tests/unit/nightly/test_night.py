@@ -152,7 +152,7 @@ def test_a_night_that_is_caught_up_after_midnight_is_dated_by_the_day_before(mon
     assert {point.night for point in Store(options.history).read().points()} == {yesterday}
     # The regular night of this day is another one.
     due = replace(options, due=now.time())
-    assert nights.earlier_measurement([told.night], due, told.night.host, nights._date(due, datetime.now(UTC))) is None
+    assert nights.earlier_measurement([told.night], due, told.night.host, due.find_date(datetime.now(UTC))) is None
 
 
 def test_a_second_night_waits_for_the_first_and_then_measures(monkeypatch, options: NightOptions):
