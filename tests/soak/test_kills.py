@@ -8,13 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from tests.soak.kills import ENDINGS, FIRST, KILLS, PATIENCE_S, check_resumed, kill, marked, until
+from tests.soak.kills import (
+    ENDINGS,
+    FIRST,
+    KILLS,
+    PATIENCE_S,
+    check_killed_night,
+    check_resumed,
+    kill,
+    marked,
+    until,
+)
 
 OWN = Path(__file__).parent / "workloads"
 VICTIMS = ("host", "worker", "replicate")
 FLAGS = ("--engine", "venv", "--versions", "2.0,2.13", "--workload-dir", str(OWN), "--case", "tick", "--quiet")
 # A run of these flags takes about as long on an idle machine; a later kill finds nothing to kill, which counts as well.
 LONGEST_S = 4.5
+# A nightly run measures the baseline twice, and judges.
+LONGEST_NIGHT_S = 9.0
 
 
 def victim_of(kind: str, host: int, mark: str, draw: random.Random) -> int | None:
@@ -49,3 +61,19 @@ def test_nothing_is_lost_doubled_or_left(tfcompare: str, stub_cache: dict[str, s
         check_resumed(run, tfcompare, env)
         assert list(scratch.iterdir()) == [], "scratch folders are left"
     assert not marked(mark)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + max(3, KILLS // 8)))
+def test_no_night_measures_beside_one_that_was_killed(
+    tfcompare: str, stub_cache: dict[str, str], tmp_path: Path, seed: int
+) -> None:
+    scratch, history = tmp_path / "tmp", tmp_path / "history"
+    scratch.mkdir()
+    env = {**stub_cache, "TMPDIR": str(scratch), "TFCOMPARE_DATA": str(tmp_path / "data")}
+    argv = [tfcompare, "nightly", "run", *FLAGS, "--rounds", "3", "--backfill", "0", "--history", str(history)]
+    for run in check_killed_night(argv, history, env, seed, LONGEST_NIGHT_S):
+        if (run / "plan.json").exists():
+            check_resumed(run, tfcompare, env)
+            assert list(scratch.iterdir()) == [], "scratch folders are left"
+    assert list(scratch.glob("tfcompare-crash-*")) == []

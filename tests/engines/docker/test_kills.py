@@ -8,8 +8,8 @@ from pathlib import Path
 import docker
 import pytest
 
-from tests.engines.docker.conftest import PrivateEngine, Start, containers
-from tests.soak.kills import ENDINGS, FIRST, KILLS, check_resumed, kill
+from tests.engines.docker.conftest import OWN, PrivateEngine, Start, containers
+from tests.soak.kills import ENDINGS, FIRST, KILLS, check_killed_night, check_resumed, kill
 
 VICTIMS = ("host", "container", "replicate")
 # A run of these flags takes about as long on an idle machine; a later kill finds nothing to kill, which counts as well.
@@ -48,6 +48,23 @@ def test_nothing_is_lost_doubled_or_left(
     if (going.out / "plan.json").exists():
         check_resumed(going.out, tfcompare, {}, "--base", stub_base)
         assert containers(client, going.out) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + max(1, KILLS // 20)))
+def test_no_night_measures_beside_one_that_was_killed(
+    tfcompare: str, stub_base: str, client: docker.DockerClient, tmp_path: Path, seed: int
+) -> None:
+    history = tmp_path / "history"
+    argv = [
+        tfcompare, "nightly", "run", "--versions", "1.14,2.0", "--engine", "docker", "--base", stub_base,
+        "--workload-dir", str(OWN), *MEASURE, "--backfill", "0", "--history", str(history),
+    ]  # fmt: skip
+    env = {"TFCOMPARE_DATA": str(tmp_path / "data")}
+    for run in check_killed_night(argv, history, env, seed, LONGEST_S):
+        if (run / "plan.json").exists():
+            check_resumed(run, tfcompare, env, "--base", stub_base)
+    assert [containers(client, run) for run in (history / "runs").iterdir() if containers(client, run)] == []
 
 
 @pytest.mark.slow
