@@ -383,11 +383,11 @@ def open_up(root: Path) -> None:
 
 def remove_tree(root: Path) -> None:
     """Remove a folder that a worker wrote to, whatever permissions and however many levels it left behind."""
-    try:
+    with suppress(RecursionError):
         open_up(root)
         shutil.rmtree(root, ignore_errors=True)
-    except RecursionError:
-        # Python goes down as many levels as it has frames, and these programs go down any number.
+    if os.path.lexists(root):
+        # Python goes down as many levels as it has frames or descriptors, and these programs go down any number.
         for argv in (["chmod", "-R", "u+rwx"], ["rm", "-rf"]):
             subprocess.run([*argv, "--", str(root)], capture_output=True, check=False)
 

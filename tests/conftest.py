@@ -17,6 +17,7 @@ from xdist.workermanage import WorkerController
 
 from orchestrator.engines.docker.engine import connect
 from orchestrator.engines.venv import interpreters
+from orchestrator.engines.venv.interpreters import Interpreter
 from orchestrator.errors import EngineUnavailable
 from tests.support import stub_environments
 
@@ -187,13 +188,18 @@ def stubbed(stub_cache: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None
         monkeypatch.setenv(name, value)
 
 
+def require_python(number: str) -> Interpreter:
+    """Return this Python of the machine, or skip."""
+    found = interpreters.find(number)
+    if found is None:
+        pytest.skip(f"no Python {number}: {interpreters.missing((number,))}")
+    return found
+
+
 @pytest.fixture(scope="session")
 def python36() -> str:
     """A Python 3.6, the oldest that the container side runs on."""
-    found = interpreters.find("3.6")
-    if found is None:
-        pytest.skip("no Python 3.6: " + interpreters.missing(("3.6",)))
-    return str(found.path)
+    return str(require_python("3.6").path)
 
 
 @pytest.fixture(scope="session")

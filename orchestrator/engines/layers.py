@@ -114,7 +114,7 @@ def make_layer(requirements: Sequence[str], facts: EnvironmentFacts, options: En
 
 
 def describe_index(options: EngineOptions) -> list[str]:
-    """Return what distinguishes the index or the wheelhouse that packages come from, for a key that nobody reads."""
+    """Return what distinguishes the index or the wheelhouse that packages come from; a key is made of it."""
     named = {**pass_variables(), **name_index(options)}
     found = [f"{name}={value}" for name, value in sorted(named.items()) if name.startswith("UV_") and "INDEX" in name]
     found += choose_index(options)

@@ -1,5 +1,6 @@
 """Nothing that a workload starts outlives its replicate or its worker, and no death of a replicate goes unnoticed."""
 
+import os
 import resource
 from collections.abc import Iterator
 from pathlib import Path
@@ -251,6 +252,7 @@ def test_nothing_outlives_a_worker_that_is_closed_while_it_hangs(
     wait_for_end(*running, fresh.channel.pid)
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="not root: others may not look into a worker")
 def test_a_fork_that_is_refused_costs_its_replicate_alone(bench: Bench, pids: Path):
     bench.workload("notes", NOTE.replace("getpid", "getppid") + "\n    def build(tf, params):\n        note(params)")
     bench.open("notes", {"file": str(pids)})

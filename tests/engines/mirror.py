@@ -6,10 +6,8 @@ import os
 import tarfile
 from pathlib import Path
 
-import pytest
-
-from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.interpreters import Interpreter
+from tests.conftest import require_python
 
 NUMBER = "3.7"
 RELEASE = "20990101"
@@ -19,10 +17,7 @@ LEFT_OUT = ("/test", "/tests", "/idlelib", "/tkinter", "/lib2to3", "/site-packag
 
 
 def local_python() -> Interpreter:
-    found = interpreters.find(NUMBER)
-    if found is None:
-        pytest.skip(f"no Python {NUMBER}: {interpreters.missing((NUMBER,))}")
-    return found
+    return require_python(NUMBER)
 
 
 def make_mirror(folder: Path) -> dict[str, str]:
@@ -60,8 +55,7 @@ def _wanted(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
 
 def bare_machine(folder: Path) -> dict[str, str]:
     """Return the variables of a machine with Python 3.11 and nothing else, with empty folders for the user."""
-    found = interpreters.find("3.11")
-    assert found is not None, "these tests need a Python 3.11 on this machine"
+    found = require_python("3.11")
     home, bin = folder / "home", folder / "bin"
     for path in (home, bin):
         path.mkdir(parents=True)

@@ -10,20 +10,17 @@ from orchestrator import catalog
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import lockfile
 from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.images.verify import KERASES
 from orchestrator.options import EngineOptions
-from tests.conftest import ROOT
+from tests.conftest import ROOT, require_python
 
 PYTHONS = sorted(catalog.builtin_catalogue().python, key=lambda number: int(number.split(".")[1]))
 
 
 @pytest.mark.parametrize("number", PYTHONS)
 def test_its_own_tests_pass_under_every_python_of_the_table(number: str) -> None:
-    found = interpreters.find(number)
-    if found is None:
-        pytest.skip(f"no Python {number}: {interpreters.missing((number,))}")
+    found = require_python(number)
     argv = [found.path, "-W", "error", "-m", "unittest", "tests.workloads.test_image_inventory"]
     done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr

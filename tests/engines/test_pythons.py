@@ -11,13 +11,13 @@ from orchestrator.catalog import workloads
 from orchestrator.catalog.selectors import expand, parse_selector, select_cases
 from orchestrator.engines import WorkerPaths
 from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.engines.worker.client import Burst, Closed, Opened, Refused, WorkerClient
 from orchestrator.model import Case
 from orchestrator.options import EngineOptions
 from orchestrator.results.replicates import load
 from orchestrator.results.streams import Stream
+from tests.conftest import require_python
 from tests.support.builders import target
 
 WORKLOADS = workloads.all_workloads()
@@ -38,8 +38,7 @@ REPORTED = [
     ("number", "python"), [pytest.param("1.14.0", "3.6", marks=pytest.mark.long), ("2.20.0", "3.12")]
 )
 def test_smoke_suite_runs_on(number: str, python: str, tmp_path: Path) -> None:
-    if interpreters.find(python) is None:
-        pytest.skip(f"no Python {python}: {interpreters.missing((python,))}")
+    require_python(python)
     answers = run_cases(number, python, SMOKE, tmp_path)
     assert not [answer for answer in answers.values() if isinstance(answer, Refused)] or number == "1.14.0"
 

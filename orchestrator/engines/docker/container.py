@@ -1,5 +1,6 @@
 """A hardened container, and the lines to the worker inside it."""
 
+import errno
 import os
 import posixpath
 import re
@@ -242,7 +243,10 @@ def hand_over(directory: Path, user: tuple[int, int]) -> None:
             os.chown(within, *user)
             for name in (*directories, *files):
                 os.chown(name, *user, dir_fd=within, follow_symlinks=False)
-    except RecursionError as error:
+    except (RecursionError, OSError) as error:
+        # Newer Pythons have a descriptor per level, and no frame.
+        if isinstance(error, OSError) and error.errno != errno.EMFILE:
+            raise
         raise EnvironmentFailed(f"{directory} has too many folders inside each other", "remove it") from error
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.model import Finished
 from orchestrator.results.rundir import RunDir
-from tests.conftest import ROOT, run_command
+from tests.conftest import ROOT, require_python, run_command
 from tests.support.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
 
 CASE = case("power", style="eager")
@@ -268,6 +268,7 @@ HOMELESS = (
 
 @pytest.mark.parametrize("variable", HOMELESS)
 def test_a_cache_that_cannot_be_written_is_an_environment_that_failed(tfcompare, tmp_path, variable: str):
+    require_python("3.7")
     (tmp_path / "file").touch()
     name, _, value = variable.replace("FILE", str(tmp_path / "file")).partition("=")
     code, said = ended(tfcompare, *RUN, "--output", tmp_path / "out", env={name: value})

@@ -90,6 +90,8 @@ def test_the_command_keeps_the_flags_that_made_the_environments(tmp_path: Path):
 
 
 def test_the_command_works_as_printed(tmp_path: Path, theatre: Theatre, monkeypatch, capsys):
+    # It was written by hand, and no command of this user began it.
+    monkeypatch.setenv("TFCOMPARE_TRUST", "1")
     made = ended(tmp_path / "a b")
     program, *words = shlex.split(line_of(made).removeprefix("Next:  "))
     assert program == "tfcompare"

@@ -31,6 +31,9 @@ class Client:
     def containers(self, **options: Any) -> list[Any]:
         return []
 
+    def inspect_image(self, image: str) -> dict[str, Any]:
+        return {"Config": {}}
+
     def create_host_config(self, **options: Any) -> dict[str, Any]:
         return options
 

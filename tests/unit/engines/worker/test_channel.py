@@ -189,8 +189,8 @@ def test_an_answer_may_be_long_only_where_a_long_one_was_asked_for(start):
 
 def test_every_user_but_root_has_a_limit_of_processes(start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The kernel would not hold root to it, and another user needs no rights to lower it."""
-    before = resource.getrlimit(resource.RLIMIT_NPROC)
     pid = start("input()").pid
+    before = resource.prlimit(pid, resource.RLIMIT_NPROC)
     monkeypatch.setattr("os.getuid", lambda: 0)
     channels._limit_tasks(pid, 100)
     assert resource.prlimit(pid, resource.RLIMIT_NPROC) == before
