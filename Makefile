@@ -70,23 +70,21 @@ verify-versions: .venv/dev
 	$(BIN)/python tools/verify_versions.py $(ARGS)
 	$(BIN)/python -m tools.docs
 
+# By tools/alone.py, so that two at once do not disturb each other.
 .venv/made:
 	@test -n "$(PYTHON)" || { echo "tfcompare needs Python 3.11 or newer with venv: install one, or name it: make PYTHON=..."; exit 2; }
-	$(PYTHON) -m venv --clear .venv
-	touch $@
+	@$(PYTHON) tools/alone.py $@ -- '$(PYTHON) -m venv --clear .venv'
 
 .venv/run: .venv/made requirements/run.txt pyproject.toml
-	$(PIP) --require-hashes -r requirements/run.txt
-	$(PIP) --no-deps --no-build-isolation --editable .
-	touch $@
+	@$(BIN)/python tools/alone.py $@ $^ -- \
+		'$(PIP) --require-hashes -r requirements/run.txt' \
+		'$(PIP) --no-deps --no-build-isolation --editable .'
 
 .venv/gpu: .venv/run requirements/gpu.txt
-	$(PIP) --require-hashes -r requirements/gpu.txt
-	touch $@
+	@$(BIN)/python tools/alone.py $@ $^ -- '$(PIP) --require-hashes -r requirements/gpu.txt'
 
 .venv/dev: .venv/run requirements/dev.txt
-	$(PIP) --require-hashes -r requirements/dev.txt
-	touch $@
+	@$(BIN)/python tools/alone.py $@ $^ -- '$(PIP) --require-hashes -r requirements/dev.txt'
 
 clean:
 	rm -rf .venv build dist
