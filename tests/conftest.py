@@ -9,16 +9,20 @@ import shutil
 import signal
 import subprocess
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker.engine import connect
 from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.interpreters import Interpreter
+from orchestrator.engines.venv.pythons import Downloads, NotDownloaded
 from orchestrator.errors import EngineUnavailable
+from orchestrator.options import EngineOptions
 from tests.support import stub_environments
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -123,8 +127,14 @@ def _rank(scope: str) -> int:
     return next((rank for rank, start in enumerate(ORDER) if scope.startswith(start)), len(ORDER))
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Let the chain go before the others: it takes longest, and they would only wait for it in the end."""
+    """Skip what has no Python for its versions, before any environment is made.
+
+    The chain goes before the others: it takes longest, and they would only wait for it in the end.
+    """
+    if item.get_closest_marker("tensorflow") and not item.get_closest_marker("docker") and find_missing_python():
+        pytest.skip(find_missing_python())
     place = item.nodeid.removeprefix("tests/")
     if os.environ.get("PYTEST_XDIST_WORKER") and not is_of_chain(place) and os.nice(0) < NICE:
         os.nice(NICE)
@@ -172,6 +182,19 @@ def _require_engine(request: pytest.FixtureRequest) -> None:
     """Skip a test that is marked `docker` where there is no engine, whatever else it asks for."""
     if request.node.get_closest_marker("docker"):
         request.getfixturevalue("docker_base")
+
+
+@cache
+def find_missing_python() -> str:
+    """Return why one of the Pythons of most versions is missing, or ''; they are downloaded as for a user."""
+    for number in ("3.7", "3.11"):
+        with tempfile.TemporaryDirectory() as folder:
+            try:
+                if interpreters.find(number) is None:
+                    Downloads(EngineOptions()).install(number, BuildLog(Path(folder) / "log", lambda line: None))
+            except NotDownloaded as error:
+                return f"no Python {number}: it is not on this machine, and could not be downloaded ({error})"
+    return ""
 
 
 @pytest.fixture(scope="session")
