@@ -1,6 +1,6 @@
 """A replicate that runs a program of the user's: each call is a new process, in a new scratch folder.
 
-The folder shows the files of the project, and takes what the program writes. If the program calls Keras' `fit`,
+The folder has copies of the project's files, and takes what the program writes. If the program calls Keras' `fit`,
 `program_site/sitecustomize.py` writes down how long its steps take.
 """
 import itertools
@@ -84,8 +84,7 @@ class ProgramReplicate(Replicate):
         try:
             place, home = os.path.join(fresh, "work"), os.path.join(fresh, "home")
             os.mkdir(home)
-            show(self.folders[-1], place)
-            show_data(os.path.join(self.folders[-1], contract.DATA), self.order["program"]["data"], place, home)
+            show_project(self.folders[-1], self.order["program"]["large"], place, home)
             report = self._launch(place, home, steps)
             self.fit = read_steps(steps)
         finally:
@@ -147,6 +146,32 @@ class ProgramReplicate(Replicate):
         return self._answer("closed", columns=self.calls.columns, steps=1, facts=facts)
 
 
+def show_project(project, large, place, home):
+    """Copies a project, so that a run changes nothing for the next one; `large` files and data are linked."""
+    data = os.path.join(project, contract.DATA)
+    copy(project, place, {os.path.join(project, name) for name in large}, data)
+    start = contract.DATA + "/"
+    show_data(data, [name[len(start):] for name in large if name.startswith(start)], place, home)
+
+
+def copy(source, place, linked, left_out):
+    os.mkdir(place)
+    # Nothing in a container's scratch folder can be executed. Nobody can change a file that is read-only.
+    fixed = os.statvfs(source).f_flag & os.ST_RDONLY
+    for name in os.listdir(source):
+        path, target = os.path.join(source, name), os.path.join(place, name)
+        if path == left_out:
+            continue
+        if path in linked:
+            show(path, target)
+        elif os.path.isdir(path):
+            copy(path, target, linked, left_out)
+        elif fixed and os.access(path, os.X_OK):
+            os.symlink(path, target)
+        else:
+            shutil.copy(path, target)
+
+
 def show(source, place):
     """Shows a file, or what is in a folder, in another place, where files can be added."""
     if not os.path.isdir(source):
@@ -154,8 +179,7 @@ def show(source, place):
         return
     os.makedirs(place)
     for name in os.listdir(source):
-        if name != contract.DATA:
-            os.symlink(os.path.join(source, name), os.path.join(place, name))
+        os.symlink(os.path.join(source, name), os.path.join(place, name))
 
 
 def show_data(source, names, place, home):

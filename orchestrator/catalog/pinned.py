@@ -38,6 +38,11 @@ def find_outside(directory: Path) -> dict[str, Path]:
 
 def _walk(directory: Path) -> Iterator[tuple[str, os.stat_result | None]]:
     """Yield what `files` yields with its status, and None for a link that leads out of the folder."""
+    return ((name, status) for name, status in _walk_all(directory) if not status or stat.S_ISREG(status.st_mode))
+
+
+def _walk_all(directory: Path) -> Iterator[tuple[str, os.stat_result | None]]:
+    """Yield what `_walk` yields, and each folder below the given one before what it holds."""
     seen: set[tuple[int, int]] = set()
     waiting = [""]
     while waiting:
@@ -57,6 +62,8 @@ def _walk(directory: Path) -> Iterator[tuple[str, os.stat_result | None]]:
         if (own.st_dev, own.st_ino) in seen or (inner and OURS & set(names)):
             continue
         seen.add((own.st_dev, own.st_ino))
+        if inner:
+            yield inner, own
         folders = []
         for name, status in entries.items():
             path = f"{inner}/{name}" if inner else name
@@ -99,16 +106,20 @@ def _divide(
     directory: Path, outside: Mapping[str, Path] | None
 ) -> tuple[list[tuple[str, Path]], tuple[LargeFile, ...]]:
     sizes: dict[str, int] = {}
-    for name, status in _walk(directory):
+    folders = 0
+    for name, status in _walk_all(directory):
         if not name.isprintable():
             raise UsageError(f"--workload-dir {directory}: a name in it cannot be printed: {name!a}; rename the file")
-        if status:
+        if status and stat.S_ISDIR(status.st_mode):
+            folders += 1
+        elif status:
             sizes[name] = status.st_size
         elif outside is not None and name not in outside:
             raise _refuse(directory, name)
-        if len(sizes) > MOST_FILES:
+        if len(sizes) + folders > MOST_FILES:
             raise UsageError(
-                f"--workload-dir {directory}: it holds more than {MOST_FILES} files; keep data in another folder"
+                f"--workload-dir {directory}: it holds more than {MOST_FILES} files and folders; keep data in another "
+                "folder"
             )
     beyond = _beyond(sizes)
     if len(beyond) > MOST_LARGE:
@@ -167,21 +178,35 @@ def _top(name: str) -> str:
 
 
 def pin(directory: Path, copy: Path, outside: Mapping[str, Path] | None = None) -> tuple[LargeFile, ...]:
-    """Copy a workload folder; an empty file or folder marks the place of what is not copied. Raises UsageError."""
+    """Copy a workload folder with its empty folders; raise UsageError.
+
+    An empty file or folder marks the place of what is not copied.
+    """
     try:
         small, large = divide(directory, outside or {})
+        # The copy may be in the folder.
+        folders = [name for name, status in _walk_all(directory) if status and stat.S_ISDIR(status.st_mode)]
         for name, _ in small:
             target = copy / name
             target.parent.mkdir(parents=True, exist_ok=True)
             with confined.read_inside(directory, name) as source, target.open("xb") as file:
                 shutil.copyfileobj(source, file)
+                os.fchmod(file.fileno(), os.fstat(source.fileno()).st_mode & 0o700)
+        for name in folders:
+            if not _is_in(name, large):
+                (copy / name).mkdir(parents=True, exist_ok=True)
         _mark(large, copy)
         # Workers may run as another user; other people do not get past the run directory.
         for path in (copy, *copy.rglob("*")):
-            path.chmod(0o755 if path.is_dir() else 0o644)
+            path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
     except OSError as error:
         raise _unusable(directory, error) from error
     return large
+
+
+def _is_in(name: str, large: Iterable[LargeFile]) -> bool:
+    """Return whether a name is that of a file or folder that is not copied, or in one of these folders."""
+    return any(name == file.name or name.startswith(f"{file.name}/") for file in large)
 
 
 def _mark(large: Iterable[LargeFile], copy: Path) -> None:

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from orchestrator import contract
-from orchestrator.catalog.pinned import find_data_name
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
 from orchestrator.machine.evidence import MemoryMark
 from orchestrator.measure.failures import Death, classify, lacks_scratch
@@ -64,7 +63,7 @@ class Replicates:
                 case, replicate=replicate.number, round=round, position=position,
                 seed=seed_of_round(plan.seed, round), warmup=warmup, timeout_s=timeout_s or plan.timeout_s,
                 program=plan.program,
-                data=[name for file in plan.large if (name := find_data_name(file))],
+                large=[file.name for file in plan.large],
             )  # fmt: skip
         except WorkerDied as death:
             replicate.lose_worker(death)

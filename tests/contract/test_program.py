@@ -27,13 +27,13 @@ class Project:
         path.write_text(dedent(source))
 
     def open(
-        self, *words: str, timeout_s: float = 60.0, data: Sequence[str] = ()
+        self, *words: str, timeout_s: float = 60.0, large: Sequence[str] = ()
     ) -> tuple[int, Opened | Refused | Died]:
-        return self.bench.open(" ".join(words), program=words, timeout_s=timeout_s, data=data)
+        return self.bench.open(" ".join(words), program=words, timeout_s=timeout_s, large=large)
 
-    def run(self, *words: str, timeout_s: float = 60.0, data: Sequence[str] = ()) -> Burst | Died:
+    def run(self, *words: str, timeout_s: float = 60.0, large: Sequence[str] = ()) -> Burst | Died:
         """Run a program once; its replicate is closed if it has not died."""
-        number, opened = self.open(*words, data=data)
+        number, opened = self.open(*words, large=large)
         assert isinstance(opened, Opened), opened
         burst = self.bench.burst(number, 1, timeout_s)
         if isinstance(burst, Burst):
@@ -82,13 +82,12 @@ def test_it_sees_its_project_and_writes_elsewhere(lasting: Project):
         assert open('data/numbers.txt').read() == '1 2 3'
         assert sys.argv[1:] == ['--epochs', '1']
         assert sys.stdin.read() == ''
-        assert os.path.samefile(os.path.dirname(os.path.realpath(__file__)), {folder!r})
         os.mkdir('checkpoints')
         open('checkpoints/weights', 'w').write('heavy')
         open('out.csv', 'w').write('1')
         print(os.getcwd())
         """
-    lasting.write("train.py", source.format(folder=str(lasting.folder)))
+    lasting.write("train.py", source)
     before = sorted(path.name for path in lasting.folder.iterdir())
     for _ in range(2):
         # Each run begins with an empty folder.
@@ -96,6 +95,35 @@ def test_it_sees_its_project_and_writes_elsewhere(lasting: Project):
     assert sorted(path.name for path in lasting.folder.iterdir()) == before
     place = lasting.bench.log.read_text().strip().splitlines()[-1]
     assert not Path(place).exists()
+
+
+def test_a_run_finds_nothing_that_an_earlier_run_wrote_into_the_project(lasting: Project):
+    for name in ("model.h5", "logs/train.log", "inner/deep/model.h5", "large/data.bin"):
+        lasting.write(name, "of the project")
+    (lasting.folder / "empty").mkdir()
+    source = """
+        import os
+        for name in ("model.h5", "logs/train.log", "inner/deep/model.h5", "large/data.bin"):
+            assert open(name).read() == "of the project", name
+        assert os.listdir("empty") == []
+        for name in ("model.h5", "logs/train.log", "inner/deep/model.h5", "empty/model.h5", "large/more.bin", "new"):
+            with open(name, "a") as file:
+                file.write("of a run")
+        os.remove("logs/train.log")
+        assert os.path.realpath("large/data.bin") == {large!r}
+        """
+    lasting.write("trains.py", source.format(large=str((lasting.folder / "large" / "data.bin").resolve())))
+    before = read_files(lasting.folder)
+    for large in ("large/data.bin", "large/data.bin", "large"):
+        ran = lasting.run("python", "trains.py", large=[large])
+        assert isinstance(ran, Burst), ran
+        assert read_files(lasting.folder) == before
+
+
+def read_files(folder: Path) -> dict[str, bytes | None]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None for path in folder.rglob("*")
+    }
 
 
 def test_it_sees_data_by_their_name_and_in_its_home(lasting: Project):
@@ -116,7 +144,7 @@ def test_it_sees_data_by_their_name_and_in_its_home(lasting: Project):
         """
     lasting.write("reads.py", source.format(data=contract.DATA))
     for _ in range(2):
-        ran = lasting.run("python", "reads.py", data=["home/.keras/datasets", "folder/more.csv"])
+        ran = lasting.run("python", "reads.py", large=[f"{contract.DATA}/{name}" for name in ("home/.keras/datasets", "folder/more.csv")])
         assert isinstance(ran, Burst), ran
     assert [path.name for path in (lasting.folder / contract.DATA / "home/.keras/datasets").iterdir()] == ["digits.csv"]
 

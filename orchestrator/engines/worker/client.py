@@ -149,7 +149,7 @@ class WorkerClient:
 
     def open(
         self, case: Case, *, replicate: int, round: int, position: int, seed: int, warmup: int, timeout_s: float,
-        program: Sequence[str] = (), data: Sequence[str] = (),
+        program: Sequence[str] = (), large: Sequence[str] = (),
     ) -> Opened | Refused | Died:  # fmt: skip
         order = {
             "kind": "open",
@@ -157,7 +157,7 @@ class WorkerClient:
             "case": case.label,
             "workload": case.workload,
             "params": dict(case.params),
-            "program": {"words": list(program), "data": list(data)} if program else {},
+            "program": {"words": list(program), "large": list(large)} if program else {},
             "round": round,
             "position": position,
             "seed": seed,

@@ -47,6 +47,23 @@ def test_a_copy_can_be_read_by_whoever_the_worker_runs_as(mine: Path, tmp_path: 
     assert oct((tmp_path / "copy").stat().st_mode)[-3:] == "755"
 
 
+def test_folders_without_a_file_are_copied(mine: Path, tmp_path: Path):
+    write(mine / "kept" / ".gitkeep", "")
+    (mine / "logs" / "deep").mkdir(parents=True)
+    (mine / ".hidden" / "empty").mkdir(parents=True)
+    pinned.pin(mine, tmp_path / "copy")
+    folders = [path for path in (tmp_path / "copy").rglob("*") if path.is_dir()]
+    assert {path.relative_to(tmp_path / "copy").as_posix() for path in folders} == {"kept", "logs", "logs/deep"}
+    assert {path.stat().st_mode & 0o777 for path in folders} == {0o755}
+
+
+def test_what_can_be_executed_can_be_executed_in_the_copy(mine: Path, tmp_path: Path):
+    write(mine / "run.sh", "#!/bin/sh\n").chmod(0o700)
+    pinned.pin(mine, tmp_path / "copy")
+    modes = {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "copy").iterdir()}
+    assert modes == {"run.sh": 0o755, "one.py": 0o644}
+
+
 def test_a_large_file_is_not_copied_and_is_recorded(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pinned, "MOST_BYTES_EACH", 1000)
     write(mine / "data" / "large.bin", "x" * 1001)
