@@ -261,9 +261,9 @@ class Replicate:
             return self._answer("died", how=contract.GPU_LOST, reason=str(lost), log="")
         except compat.Refused as refused:
             return self._answer("refused", reason=str(refused)[:MESSAGE_LIMIT])
-        except Exception as error:
-            # The disk that its log is on may be full.
-            with contextlib.suppress(OSError):
+        except (Exception, SystemExit) as error:
+            # The disk that its log is on may be full, and the workload may have closed its stream.
+            with contextlib.suppress(OSError, ValueError):
                 traceback.print_exc()
             told = str(error)[:MESSAGE_LIMIT]
             place = find_place(error, self.folders)

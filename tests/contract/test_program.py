@@ -143,8 +143,9 @@ def test_it_sees_data_by_their_name_and_in_its_home(lasting: Project):
         open(os.path.join(home, ".keras", "keras.json"), "w").write("{{}}")
         """
     lasting.write("reads.py", source.format(data=contract.DATA))
+    data = [f"{contract.DATA}/{name}" for name in ("home/.keras/datasets", "folder/more.csv")]
     for _ in range(2):
-        ran = lasting.run("python", "reads.py", large=[f"{contract.DATA}/{name}" for name in ("home/.keras/datasets", "folder/more.csv")])
+        ran = lasting.run("python", "reads.py", large=data)
         assert isinstance(ran, Burst), ran
     assert [path.name for path in (lasting.folder / contract.DATA / "home/.keras/datasets").iterdir()] == ["digits.csv"]
 

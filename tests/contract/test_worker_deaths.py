@@ -26,7 +26,8 @@ PLACES = {
 ENDS = {
     "asserts": ("assert False, 'it ran'", "asserted", "AssertionError: it ran (raised in {stage})"),
     "raises": ("raise RuntimeError('on purpose')", "raised", "RuntimeError: on purpose (raised in {stage})"),
-    "exits": ("__import__('os')._exit(3)", "exit", "ended with exit code 3"),
+    "exits": ("__import__('sys').exit(0)", "raised", "SystemExit: 0 (raised in {stage})"),
+    "exits at once": ("__import__('os')._exit(3)", "exit", "ended with exit code 3"),
     "is killed": (
         "import os; os.kill(os.getpid(), 9)",
         "signal",
@@ -318,9 +319,10 @@ def test_rows_that_cannot_be_written_cost_their_replicate_alone(veteran: Bench):
 
 def test_a_workload_that_closes_its_streams_and_exits_does_not_come_back_to_the_worker(veteran: Bench):
     """As it would with an exception of its last flush, whose traceback its log would hold."""
-    veteran.workload("closing", "import sys\ndef build(tf, params):\n    sys.stdout.close()\n    sys.exit(3)")
+    source = "import sys\ndef build(tf, params):\n    sys.stdout.close()\n    sys.stderr.close()\n    sys.exit(3)"
+    veteran.workload("closing", source)
     _, died = veteran.open("closing")
-    assert died == Died("exit", "ended with exit code 1", "")
+    assert died == Died("raised", "SystemExit: 3 (raised in build, at closing.py:5)", "")
     veteran.measure()
 
 

@@ -271,6 +271,10 @@ def test_a_worker_that_may_not_fork_is_its_replicate_itself(fresh: Bench):
             "def build(tf, params):\n    raise ValueError('x')",
             Died("raised", "ValueError: x (raised in build, at own.py:2)"),
         ),
+        (
+            "import sys\ndef build(tf, params):\n    sys.exit(0)",
+            Died("raised", "SystemExit: 0 (raised in build, at own.py:3)"),
+        ),
     ],
 )
 def test_without_a_fork_a_refusal_and_an_exception_are_answers_too(fresh: Bench, body: str, answer):
