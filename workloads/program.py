@@ -156,7 +156,7 @@ def show_project(project, large, place, home):
 
 def copy(source, place, linked, left_out):
     os.mkdir(place)
-    # Nothing in a container's scratch folder can be executed. Nobody can change a file that is read-only.
+    # Nothing in a container's scratch folder can be executed, and its project is read-only.
     fixed = os.statvfs(source).f_flag & os.ST_RDONLY
     for name in os.listdir(source):
         path, target = os.path.join(source, name), os.path.join(place, name)
