@@ -7,9 +7,9 @@ from orchestrator import redact
 from orchestrator.errors import UsageError
 from orchestrator.options import LONGEST_S
 
-# One or more numbers with their units, such as 90s, 10min or 1h30m; a number alone is of seconds.
+# One or more numbers with their units, such as 90s, 10min or 1h30m. A number alone may mean seconds or minutes.
 AMOUNT, UNIT = r"\d+(?:\.\d+)?", r"(?:h(?:r|ours?)?|m(?:in(?:utes?)?)?|s(?:ec(?:onds?)?)?)"
-DURATION = re.compile(rf"{AMOUNT}|(?:{AMOUNT} ?{UNIT} ?)+")
+DURATION = re.compile(rf"(?:{AMOUNT} ?{UNIT} ?)+")
 DURATION_PART = re.compile(rf"({AMOUNT}) ?({UNIT})")
 UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
 MOST_THREADS = 1024
@@ -43,8 +43,8 @@ def seconds(flag: str, text: str) -> float:
     text = text.strip()
     parts = list(DURATION_PART.finditer(text)) if DURATION.fullmatch(text) else []
     value = sum(float(part[1]) * UNITS_S[part[2][0]] for part in parts)
-    if not parts and DURATION.fullmatch(text):
-        value = float(text)
+    if re.fullmatch(AMOUNT, text) and float(text):
+        raise UsageError(f"{flag} {text!r} has no unit: write {text}m for minutes or {text}s for seconds")
     if value == 0:
         raise UsageError(f"{flag} {text!r}: a duration, e.g. 90s, 10m or 1h30m")
     if value > LONGEST_S:

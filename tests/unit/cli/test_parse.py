@@ -10,7 +10,6 @@ from orchestrator.errors import UsageError
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("90", 90),
         ("90s", 90),
         ("10m", 600),
         ("10 m", 600),
@@ -32,6 +31,14 @@ def test_a_duration_is_what_people_type(text: str, seconds: float):
 def test_what_is_no_duration_is_refused_by_its_flag(text: str):
     with pytest.raises(UsageError, match=r"--budget .*: a duration, e\.g\. 90s, 10m or 1h30m"):
         parse.seconds("--budget", text)
+
+
+@pytest.mark.parametrize("text", ["10", " 10 ", "1.5"])
+def test_a_number_without_a_unit_is_refused_with_both_that_it_may_mean(text: str):
+    number = text.strip()
+    with pytest.raises(UsageError) as caught:
+        parse.seconds("--budget", text)
+    assert str(caught.value) == f"--budget '{number}' has no unit: write {number}m for minutes or {number}s for seconds"
 
 
 def test_threads_are_inter_and_intra():
