@@ -15,6 +15,7 @@ from orchestrator.model import Workload
 # It is the name of its case, which tables, files and exports have.
 MOST_LETTERS = 1000
 PYTHON = re.compile(r"python[\d.]*")
+SHELLS = {"sh", "bash"}
 
 
 def all_workloads(
@@ -43,6 +44,10 @@ def all_workloads(
 
 def check(program: Sequence[str], folder: Path) -> None:
     """Raise UsageError for a command that could not run in any version."""
+    if program[0].startswith("-"):
+        raise UsageError(
+            f"{program[0]} is behind --, where the command of a program begins: put options of tfcompare before --"
+        )
     text = shlex.join(program)
     if not text.isprintable() or len(text) > MOST_LETTERS:
         raise UsageError(
@@ -61,16 +66,17 @@ def check(program: Sequence[str], folder: Path) -> None:
         )
     if not (folder / script).is_file():
         raise UsageError(f"there is no {script} in {folder.resolve()}; --workload-dir names another folder")
+    if script == program[0] and not script.endswith(".py") and not os.access(folder / script, os.X_OK):
+        raise UsageError(f"{script} in {folder.resolve()} cannot be executed: `chmod +x {script}` allows it")
 
 
 def find_script(program: Sequence[str]) -> str | None:
-    """Return the file that the command's Python runs; None for a module, for code, and for other commands."""
-    if program[0].endswith(".py"):
+    """Return the file of the project that the command runs; None for a module, for code, and for other commands."""
+    if program[0].endswith(".py") or ("/" in program[0] and not program[0].startswith("/")):
         return program[0]
-    if not PYTHON.fullmatch(program[0]):
-        return None
-    first = next((word for word in program[1:] if not re.fullmatch(r"-[bBdEiIOqsSuvx]+", word)), "")
-    return first if first.endswith(".py") else None
+    ending = ".py" if PYTHON.fullmatch(program[0]) else ".sh" if program[0] in SHELLS else None
+    first = next((word for word in program[1:] if not re.fullmatch(r"-[bBdEeiIOqsSuvx]+", word)), "")
+    return first if ending and first.endswith(ending) else None
 
 
 def find_data(places: Sequence[Path], folder: Path) -> dict[str, Path]:

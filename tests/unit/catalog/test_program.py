@@ -14,6 +14,9 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "project" / "inner").mkdir(parents=True)
     (tmp_path / "project" / "train.py").write_text("")
     (tmp_path / "project" / "inner" / "other.py").write_text("")
+    for name in ("run.sh", "plain.sh"):
+        (tmp_path / "project" / name).write_text("")
+    (tmp_path / "project" / "run.sh").chmod(0o755)
     (tmp_path / "outside.py").write_text("")
     return tmp_path / "project"
 
@@ -25,12 +28,16 @@ SCRIPTS = {
     ("python", "-m", "package.train"): None,
     ("python", "-c", "import train.py"): None,
     ("python",): None,
-    ("bash", "run.sh"): None,
+    ("bash", "-e", "run.sh"): "run.sh",
+    ("./run.sh", "train.py"): "./run.sh",
+    ("/bin/bash", "-c", "./run.sh"): None,
+    ("bash", "-c", "echo run.sh"): None,
+    ("make", "train.py"): None,
 }
 
 
 @pytest.mark.parametrize(("words", "script"), SCRIPTS.items(), ids=map(" ".join, SCRIPTS))
-def test_the_script_of_a_command_is_the_file_that_its_python_runs(words: tuple[str, ...], script: str | None):
+def test_the_script_of_a_command_is_the_file_that_it_runs(words: tuple[str, ...], script: str | None):
     assert program.find_script(words) == script
 
 
@@ -52,6 +59,11 @@ def test_what_is_in_the_folder_can_run(folder: Path):
 
 REFUSED = {
     "a file that is not there": (("python", "absent.py"), "there is no absent.py in /"),
+    "an option": (("--dry-run",), "--dry-run is behind --, .* put options of tfcompare before --"),
+    "a command that is not there": (("./absent.sh",), "there is no ./absent.sh in /"),
+    "a script that is not there": (("bash", "absent.sh"), "there is no absent.sh in /"),
+    "a command elsewhere": (("../run.sh",), "../run.sh: a version sees /"),
+    "what cannot be executed": (("./plain.sh",), r"plain.sh in /.* cannot be executed: `chmod \+x ./plain.sh`"),
     "a file elsewhere": (("python", "../outside.py"), "../outside.py: a version sees /"),
     "an absolute path": (("/usr/bin/train.py",), "name the file as it is seen from there"),
     "two lines": (("python", "-c", "1\n2"), "all in one line"),

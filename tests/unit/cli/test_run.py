@@ -30,6 +30,8 @@ BAD_CALLS = {
     "a wheel that is not there": (["-t", "wheel=a-1-py3-none-any.whl as b"], 2, "No such file or directory"),
     "a program without its sign": (["python", "train.py"], 2, "A program of yours stands behind --"),
     "a program that is not there": (["--", "python", "train.py"], 2, "there is no train.py in"),
+    "a shell script that is not there": (["--dry-run", "--", "./train.sh"], 2, "there is no ./train.sh in"),
+    "an option behind the sign": (["--", "--dry-run"], 2, "put options of tfcompare before --"),
     "no program": (["--"], 2, "there is no program behind --"),
     "an export": (["--format", "csv"], 2, "--format csv: `tfcompare export RUN --to csv` writes that"),
     "a bad duration": (["--budget", "soon"], 2, "--budget 'soon': a duration"),
