@@ -22,8 +22,8 @@ def outline(planned: PlannedRun, engine: str) -> str:
         if claims
         else f"{format_count(len(selection.cases), 'case')} x"
     )
-    what = f"plan: {arms} {len(selection.targets)} versions, {rounds}, {_minutes(planned, engine)} min"
-    return f"{what} once the environments are there; {find_open_at_once(planned, engine)}{_memory(planned, engine)}"
+    what = f"plan: {arms} {len(selection.targets)} versions, {rounds}, {_describe_time(planned, engine)}"
+    return f"{what}; {find_open_at_once(planned, engine)}{_memory(planned, engine)}"
 
 
 def find_open_at_once(planned: PlannedRun, engine: str) -> OpenAtOnce:
@@ -31,19 +31,22 @@ def find_open_at_once(planned: PlannedRun, engine: str) -> OpenAtOnce:
     return open_at_once(plan, plan.cases, read_capacity(plan))
 
 
-def _minutes(planned: PlannedRun, engine: str) -> str:
+def _describe_time(planned: PlannedRun, engine: str) -> str:
     """Say how long the run takes at most or, without a budget, about how long.
 
-    A replicate takes milliseconds or half a minute: only the pilot tells.
+    A replicate takes milliseconds or half a minute, and a program any time: only the pilot shows it.
     """
+    ready = "once the environments are there"
     if planned.selection.budget_s:
-        return f"at most {format_minutes(planned.selection.budget_s)}"
+        return f"at most {format_minutes(planned.selection.budget_s)} min {ready}"
+    if planned.options.program:
+        return "each as long as the program takes in every version, which is known after the first"
     arms = planned.arms()
     round_s = len(arms) * ISOLATED_S
     if planned.isolate(engine) == "fork":
         round_s = len(arms) * REPLICATE_S + len({version for _, version in arms}) * START_S
     took = ((looks + 1) * round_s for looks in (planned.looks[0], planned.looks[-1]))
-    return f"about {' to '.join(dict.fromkeys(map(format_minutes, took)))}"
+    return f"about {' to '.join(dict.fromkeys(map(format_minutes, took)))} min {ready}"
 
 
 def _memory(planned: PlannedRun, engine: str) -> str:

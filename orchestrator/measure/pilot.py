@@ -15,7 +15,7 @@ from orchestrator.stats.contrasts import DIFFERENCE_ERROR
 from orchestrator.stats.looks import Stretch, make_schedule
 from orchestrator.stats.slowdown import MOST_TOLD
 from orchestrator.stats.verdict import rounds_for, smallest_shown
-from orchestrator.terminal.durations import format_budget
+from orchestrator.terminal.durations import format_budget, format_minutes
 
 # What rounds differ by even where bursts do not; a pilot of one visit cannot tell it.
 BETWEEN_ROUNDS = 0.02
@@ -90,12 +90,19 @@ def typical_spread(visits: Sequence[Visit], per_round: int) -> float:
 
 
 def describe_rounds(rounds: RoundRange, fit: int, round_s: float, spread: float, margin: float) -> str:
-    """Say how many rounds fit into the budget, what they can show, and which budget would show the margin."""
-    budget_s, last = rounds.budget_s or 0.0, rounds.looks[-1]
+    """Say how many rounds fit into the budget, what they can show, and which budget would show the margin.
+
+    Without a budget, say how long the rounds up to the first and the last look take.
+    """
+    budget_s, last = rounds.budget_s, rounds.looks[-1]
+    length = f"{round_s:.0f}" if round_s >= 10 else f"{round_s:.1f}"
+    text = f"a round takes about {length} s"
+    if budget_s is None:
+        times = [f"{look} rounds about {format_minutes(look * round_s)} min" for look in (rounds.looks[0], last)]
+        return f"{text}: {', '.join(dict.fromkeys(times))}"
     fit = min(fit, last)
     count = f"all {last} fit" if fit == last else "1 fits" if fit == 1 else f"{fit} fit"
-    length = f"{round_s:.0f}" if round_s >= 10 else f"{round_s:.1f}"
-    text = f"a round takes about {length} s: {count} into the budget of {budget_s:.0f} s"
+    text = f"{text}: {count} into the budget of {budget_s:.0f} s"
     schedule = make_schedule([Stretch(rounds.looks, fit)])
     enough = max(fit, schedule.fewest)
     level = schedule.level(enough, DIFFERENCE_ERROR)

@@ -175,14 +175,16 @@ class RoundLoop:
         return [Arm(case, version) for case in group for version in self._alive(case)]
 
     def _announce(self, cases: Sequence[Case], visits: Sequence[Visit]) -> None:
-        """Say, now that the length of a round is known, what the budget is good for."""
-        if self.rounds.budget_s is None or not cases:
+        """Say, now that the length of a round is known, what the budget is good for or how long the run takes."""
+        if not cases:
             return
         groups = self._groups(cases)
         count = self._visits_per_round(groups)
         waiting = [self._waiting(group, count) for group in groups]
         round_s = sum(each.round_s for each in waiting) + self._start_s
-        fit = min(each.rounds for each in waiting) + pacing.rounds_that_fit(round_s, self.budget.left_s)
+        fit = 0
+        if self.rounds.budget_s is not None:
+            fit = min(each.rounds for each in waiting) + pacing.rounds_that_fit(round_s, self.budget.left_s)
         self.view.say(describe_rounds(self.rounds, fit, round_s, typical_spread(visits, count), self.plan.margin))
 
     def _groups(self, cases: Sequence[Case]) -> Sequence[Group]:

@@ -1,12 +1,16 @@
 """How long a run takes is estimated beforehand."""
 
 from dataclasses import replace
+from pathlib import Path
 
 from orchestrator.measure.outline import outline
 from orchestrator.model import Expectation
 from orchestrator.plan.request import RunOptions, check_request
 from tests.support.builders import claim, version_pair
 
+PROGRAM = RunOptions(
+    versions=("1.14", "2.0"), own_workloads=Path(__file__).parent, program=("python", Path(__file__).name)
+)
 SMOKE = RunOptions(versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",))
 
 
@@ -21,3 +25,10 @@ def test_how_long_it_takes_is_said_beforehand_and_of_claims_only_what_it_takes_a
     claims = (claim(Expectation(pair=said, effect="same", published=None), cases=selection.cases),)
     of_claims = check_request(RunOptions(claims=claims, budget_s=1140.0))
     assert "1 claim, 2 arms in 2 versions, up to 20 rounds, at most 19 min" in outline(of_claims, "venv")
+
+
+def test_the_time_of_a_program_is_known_after_its_first_round():
+    text = outline(check_request(PROGRAM), "venv")
+    assert "1 case x 2 versions, up to 20 rounds, each as long as the program takes in every version" in text
+    assert " min" not in text
+    assert "at most 10 min" in outline(check_request(replace(PROGRAM, budget_s=600.0)), "venv")

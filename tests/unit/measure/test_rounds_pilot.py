@@ -156,8 +156,14 @@ def test_a_visit_too_short_for_the_counters_leaves_no_load(tmp_path: Path):
 LOOKS = (4, 6, 8, 10, 13, 16, 20)
 
 
-def sentence(fit: int, round_s: float = 30.0, spread: float = 0.05, budget_s: float = 300.0) -> str:
-    rounds = RoundRange(cases=(A,), looks=LOOKS, budget_s=budget_s, seed=1)
+def sentence(
+    fit: int,
+    round_s: float = 30.0,
+    spread: float = 0.05,
+    budget_s: float | None = 300.0,
+    looks: tuple[int, ...] = LOOKS,
+) -> str:
+    rounds = RoundRange(cases=(A,), looks=looks, budget_s=budget_s, seed=1)
     return describe_rounds(rounds, fit, round_s, spread, 0.05)
 
 
@@ -166,6 +172,13 @@ def test_after_the_pilot_the_budget_is_weighed():
         "a round takes about 30 s: 9 fit into the budget of 300 s; they show differences from about 8% on; "
         "--budget 15m would show 5%"
     )
+
+
+def test_after_the_pilot_a_run_without_a_budget_has_times():
+    assert sentence(0, round_s=60.0, budget_s=None) == (
+        "a round takes about 60 s: 4 rounds about 4.0 min, 20 rounds about 20 min"
+    )
+    assert sentence(0, budget_s=None, looks=(6,)) == "a round takes about 30 s: 6 rounds about 3.0 min"
 
 
 def test_rounds_that_show_the_margin_need_no_other_budget():
