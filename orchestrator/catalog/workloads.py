@@ -207,6 +207,10 @@ def _values(path: Path, name: str, values: Any) -> tuple[str, ...]:
     if not isinstance(values, (tuple, list)) or not values or not all(isinstance(value, PLAIN) for value in values):
         raise UsageError(f"{path}: PARAMS[{name!r}] must be a tuple of strings or numbers, with at least one")
     values = tuple(map(str, values))
+    if twice := [text for text in dict.fromkeys(values) if values.count(text) > 1]:
+        raise UsageError(
+            f"{path}: PARAMS[{name!r}] has more than one value that is written {twice[0]!r}; leave out all but one"
+        )
     for text in (name, *values):
         if not NAMEABLE.fullmatch(text):
             raise UsageError(
