@@ -83,7 +83,10 @@ BAD_FILES = {
     "computed in part": ("X = ('a',)\nPARAMS = {'n': X}\n" + BUILD, "PARAMS must be a literal"),
     "no dict": ("PARAMS = ('a', 'b')\n" + BUILD, "PARAMS must be a dict"),
     "a string for a tuple": ("PARAMS = {'n': 'small'}\n" + BUILD, r"PARAMS\['n'\] must be a tuple of strings"),
-    "a value twice": ("PARAMS = {'n': (1, '1', 2)}\n" + BUILD, r"PARAMS\['n'\] has more than one .* written '1'; leave"),
+    "a value twice": (
+        "PARAMS = {'n': (1, '1', 2)}\n" + BUILD,
+        r"PARAMS\['n'\] has more than one .* written '1'; leave",
+    ),
     "no values": ("PARAMS = {'n': ()}\n" + BUILD, r"PARAMS\['n'\] must be a tuple of strings"),
     "tuples": ("PARAMS = {'n': ((1,), 2)}\n" + BUILD, r"PARAMS\['n'\] must be a tuple of strings or numbers"),
     "one argument": ("def build(tf):\n    return len\n", r"line 1: build takes two arguments, build\(tf, params\)"),
