@@ -19,6 +19,7 @@ from orchestrator.reports.columns import Notes, format_verdict, interval, ratio
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.ratio_table import RatioColumn, RatioPoint, ratio_table
 from orchestrator.reports.table import below
+from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.text import safe_text
 
@@ -79,7 +80,7 @@ def _margin(state: State) -> tuple[str, ...]:
     if metric == RESULTS:
         return ()
     own = METRICS[metric].margin
-    return (f"margin {state.question.run.margin if own is None else own:.0%}",)
+    return (f"margin {format_margin(state.question.run.margin if own is None else own)}",)
 
 
 def _describe_effort(state: State) -> str:

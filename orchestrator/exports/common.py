@@ -11,6 +11,7 @@ from orchestrator.model import ArmKey, ArmResult, Contrast, Target
 from orchestrator.reports.columns import format_ratio
 from orchestrator.results.outputs import describe_output
 from orchestrator.results.run import Run
+from orchestrator.stats.slowdown import format_margin
 
 
 def steady_ns(run: Run) -> dict[ArmKey, list[float]]:
@@ -28,7 +29,9 @@ def quartiles(values: Sequence[float]) -> tuple[float, float]:
 
 def verdict(contrast: Contrast) -> str:
     """Return the verdict with what is needed to read it: a margin other than the run's, and whether it came late."""
-    within = f" within {contrast.pair.margin:.0%}" if contrast.verdict == "same" and contrast.pair.margin else ""
+    within = (
+        f" within {format_margin(contrast.pair.margin)}" if contrast.verdict == "same" and contrast.pair.margin else ""
+    )
     word = describe_verdict(contrast.pair.metric, contrast.shown_verdict)
     return f"{word}{within}{' (exploratory)' if contrast.exploratory else ''}"
 

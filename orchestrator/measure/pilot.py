@@ -13,7 +13,7 @@ from orchestrator.model import Arm, ArmKey, Calibrated, Plan
 from orchestrator.stats import calibrate
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR
 from orchestrator.stats.looks import Stretch, make_schedule
-from orchestrator.stats.slowdown import MOST_TOLD
+from orchestrator.stats.slowdown import MOST_TOLD, format_margin
 from orchestrator.stats.verdict import rounds_for, smallest_shown
 from orchestrator.terminal.durations import format_budget, format_minutes
 
@@ -116,5 +116,5 @@ def describe_rounds(rounds: RoundRange, fit: int, round_s: float, spread: float,
         shown = "not even a factor of two" if visible > MOST_TOLD else f"differences from about {visible:.0%} on"
         text = f"{text}; they show {shown}"
     if within_reach and needed != fit:
-        return f"{text}; --budget {budget} would show {margin:.0%}"
+        return f"{text}; --budget {budget} would show {format_margin(margin)}"
     return text if fit >= schedule.fewest else f"{text}; --budget {budget} holds all {last}"

@@ -26,6 +26,7 @@ from orchestrator.reports.grid import Grid
 from orchestrator.reports.json import pair_object, run_object
 from orchestrator.reports.table import below
 from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange, TimeChange
+from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import safe_text
@@ -69,7 +70,8 @@ def _head(changes: Changes) -> Text:
             safe_text(f"tfcompare compare {earlier} with {later}", style="bold"),
             safe_text(RULE, style="dim"),
             safe_text(
-                f"margin {changes.margin:.0%} · intervals at {1 - ALPHA:.0%} · change: later ratio / earlier",
+                f"margin {format_margin(changes.margin)} · intervals at {1 - ALPHA:.0%} · "
+                "change: later ratio / earlier",
                 style="dim",
             ),
             safe_text(summary(changes.changes)),

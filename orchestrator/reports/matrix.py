@@ -28,6 +28,7 @@ from orchestrator.reports.table import (
     render_warnings,
 )
 from orchestrator.stats.averages import MeanRatio, mean_ratio
+from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import clip, render_plain, safe_text
 
@@ -304,7 +305,7 @@ def _legend(comparison: Comparison, marks: Sequence[str]) -> Text:
         "  ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items() if verdict in shown),
         *marks,
         f"time: {_unit(plan)} in {plan.versions[0]} · ratio: relative to it, paired by round, with its interval",
-        f"margin {plan.margin:.0%} · {describe_errors(plan)}",
+        f"margin {format_margin(plan.margin)} · {describe_errors(plan)}",
         "all comparisons with times and reasons: --table details",
     ]
     return Text("\n").join(safe_text(line, style="dim") for line in lines if line)

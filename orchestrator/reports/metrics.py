@@ -14,6 +14,7 @@ from orchestrator.reports.matrix import CaseBlock, draw_blocks, mean_ratios, row
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.table import below, describe_place, render_warnings
 from orchestrator.results.outputs import show_share
+from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.text import clip, safe_text
 
 OUTPUT_MARKS: Mapping[OutputVerdict, str] = {
@@ -45,7 +46,7 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
         spec = METRICS[metric]
         rows = rows_of_metric(comparison, metric)
         margin = plan.margin if spec.margin is None else spec.margin
-        parts += [Text(), safe_text(f"{spec.about}, margin {margin:.0%}", style="bold")]
+        parts += [Text(), safe_text(f"{spec.about}, margin {format_margin(margin)}", style="bold")]
         parts += draw_blocks(CaseBlock(str(baseline), rows, mean_ratios(rows, others), True, metric), others, width)
     if comparison.outputs:
         parts += [Text(), _outputs(comparison, notes), *(safe_text(line, style="dim") for line in LEGEND)]

@@ -31,6 +31,7 @@ from orchestrator.reports.summary import by_candidate, sentences
 from orchestrator.reports.target_differences import describe_differences
 from orchestrator.results.warnings import is_noisy
 from orchestrator.stats.contrasts import MOST_CALLED_DIFFERENT
+from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.counts import name_some
 from orchestrator.terminal.text import clip, render_plain, safe_text
 
@@ -85,7 +86,7 @@ def below(notes: Sequence[Text]) -> Sequence[Text]:
 def facts(comparison: Comparison) -> str:
     """Return where and how a run was measured, and how far it may be wrong, in one line."""
     plan = comparison.plan
-    return f"{describe_place(comparison)} · margin {plan.margin:.0%} · {describe_errors(plan)}"
+    return f"{describe_place(comparison)} · margin {format_margin(plan.margin)} · {describe_errors(plan)}"
 
 
 def describe_place(comparison: Comparison) -> str:

@@ -16,6 +16,7 @@ from orchestrator.reports.grid import Grid, format_title
 from orchestrator.reports.json import run_object
 from orchestrator.reports.ratio_table import RatioColumn, RatioPoint, ratio_table
 from orchestrator.reports.summary import by_candidate
+from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.trend/1"
@@ -76,7 +77,7 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
         *notes.lines(plan.alpha),
         *table.render_differences(comparison),
         safe_text(LEGEND.format(baseline=plan.versions[0]), style="dim"),
-        safe_text(f"margin {plan.margin:.0%} · {table.describe_errors(plan)}", style="dim"),
+        safe_text(f"margin {format_margin(plan.margin)} · {table.describe_errors(plan)}", style="dim"),
     )
     return Group(*parts, *table.below(below))
 

@@ -9,7 +9,7 @@ from orchestrator.model import Contrast, GpuSpan, Manifest, Plan, Target, Watche
 from orchestrator.results.endings import Endings
 from orchestrator.stats.contrasts import MOST_CALLED_DIFFERENT
 from orchestrator.stats.drift import autocorrelation
-from orchestrator.stats.slowdown import MOST_TOLD
+from orchestrator.stats.slowdown import MOST_TOLD, format_margin
 from orchestrator.terminal.counts import format_count
 
 # From this share of the contrasts on, those that noise leaves open say more of the machine than of the versions.
@@ -68,8 +68,8 @@ def check_noise(plan: Plan, contrasts: Sequence[Contrast]) -> list[str]:
     visible = median(hidden)
     size = f"slowdowns below {visible:.0%}" if visible <= MOST_TOLD else "even a slowdown by a factor of two"
     return [
-        f"noisy machine: in {len(hidden)} of {timed} comparisons, {size} may go unseen (target: {plan.margin:.0%}); "
-        "`tfcompare doctor` shows what helps, --resume adds rounds"
+        f"noisy machine: in {len(hidden)} of {timed} comparisons, {size} may go unseen "
+        f"(target: {format_margin(plan.margin)}); `tfcompare doctor` shows what helps, --resume adds rounds"
     ]
 
 

@@ -6,3 +6,8 @@ MOST_TOLD = 1.0
 
 def format_slowdown(slowdown: float) -> str:
     return f"{slowdown:.1%}" if slowdown <= MOST_TOLD else f"over {MOST_TOLD:.0%}"
+
+
+def format_margin(margin: float) -> str:
+    """Return a margin in percent as a person would write it: `5%`, or `2.5%`."""
+    return f"{margin * 100:g}%"

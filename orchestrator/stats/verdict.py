@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from orchestrator.model import Size, VerdictName
 from orchestrator.stats.paired import detectable, freedom_of
-from orchestrator.stats.slowdown import MOST_TOLD
+from orchestrator.stats.slowdown import MOST_TOLD, format_margin
 
 # More rounds than this are not worth promising: what two dozen rounds say of hundreds is a guess.
 MOST_PROMISED = 60
@@ -74,7 +74,7 @@ def describe_noise(spread: float, rounds: int, margin: float, level: float) -> s
     if visible > MOST_TOLD:
         return f"too noisy: {rounds} rounds do not even show a factor of two"
     needed = rounds_for(spread, margin, level, beyond=rounds)
-    more = f"; about {needed} would show {margin:.0%}" if needed else ""
+    more = f"; about {needed} would show {format_margin(margin)}" if needed else ""
     return f"too noisy: {rounds} rounds show slowdowns from {visible:.0%} on{more}"
 
 

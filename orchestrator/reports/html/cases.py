@@ -14,6 +14,7 @@ from orchestrator.reports.html.escape import escape_value, round_figure
 from orchestrator.reports.html.rows import Names, TableCell, TableColumn, TableRow, arm_row
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results.replicates import Replicate
+from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.durations import format_time
 
 Item = TypeVar("Item")
@@ -201,7 +202,7 @@ def _forest(comparison: Comparison, results: CaseResults) -> Plot | None:
         f"{_name_contrast(contrast)}: {format_ratio(contrast)}, {contrast.shown_verdict}" for contrast in timed
     ]
     without_ratio = len(results.contrasts) - len(timed)
-    margins = dict.fromkeys(f"{_margin(comparison, contrast):.0%}" for contrast in timed)
+    margins = dict.fromkeys(format_margin(_margin(comparison, contrast)) for contrast in timed)
     if not descriptions:
         return None
     return Plot(

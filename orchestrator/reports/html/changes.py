@@ -11,6 +11,7 @@ from orchestrator.reports.html.document import DIRECTORY, template_environment
 from orchestrator.reports.html.escape import escape_value
 from orchestrator.reports.html.rows import Verdict, verdict_by
 from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange, TimeChange
+from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.durations import format_time
 
 
@@ -40,7 +41,7 @@ def render_changes(changes: Changes) -> str:
             later=escape_value(changes.later.plan.run),
             summary=summary(changes.changes),
             rule=RULE,
-            facts=f"margin {changes.margin:.0%} · intervals at {1 - ALPHA:.0%}",
+            facts=f"margin {format_margin(changes.margin)} · intervals at {1 - ALPHA:.0%}",
             warnings=[escape_value(text) for text in (*changes.broken, *changes.left_out)],
             differences=[
                 tuple(map(escape_value, (each.what, each.earlier, each.later))) for each in changes.differences

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from orchestrator.model import Comparison, Manifest, Target
 from orchestrator.reports.html.escape import escape_value
 from orchestrator.reports.table import describe_errors, describe_hosts
+from orchestrator.stats.slowdown import format_margin
 
 # What the keys of a manifest mean; others are shown as they are.
 HOST_WORDS: Mapping[str, str] = {
@@ -56,7 +57,7 @@ def setting(comparison: Comparison) -> list[tuple[str, str]]:
         "engine": plan.engine,
         "device": plan.device,
         "isolation": plan.isolation,
-        "margin": f"{plan.margin:.1%}",
+        "margin": format_margin(plan.margin),
         "error": f"{describe_errors(plan)}, over all looks after {', '.join(map(str, plan.looks))} rounds",
         "seed": plan.seed,
         "threads": plan.threads and f"{plan.threads[0]} between, {plan.threads[1]} inside operations",

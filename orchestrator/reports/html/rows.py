@@ -22,6 +22,7 @@ from orchestrator.reports.case_names import by_workload, separate_params
 from orchestrator.reports.columns import MARKS, MEASURES, interval, ratio
 from orchestrator.reports.html.escape import escape_value, round_figure
 from orchestrator.reports.summary import by_candidate
+from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.durations import format_time
 
 # The words for an arm without a verdict, with their marks.
@@ -195,7 +196,7 @@ def notes_of(arm: ArmResult, contrast: Contrast | None) -> tuple[str, ...]:
 
 def margin_of(pair: Pair) -> str:
     """Return the margin that a claim requires, if it differs from the run's margin."""
-    return "" if pair.margin is None else f"judged against a margin of {pair.margin:.0%}"
+    return "" if pair.margin is None else f"judged against a margin of {format_margin(pair.margin)}"
 
 
 def contrast_rows(contrasts: Sequence[Contrast], names: Names) -> list[TableRow]:
