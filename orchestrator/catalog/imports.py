@@ -33,6 +33,16 @@ def imports_of(path: Path) -> dict[str, Path]:
     return {name: by_name[name] for name in sorted(visited) if name != path.name and name in by_name}
 
 
+def imports_keras_alone(path: Path) -> bool:
+    """Return whether a workload file, or any file in the folder of a program, imports `keras`, and none `tf_keras`."""
+    if path.is_dir():
+        paths = [file for name, file in pinned.files(path) if name.endswith(".py")]
+    else:
+        paths = [path, *imports_of(path).values()]
+    modules = {module for each in paths for module in _modules(_parse(each))}
+    return "keras" in modules and "tf_keras" not in modules
+
+
 def _index(names: Iterable[str], folder: tuple[str, ...]) -> Mapping[str, list[str]]:
     """Index files by every name that an import could use for them, whichever folder is on the path."""
     index: dict[str, list[str]] = {}

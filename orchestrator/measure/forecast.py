@@ -15,6 +15,7 @@ from orchestrator.engines import Engine, Outlook
 from orchestrator.engines.choose import choose_engine
 from orchestrator.measure.capacity import OpenAtOnce
 from orchestrator.measure.outline import find_open_at_once, outline
+from orchestrator.measure.prepare_run import note_keras
 from orchestrator.measure.resume import ResumeOptions, find_open_of_more, outline_of_more, plan_rounds
 from orchestrator.plan.request import PlannedRun
 from orchestrator.results.find_runs import RUNS
@@ -84,7 +85,7 @@ def forecast(planned: PlannedRun, say: Callable[[str], None]) -> Forecast:
     notes: list[str] = []
     if options.own_workloads and not all(workload.builtin for workload in planned.workloads.values()):
         notes = pinned.notes_on(pinned.divide(options.own_workloads, options.outside)[1])
-        notes += list_outside(planned)
+        notes += [*list_outside(planned), *note_keras(planned)]
     return Forecast(
         headline=outline(planned, name),
         open_at_once=find_open_at_once(planned, name),

@@ -7,9 +7,10 @@ from importlib.metadata import version as installed_version
 from pathlib import Path
 
 from orchestrator import contract
-from orchestrator.catalog import pinned
+from orchestrator.catalog import changed, pinned
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
+from orchestrator.catalog.imports import imports_keras_alone
 from orchestrator.catalog.version import Version
 from orchestrator.engines import ENGINES, Engine, Environment
 from orchestrator.engines.choose import choose_engine, find_candidates
@@ -213,6 +214,22 @@ def note_variables(variables: Mapping[str, str]) -> tuple[str, ...]:
     return (f"variables of your shell reached every target: {', '.join(named)}",) if named else ()
 
 
+def note_keras(planned: PlannedRun) -> tuple[str, ...]:
+    """Say which of the user's workloads import the package keras, which `keras=2` does not change."""
+    targets = [
+        version.name
+        for version in planned.selection.versions
+        if version.changes and changed.LEGACY in version.changes.variables
+    ]
+    own = [workload for workload in planned.workloads.values() if targets and not workload.builtin]
+    return tuple(
+        f"{workload.name} imports keras, which is Keras 3 in {', '.join(targets)} as well: keras=2 changes tf.keras "
+        "alone. Use tf.keras, or import tf_keras where it exists"
+        for workload in own
+        if imports_keras_alone(workload.path)
+    )
+
+
 def make_manifest(
     planned: PlannedRun, environments: dict[Target, Environment], large: Sequence[LargeFile] = ()
 ) -> Manifest:
@@ -226,6 +243,6 @@ def make_manifest(
         sources=suites.source_hashes(list(planned.workloads.values())) | hashed,
         environments={version: environment.facts for version, environment in environments.items()},
         workers={},
-        notes=(*planned.fitting.notes, *note_variables(variables)),
+        notes=(*planned.fitting.notes, *note_keras(planned), *note_variables(variables)),
         variables=variables,
     )

@@ -6,7 +6,7 @@ from orchestrator.machine.occupied import occupy
 from orchestrator.measure.alternative import can_compare
 from orchestrator.measure.conduct import Done, conduct
 from orchestrator.measure.outline import outline
-from orchestrator.measure.prepare_run import make_manifest, open_run, pin_workloads, prepare_environments
+from orchestrator.measure.prepare_run import make_manifest, note_keras, open_run, pin_workloads, prepare_environments
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.plan.planning import plan_run
@@ -30,7 +30,7 @@ def run_planned(planned: PlannedRun, view: View) -> Done:
 def measure_planned(planned: PlannedRun, view: View) -> Done:
     with open_run(planned, RUNS / planned.run, view) as opened:
         view.say(outline(planned, opened.engine_name))
-        for note in planned.fitting.notes:
+        for note in (*planned.fitting.notes, *note_keras(planned)):
             view.say(f"note: {note}")
         opened = pin_workloads(opened)
         plan = planned.freeze(opened.engine_name, opened.large)

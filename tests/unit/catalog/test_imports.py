@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.catalog import workloads
-from orchestrator.catalog.imports import imports_of
+from orchestrator.catalog.imports import imports_keras_alone, imports_of
 
 BUILD = "def build(tf, params):\n    return lambda: 1.0\n"
 
@@ -75,3 +75,26 @@ def test_a_file_may_be_named_from_a_folder_around_its_own(mine: Path):
     write(mine / "one.py", f"from {mine.parent.name}.{mine.name} import _a\n{BUILD}")
     write(mine / "_a.py", "x = 1\n")
     assert list(imports_of(mine / "one.py")) == ["_a.py"]
+
+
+KERAS = {
+    "import keras": True,
+    "from keras.models import Sequential": True,
+    "import keras.layers as layers": True,
+    "def build():\n    import keras": True,
+    "import _helper": True,
+    "from tensorflow import keras": False,
+    "import tensorflow.keras": False,
+    "import tf_keras as keras": False,
+    "try:\n    import tf_keras as keras\nexcept ImportError:\n    import keras": False,
+    "import keras_tuner": False,
+}
+
+
+@pytest.mark.parametrize(("source", "alone"), KERAS.items(), ids=KERAS)
+def test_the_package_keras_is_not_the_keras_of_tensorflow(mine: Path, source: str, alone: bool):
+    write(mine / "one.py", f"{source}\n{BUILD}")
+    if "_helper" in source:
+        write(mine / "_helper.py", "import keras\n")
+    assert imports_keras_alone(mine / "one.py") is alone
+    assert imports_keras_alone(mine) is alone
