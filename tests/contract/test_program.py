@@ -1,6 +1,7 @@
 """A worker runs a program of the user's: in a scratch folder, with its own Python, and says what each run took."""
 
 import json
+import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 from textwrap import dedent
@@ -12,6 +13,7 @@ from orchestrator import contract
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused
 from orchestrator.results.streams import read_stream
 from tests.support.bench import Bench
+from tests.support.live_runs import mount_read_only
 
 
 class Project:
@@ -118,6 +120,21 @@ def test_a_run_finds_nothing_that_an_earlier_run_wrote_into_the_project(lasting:
         ran = lasting.run("python", "trains.py", large=[large])
         assert isinstance(ran, Burst), ran
         assert read_files(lasting.folder) == before
+
+
+def test_a_read_only_project_can_be_changed_in_the_copy_but_for_what_can_be_executed(project: Project):
+    """As it is in a container, whose scratch folder lets nothing be executed."""
+    project.write("run.sh", "#!/bin/sh\necho more >> notes/log && test -L run.sh && test ! -L notes/log\n")
+    (project.folder / "run.sh").chmod(0o755)
+    project.write("notes/log", "of the project\n")
+    mount_read_only(project.folder)
+    try:
+        for _ in range(2):
+            ran = project.run("./run.sh")
+            assert isinstance(ran, Burst), ran
+    finally:
+        subprocess.run(["umount", "-l", str(project.folder)], check=True)
+    assert (project.folder / "notes" / "log").read_text() == "of the project\n"
 
 
 def read_files(folder: Path) -> dict[str, bytes | None]:
