@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -84,11 +85,19 @@ class ProgramReplicate(Replicate):
         try:
             place, home = os.path.join(fresh, "work"), os.path.join(fresh, "home")
             os.mkdir(home)
-            show_project(self.folders[-1], self.order["program"]["large"], place, home)
+            large = self.order["program"]["large"]
+            show_project(self.folders[-1], large, place, home)
+            before = self._read_stamps(large)
             report = self._launch(place, home, steps)
+            changed = [name for name, stamp in self._read_stamps(large).items() if stamp != before[name]]
             self.fit = read_steps(steps)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
+        if changed:
+            # The next run would find what this one wrote.
+            raise ProgramFailed(
+                "raised", "{} was changed in place, for large files are not copied: write another file".format(changed[0])
+            )
         self._check_gpus()
         if report["code"] < 0:
             raise ProgramFailed("signal", "killed by {}".format(signal.Signals(-report["code"]).name))
@@ -96,6 +105,9 @@ class ProgramReplicate(Replicate):
             said = last_words()
             raise ProgramFailed("raised", "it ended with exit code {}{}".format(report["code"], said and ": " + said))
         return report
+
+    def _read_stamps(self, names):
+        return {name: read_stamp(os.path.join(self.folders[-1], name)) for name in names}
 
     def _check_gpus(self):
         """The next process had them; so the program, whose process ended just now, did."""
@@ -170,6 +182,15 @@ def copy(source, place, linked, left_out):
             os.symlink(path, target)
         else:
             shutil.copy(path, target)
+
+
+def read_stamp(path):
+    """The size and last change of a file; None for a folder, and for a file that is gone."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
 
 
 def show(source, place):

@@ -122,6 +122,19 @@ def test_a_run_finds_nothing_that_an_earlier_run_wrote_into_the_project(lasting:
         assert read_files(lasting.folder) == before
 
 
+@pytest.mark.parametrize("change", ["open('model.bin', 'a').write('x')", "os.remove(os.path.realpath('model.bin'))"])
+def test_a_run_that_changes_a_large_file_dies_and_says_why(project: Project, change: str):
+    """It is linked, so the next run would find the change."""
+    project.write("model.bin", "heavy")
+    project.write("train.py", f"import os\nassert open('model.bin').read() == 'heavy'\n{change}\n")
+    died = project.run("python", "train.py", large=["model.bin"])
+    assert isinstance(died, Died)
+    assert died.reason == "model.bin was changed in place, for large files are not copied: write another file"
+    project.write("model.bin", "heavy")
+    project.write("train.py", "open('model.bin').read()\nopen('another.bin', 'w').write('heavy')\n")
+    assert isinstance(project.run("python", "train.py", large=["model.bin"]), Burst)
+
+
 def test_a_read_only_project_can_be_changed_in_the_copy_but_for_what_can_be_executed(project: Project):
     """As it is in a container, whose scratch folder lets nothing be executed."""
     project.write("run.sh", "#!/bin/sh\necho more >> notes/log && test -L run.sh && test ! -L notes/log\n")
