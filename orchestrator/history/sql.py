@@ -129,11 +129,24 @@ def _query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
             statements = connection.extract_statements(sql)
             if len(statements) != 1:
                 raise UsageError(f"a query is one SELECT, and this is {len(statements)}; {_name_views()}")
-            if statements[0].type not in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN):
+            if not _reads_only(connection, statements[0]):
                 raise UsageError("a query only reads: one SELECT; what was measured is never changed")
             return _read(connection.sql(sql))
         except duckdb.Error as error:
             raise _explain_error(error, sql) from error
+
+
+def _reads_only(connection: "duckdb.DuckDBPyConnection", statement: "duckdb.Statement") -> bool:
+    import duckdb
+
+    if statement.type != duckdb.StatementType.MULTI:
+        return statement.type in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
+    # With PIVOT, duckdb asks for the columns first, whatever the rest does. Only a query may be in parentheses.
+    try:
+        connection.extract_statements(f"FROM (\n{statement.query.removesuffix(';')}\n)")
+    except duckdb.ParserException:
+        return False
+    return True
 
 
 @contextmanager

@@ -112,6 +112,19 @@ def test_an_empty_history_has_the_same_views(tmp_path: Path):
         assert (found.num_rows, found.column_names) == (0, of.names)
 
 
+PIVOT = "PIVOT series ON version USING median(ratio) GROUP BY night"
+
+
+@pytest.mark.parametrize("sql", [PIVOT, f"SELECT * FROM ({PIVOT})", f"WITH all_nights AS ({PIVOT}) FROM all_nights"])
+def test_values_become_columns(ask, sql: str):
+    expected = {
+        row["night"]: row["middle"]
+        for row in ask("SELECT night, median(ratio) AS middle FROM series WHERE version = 'nightly' GROUP BY night")
+    }
+    assert expected
+    assert {row["night"]: row["nightly"] for row in ask(f"{sql};") if row["nightly"] is not None} == expected
+
+
 OUTSIDE = {
     "a file": "SELECT * FROM read_csv('{path}')",
     "a file by its name": "SELECT * FROM '{path}'",
@@ -131,6 +144,9 @@ OUTSIDE = {
     "an insertion": "INSERT INTO points SELECT * FROM points",
     "a pragma": "PRAGMA database_list",
     "a call": "CALL pragma_version()",
+    "a table of columns": "CREATE TABLE mine AS PIVOT nights ON outcome USING count(*)",
+    "a copy of columns": "COPY (PIVOT nights ON outcome USING count(*)) TO '{folder}/out.parquet'",
+    "columns, and a deletion": "PIVOT nights ON outcome USING count(*); DROP VIEW points",
 }
 
 
@@ -156,6 +172,7 @@ WRONG = {
     "no SQL": ("selec 1", "syntax error"),
     "no end": ("SELECT", "Parser Error"),
     "two queries": ("SELECT 1; SELECT 2", "this is 2"),
+    "two of columns": (f"{PIVOT}; {PIVOT}", "this is 2"),
     "nothing": ("  ", "this is 0"),
     "a comment": ("-- night", "this is 0"),
     "no number": ("SELECT CAST(host AS INTEGER) FROM points", "Conversion Error"),
