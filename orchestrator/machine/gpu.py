@@ -307,6 +307,8 @@ def _gpus_to_read(nvml: Any, only: frozenset[str]) -> tuple[tuple[int, Any, Any]
     They are found once per choice, because they are read after each of hundreds of bursts. A slice has processes of its
     own, and its card's clocks.
     """
+    if nvml is None:
+        return ()
     by_uuid = {}
     for key in sorted(only):
         if key.startswith("MIG-") and (part := _ask(nvml, "nvmlDeviceGetHandleByUUID", key)) is not None:

@@ -12,8 +12,8 @@ FIELDS = (
 )  # fmt: skip
 # How a driver names a question that it is too old for; it then answers none of the others either.
 UNKNOWN_FIELD = re.compile(r'Field "([\w.]+)" is not a valid field')
-# What a GPU has not: "[N/A]", "[Not Supported]", "[Unknown Error]".
-NOTHING = re.compile(r"\[.*\]|N/A|ERR!|")
+# What a GPU has not: "[N/A]", "[Not Supported]", "[Unknown Error]", "Unknown Error".
+NOTHING = re.compile(r"\[.*\]|N/A|ERR!|Unknown Error|")
 TIMEOUT_S = 30.0
 
 Row = dict[str, str | None]

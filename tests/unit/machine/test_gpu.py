@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,7 +11,18 @@ from typing import Any
 import pynvml
 import pytest
 
-from orchestrator.machine.gpu import REASONS, GpuReading, describe_processes, disturbance, gpus, read_gpus, spans
+from orchestrator.errors import EngineUnavailable
+from orchestrator.machine.gpu import (
+    REASONS,
+    GpuReading,
+    describe_processes,
+    disturbance,
+    find_package,
+    gpus,
+    read_gpus,
+    spans,
+)
+from orchestrator.machine.gpu_clocks import hold_clocks
 from orchestrator.model import GpuSpan
 from tests.support.nvidia import MadeUpDriver
 
@@ -126,6 +138,22 @@ def test_a_card_that_is_split_lists_its_slices() -> None:
 def test_a_slice_has_processes_of_its_own_and_its_cards_clock() -> None:
     (reading,) = read_gpus(MadeUpDriver({**ALL_FACTS, "nvmlDeviceGetUUID": "GPU-other"}, SPLIT), ("MIG-77aa",))
     assert (reading.index, reading.sm_mhz, reading.pids) == (1, 1980, ())
+
+
+@pytest.fixture
+def no_package(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    find_package.cache_clear()
+    yield
+    find_package.cache_clear()
+
+
+@pytest.mark.parametrize("key", ["GPU-4d6a", "MIG-77aa"])
+@pytest.mark.usefixtures("no_package")
+def test_without_the_package_of_nvml_nothing_is_read_and_no_clock_is_held(key: str) -> None:
+    assert read_gpus(only=(key,)) == ()
+    with pytest.raises(EngineUnavailable, match="NVML shows none of the GPUs"), hold_clocks((key,), 1200):
+        raise AssertionError("measured")
 
 
 def test_only_the_cards_that_are_watched_are_read() -> None:

@@ -121,6 +121,9 @@ def test_a_program_that_does_not_start_or_is_not_there_has_no_cards(install, tmp
 
 
 def test_a_card_that_is_gone_leaves_the_others(install):
-    install({**A100, "power.limit": "ERR!", "memory.total": "[Unknown Error]"}, {**GTX, "index": "Unable to say"})
+    install(
+        {**A100, "power.limit": "ERR!", "memory.total": "[Unknown Error]", "memory.free": "Unknown Error"},
+        {**GTX, "index": "Unable to say"},
+    )
     (card,) = gpus(without_nvml())
-    assert (card.index, card.power_limit_w, card.memory_mb) == (0, None, None)
+    assert (card.index, card.power_limit_w, card.memory_mb, card.free_mb) == (0, None, None, None)
