@@ -11,6 +11,7 @@ from orchestrator.model import EnvironmentFacts
 # From here on, TensorFlow finds XLA's compiler among the packages next to it. It should find all libraries there, too,
 # but 2.16.1 does not look for most of them, nor 2.21.0 for one, and without them they use no GPU. So all get the names.
 FINDS_COMPILER = Number("2.14")
+NAMES = ("tensorflow", "tensorflow-gpu", "tf-nightly")
 RUNTIME, COMPILER = "nvidia-cuda-runtime", "nvidia-cuda-nvcc"
 # The folders of NVIDIA's packages that hold libraries, and the one that holds XLA's compiler and its own library.
 FOLDERS = (
@@ -35,7 +36,7 @@ def find_variables(facts: EnvironmentFacts, prefix: str, own: Mapping[str, str])
     """
     # Their names end with the CUDA that they are of, such as -cu11.
     packages = {name.rpartition("-cu")[0] or name: number for name, number in facts.packages.items()}
-    tensorflow = packages.get("tensorflow") or packages.get("tensorflow-gpu")
+    tensorflow = next((packages[name] for name in NAMES if name in packages), None)
     if tensorflow is None:
         return {}
     python = ".".join(facts.python.split(".")[:2])

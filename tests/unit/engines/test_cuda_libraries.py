@@ -1,5 +1,6 @@
 """Where CUDA's libraries are, for each kind of GPU flavour of the table, and where a cluster keeps the driver's."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,14 @@ def test_a_wheel_that_should_look_for_packages_is_told_where_they_are_but_for_th
     found = find_variables(facts_of(number), "/made", {})
     root = "/made/lib/python3.11/site-packages/nvidia"
     assert found == {"LD_LIBRARY_PATH": ":".join(f"{root}/{folder}/lib" for folder in FOLDERS)}
+
+
+def test_a_nightly_is_told_as_a_release_is():
+    facts = facts_of("2.21")
+    packages = {"tf-nightly" if name == "tensorflow" else name: number for name, number in facts.packages.items()}
+    nightly = replace(facts, packages={**packages, "tf-nightly": "2.22.0.dev20261120"})
+    assert "tensorflow" not in nightly.packages
+    assert find_variables(nightly, "/made", {}) == find_variables(facts, "/made", {}) != {}
 
 
 @pytest.mark.parametrize("number", ["1.14", "2.13", "2.20"])
