@@ -1,4 +1,4 @@
-"""The folders that tfcompare brings with it: what images are built from, and what runs inside a version."""
+"""What tfcompare brings with it: what images are built from, what runs inside a version, and its own number."""
 
 from pathlib import Path
 
@@ -9,3 +9,14 @@ _ROOT = _IN_WHEEL if _IN_WHEEL.is_dir() else _HERE.parent
 
 IMAGES = _ROOT / "images"
 WORKLOADS = _ROOT / "workloads"
+
+
+def find_own_number() -> str:
+    """Return the number of the installed tfcompare; a checkout on the path of modules has none."""
+    # It takes its time to import.
+    from importlib import metadata
+
+    try:
+        return metadata.version("tfcompare")
+    except metadata.PackageNotFoundError:
+        return "unknown (not installed)"

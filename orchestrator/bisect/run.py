@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from importlib.metadata import version as installed_version
 from pathlib import Path
 
 from orchestrator import catalog, contract, files
@@ -16,6 +15,7 @@ from orchestrator.bisect.findings import end_lost, learn, order, versions_out_of
 from orchestrator.bisect.search import SearchResult, Wanted
 from orchestrator.bisect.state import Question, Skipped, State, Step
 from orchestrator.bisect.wording import announce_step, describe_progress
+from orchestrator.bundled import find_own_number
 from orchestrator.catalog import changed, lock_on_demand, targets
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.selectors import select_cases
@@ -89,7 +89,7 @@ def begin(question: Question, directory: Path | None, view: View, hands: Hands |
     question = replace(question, run=options)
     fresh = State(
         created=datetime.now(UTC).replace(microsecond=0),
-        tool=installed_version("tfcompare"),
+        tool=find_own_number(),
         contract=contract.FINGERPRINT,
         host=hands.host(),
         sources=sources(question.run, case),

@@ -135,12 +135,12 @@ app = typer.Typer(
 
 def _print_version(asked: bool) -> None:
     if asked:
-        from importlib.metadata import version
         from platform import python_version
 
         from orchestrator import contract
+        from orchestrator.bundled import find_own_number
 
-        print(f"tfcompare {version('tfcompare')} (contract {contract.FINGERPRINT}, Python {python_version()})")
+        print(f"tfcompare {find_own_number()} (contract {contract.FINGERPRINT}, Python {python_version()})")
         raise typer.Exit
 
 

@@ -5,13 +5,13 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
-from importlib.metadata import version as installed_version
 from operator import itemgetter
 from pathlib import Path
 
 from pydantic import TypeAdapter
 
 from orchestrator import contract, files
+from orchestrator.bundled import find_own_number
 from orchestrator.catalog import pinned
 from orchestrator.errors import (
     ArmsDied,
@@ -92,7 +92,7 @@ class HostRules:
 
     def __init__(self, fleet: FleetOptions, engine: str) -> None:
         self._fleet = fleet
-        self._tool = installed_version("tfcompare")
+        self._tool = find_own_number()
         self.engine = engine
 
     def admit(self, node: FleetNode, report: HostReport, others: Sequence[FleetHost]) -> str:

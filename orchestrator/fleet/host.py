@@ -8,13 +8,13 @@ import time
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
-from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import IO
 
 from pydantic import TypeAdapter
 
 from orchestrator import contract, files, interrupts
+from orchestrator.bundled import find_own_number
 from orchestrator.engines import ENGINES
 from orchestrator.engines.scratch import Scratch
 from orchestrator.errors import EngineUnavailable, InternalError
@@ -44,7 +44,7 @@ def report() -> bytes:
         finally:
             engine.close()
     found = HostReport(
-        tool=installed_version("tfcompare"),
+        tool=find_own_number(),
         contract=contract.FINGERPRINT,
         facts=dict(host_facts()),
         engines=engines,

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
-from importlib.metadata import version as installed_version
 from pathlib import Path
 
 from orchestrator import contract
+from orchestrator.bundled import find_own_number
 from orchestrator.catalog import changed, pinned
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
@@ -236,7 +236,7 @@ def make_manifest(
     hashed = pinned.hash_all_data(large) if planned.options.hash_data else {}
     variables = dict(planned.options.environments.variables)
     return Manifest(
-        tool=installed_version("tfcompare"),
+        tool=find_own_number(),
         contract=contract.FINGERPRINT,
         command=planned.options.command,
         host=host_facts(),

@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+import sysconfig
+from pathlib import Path
 
 import pytest
 
 from orchestrator.cli import main
+from tests.conftest import ROOT
 
 HEAVY = ("altair", "docker", "duckdb", "jinja2", "numpy", "pandas", "pyarrow", "scipy", "tomlkit")
 CALLS = {
@@ -120,3 +123,16 @@ def test_the_version_names_the_tool_its_contract_and_its_python():
     code, text, _ = call(["--version"], ())
     assert code == 0
     assert text == f"tfcompare {version('tfcompare')} (contract {FINGERPRINT}, Python {python_version()})"
+
+
+def test_a_checkout_that_is_not_installed_says_so(tmp_path: Path):
+    """Its dependencies are there, without the record that tfcompare is installed."""
+    for package in Path(sysconfig.get_path("purelib")).iterdir():
+        if not package.name.startswith(("tfcompare", "_tfcompare")):
+            (tmp_path / package.name).symlink_to(package)
+    done = subprocess.run(
+        [sys.executable, "-S", "-m", "orchestrator", "--version"],
+        env={"PYTHONPATH": f"{ROOT}:{tmp_path}"}, cwd=tmp_path, capture_output=True, text=True, timeout=60,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("tfcompare unknown (not installed) (contract ")
