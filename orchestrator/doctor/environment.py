@@ -1,7 +1,7 @@
 """What this machine can run: its engine, its GPUs, its interpreters and its disk, for the requested versions."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from orchestrator import catalog
@@ -117,9 +117,10 @@ def _engine(setup: Setup) -> DoctorFinding:
 
 
 def _versions(setup: Setup) -> Iterator[DoctorFinding]:
+    explained: set[str] = set()
     for number in setup.versions:
         ways = [way for way in setup.ways if way.version == number]
-        outlooks = "; ".join(f"{way.engine}: {way.outlook}" for way in ways) or "no engine for it"
+        outlooks = _describe_ways(ways, explained) or "no engine for it"
         if ways and ways[0].outlook.state == "impossible" and (other := next((way for way in ways if way.ready), None)):
             outlooks += f"; {ENGINES[other.engine].title} are taken"
         if any(way.ready for way in ways):
@@ -133,6 +134,18 @@ def _versions(setup: Setup) -> Iterator[DoctorFinding]:
             usual = "name a base with --base, or install a Python that it runs on" if ways else ""
             advice = next((way.outlook.advice for way in ways if way.outlook.advice), usual)
             yield DoctorFinding(number, "problem", outlooks, advice)
+
+
+def _describe_ways(ways: Sequence[Way], explained: set[str]) -> str:
+    """Describe each engine's outlook, with the words of other programs once, and not for a version that is ready."""
+    is_ready = any(way.ready for way in ways)
+    texts = []
+    for way in ways:
+        brief = is_ready or way.outlook.text in explained
+        texts.append(f"{way.engine}: {replace(way.outlook, detail='') if brief else way.outlook}")
+    if not is_ready:
+        explained.update(way.outlook.text for way in ways)
+    return "; ".join(texts)
 
 
 def _gpus(setup: Setup) -> Iterator[DoctorFinding]:

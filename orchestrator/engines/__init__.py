@@ -57,16 +57,18 @@ class Started:
 class Outlook:
     """The work needed to prepare a version; `download` describes what would be downloaded first.
 
-    `advice` says what would make it possible, if it is not what usually does.
+    `advice` says what would make it possible, if it is not what usually does. `detail` is what another program said.
     """
 
     state: Literal["ready", "to build", "impossible"]
     text: str
     download: str = ""
     advice: str = ""
+    detail: str = ""
 
     def __str__(self) -> str:
-        return f"{self.text}; {self.download}" if self.download else self.text
+        text = f"{self.text} ({self.detail})" if self.detail else self.text
+        return f"{text}; {self.download}" if self.download else text
 
 
 class Environment(Protocol):

@@ -186,7 +186,7 @@ class DockerEngine:
         self._flavour: FlavourName = options.device
         self._clients = Clients()
         # Why a base cannot be had; many versions share one, and its registry may take seconds to answer.
-        self._missing: dict[str, str] = {}
+        self._missing: dict[str, Outlook | None] = {}
         self._ca_bundle = b""
         if options.ca_bundle:
             try:
@@ -221,11 +221,11 @@ class DockerEngine:
                 if image.existing(client, recipe):
                     return Outlook("ready", f"ready ({recipe.tag})")
                 if recipe.base not in self._missing:
-                    self._missing[recipe.base] = image.base_missing(client, recipe.base)
+                    self._missing[recipe.base] = image.find_missing(client, recipe.base)
         except EnvironmentFailed as error:
             return Outlook("impossible", str(error))
         if missing := self._missing[recipe.base]:
-            return Outlook("impossible", missing)
+            return missing
         return Outlook("to build", f"to be built from {recipe.base}")
 
     def prepare(self, version: Version, log: BuildLog) -> DockerEnvironment:

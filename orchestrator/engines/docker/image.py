@@ -20,7 +20,7 @@ from orchestrator import catalog
 from orchestrator.catalog import lockfile, user_data
 from orchestrator.catalog.user_data import cache
 from orchestrator.catalog.version import Flavour, Version
-from orchestrator.engines import build_errors
+from orchestrator.engines import Outlook, build_errors
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.directory_lock import exclusive
 from orchestrator.errors import EnvironmentFailed
@@ -149,18 +149,15 @@ def local_id(client: docker.DockerClient, reference: str) -> str:
         return ""
 
 
-def base_missing(client: docker.DockerClient, reference: str) -> str:
-    """Return why a build could not start from this base, or ''.
-
-    The reason is that the base is neither here nor in a registry that answers.
-    """
+def find_missing(client: docker.DockerClient, reference: str, what: str = "base") -> Outlook | None:
+    """Return the outlook of what needs this image, if that is neither here nor in a registry that answers."""
     try:
         if not local_id(client, reference):
             client.images.get_registry_data(reference)
     except (APIError, requests.RequestException) as error:
-        message = str(getattr(error, "explanation", "") or error).strip()
-        return f"its base {reference.partition('@')[0]} is neither here nor available from its registry ({message})"
-    return ""
+        text = f"its {what} {reference.partition('@')[0]} is neither here nor available from its registry"
+        return Outlook("impossible", text, detail=str(getattr(error, "explanation", "") or error).strip())
+    return None
 
 
 def fetch(client: docker.DockerClient, version: str, reference: str, python: str, log: BuildLog) -> None:

@@ -38,8 +38,8 @@ class OwnImage:
 
 
 def outlook(client: docker.DockerClient, reference: str) -> Outlook:
-    if missing := image.base_missing(client, reference):
-        return Outlook("impossible", missing.replace("its base", "its image", 1))
+    if missing := image.find_missing(client, reference, "image"):
+        return missing
     here = bool(image.local_id(client, reference))
     return Outlook("ready", f"ready ({reference})") if here else Outlook("to build", f"to be pulled: {reference}")
 

@@ -50,6 +50,18 @@ def test_the_engine_that_is_taken_instead_of_the_first_is_named():
     assert "are taken" not in found(replace(HERE, ways=(READY, venv)), "1.14.0").seen
 
 
+def test_the_words_of_a_registry_are_shown_once_and_not_where_a_version_is_ready():
+    missing = Outlook("impossible", "its base python:3.11 is not here", detail="dial tcp: i/o timeout")
+    ready = Outlook("ready", "ready (Python 3.11.7)")
+    ways = [Way(number, "docker", missing) for number in ("2.18.1", "2.20.0", "2.21.0")]
+    setup = replace(HERE, versions=("2.18.1", "2.20.0", "2.21.0"), ways=(*ways, Way("2.18.1", "venv", ready)))
+    assert [found(setup, number).seen for number in setup.versions] == [
+        "docker: its base python:3.11 is not here; venv: ready (Python 3.11.7); virtual environments are taken",
+        "docker: its base python:3.11 is not here (dial tcp: i/o timeout)",
+        "docker: its base python:3.11 is not here",
+    ]
+
+
 def test_a_version_that_has_to_be_made_first_is_a_note():
     assert found(replace(HERE, ways=(INSTALLED,)), "1.14.0").level == "note"
 
