@@ -316,6 +316,8 @@ class Night:
     screened: int
     confirmed: int
     exit_code: int
+    # The machine that started it, if another one measured.
+    starter: str = ""
     # What else was asked for. A night of an earlier release says nothing of it.
     device: str = ""
     engine: str = ""

@@ -53,14 +53,16 @@ def run_night(options: NightOptions, say: Callable[[str], None]) -> NightReport:
     The outcome is recorded and returned, however the night ends.
     """
     begun, now = monotonic(), datetime.now(UTC).replace(microsecond=0)
-    facts = host_facts()
+    facts, starter = host_facts(), ""
     if not options.fleet.is_local:
+        starter = str(facts["id"])
         facts = find_single(
             options.fleet, dict(list_flags(options.flags)).get("--engine", "auto"), say, only=True
         ).facts
     night = NightContext(
         store=Store(options.history, quarantine=True),
         host=str(facts["id"]),
+        starter=starter,
         boot=str(facts.get("boot") or ""),
         date=options.find_date(now),
         started=now,
@@ -147,6 +149,7 @@ def _measure_night(options: NightOptions, night: NightContext, say: Callable[[st
         night=night.date,
         started=night.started,
         host=night.host,
+        starter=night.starter,
         **options.identity,
         run=screened.plan.run,
         outcome="hung" if ended.hung else "measured",
@@ -240,6 +243,7 @@ def _without(options: NightOptions, night: NightContext, ended: ChildEnd) -> Nig
         night=night.date,
         started=night.started,
         host=night.host,
+        starter=night.starter,
         **options.identity,
         run="",
         outcome="hung" if ended.hung else "failed",

@@ -83,6 +83,8 @@ class NightContext:
     host: str
     date: date
     started: datetime
+    # The machine that starts it, if another one measures.
+    starter: str = ""
     # Of the lock of nights, for the processes that measure.
     lock: int | None = None
     # Which start of the machine this is.

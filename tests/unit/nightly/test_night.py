@@ -15,9 +15,12 @@ import pytest
 
 from orchestrator.cli.nightly.run import ending
 from orchestrator.errors import ContractBroken, Interrupted, UsageError
+from orchestrator.fleet.model import FleetOptions
+from orchestrator.fleet.single import SingleHost
 from orchestrator.history.alarms.steps import CONFIRM_TIMES
 from orchestrator.history.model import Night, NightReport, Point
 from orchestrator.history.store import Store
+from orchestrator.machine.host import host_facts
 from orchestrator.model import Finished
 from orchestrator.nightly import lock, versions
 from orchestrator.nightly import night as nights
@@ -111,6 +114,20 @@ def test_the_same_night_is_not_measured_twice_unless_asked(monkeypatch, options:
     assert nights.earlier_measurement(events, options, host, today) == first.night
     assert nights.earlier_measurement(events, options, "elsewhere", today) is None
     assert nights.earlier_measurement(events, options, host, today + timedelta(days=1)) is None
+
+
+def test_a_night_in_a_fleet_records_who_measured_and_who_started_it(monkeypatch, options: NightOptions):
+    measures(monkeypatch, whole)
+    fleet = FleetOptions(on="auto")
+    monkeypatch.setattr(nights, "find_single", lambda *asked, **only: SingleHost(fleet, {"id": "of-a-fleet"}))
+    told, _ = said(replace(options, fleet=fleet))
+    assert (told.night.host, told.night.starter) == ("of-a-fleet", host_facts()["id"])
+    monkeypatch.setattr(versions, "resolve", lambda *asked, **named: 1 / 0)
+    failed, _ = said(replace(options, fleet=fleet, again=True))
+    assert (failed.night.outcome, failed.night.host, failed.night.starter) == (
+        "failed", "of-a-fleet", host_facts()["id"]
+    )  # fmt: skip
+    assert kept(options) == [told.night, failed.night]
 
 
 OTHER_NIGHTS: tuple[dict[str, Any], ...] = (

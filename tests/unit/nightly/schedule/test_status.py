@@ -80,6 +80,13 @@ def test_nights_of_other_machines_are_not_ours():
     assert found(NIGHT, other).last == NIGHT
 
 
+def test_a_night_that_this_machine_had_measured_in_a_fleet_is_ours():
+    elsewhere = replace(NIGHT, host="of-a-fleet")
+    assert found(elsewhere).wrong == ("the nightly run of 2026-11-04 left no result",)
+    assert found(replace(elsewhere, starter=PLANNED.host)).wrong == ()
+    assert found(replace(NIGHT, starter="another")).last is None
+
+
 def test_a_night_caught_up_in_the_morning_counts_for_the_one_that_was_due():
     late = replace(NIGHT, night=date(2026, 11, 5), started=datetime(2026, 11, 5, 1).astimezone())
     assert found(late, now=datetime(2026, 11, 5, 1, 30).astimezone()).wrong == ()
