@@ -83,7 +83,7 @@ def test_a_screen_of_another_selection_stays_where_it_is(house: House) -> None:
 @pytest.mark.slow
 def test_a_night_ends_with_the_process_that_waits_for_nights(house: House) -> None:
     # What was due since then is caught up at once.
-    begun = house.data / "tfcompare" / "serve.begun"
+    begun = house.data / "tfcompare" / "serve-cpu.begun"
     begun.parent.mkdir(parents=True)
     begun.write_text("2026-01-01\n")
     house.kill_once_it_has("ended", "serve", "--at", "00:00")

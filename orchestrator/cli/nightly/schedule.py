@@ -4,7 +4,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,11 +20,13 @@ from orchestrator.old_flags import rename
 from orchestrator.terminal.text import escape_unprintable
 
 if TYPE_CHECKING:
+    from orchestrator.catalog.version import FlavourName
     from orchestrator.nightly.schedule.scheduler import Scheduler, SchedulerEntry
     from orchestrator.nightly.schedule.status import Standing
     from orchestrator.nightly.schedule.units import Planned, Schedule
 
-SERVE = "nightly-serve"
+# One for each device: docker-compose.yml has both, and their nights wait for each other.
+SERVERS: "Mapping[FlavourName, str]" = {"cpu": "nightly-serve-cpu", "gpu": "nightly-serve-gpu"}
 # Of the environment of now, what a night needs to be the same as one that is started by hand.
 CARRIED = re.compile(
     "HOME|PATH|LANG|LC_ALL|TZ|DOCKER_.*|XDG_(DATA|CACHE|CONFIG|RUNTIME)_(HOME|DIR)|(SSL|REQUESTS|CURL|PIP|UV|TFCOMPARE)_.*"
@@ -177,7 +179,7 @@ def uninstall(even_if_edited: EvenIfEdited = False) -> None:
         print("nothing was scheduled here")
     if running := lock.holder():
         print(f"a nightly run is in progress since {running.since:%H:%M} (pid {running.pid}); it continues to its end")
-    if serving := lock.holder(name=SERVE):
+    for serving in filter(None, (lock.holder(name=name) for name in SERVERS.values())):
         print(f"`tfcompare nightly serve` (pid {serving.pid}) also starts nightly runs here, until it is stopped")
 
 
@@ -204,7 +206,7 @@ def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up")
         print(escape_unprintable(text), flush=True)
 
     about = units.as_text(wanted.planned)
-    with lock.hold(name=SERVE, about=about):
+    with lock.hold(name=SERVERS[wanted.planned.device], about=about):
         try:
             serving.serve(wanted, say)
         except KeyboardInterrupt:
@@ -241,6 +243,7 @@ def _schedule(
         host=str(host_facts()["id"]),
         since=now().replace(microsecond=0),
         zone=zone,
+        device="gpu" if asked["gpu"] or asked["gpus"] or asked["gpu_exclusive"] else "cpu",
     )
     wanted = Schedule(
         planned=planned,
@@ -364,9 +367,10 @@ def _standings() -> "Iterable[Standing]":
         )
         if entry.planned:
             yield standing.standing(entry.planned, scheduler.title, _events(entry.planned), running, now, wrong)
-    if (serving := lock.holder(name=SERVE)) and (planned := units.from_text(serving.about)):
-        by = f"`tfcompare nightly serve` (pid {serving.pid})"
-        yield standing.standing(planned, by, _events(planned), running, now)
+    for serving in filter(None, (lock.holder(name=name) for name in SERVERS.values())):
+        if planned := units.from_text(serving.about):
+            by = f"`tfcompare nightly serve` (pid {serving.pid})"
+            yield standing.standing(planned, by, _events(planned), running, now)
 
 
 def _events(planned: "Planned") -> list[Any]:

@@ -11,6 +11,7 @@ from typing import IO
 
 from orchestrator import interrupts
 from orchestrator.catalog import user_data
+from orchestrator.catalog.version import FlavourName
 from orchestrator.errors import UsageError
 from orchestrator.nightly.schedule import units
 from orchestrator.nightly.schedule.units import POLITE_S, Missed, Schedule
@@ -22,8 +23,8 @@ STEP_S = 20.0
 ON_TIME = timedelta(minutes=10)
 
 
-def marker_file() -> Path:
-    return user_data.directory() / "serve.begun"
+def marker_file(device: FlavourName) -> Path:
+    return user_data.directory() / f"serve-{device}.begun"
 
 
 def serve(
@@ -35,29 +36,30 @@ def serve(
     """Start every nightly run until interrupted."""
     at = units.time_of_day(wanted.planned.at)
     # What was due before anybody waited for it was not missed.
-    begun = _last_start() or units.due(clock(), at)
-    _keep(begun)
+    marker = marker_file(wanted.planned.device)
+    begun = _last_start(marker) or units.due(clock(), at)
+    _keep(marker, begun)
     say(_waiting(clock(), wanted))
     while True:
         now = clock()
         night = units.due(now, at)
         if night > begun:
             begun = night
-            _try_to_keep(begun)
+            _try_to_keep(marker, begun)
             say(_spent(wanted, night) if _is_due(now, night, wanted) else f"{night}: missed, and skipped")
             say(_waiting(clock(), wanted))
         elif begun - night > timedelta(days=1):
             # The clock was far ahead, and would keep us waiting until it is there again. By an hour it may go back.
             begun = night
-            _try_to_keep(begun)
+            _try_to_keep(marker, begun)
         until = units.next_after(clock(), at).timestamp() - clock().timestamp()
         pause(max(0.1, min(STEP_S, until)))
 
 
-def _try_to_keep(night: date) -> None:
+def _try_to_keep(marker: Path, night: date) -> None:
     with suppress(UsageError):
         # A full disk is no reason to leave out a night.
-        _keep(night)
+        _keep(marker, night)
 
 
 def _is_due(now: datetime, night: date, wanted: Schedule) -> bool:
@@ -125,11 +127,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         process.wait()
 
 
-def _last_start() -> date | None:
+def _last_start(marker: Path) -> date | None:
     with suppress(OSError, ValueError):
-        return date.fromisoformat(marker_file().read_text().strip())
+        return date.fromisoformat(marker.read_text().strip())
     return None
 
 
-def _keep(night: date) -> None:
-    user_data.write(marker_file(), f"{night}\n")
+def _keep(marker: Path, night: date) -> None:
+    user_data.write(marker, f"{night}\n")

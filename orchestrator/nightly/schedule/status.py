@@ -74,8 +74,11 @@ def standing(
 
 
 def _is_of(planned: Planned, night: Night) -> bool:
-    """Return whether a nightly run was started where the schedule is; a host of a fleet may have measured it."""
-    return (night.starter or night.host) == planned.host
+    """Return whether a nightly run was started where the schedule is, for its device.
+
+    A host of a fleet may have measured it.
+    """
+    return (night.starter or night.host) == planned.host and night.device in ("", planned.device)
 
 
 def _of_last(planned: Planned, last: Night | None, due: date, running: Holder | None, now: datetime) -> list[str]:

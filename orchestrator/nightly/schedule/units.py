@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from pydantic import TypeAdapter, ValidationError
 
+from orchestrator.catalog.version import FlavourName
 from orchestrator.errors import UsageError
 
 Missed = Literal["catch-up", "skip"]
@@ -46,6 +47,7 @@ class Planned:
     since: datetime
     # The time zone of `at`, if it is not the machine's.
     zone: str = ""
+    device: FlavourName = "cpu"
 
     @property
     def tz(self) -> ZoneInfo | None:

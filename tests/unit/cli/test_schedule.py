@@ -165,9 +165,9 @@ def test_a_quiet_status_is_an_exit_code(with_cron, call):
 
 def test_one_who_waits_for_nights_is_told_with_its_plan(with_cron, call):
     planned = units.as_text(PLANNED)
-    with lock.hold(name="nightly-serve", about=planned):
+    with lock.hold(name="nightly-serve-cpu", about=planned):
         out = call("status")[1]
         assert f"every night at 02:30, by `tfcompare nightly serve` (pid {os.getpid()})" in out
         code, _, err = call("serve", "--at", "03:00", *FLAGS)
-        assert (code, "another nightly-serve runs here since" in err) == (2, True)
+        assert (code, "another nightly-serve-cpu runs here since" in err) == (2, True)
         assert "also starts nightly runs here" in call("uninstall")[1]

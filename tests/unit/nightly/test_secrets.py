@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator import redact
 from orchestrator.catalog.variables import find_of_tensorflow
-from orchestrator.cli.nightly.schedule import SERVE
+from orchestrator.cli.nightly.schedule import SERVERS
 from orchestrator.engines.environment import worker_variables
 from orchestrator.nightly import lock, night
 from orchestrator.nightly.options import NightOptions
@@ -179,10 +179,10 @@ def test_serve_hands_secrets_on_by_variables_and_leaves_them_out_of_its_lock(mac
 
     def serve(wanted: Schedule, say: Callable[[str], None]) -> None:
         found.append(wanted)
-        holder = lock.holder(name=SERVE)
+        holder = lock.holder(name=SERVERS["cpu"])
         assert holder is not None
         assert_clean(holder, *written(machine).values(), *call("status"), *call("status", "--format", "json"))
-        [file] = machine.folder.rglob(f"{SERVE}-*.lock")
+        [file] = machine.folder.rglob(f"{SERVERS['cpu']}-*.lock")
         assert file.stat().st_mode & 0o777 == 0o600
 
     monkeypatch.setattr(serving, "serve", serve)
@@ -244,7 +244,7 @@ def test_old_lines_of_a_crontab_are_read_shown_without_their_tokens_and_replaced
 
 
 def test_what_an_old_serve_says_of_itself_is_shown_without_its_tokens(machine: Machine, call):
-    with lock.hold(name=SERVE, about=units.as_text(planned(flags=OLD))):
+    with lock.hold(name=SERVERS["cpu"], about=units.as_text(planned(flags=OLD))):
         assert_clean(*call("status"), *call("status", "--format", "json"))
 
 

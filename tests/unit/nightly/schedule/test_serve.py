@@ -1,9 +1,11 @@
 """Waiting for nights: each begins once, whatever the clock does and whenever the program was started."""
 
+import json
 import signal
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -181,3 +183,36 @@ def test_an_end_during_a_night_ends_the_night_first(monkeypatch, tmp_path, progr
         assert said.splitlines()[-1] == "ended"
     wait_for("asked to end")
     assert log.read_text() == "begun\nasked to end\n"
+
+
+@pytest.mark.slow
+def test_both_devices_are_served_at_once_and_each_by_one_program(monkeypatch, tmp_path):
+    """As docker-compose.yml starts them: with one folder of data and one name of the machine."""
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path))
+    at = f"{datetime.now() + timedelta(hours=12):%H:%M}"
+    argv = [sys.executable, "-m", "orchestrator", "nightly", "serve", "--at", at, "--versions", "2.13,2.16"]
+    with ExitStack() as started:
+
+        def begin(*device: str) -> subprocess.Popen[str]:
+            process = subprocess.Popen([*argv, *device], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+            started.enter_context(process)
+            started.callback(process.terminate)
+            return process
+
+        def read_line(process: subprocess.Popen[str]) -> str:
+            assert process.stdout is not None
+            return process.stdout.readline()
+
+        for device in ((), ("--gpu",)):
+            assert read_line(begin(*device)).startswith("the next nightly run starts at ")
+        for device, name in (((), "nightly-serve-cpu"), (("--gpus", "0"), "nightly-serve-gpu")):
+            refused = begin(*device)
+            assert f"another {name} runs here since" in read_line(refused)
+            assert refused.wait(60) == 2
+        status = subprocess.run([*argv[:4], "status", "--format", "json"], capture_output=True, text=True, timeout=60)
+        assert [schedule["by"].partition(" (")[0] for schedule in json.loads(status.stdout)] == [
+            "`tfcompare nightly serve`"
+        ] * 2
+    assert sorted(path.name for path in (tmp_path / "tfcompare").glob("serve-*")) == [
+        "serve-cpu.begun", "serve-gpu.begun"
+    ]  # fmt: skip

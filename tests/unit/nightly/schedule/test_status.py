@@ -87,6 +87,13 @@ def test_a_night_that_this_machine_had_measured_in_a_fleet_is_ours():
     assert found(replace(NIGHT, starter="another")).last is None
 
 
+def test_a_night_on_another_device_is_of_another_schedule():
+    assert found(replace(NIGHT, device="cpu")).last is not None
+    assert found(replace(NIGHT, device="gpu")).wrong == ("the nightly run of 2026-11-04 left no result",)
+    assert found(replace(NIGHT, device="gpu"), device="gpu").wrong == ()
+    assert found(replace(NIGHT, device="cpu"), device="gpu").last is None
+
+
 def test_a_night_caught_up_in_the_morning_counts_for_the_one_that_was_due():
     late = replace(NIGHT, night=date(2026, 11, 5), started=datetime(2026, 11, 5, 1).astimezone())
     assert found(late, now=datetime(2026, 11, 5, 1, 30).astimezone()).wrong == ()
