@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from orchestrator.catalog.variables import find_of_tensorflow
-from orchestrator.errors import ArmsDied, EnvironmentFailed, TfCompareError
+from orchestrator.errors import ArmsDied, ContractBroken, EnvironmentFailed, TfCompareError
 from orchestrator.history.alarms import steps
 from orchestrator.history.model import Point, Stage
 from orchestrator.history.store import Read
@@ -36,12 +36,19 @@ def make_child(
 def run_stage(
     options: NightOptions, night: NightContext, stage: Stage, child: Child, cases: Iterable[str], rounds: int
 ) -> tuple[Run | None, ChildEnd]:
-    """Run `tfcompare run` once and read whatever it measured, however it ended."""
+    """Run `tfcompare run` once and read whatever it measured, however it ended.
+
+    A run whose results are lost, doubled or foreign counts as none: what is in the history stays there.
+    """
     path = stage_path(night, stage)
     ended = child.run(["run", "--output", str(path), *_list_words(options, night, cases, rounds)])
     if not (path / "manifest.json").is_file():
         return None, ended
-    return _settle(load_run(path), night), ended
+    run = _settle(load_run(path), night)
+    if broken := run.comparison.broken:
+        reason = f"{'; '.join(broken)}. Nothing of this run is in the history; {run.path} keeps it"
+        return None, replace(ended, exit_code=ContractBroken.exit_code, last_lines=reason)
+    return run, ended
 
 
 def _list_words(options: NightOptions, night: NightContext, cases: Iterable[str], rounds: int) -> list[str]:
@@ -69,7 +76,8 @@ def find_screen(options: NightOptions, night: NightContext, counted: Collection[
             with suppress(TfCompareError, OSError, ValueError):
                 if _is_screen(options, night, path):
                     run = load_run(path)
-                    if run.plan.run not in counted and run.manifest.host.get("id") == night.host:
+                    is_ours = run.plan.run not in counted and run.manifest.host.get("id") == night.host
+                    if is_ours and not run.comparison.broken:
                         run = _settle(run, night)
                         return run, _describe_end(run)
     return None

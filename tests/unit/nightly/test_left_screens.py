@@ -187,6 +187,10 @@ def with_variables_of_the_shell(run: RunDir) -> None:
     run.write_manifest(replace(run.read_manifest(), variables={"TF_XLA_FLAGS": "--tf_xla_auto_jit=2"}))
 
 
+def with_lost_results(run: RunDir) -> None:
+    (run.results / "2.13.0-1.arrow").write_bytes(b"no stream")
+
+
 def damaged(run: RunDir) -> None:
     (run.path / "begun.json").write_text("{")
 
@@ -199,7 +203,8 @@ def without_a_plan(run: RunDir) -> None:
     "change",
     [
         of_yesterday, of_a_confirmation, cut_short, killed_in_a_round, without_a_line, extended, of_another_machine,
-        of_other_sources, of_another_contract, with_variables_of_the_shell, damaged, without_a_plan,
+        of_other_sources, of_another_contract, with_variables_of_the_shell, with_lost_results,
+        damaged, without_a_plan,
     ],
 )  # fmt: skip
 def test_what_is_not_tonights_whole_screen_is_left_where_it_is(

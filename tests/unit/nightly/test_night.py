@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from orchestrator.cli.nightly.run import ending
-from orchestrator.errors import ContractBroken, Interrupted, UsageError
+from orchestrator.errors import ArmsDied, ContractBroken, Interrupted, UsageError
 from orchestrator.fleet.model import FleetOptions
 from orchestrator.fleet.single import SingleHost
 from orchestrator.history.alarms.steps import CONFIRM_TIMES
@@ -128,6 +128,44 @@ def test_a_night_in_a_fleet_records_who_measured_and_who_started_it(monkeypatch,
         "failed", "of-a-fleet", host_facts()["id"]
     )  # fmt: skip
     assert kept(options) == [told.night, failed.night]
+
+
+def spoil(path: Path) -> ChildEnd:
+    """Leave a stream that breaks the contract, as `tfcompare run` reports it."""
+    max((path / "results").glob("*.arrow")).write_bytes(b"no stream")
+    return ChildEnd(exit_code=ContractBroken.exit_code, hung=False, last_lines="tfcompare: a stream is broken")
+
+
+@pytest.mark.parametrize("was_ended", [False, True])
+def test_a_run_with_broken_results_is_kept_and_not_in_the_history(monkeypatch, options: NightOptions, was_ended: bool):
+    measures(monkeypatch, lambda path: replace(spoil(written(path)), hung=was_ended))
+    told, _ = said(options)
+    assert (told.night.outcome, told.night.exit_code) == ("hung" if was_ended else "failed", 7)
+    [run] = (options.history / "runs").iterdir()
+    [reason] = told.night.said
+    assert "2.9.3-1.arrow" in reason
+    assert f"Nothing of this run is in the history; {run} keeps it" in reason
+    assert isinstance(ending(told), ArmsDied if was_ended else ContractBroken)
+    assert list(Store(options.history).read().points()) == []
+    assert kept(options) == [told.night]
+
+
+def test_a_confirmation_with_broken_results_leaves_the_screen_as_it_is(monkeypatch, tmp_path, options: NightOptions):
+    point = remembered(monkeypatch, tmp_path, options)
+    asked_for: list[list[str]] = []
+    measure = paced((0.14, 0.14), asked_for)
+
+    def run(self: Child, words: Sequence[str]) -> ChildEnd:
+        ended = measure(self, words)
+        return spoil(Path(words[words.index("--output") + 1])) if len(asked_for) > 1 else ended
+
+    monkeypatch.setattr(Child, "run", run)
+    told, _ = said(options)
+    assert len(asked_for) == 2
+    assert (told.night.outcome, told.night.confirmed) == ("measured", 0)
+    assert "a second measuring ended with exit code 7: " in told.warnings[-1]
+    tonight = [one for one in Store(options.history).read().points() if one.night == point.night]
+    assert [one.stage for one in tonight] == ["screen"]
 
 
 OTHER_NIGHTS: tuple[dict[str, Any], ...] = (
