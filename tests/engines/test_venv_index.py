@@ -140,6 +140,19 @@ def test_only_a_source_package_of_the_table_is_built_and_it_sees_no_secret_of_th
 
 
 @pytest.mark.slow
+def test_a_file_of_settings_for_installs_of_the_user_does_no_harm(
+    made: Version, packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "pip.conf"
+    config.write_text(f"[global]\nno-index = true\nfind-links = {packages}\n[install]\nuser = true\n")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(config))
+    for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
+        monkeypatch.delenv(name, raising=False)
+    path = prepared(made, tmp_path / "log")
+    assert list(path.glob("lib/python*/site-packages/little_one.py"))
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("setting", ["dry-run = true", "target = {elsewhere}", "root = {elsewhere}"])
 def test_an_environment_without_a_package_of_its_lock_is_never_ready(
     made: Version, packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, setting: str

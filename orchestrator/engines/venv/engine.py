@@ -248,7 +248,8 @@ class VenvEngine:
 
     def _run(self, version: Version, argv: list[str], asking: dict[str, str], log: BuildLog) -> None:
         passed = {name: value for name, value in pass_variables().items() if not (asking and name in OVERRULED)}
-        if (code := log.run(argv, passed | asking)) == 0:
+        # Many a file of settings has `user = true`, which pip refuses in a virtual environment.
+        if (code := log.run(argv, {**passed, **asking, "PIP_USER": "0"})) == 0:
             return
         head = "its environment could not be installed"
         failure = build_errors.of_install(
