@@ -9,7 +9,7 @@ import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from math import log
@@ -27,7 +27,7 @@ from orchestrator.history.model import Alarm, Explained, Key
 from orchestrator.history.points import commit_of
 from orchestrator.metrics.followed import RESULTS, TIME, name_followed
 from orchestrator.model import Target
-from orchestrator.nightly.options import NightContext, NightOptions, list_flags
+from orchestrator.nightly.options import DECISIVE, NightContext, NightOptions, list_flags
 from orchestrator.nightly.stages import make_child
 from orchestrator.nightly.subprocess_run import ChildEnd
 from orchestrator.nightly.versions import is_nightly
@@ -41,7 +41,8 @@ MOST_PROFILED = 3
 ID = re.compile(r"[0-9a-f]{6}")
 # Flags of a night that mean something else for a single case, or that the other command does not have.
 NOT_FOR_SEARCHES = frozenset(("--budget",))
-NOT_FOR_PROFILES = NOT_FOR_SEARCHES | {"--gpu-exclusive", "--lock-clocks"}
+OF_FLEETS = frozenset(("--on", "--where"))
+NOT_FOR_PROFILES = NOT_FOR_SEARCHES | OF_FLEETS | {"--gpu-exclusive", "--lock-clocks"}
 
 
 def look_for_causes(
@@ -84,6 +85,26 @@ def _look(
     for alarm in sorted(alarms, key=lambda alarm: alarm.opened):
         if not alarm.searched and not alarm.is_provisional and alarm.good and alarm.bad:
             work.search(alarm)
+
+
+def add_flags(alarm: Alarm, options: NightOptions) -> Alarm:
+    """Return an alarm whose commands measure the workloads of the night, and in what it measured them."""
+    flags = {flag: value for flag, value in list_flags(options.flags) if flag in DECISIVE | OF_FLEETS}
+    if options.own_workloads:
+        # The commands are for any folder.
+        flags["--workload-dir"] = str(options.own_workloads.absolute())
+
+    def add(command: str, others: Collection[str] = ()) -> str:
+        words = [word for flag, value in flags.items() if flag not in others for word in (flag, value) if word]
+        return shlex.join([*shlex.split(command), *words]) if command else ""
+
+    return replace(
+        alarm,
+        reproduce=add(alarm.reproduce),
+        profile=add(alarm.profile, NOT_FOR_PROFILES),
+        # Where the build is the same, two runs are compared instead.
+        bisect=add(alarm.bisect) if alarm.bisect.startswith("tfcompare bisect") else alarm.bisect,
+    )
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from orchestrator import files
 from orchestrator.errors import EnvironmentFailed, InternalError, Interrupted, TfCompareError, UsageError
 from orchestrator.fleet.single import find_single
 from orchestrator.history.alarms import judge, state
-from orchestrator.history.model import Event, Night, NightReport, Point
+from orchestrator.history.model import AlarmOpened, Event, Night, NightReport, Point
 from orchestrator.history.points import of_run
 from orchestrator.history.series import all_series
 from orchestrator.history.store import Store
@@ -22,7 +22,7 @@ from orchestrator.history.twins import has_twin
 from orchestrator.machine.host import host_facts
 from orchestrator.metrics.followed import TIME
 from orchestrator.nightly import cleanup, versions
-from orchestrator.nightly.causes import look_for_causes
+from orchestrator.nightly.causes import add_flags, look_for_causes
 from orchestrator.nightly.confirmations import settle
 from orchestrator.nightly.lock import hold
 from orchestrator.nightly.options import NightContext, NightOptions, list_flags
@@ -138,7 +138,7 @@ def _measure_night(options: NightOptions, night: NightContext, say: Callable[[st
     if not ended.hung and night.is_judged:
         again, more = settle(options, night, points, child, say)
         warnings += more
-    judged = _judge_points(night, points)
+    judged = _judge_points(options, night, points)
     if not ended.hung:
         # Before old nightlies are removed, one of which may be needed.
         warnings += look_for_causes(options, night, {point.key for point in points}, child.left_s, say)
@@ -177,7 +177,7 @@ def _find_screen(options: NightOptions, night: NightContext, say: Callable[[str]
     return found
 
 
-def _judge_points(night: NightContext, points: Sequence[Point]) -> judge.NightVerdict:
+def _judge_points(options: NightOptions, night: NightContext, points: Sequence[Point]) -> judge.NightVerdict:
     """Judge tonight's points, and record the events before notifications are sent."""
     store = night.store
     verdict = judge.judge(
@@ -188,9 +188,13 @@ def _judge_points(night: NightContext, points: Sequence[Point]) -> judge.NightVe
         {point.key for point in points} if night.is_judged else (),
         store.runs,
     )
-    for event in verdict.events:
+    events = tuple(
+        replace(event, alarm=add_flags(event.alarm, options)) if isinstance(event, AlarmOpened) else event
+        for event in verdict.events
+    )
+    for event in events:
         store.record(event)
-    return verdict
+    return replace(verdict, events=events)
 
 
 def _unavailable(run: Run, night: NightContext) -> list[Point]:

@@ -18,12 +18,13 @@ from orchestrator.errors import ArmsDied, ContractBroken, Interrupted, UsageErro
 from orchestrator.fleet.model import FleetOptions
 from orchestrator.fleet.single import SingleHost
 from orchestrator.history.alarms.steps import CONFIRM_TIMES
-from orchestrator.history.model import Night, NightReport, Point
+from orchestrator.history.model import AlarmOpened, Night, NightReport, Point
 from orchestrator.history.store import Store
 from orchestrator.machine.host import host_facts
 from orchestrator.model import Finished
 from orchestrator.nightly import lock, versions
 from orchestrator.nightly import night as nights
+from orchestrator.nightly.causes import add_flags
 from orchestrator.nightly.confirmations import last_segments
 from orchestrator.nightly.night import run_night
 from orchestrator.nightly.options import NightOptions
@@ -286,6 +287,29 @@ def test_what_looks_changed_is_measured_again_until_that_is_settled(
     assert all(point.case in words for words in asked_for[1:])
     assert len([line for line in lines if "more rounds follow" in line]) == max(0, len(stages) - 2)
     assert bool(told.opened) == (0.0 not in slower)
+
+
+def test_the_commands_of_an_alarm_measure_what_the_night_did_from_any_folder(
+    monkeypatch, tmp_path: Path, options: NightOptions
+):
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path)
+    remembered(monkeypatch, tmp_path, options)
+    monkeypatch.setattr(Child, "run", paced((0.14, 0.14, 0.14, 0.14), []))
+    flags = ("--workload-dir", "mine", "--threads", "2,1", "--lock-clocks", "1200", "--timeout", "5m")
+    told, _ = said(replace(options, own_workloads=Path("mine"), flags=(*flags, "--where", "host=a b")))
+    [alarm] = told.opened
+    measured = f"--workload-dir {tmp_path}/mine --threads 2,1"
+    assert alarm.reproduce.endswith(f" --control {measured} --lock-clocks 1200 --where 'host=a b'")
+    assert alarm.profile.endswith(f" {measured}")
+    assert alarm.bisect.startswith("tfcompare compare ")
+    searched = add_flags(replace(alarm, bisect="tfcompare bisect --good nightly-20261101"), options)
+    assert searched.bisect == "tfcompare bisect --good nightly-20261101"
+    assert add_flags(searched, replace(options, flags=flags)).bisect.endswith(
+        " --workload-dir mine --threads 2,1 --lock-clocks 1200"
+    )
+    opened = [event.alarm for event in Store(options.history).events()[0] if isinstance(event, AlarmOpened)]
+    assert [each.reproduce for each in opened] == [alarm.reproduce]
 
 
 def test_a_folder_of_workloads_is_the_suite_of_its_nights(monkeypatch, options: NightOptions, tmp_path: Path):
