@@ -116,13 +116,21 @@ def _outcome(between: list[ArmResult], contrast: Contrast) -> tuple[Outcome, str
     return worst.outcome, worst.reason or contrast.reason
 
 
+def _name_environment(facts: EnvironmentFacts) -> str:
+    """Return what stays the same when an environment is made again from the same parts.
+
+    An image has another id then. If it names its base by digest, its recipe names everything that is in it.
+    """
+    return facts.details["spec"] if "@" in facts.details.get("base", "") else facts.identity
+
+
 def _surroundings(manifest: Manifest, workload: str, reference: Target, build: Target, device: str) -> Surroundings:
     def environment(target: Target) -> EnvironmentFacts | None:
         return manifest.environments.get(target) or manifest.environments.get(Target(target.name))
 
     def image(target: Target) -> str:
         facts = environment(target)
-        return facts.identity if facts else ""
+        return _name_environment(facts) if facts else ""
 
     def variables(target: Target) -> str:
         facts = environment(target)

@@ -119,6 +119,28 @@ def test_surroundings_are_those_of_the_manifest(run: Run):
     assert {one.worker for one in found.values()} == {"w1"}
 
 
+BASE, RECIPE = "python:3.11@sha256:12", "ab" * 32
+
+
+@pytest.mark.parametrize(
+    ("details", "name"),
+    [
+        ({"base": BASE, "spec": RECIPE}, RECIPE),
+        # What this name stands for may change.
+        ({"base": "python:3.11", "spec": RECIPE}, "sha256:built"),
+        ({"image": "mine:1@sha256:12"}, "sha256:built"),
+        ({}, "sha256:built"),
+    ],
+)
+def test_an_image_that_is_built_again_from_the_same_parts_is_the_same(run: Run, details: dict[str, str], name: str):
+    facts = EnvironmentFacts(
+        version="2.13.0", kind="docker", identity="sha256:built", lock="l", python="3.11.7", details=details
+    )
+    manifest = replace(run.manifest, environments={**run.manifest.environments, target("2.13.0"): facts})
+    found = of_run(replace(run, comparison=replace(run.comparison, manifest=manifest)), "screen")
+    assert {point.surroundings.image for point in found if point.version == "2.13.0"} == {name}
+
+
 DESCRIBED = {
     "v1.12.1-125034-g2d3f4c1c9b7": "2d3f4c1c9b7",
     "v2.13.0-rc2-7-g1cb1a030a62": "1cb1a030a62",
