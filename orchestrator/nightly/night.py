@@ -115,11 +115,15 @@ def _record_break(options: NightOptions, night: NightContext, error: BaseExcepti
 
 
 def earlier_measurement(events: Sequence[Event], options: NightOptions, host: str, today: date) -> Night | None:
-    wanted = {"night": today, "host": host, "outcome": "measured", **options.identity}
-    nights = (event for event in events if isinstance(event, Night))
-    return next(
-        (night for night in nights if all(getattr(night, name) == value for name, value in wanted.items())), None
-    )
+    nights = _list_alike(events, options, host)
+    return next((night for night in nights if (night.night, night.outcome) == (today, "measured")), None)
+
+
+def _list_alike(events: Sequence[Event], options: NightOptions, host: str) -> list[Night]:
+    """Return the nights of this host that were asked for the same."""
+    wanted = {"host": host, **options.identity}
+    nights = [event for event in events if isinstance(event, Night)]
+    return [night for night in nights if all(getattr(night, name) == value for name, value in wanted.items())]
 
 
 def _measure_night(options: NightOptions, night: NightContext, say: Callable[[str], None]) -> NightReport:
@@ -180,13 +184,15 @@ def _find_screen(options: NightOptions, night: NightContext, say: Callable[[str]
 def _judge_points(options: NightOptions, night: NightContext, points: Sequence[Point]) -> judge.NightVerdict:
     """Judge tonight's points, and record the events before notifications are sent."""
     store = night.store
+    known, _ = store.events()
     verdict = judge.judge(
         all_series(read_past(night).table),
-        state.current(store.events()[0]),
+        state.current(known),
         night.date,
         datetime.now(UTC),
         {point.key for point in points} if night.is_judged else (),
         store.runs,
+        {earlier.run for earlier in _list_alike(known, options, night.host)},
     )
     events = tuple(
         replace(event, alarm=add_flags(event.alarm, options)) if isinstance(event, AlarmOpened) else event

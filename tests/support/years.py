@@ -142,7 +142,9 @@ class Year:
     def _judge(self, number: int, own: set[Key], again: int) -> None:
         today, now = day(number), datetime.combine(day(number), time(6), UTC)
         alarms = state.current(self.events)
-        verdict = judge.judge(self._series(), alarms, today, now, own, Path("runs"))
+        verdict = judge.judge(
+            self._series(), alarms, today, now, own, Path("runs"), {point.run for point in self.points}
+        )
         cells = len(own) // 2
         night = Night(
             at=now, night=today, started=now - timedelta(hours=4), host=HOST, suite="quick",

@@ -1,7 +1,7 @@
 """Judges a nightly run: which alarms begin, continue or end, and what appeared or vanished. Pure functions."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from math import log, sqrt
@@ -56,10 +56,12 @@ def judge(
     now: datetime,
     measured: Iterable[Key],
     runs: Path,
+    alike: Collection[str] = (),
 ) -> NightVerdict:
     """Judge tonight's results.
 
-    `measured` are the series that tonight's suite was meant to measure, whatever their outcome.
+    `measured` are the series that tonight's suite was meant to measure, whatever their outcome, and `alike` the runs
+    of earlier nights that were asked for the same.
     """
     own = set(measured)
     events: list[AlarmOpened | Moved] = []
@@ -72,7 +74,7 @@ def judge(
             events += results.judge(series, mine, today, now, runs)
         elif series.segments and series.segments[-1].values[-1].night == today:
             events += _of_series(series, mine, today, now, runs, all_series)
-    appeared, vanished = _came_and_went(all_series, own, today)
+    appeared, vanished = _came_and_went(all_series, own, today, alike)
     events, notices = _of_machines(_without_repetitions(events, alarms), all_series)
     return NightVerdict(
         events=tuple(events),
@@ -247,25 +249,24 @@ def _is_borne_out(alarm: Alarm, series: Series, all_series: Mapping[Key, Series]
 
 
 def _came_and_went(
-    all_series: Mapping[Key, Series], own: set[Key], today: date
+    all_series: Mapping[Key, Series], own: set[Key], today: date, alike: Collection[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of series that appeared in the suite and of those that vanished from it.
 
-    Tonight is compared with the last run of the same suite on the same host on an earlier night. A day may have several
-    nightly runs of a suite, e.g. with different versions, so only runs that share a series with tonight's count.
+    Tonight is compared with the last run of an earlier night that was asked for the same: a history may have several
+    schedules, whose versions and cases overlap. Another engine that was chosen since has other series.
     """
-    suites = {(key.host, key.engine, key.device, all_series[key].latest.suite) for key in own}
+    engines = {(key.host, key.engine) for key in own}
     before: dict[tuple[datetime, str], set[Key]] = defaultdict(set)
     for key, series in all_series.items():
-        for point in series.points:
-            mine = (key.host, key.engine, key.device, point.suite) in suites and not key.is_control
-            if mine and point.stage == "screen" and point.night < today:
-                before[point.started, point.run].add(key)
-    alike = {run: keys for run, keys in before.items() if keys & own}
-    if not alike:
+        if (key.host, key.engine) in engines and not key.is_control:
+            for point in series.points:
+                if point.run in alike and point.stage == "screen" and point.night < today:
+                    before[point.started, point.run].add(key)
+    if not before:
         return (), ()
-    last = alike[max(alike)]
-    ever = set().union(*alike.values())
+    last = before[max(before)]
+    ever = set().union(*before.values())
     return _name_cases(own - ever), _name_cases(last - own)
 
 

@@ -131,6 +131,23 @@ def test_a_night_in_a_fleet_records_who_measured_and_who_started_it(monkeypatch,
     assert kept(options) == [told.night, failed.night]
 
 
+@pytest.mark.parametrize(("names", "vanished"), [(("1.13", "2.13"), ("gone in 1.14.0",)), (("1.13", "2.16"), ())])
+def test_a_night_is_compared_with_the_last_of_its_own_schedule(
+    monkeypatch, tmp_path: Path, options: NightOptions, names: tuple[str, ...], vanished: tuple[str, ...]
+):
+    measures(monkeypatch, whole)
+    told, _ = said(replace(options, history=tmp_path / "before"))
+    ago = timedelta(days=1)
+    points = [
+        replace(point, run="yesterday", night=point.night - ago, started=point.started - ago)
+        for point in Store(tmp_path / "before").read().points()
+    ]
+    store = Store(options.history)
+    store.append([*points, *(replace(point, case="gone") for point in points if point.version == "1.14.0")])
+    store.record(replace(told.night, run="yesterday", night=told.night.night - ago, versions=names))
+    assert said(options)[0].vanished == vanished
+
+
 def spoil(path: Path) -> ChildEnd:
     """Leave a stream that breaks the contract, as `tfcompare run` reports it."""
     max((path / "results").glob("*.arrow")).write_bytes(b"no stream")

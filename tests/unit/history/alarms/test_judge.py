@@ -37,7 +37,8 @@ def made(nights: int, steps: Mapping[int, float], versions: tuple[str, ...] = ("
 def judged(points: list[Point], events: list[Event], tonight: date) -> NightVerdict:
     own = {point.key for point in points if point.night == tonight}
     so_far = [point for point in points if point.night <= tonight]
-    return judge(series_of(so_far), state.current(events), tonight, at(tonight), own, RUNS)
+    alike = {point.run for point in so_far}
+    return judge(series_of(so_far), state.current(events), tonight, at(tonight), own, RUNS, alike)
 
 
 def lived(points: list[Point], first: int = 0) -> list[Event]:
@@ -244,24 +245,22 @@ def test_what_vanishes_and_what_appears_is_listed_once():
     assert judged(new, [], day(0)).appeared == ()
 
 
-def test_another_night_of_the_same_day_lets_nothing_vanish():
-    """Other versions of the same suite, measured a little later."""
-    points = history(3, 2, ["2.0.0"])
-    others = [
-        replace(point, run=f"{point.run}-2", started=point.started + timedelta(hours=1))
-        for point in history(3, 2, ["2.13.0"])
-    ]
-    for tonight in (points, others):
+def test_what_another_schedule_or_host_measured_has_not_vanished():
+    """A schedule of the same suite with a version more, and one of another suite, measured a little later."""
+    narrow, elsewhere = history(3, 2, ["2.0.0"]), history(3, 3, host="elsewhere")
+
+    def later(points: list[Point], name: str, **fields: str) -> list[Point]:
+        hour = timedelta(hours=1)
+        return [replace(point, run=f"{point.run}-{name}", started=point.started + hour, **fields) for point in points]
+
+    wide = later(history(3, 2, ["2.0.0", "2.13.0"]), "wide")
+    other = later(history(3, 1), "other", suite="full", case="other")
+    points = [*narrow, *elsewhere, *wide, *other]
+    for tonight in (narrow, wide, other):
         own = {point.key for point in tonight}
-        found = judge(series_of([*points, *others]), (), day(2), at(day(2)), own, RUNS)
+        runs = {point.run for point in tonight}
+        found = judge(series_of(points), (), day(2), at(day(2)), own, RUNS, runs)
         assert (found.vanished, found.appeared) == ((), ())
-
-
-def test_what_another_suite_or_host_measured_has_not_vanished():
-    tonight = [point for point in history(3, 1) if point.night == day(2)]
-    others = [replace(point, suite="full", case="other") for point in history(2, 1)]
-    elsewhere = history(2, 3, host="elsewhere")
-    assert judged([*others, *elsewhere, *tonight], [], day(2)).vanished == ()
 
 
 def test_a_version_that_died_is_listed_with_its_reason_and_is_no_alarm():
