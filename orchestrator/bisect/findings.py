@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from orchestrator.bisect.search import BisectFinding, Wanted, swap_versions
 from orchestrator.bisect.state import Skipped
 from orchestrator.errors import ArmsDied, NothingSelected, TfCompareError
-from orchestrator.metrics.followed import RESULTS, TIME, Followed
+from orchestrator.metrics.followed import RESULTS, TIME, Followed, name_followed
 from orchestrator.model import ArmResult, Comparison, Ended, OutputVerdict, Target, VerdictName
 from orchestrator.results.outputs import show_share
 from orchestrator.results.rundir import RunDir
@@ -33,6 +33,8 @@ def learn(
             return (), (Skipped(version=middle, reason=why_not(arms[middle]), environment=False),)
     baseline = number_of(comparison.plan.versions[0])
     found = {finding.later: finding for finding in _against(baseline, comparison, wanted.thorough, metric)}
+    for number in wanted.versions:
+        found.setdefault(number, _not_compared(baseline, arms, number, wanted.thorough, metric))
     return tuple(_late(pair, timeouts, wanted.thorough) or _between(pair, baseline, found) for pair in wanted.pairs), ()
 
 
@@ -97,6 +99,17 @@ def _late(pair: tuple[str, str], timeouts: Collection[str], thorough: bool) -> B
         verdict="same" if len(late) == 2 else "slower" if late == [later] else "faster",
         reason=f"{' and '.join(late)} ran into the deadline of --timeout, which counts as slow",
         thorough=thorough,
+    )
+
+
+def _not_compared(
+    baseline: str, arms: Mapping[str, ArmResult], later: str, thorough: bool, metric: Followed
+) -> BisectFinding:
+    """Return a finding for two versions that have no comparison, with what happened to the one that is missing."""
+    missing = next((arms[number] for number in (baseline, later) if arms[number].outcome != "measured"), None)
+    reason = f"{missing.version} {why_not(missing)}" if missing else f"no {name_followed(metric)} was measured"
+    return BisectFinding(
+        earlier=baseline, later=later, verdict="inconclusive", reason=reason, thorough=thorough, metric=metric
     )
 
 

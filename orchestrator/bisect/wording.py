@@ -17,15 +17,15 @@ def _why(state: State, wanted: Wanted) -> str:
         return f"do {earlier} and {later} differ?"
     assert wanted.of is not None
     if wanted.kind == "again":
-        return f"{later} against {earlier} is {format_finding(wanted.of)}, which is not decided: more rounds"
+        return f"{later} against {earlier}: {format_finding(wanted.of)}, which is not decided; more rounds"
     between = _between(wanted.inside)
     if wanted.kind == "beside":
         return (
-            f"{later} is {format_finding(wanted.of)} against {earlier}, and what was tried of the {between} "
-            f"does not show where: {wanted.versions[1]}, next to it"
+            f"{later} against {earlier}: {format_finding(wanted.of)}, and what was tried of the {between} "
+            f"does not show where; {wanted.versions[1]}, next to it"
         )
     step = f"{wanted.versions[1]}, in the middle of the {between}"
-    return f"{later} is {format_finding(wanted.of)} against {earlier}: {step}"
+    return f"{later} against {earlier}: {format_finding(wanted.of)}; {step}"
 
 
 def describe_progress(state: State) -> str:

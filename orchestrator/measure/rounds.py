@@ -23,6 +23,7 @@ from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.visit import Group, Visit, Visitor
 from orchestrator.measure.warm import make_gpu_code
 from orchestrator.measure.workers import Workers
+from orchestrator.metrics import METRICS, describe_verdict
 from orchestrator.model import Arm, ArmKey, Case, Comparison, Contrast, Pair, Postponed, Target
 from orchestrator.plan.order import group_linked, round_order
 from orchestrator.results.claims import judge_claims
@@ -316,10 +317,11 @@ def _count(count: int) -> str:
 
 def describe_decision(contrast: Contrast) -> str:
     old, new = contrast.pair.arms
-    what = f"{new.case} in {new.version}"
+    metric = contrast.pair.metric
     against = "" if old.case == new.case else f" against {old.case}"
     ratio = "" if contrast.ratio is None else f" ({contrast.ratio:.3g}x)"
-    return f"{what} is {contrast.shown_verdict}{against}{ratio}"
+    verdict = describe_verdict(metric, contrast.shown_verdict)
+    return f"{METRICS[metric].name} of {new.case} in {new.version}{against}: {verdict}{ratio}"
 
 
 def find_undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:

@@ -111,11 +111,11 @@ def test_each_step_says_what_it_measures_and_why():
     }  # fmt: skip
     assert said == {
         "ends": "step 4: do 1.14.0 and 2.6.5 differ?",
-        "again": "step 4: 2.6.5 against 1.14.0 is 2.72x slower (2.46-3.00), which is not decided: more rounds",
-        "split": "step 4: 2.6.5 is 2.72x slower (2.46-3.00) against 1.14.0: 2.2.3, in the middle of the 7 versions "
+        "again": "step 4: 2.6.5 against 1.14.0: 2.72x slower (2.46-3.00), which is not decided; more rounds",
+        "split": "step 4: 2.6.5 against 1.14.0: 2.72x slower (2.46-3.00); 2.2.3, in the middle of the 7 versions "
         "between them",
-        "beside": "step 4: 2.6.5 is 2.72x slower (2.46-3.00) against 1.14.0, and what was tried of the 7 versions "
-        "between them does not show where: 2.1.4, next to it",
+        "beside": "step 4: 2.6.5 against 1.14.0: 2.72x slower (2.46-3.00), and what was tried of the 7 versions "
+        "between them does not show where; 2.1.4, next to it",
     }
 
 

@@ -27,6 +27,7 @@ from orchestrator.errors import (
 )
 from orchestrator.measure.conduct import Done
 from orchestrator.measure.run import run as run_comparison
+from orchestrator.metrics.followed import FOLLOWED, Followed
 from orchestrator.model import EnvironmentFacts
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.comparison import judge_run
@@ -200,6 +201,31 @@ def test_the_version_that_returns_something_else_is_found(unmade, stage, tmp_pat
         "2.3.4 against 1.14.0: differs (by 20%).",
         "2.2.3 returns other results than 2.1.4: by 20%",
     )
+
+
+@pytest.mark.parametrize("metric", FOLLOWED)
+def test_an_end_that_dies_in_a_later_step_is_compared_with_nothing(unmade, stage, tmp_path: Path, metric: Followed):
+    """Whatever is searched for, also after `--resume`."""
+    stage.parts = {
+        (CASE, version): Part(output=sketch(2.0), memory_kb=200_000 + 100_000 * (number >= 3))
+        for number, version in enumerate(RELEASES)
+    }
+
+    def measure(options: RunOptions, view: View) -> Done:
+        if options.out and options.out.name == "02":
+            stage.parts[CASE, "2.3.4"] = Part(dies=("open", 0), how="signal", reason="killed by SIGKILL")
+        return run_comparison(options, view)
+
+    question, hands = replace(QUESTION, metric=metric, every=True), Hands(measure=measure)
+    path, known = run.begin(question, tmp_path / "hunt", Quiet(), hands)
+    done = run.bisect(path, known, Quiet(), 2, hands)
+    learned = {finding.later: finding for finding in done.state.steps[-1].findings}["2.3.4"]
+    assert learned.verdict == "inconclusive"
+    assert learned.metric == metric
+    assert "killed by SIGKILL" in learned.reason
+    again = run.bisect(path, run.again(path), Quiet(), 1, hands)
+    assert len(again.state.measured) == 3
+    assert report.as_object(again.state, again.result)["conclusions"]
 
 
 def measured_as(done: Bisected, step: state.Step) -> list[str]:
