@@ -5,6 +5,7 @@ The folder has copies of the project's files, and takes what the program writes.
 """
 import itertools
 import json
+import math
 import os
 import re
 import shutil
@@ -145,6 +146,8 @@ class ProgramReplicate(Replicate):
         )
 
     def _close(self):
+        # JSON has no NaN, which is the loss of a training that failed.
+        losses = [loss if math.isfinite(loss) else None for loss in self.fit.get("losses", ())]
         facts = dict(
             self.usage.totals,
             peak_rss_kb=self.peak_rss_kb,
@@ -152,7 +155,7 @@ class ProgramReplicate(Replicate):
             calls=self.calls.ordinal,
             first_step_ns=self.fit.get("first_step_ns"),
             step_ns=self.fit.get("step_ns"),
-            losses=json.dumps(self.fit["losses"]) if self.fit.get("losses") else None,
+            losses=json.dumps(losses) if losses else None,
             device=self.device,
         )
         return self._answer("closed", columns=self.calls.columns, steps=1, facts=facts)

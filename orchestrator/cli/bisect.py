@@ -1,6 +1,5 @@
 """The `tfcompare bisect` command: reads the flags, measures the steps, and prints the answer."""
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,6 +30,7 @@ from orchestrator.cli.options import (
 from orchestrator.errors import UsageError
 from orchestrator.metrics import NAMES
 from orchestrator.metrics.followed import from_name
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
@@ -203,7 +203,7 @@ def _show(done: "Bisected", format: str, verbosity: VerbosityFlags) -> None:
     from orchestrator.bisect import page, report
 
     if format == "json":
-        print(json.dumps(report.as_object(done.state, done.result), indent=2))
+        print(strict_json.dump(report.as_object(done.state, done.result), indent=2))
     else:
         print_table(lambda width: report.layout(done.state, done.result, width))
     written = page.write(done.state, done.result, done.path)

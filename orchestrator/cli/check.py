@@ -1,6 +1,5 @@
 """`tfcompare check`: tries a workload before it is measured."""
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +22,7 @@ from orchestrator.cli.options import (
     with_options,
 )
 from orchestrator.errors import ArmsDied, UsageError
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import safe_text
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def check(
 
 def _print(tried: Sequence["TriedArm"], format: str) -> None:
     if format == "json":
-        print(json.dumps({"schema": SCHEMA, "arms": [_as_object(arm) for arm in tried]}, indent=2))
+        print(strict_json.dump({"schema": SCHEMA, "arms": [_as_object(arm) for arm in tried]}, indent=2))
         return
     from rich.table import Table
 

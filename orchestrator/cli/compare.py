@@ -1,6 +1,5 @@
 """`tfcompare compare`: two runs, ratio by ratio."""
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ from orchestrator.cli.options import FailOnFlags, ReportFormatFlags, with_option
 from orchestrator.cli.report import Output, keep_garbage, raise_broken
 from orchestrator.errors import UsageError
 from orchestrator.metrics.gates import find_gate_error
-from orchestrator.terminal import output_file
+from orchestrator.terminal import output_file, strict_json
 from orchestrator.terminal.text import print_table, render_plain
 
 app = typer.Typer()
@@ -56,7 +55,7 @@ def compare(
 
         put(render_changes(comparison), place, within=own)
     elif report.format == "json":
-        put(json.dumps(changes.as_object(comparison), indent=2), place)
+        put(strict_json.dump(changes.as_object(comparison), indent=2), place)
     elif place != "-":
         put(render_plain(lambda width: changes.layout(comparison, width)), place)
     else:

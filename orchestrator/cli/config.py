@@ -1,6 +1,5 @@
 """`tfcompare config`: the settings in force, and where each comes from."""
 
-import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -13,6 +12,7 @@ from rich.table import Table
 from orchestrator import redact
 from orchestrator.cli.options import FormatFlags, with_options
 from orchestrator.cli.settings import NIGHTLY, Needs, Setting, Settings, flags_of, name_setting, read_settings
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import safe_text
 
 app = typer.Typer()
@@ -64,7 +64,7 @@ def config(context: typer.Context, output: FormatFlags) -> None:
     settings = read_settings(group)
     found = list(_in_force(group, settings))
     if output.format == "json":
-        print(json.dumps([asdict(each) for each in found], indent=2))
+        print(strict_json.dump([asdict(each) for each in found], indent=2))
         return
     table = Table("command", "setting", "value", "from")
     for each in found:

@@ -1,6 +1,5 @@
 """`tfcompare doctor`: what this machine can run, and how noisy it is."""
 
-import json
 from typing import Annotated
 
 import typer
@@ -10,6 +9,7 @@ from orchestrator.cli import parse
 from orchestrator.cli.options import BaseFlags, DownloadsFlags, FormatFlags, OnGpuFlags, with_options
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.options import EngineOptions
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import print_table, safe_text
 
 app = typer.Typer()
@@ -66,7 +66,7 @@ def examine_machine(
         say.print(safe_text(f"probing this machine for {seconds:.0f} s"), soft_wrap=True)
         examination = noise.examine(seconds, cpus)
     if output.format == "json":
-        print(json.dumps(as_object(examination, setup), indent=2))
+        print(strict_json.dump(as_object(examination, setup), indent=2))
     else:
         print_table(lambda width: layout(examination, width, setup))
     if setup.unable:

@@ -1,6 +1,5 @@
 """The contents of `tfcompare list`: each item as rows for people and as objects for programs."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from rich.console import Console
 from orchestrator.cli.options import FormatFlags, with_options
 from orchestrator.errors import UsageError
 from orchestrator.model import Claim
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import lines
 
 app = typer.Typer()
@@ -167,7 +167,7 @@ def find_listing(what: str, own: Path | None = None) -> Listing:
 
 def print_listing(listing: Listing, format: str) -> None:
     if format == "json":
-        print(json.dumps(listing.objects, indent=2))
+        print(strict_json.dump(listing.objects, indent=2))
         return
     from rich.table import Table
 

@@ -1,7 +1,6 @@
 """The commands that measure nothing: they show, compare and export runs, and list what is available."""
 
 import gc
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +11,7 @@ from orchestrator.cli.talk import say
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports import EXPORTS
 from orchestrator.reports import REPORTS
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ def show_profile(profiled: "Profiled", format: str) -> None:
     from orchestrator.profiling import report as profile_report
 
     if format == "json":
-        print(json.dumps(profile_report.as_object(profiled), indent=2))
+        print(strict_json.dump(profile_report.as_object(profiled), indent=2))
     else:
         print_table(lambda width: profile_report.layout(profiled, width))
 

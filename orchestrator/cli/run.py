@@ -1,6 +1,5 @@
 """`tfcompare run`: versions are measured and compared."""
 
-import json
 import re
 import shlex
 import sys
@@ -43,6 +42,7 @@ from orchestrator.cli.options import (
 from orchestrator.cli.settings import is_setting
 from orchestrator.errors import ArmsDied, UsageError
 from orchestrator.model import Isolation
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import safe_text
 
 if TYPE_CHECKING:
@@ -337,7 +337,7 @@ def _continue_on_fleet(
 def _print_forecast(forecast: "Forecast", format: str) -> None:
     if format not in FORMATS:
         raise UsageError(f"--dry-run prints a plan: --format is {' or '.join(FORMATS)}")
-    print(json.dumps(forecast.as_object(), indent=2) if format == "json" else "\n".join(forecast.lines()))
+    print(strict_json.dump(forecast.as_object(), indent=2) if format == "json" else "\n".join(forecast.lines()))
 
 
 def _choose_report(report: ReportFormatFlags, arrangement: ArrangementFlags) -> "ReportChoice":

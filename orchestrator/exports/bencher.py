@@ -1,6 +1,5 @@
 """Bencher Metric Format: one benchmark per arm, with its figures and, for candidates, their ratios to the baseline."""
 
-import json
 from collections.abc import Mapping
 
 from orchestrator.exports.common import metrics_of_arms, quartiles, steady_ns
@@ -10,6 +9,7 @@ from orchestrator.metrics.spec import Unit
 from orchestrator.model import ArmKey
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results.run import Run
+from orchestrator.terminal import strict_json
 
 LONGEST_NAME = 1024
 
@@ -38,7 +38,7 @@ def render(run: Run) -> str:
         if contrast.ratio is not None:
             ratio = _metric(contrast.ratio, contrast.ci_low, contrast.ci_high)
             benchmarks.setdefault(_name(name), {})[f"{metric}-ratio"] = ratio
-    return json.dumps(benchmarks, indent=2, allow_nan=False)
+    return strict_json.dump(benchmarks, indent=2)
 
 
 def _name(arm: ArmKey) -> str:

@@ -1,6 +1,5 @@
 """The files and folders that exports write."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any, BinaryIO
 
 from orchestrator import files
 from orchestrator.errors import UsageError
-from orchestrator.terminal import output_file
+from orchestrator.terminal import output_file, strict_json
 
 
 def write_text(path: Path, text: str) -> None:
@@ -17,7 +16,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: dict[str, Any]) -> Path:
     """Write strict JSON: a NaN or an infinity would not be valid."""
-    write_text(path, json.dumps(value, allow_nan=False))
+    write_text(path, strict_json.dump(value))
     return path
 
 

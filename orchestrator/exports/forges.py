@@ -17,6 +17,7 @@ from urllib.request import HTTPRedirectHandler, Request, build_opener
 
 from orchestrator import files
 from orchestrator.errors import UsageError
+from orchestrator.terminal import strict_json
 
 TIMEOUT_S = 30
 PER_PAGE, MOST_PAGES = 100, 20
@@ -221,7 +222,7 @@ class _NoRedirects(HTTPRedirectHandler):
 def _request(forge: Forge, method: str, url: str, content: object = None) -> Any:
     if not url.startswith(("https://", "http://")):
         raise UsageError(f"{forge.name}'s API has no address: {url}")
-    body = None if content is None else json.dumps(content).encode()
+    body = None if content is None else strict_json.dump(content).encode()
     headers = {**forge.headers, "Content-Type": "application/json", "User-Agent": "tfcompare"}
     request = Request(url, data=body, headers=headers, method=method)  # noqa: S310 - the scheme was looked at above
     try:

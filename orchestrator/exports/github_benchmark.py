@@ -1,6 +1,5 @@
 """The list that github-action-benchmark reads as `customSmallerIsBetter`: what was compared of every arm."""
 
-import json
 from collections.abc import Mapping, Sequence
 
 from orchestrator.exports.common import describe_contrast, metrics_of_arms, quartiles, steady_ns
@@ -8,6 +7,7 @@ from orchestrator.exports.escape import key
 from orchestrator.metrics.spec import Unit
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results.run import Run
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import escape_unprintable
 
 UNITS: Mapping[Unit, tuple[str, float]] = {"ms": ("ms", 1.0), "bytes": ("MiB", 2.0**-20), "traces": ("traces", 1.0)}
@@ -44,7 +44,7 @@ def render(run: Run) -> str:
                 "extra": f"tfcompare run {run.plan.run}",
             }
         )
-    return json.dumps(entries, indent=2, allow_nan=False)
+    return strict_json.dump(entries, indent=2)
 
 
 def _range(replicates_ns: Sequence[float]) -> dict[str, str]:

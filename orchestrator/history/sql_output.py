@@ -2,7 +2,6 @@
 
 import csv
 import io
-import json
 import math
 from collections.abc import Iterator
 from datetime import date, datetime, time
@@ -17,7 +16,7 @@ from rich.table import Table
 
 from orchestrator import files
 from orchestrator.errors import UsageError
-from orchestrator.terminal import output_file
+from orchestrator.terminal import output_file, strict_json
 from orchestrator.terminal.text import render_plain, safe_text
 
 FORMATS = ("table", "csv", "json", "parquet")
@@ -61,7 +60,7 @@ def _parquet(result: pa.Table) -> bytes:
 
 def _as_json(result: pa.Table) -> str:
     names = _names(result)
-    return json.dumps([dict(zip(names, map(_json, row), strict=True)) for row in _rows(result)], indent=2) + "\n"
+    return strict_json.dump([dict(zip(names, map(_json, row), strict=True)) for row in _rows(result)], indent=2) + "\n"
 
 
 def _as_csv(result: pa.Table) -> str:
@@ -125,5 +124,5 @@ def _text(value: Any) -> str:
     if isinstance(value, datetime | date | time):
         return value.isoformat()
     if isinstance(value, list | dict):
-        return json.dumps(_json(value), ensure_ascii=False)
+        return strict_json.dump(_json(value), ensure_ascii=False)
     return str(value)

@@ -26,6 +26,7 @@ from orchestrator.history import schema
 from orchestrator.history.model import Event, Point
 from orchestrator.metrics.followed import from_key
 from orchestrator.model import Target
+from orchestrator.terminal import strict_json
 
 T = TypeVar("T")
 # Of an event's file. One without a number has layout 1.
@@ -75,7 +76,7 @@ class Store:
         directory = self._directory("events", f"{event.at:%Y-%m}")
         path = directory / f"{event.at.astimezone(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(2)}.json"
         facts = {"layout": EVENT_LAYOUT, **_events().dump_python(event, mode="json")}
-        self._write(path, json.dumps(facts, indent=1).encode() + b"\n")
+        self._write(path, strict_json.dump(facts, indent=1).encode() + b"\n")
         return path
 
     def read(self) -> Read:

@@ -8,6 +8,7 @@ from orchestrator.catalog.lockfile import Pin
 from orchestrator.catalog.version import Flavour
 from orchestrator.engines.docker.image import Recipe
 from orchestrator.errors import UsageError
+from orchestrator.terminal import strict_json
 
 
 def pins(flavour: Flavour) -> tuple[Pin, ...]:
@@ -60,4 +61,4 @@ def document(flavour: Flavour, recipe: Recipe) -> str:
     stated = json.loads(JsonV1Dot6(bom).output_as_string())
     # When it was written says nothing of the image, and would make two documents of one.
     stated["metadata"].pop("timestamp", None)
-    return json.dumps(stated, indent=2) + "\n"
+    return strict_json.dump(stated, indent=2) + "\n"

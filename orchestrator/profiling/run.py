@@ -1,6 +1,5 @@
 """The course of a profile: where the time of each case goes in each version. Nothing here is measured or judged."""
 
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -33,6 +32,7 @@ from orchestrator.profiling.stored import ARM, HEADING, PROFILE_FILE
 from orchestrator.results.endings import read_endings
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.rundir import RunDir
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.progress import View
 
@@ -192,7 +192,7 @@ def _keep(arm: ProfiledArm, directory: RunDir) -> None:
     if arm.profile:
         stacks = arm.profile.stacks
         _write(Path(f"{stem_path}.collapsed.txt"), collapse(stacks).encode())
-        _write(Path(f"{stem_path}.speedscope.json"), json.dumps(speedscope(arm, stacks)).encode() + b"\n")
+        _write(Path(f"{stem_path}.speedscope.json"), strict_json.dump(speedscope(arm, stacks)).encode() + b"\n")
 
 
 def _write(path: Path, data: bytes) -> None:

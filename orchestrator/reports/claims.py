@@ -1,6 +1,5 @@
 """The report on claims: what was claimed, what was measured here, and whether the two agree."""
 
-import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -34,6 +33,7 @@ from orchestrator.reports.columns import MEASURES, Notes, format_ratio, ratio
 from orchestrator.reports.json import run_object
 from orchestrator.results.claims import SHARE_SEEN, Answer, ClaimCheck, ClaimResult, judge_claims
 from orchestrator.results.outputs import describe_output
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import render_plain, safe_text
 
 SCHEMA = "tfcompare.claims/1"
@@ -240,7 +240,7 @@ def format_said_of(claim: Claim) -> str:
 
 
 def as_json(comparison: Comparison) -> str:
-    return json.dumps(as_object(comparison), indent=2)
+    return strict_json.dump(as_object(comparison), indent=2)
 
 
 def as_object(comparison: Comparison) -> dict[str, Any]:

@@ -1,17 +1,17 @@
 """The comparison as one JSON object, `tfcompare.comparison/1`, which is part of the interface."""
 
-import json
 import math
 from typing import Any
 
 from orchestrator.model import ArmResult, Comparison, Contrast, OutputContrast, Pair
 from orchestrator.reports.target_differences import as_objects
+from orchestrator.terminal import strict_json
 
 SCHEMA = "tfcompare.comparison/1"
 
 
 def as_json(comparison: Comparison) -> str:
-    return json.dumps(as_object(comparison), indent=2)
+    return strict_json.dump(as_object(comparison), indent=2)
 
 
 def as_object(comparison: Comparison) -> dict[str, Any]:

@@ -1,6 +1,5 @@
 """Many versions as a trend: one line per version, compared with the baseline and with the version before it."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from orchestrator.reports.json import run_object
 from orchestrator.reports.ratio_table import RatioColumn, RatioPoint, ratio_table
 from orchestrator.reports.summary import by_candidate
 from orchestrator.stats.slowdown import format_margin
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.trend/1"
@@ -180,7 +180,7 @@ def summary(of_case: Sequence[TrendPoint]) -> str:
 
 def as_json(comparison: Comparison) -> str:
     """Return the `tfcompare.trend/1` object as JSON, which is part of the interface."""
-    return json.dumps(as_object(comparison), indent=2)
+    return strict_json.dump(as_object(comparison), indent=2)
 
 
 def as_object(comparison: Comparison) -> dict[str, Any]:

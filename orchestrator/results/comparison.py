@@ -304,7 +304,7 @@ def _median_ms(times_ns: Iterable[float | None]) -> float | None:
 def _read_losses(text: str | None) -> tuple[float, ...]:
     """Return the loss of each epoch; a worker is not trusted to have written a list of numbers."""
     try:
-        return tuple(map(float, json.loads(text))) if text else ()
+        return tuple(math.nan if loss is None else float(loss) for loss in json.loads(text)) if text else ()
     except (TypeError, ValueError, RecursionError):
         return ()
 

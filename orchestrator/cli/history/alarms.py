@@ -1,6 +1,5 @@
 """`tfcompare history alarms | known | mute | unmute`: alarms, and what the user says about them."""
 
-import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated
@@ -10,6 +9,7 @@ import typer
 from orchestrator.cli.history.common import open_store, parse_day, read_alarms, warn
 from orchestrator.cli.options import FormatFlags, HistoryFlags, with_options
 from orchestrator.cli.talk import say
+from orchestrator.terminal import strict_json
 
 if TYPE_CHECKING:
     from orchestrator.history.model import Alarm, Event
@@ -38,7 +38,7 @@ def list_alarms(
     warn(warnings)
     if output.format == "json":
         listed = [alarm for alarm in all_alarms if every or states.is_open(alarm)]
-        print(json.dumps(objects.as_object((), listed, warnings), indent=2))
+        print(strict_json.dump(objects.as_object((), listed, warnings), indent=2))
     else:
         plot.say(alarms.render_alarms(all_alarms, whole=every))
 

@@ -1,6 +1,5 @@
 """`tfcompare history [CASE]`: all series and alarms, or one case night by night."""
 
-import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +13,7 @@ from orchestrator.cli.talk import say
 from orchestrator.errors import NothingSelected
 from orchestrator.metrics import NAMES
 from orchestrator.metrics.followed import from_name
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ def show(
     if format == "json":
         keys = {entry.series.key for entry in listed}
         about = [alarm for alarm in alarms if alarm.key in keys]
-        print(json.dumps(objects.as_object(listed, about, warnings), indent=2))
+        print(strict_json.dump(objects.as_object(listed, about, warnings), indent=2))
     elif format == "csv":
         print(objects.as_csv(listed), end="")
     elif one_case:
@@ -129,7 +129,7 @@ def _empty(store: "Store", format: str, warnings: Sequence[str]) -> None:
     from orchestrator.history import json as objects
 
     if format == "json":
-        print(json.dumps(objects.as_object((), (), warnings), indent=2))
+        print(strict_json.dump(objects.as_object((), (), warnings), indent=2))
     elif format == "csv":
         print(objects.as_csv(()), end="")
     else:

@@ -1,6 +1,5 @@
 """`tfcompare images build` and `sbom`."""
 
-import json
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -14,6 +13,7 @@ from orchestrator.cli.options import BaseFlags, FormatFlags, SourcesFlags, Verbo
 from orchestrator.cli.talk import say
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.options import EngineOptions
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import safe_text
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def build_images(
                 path = sbom / f"{image.version.number}-{flavour}.cdx.json"
                 _write(path, _sbom(image.version, gpu, base), "--sbom", quiet)
     if output.format == "json":
-        print(json.dumps([image.as_object() for image in built], indent=2))
+        print(strict_json.dump([image.as_object() for image in built], indent=2))
     else:
         _print_images(built)
     if failed := [image.reason for image in built if not image.tag]:

@@ -1,12 +1,12 @@
 """`tfcompare images list`."""
 
-import json
 from typing import Annotated
 
 import typer
 
 from orchestrator.cli.images.common import open_engine, tell_other_base
 from orchestrator.cli.options import BaseFlags, FormatFlags, with_options
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import print_table
 
 app = typer.Typer()
@@ -33,7 +33,7 @@ def list_images(
     with open_engine("listing images") as client:
         images = inventory.take(client, catalog.all_versions(), installation.base)
     if output.format == "json":
-        print(json.dumps(report.objects(images, missing=all), indent=2))
+        print(strict_json.dump(report.objects(images, missing=all), indent=2))
         return
     print_table(lambda width: report.of_images(images, missing=all))
     tell_other_base(images, installation.base)

@@ -1,6 +1,5 @@
 """`tfcompare images lock`."""
 
-import json
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -9,6 +8,7 @@ from orchestrator.cli.images.common import Versions, find_versions, open_engine
 from orchestrator.cli.options import BaseFlags, FormatFlags, with_options
 from orchestrator.cli.talk import say
 from orchestrator.errors import EnvironmentFailed, NothingSelected
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def lock_bases(
         path = user_data.write_digests(new_digests)
         catalog.reread()
     if output.format == "json":
-        print(json.dumps([answer.as_object() for answer in answers], indent=2))
+        print(strict_json.dump([answer.as_object() for answer in answers], indent=2))
     else:
         print_table(lambda width: report.of_answers(answers))
     if new_digests:

@@ -1,6 +1,5 @@
 """`tfcompare images verify`."""
 
-import json
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -11,6 +10,7 @@ from orchestrator.cli.images.common import Versions, current_images, find_versio
 from orchestrator.cli.options import BaseFlags, FormatFlags, GpuFlags, QuietFlags, gpu_options, with_options
 from orchestrator.errors import EnvironmentFailed, TfCompareError, UsageError
 from orchestrator.options import EngineOptions
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ def verify_images(
             # What was verified without the GPU is shown anyway.
             unseen = error
     if output.format == "json":
-        print(json.dumps([result.as_object() for result in results], indent=2))
+        print(strict_json.dump([result.as_object() for result in results], indent=2))
     else:
         print_table(lambda width: report.of_checks(results))
     if unseen:

@@ -1,6 +1,5 @@
 """The schedule of nightly runs: `tfcompare nightly install | status | uninstall | serve`."""
 
-import json
 import os
 import re
 import sys
@@ -17,6 +16,7 @@ from orchestrator.cli.options import INDEX_VARIABLE, FormatFlags, choice, with_o
 from orchestrator.cli.talk import confirm, say
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.old_flags import rename
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import escape_unprintable
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ def status(
             raise typer.Exit(NothingSelected.exit_code)
         return
     if output.format == "json":
-        print(json.dumps([schedule.as_object() for schedule in schedules], indent=2))
+        print(strict_json.dump([schedule.as_object() for schedule in schedules], indent=2))
         return
     now = standing.now()
     for schedule in schedules:

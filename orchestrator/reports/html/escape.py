@@ -1,9 +1,9 @@
 """Text and figures made safe and short for a page."""
 
-import json
 import math
 from typing import Any
 
+from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import escape_unprintable
 
 # Enough for a plot; a page of hundreds of cases holds a million figures.
@@ -27,4 +27,4 @@ def round_figure(value: float | None, digits: int = DIGITS) -> float | None:
 
 def script_data(value: Any) -> str:
     """Return JSON that is safe inside a script block."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False).translate(ESCAPES)
+    return strict_json.dump(value, separators=(",", ":")).translate(ESCAPES)

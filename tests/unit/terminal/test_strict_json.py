@@ -1,0 +1,88 @@
+"""JSON without NaN and infinities, which no parser of other languages reads."""
+
+import ast
+import json
+import math
+from dataclasses import replace
+
+import pytest
+
+from orchestrator.exports import EXPORTS, export
+from orchestrator.model import Comparison
+from orchestrator.reports import trend
+from orchestrator.results.comparison import _read_losses
+from orchestrator.terminal import strict_json
+from tests.conftest import ROOT
+from tests.support import scenes
+from tests.support.export_runs import of_scene
+
+ODD = (math.nan, math.inf, -math.inf)
+# What these write holds texts and whole numbers, or is read by tfcompare alone.
+WITHOUT_FIGURES = {
+    "bisect/state.py", "catalog/lock_on_demand.py", "cli/settings.py", "engines/docker/image.py", "engines/layers.py",
+    "engines/venv/engine.py", "fleet/machines.py", "images/archive.py", "nightly/lock.py", "nightly/schedule/units.py",
+    "results/sealed.py",
+}  # fmt: skip
+
+
+def refuse(constant: str) -> None:
+    raise AssertionError(f"{constant} is no JSON")
+
+
+def read(text: str):
+    return json.loads(text, parse_constant=refuse)
+
+
+def test_what_json_cannot_hold_is_null():
+    value = {"a": [1.5, *ODD], "b": {"c": (math.nan, 2)}, "d": "NaN", "e": None, "f": True}
+    expected = {"a": [1.5, None, None, None], "b": {"c": [None, 2]}, "d": "NaN", "e": None, "f": True}
+    assert read(strict_json.dump(value, indent=2)) == expected
+
+
+def test_nothing_else_writes_figures_as_json():
+    folder = ROOT / "orchestrator"
+    callers = set()
+    for path in folder.rglob("*.py"):
+        calls = (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call))
+        if any(ast.unparse(call.func) in ("json.dumps", "json.dump") for call in calls):
+            callers.add(str(path.relative_to(folder)))
+    assert callers == WITHOUT_FIGURES | {"terminal/strict_json.py"}
+
+
+def odd_figures() -> Comparison:
+    """A comparison whose figures are no numbers, as where a training has failed."""
+    found = scenes.everything()
+    odd = {"losses": ODD, "median_ms": math.nan, "first_ms": math.inf, "build_s": math.inf, "memory_bytes": math.nan}
+    arms = tuple(replace(arm, **odd) if arm.outcome == "measured" else arm for arm in found.arms)
+    contrasts = tuple(
+        replace(contrast, ratio=math.inf, ci_low=math.nan, ci_high=math.inf, mde=math.inf)
+        for contrast in found.contrasts
+    )
+    return replace(found, arms=arms, contrasts=contrasts, metrics={}, outputs=())
+
+
+@pytest.mark.parametrize("name", ["json", "bencher", "github-benchmark"])
+def test_an_export_is_strict(name: str):
+    assert EXPORTS[name].module
+    read(export(of_scene(odd_figures()), name).text or "")
+
+
+def test_an_asv_export_is_strict(tmp_path):
+    for path in export(of_scene(odd_figures()), "asv", output=tmp_path / "asv").files:
+        read(path.read_text())
+
+
+def test_losses_that_are_no_numbers_are_null():
+    arms = read(export(of_scene(odd_figures()), "json").text)["arms"]
+    assert [None, None, None] in [arm["losses"] for arm in arms]
+
+
+def test_a_trend_is_strict():
+    assert read(trend.as_json(odd_figures()))
+
+
+def test_a_run_keeps_its_losses_whether_its_worker_wrote_nan_or_null():
+    for text in ("[null, 0.5]", "[NaN, 0.5]"):
+        unknown, known = _read_losses(text)
+        assert math.isnan(unknown)
+        assert known == 0.5
