@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TypeVar
 
+from orchestrator import contract
 from orchestrator.errors import UsageError
 from orchestrator.model import (
     ArmKey,
@@ -118,7 +119,10 @@ class Changes:
 
 
 def compare_runs(earlier: Path, later: Path) -> Changes:
-    return find_changes(load_run(earlier), load_run(later))
+    runs = load_run(earlier), load_run(later)
+    if len({run.plan.run for run in runs}) == 1:
+        raise UsageError(f"{earlier} and {later} are the same run; compare it with another run of the same cases")
+    return find_changes(*runs)
 
 
 def find_changes(earlier: Run, later: Run) -> Changes:
@@ -316,9 +320,18 @@ def _setting(run: Run) -> dict[str, str]:
 
 
 def _rewritten(earlier: Run, later: Run) -> set[str]:
-    """Return the workloads whose source changed: their times reflect the source as much as anything else."""
+    """Return the workloads whose source or data changed: their times reflect these as much as anything else."""
     old, new = earlier.manifest.sources, later.manifest.sources
-    return {name for name in old.keys() & new.keys() - {WORKER} if old[name] != new[name]}
+    return {_find_workload(name, later) for name in old.keys() & new.keys() - {WORKER} if old[name] != new[name]}
+
+
+def _find_workload(source: str, run: Run) -> str:
+    """Return the workload that a source belongs to: its own file, or data that it reads."""
+    folder, _, data = source.partition("/")
+    if folder != contract.DATA:
+        return source
+    # A program is alone in its folder.
+    return run.plan.cases[0].workload if run.plan.program else data.partition("/")[0]
 
 
 def _describe_left_out(
@@ -326,7 +339,7 @@ def _describe_left_out(
 ) -> tuple[str, ...]:
     lines = []
     if rewritten:
-        lines.append(f"left out, for their source has changed between the runs: {', '.join(sorted(rewritten))}")
+        lines.append(f"left out, because their source or data changed between the runs: {', '.join(sorted(rewritten))}")
     for which, own, other in (("earlier", old, new), ("later", new, old)):
         if missing := [pair for pair in own if pair not in other and pair.workload not in rewritten]:
             lines.append(f"left out, for only the {which} run has them: {format_count(len(missing), 'comparison')}")
@@ -335,7 +348,7 @@ def _describe_left_out(
 
 def _nothing_in_common(earlier: Run, later: Run, rewritten: set[str]) -> str:
     versions = dict.fromkeys((*earlier.plan.versions, *later.plan.versions))
-    why = f" (the source of {', '.join(sorted(rewritten))} has changed between them)" if rewritten else ""
+    why = f" (the source or the data of {', '.join(sorted(rewritten))} changed between them)" if rewritten else ""
     return (
         f"{earlier.path} and {later.path} have no comparison in common{why}: it needs the same two arms in both runs. "
         "Times of two runs are never compared with each other; to compare versions, measure them in one run: "

@@ -2,18 +2,18 @@
 
 from pathlib import Path
 
-from tests.support.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, NEW, OLD, RUN, case, plan, rows, run_directory, write_stream
 
 SLOWER, SAME = case("power", style="eager"), case("predict", model="tiny")
 
 
-def write_run(path: Path, memory_kb: int = 1000) -> Path:
+def write_run(path: Path, memory_kb: int = 1000, run: str = RUN) -> Path:
     """Two cases in two versions: one three times slower, one the same; the later version needs this much memory."""
-    made = run_directory(path, plan([SLOWER, SAME], metrics=("peak_rss",)))
+    made = run_directory(path, plan([SLOWER, SAME], metrics=("peak_rss",), run=run))
     for place, version in enumerate((OLD, NEW)):
         batches = [
             rows(
-                one, version, round=number, replicate=(number * 2 + which) * 2 + place,
+                one, version, run=run, round=number, replicate=(number * 2 + which) * 2 + place,
                 peak_rss_kb=memory_kb if place else 1000,
                 steady=(int((1 + 2 * place * (one == SLOWER)) * MS * (10 + number / 100)),) * 3,
             )

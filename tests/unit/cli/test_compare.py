@@ -15,20 +15,25 @@ def run(tmp_path: Path) -> Path:
     return write_run(tmp_path / "run")
 
 
+@pytest.fixture
+def later(tmp_path: Path) -> Path:
+    return write_run(tmp_path / "later", run="later")
+
+
 @pytest.fixture(autouse=True)
 def wide(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
 
 
-def test_two_runs_are_compared_by_their_ratios(monkeypatch, capsys, run: Path):
-    assert called(monkeypatch, "compare", str(run), str(run)) == 0
+def test_two_runs_are_compared_by_their_ratios(monkeypatch, capsys, run: Path, later: Path):
+    assert called(monkeypatch, "compare", str(run), str(later)) == 0
     assert "4 ratios in both: 4 same." in capsys.readouterr().out
-    assert called(monkeypatch, "compare", str(run), str(run), "--format", "json", "--fail-on", "slower") == 0
+    assert called(monkeypatch, "compare", str(run), str(later), "--format", "json", "--fail-on", "slower") == 0
     assert json.loads(capsys.readouterr().out)["schema"] == "tfcompare.changes/1"
 
 
 def test_what_a_comparison_fails_on_is_what_it_is_asked_for(monkeypatch, capsys, run: Path, tmp_path: Path):
-    lost = write_run(tmp_path / "lost")
+    lost = write_run(tmp_path / "lost", run="lost")
     (lost / "results" / f"{NEW}-0.arrow").unlink()
     for outcomes, code in (("slower", 0), ("slower,inconclusive", 1), ("died", 6)):
         assert called(monkeypatch, "compare", str(run), str(lost), "--fail-on", outcomes) == code
@@ -36,7 +41,7 @@ def test_what_a_comparison_fails_on_is_what_it_is_asked_for(monkeypatch, capsys,
 
 
 def test_more_memory_is_nothing_slower(monkeypatch, capsys, run: Path, tmp_path: Path):
-    larger = write_run(tmp_path / "larger", memory_kb=1500)
+    larger = write_run(tmp_path / "larger", memory_kb=1500, run="larger")
     assert called(monkeypatch, "compare", str(run), str(larger), "--fail-on", "slower") == 0
     told = capsys.readouterr().out
     assert "4 ratios in both: 2 more, 2 same." in told
@@ -45,14 +50,19 @@ def test_more_memory_is_nothing_slower(monkeypatch, capsys, run: Path, tmp_path:
     assert "2 memory:more>20% of 2 comparisons" in capsys.readouterr().err
 
 
-def test_a_page_about_two_runs_goes_into_the_later_run_or_where_it_is_told(monkeypatch, capsys, run: Path):
-    assert called(monkeypatch, "compare", str(run), str(run), "--format", "html") == 0
-    assert f"written: {run / 'changes.html'}" in capsys.readouterr().err
-    assert called(monkeypatch, "compare", str(run), str(run), "--format", "html", "-o", str(run / "x.html")) == 0
+def test_a_page_about_two_runs_goes_into_the_later_run_or_where_it_is_told(monkeypatch, capsys, run: Path, later: Path):
+    assert called(monkeypatch, "compare", str(run), str(later), "--format", "html") == 0
+    assert f"written: {later / 'changes.html'}" in capsys.readouterr().err
+    assert called(monkeypatch, "compare", str(run), str(later), "--format", "html", "-o", str(run / "x.html")) == 0
     page = (run / "x.html").read_text()
     assert page.startswith("<!doctype html>")
     assert "<script" not in page
     assert "Which ratios changed" in page
+
+
+def test_a_run_and_itself_are_refused(monkeypatch, capsys, run: Path):
+    assert called(monkeypatch, "compare", str(run), str(run)) == 2
+    assert "are the same run" in capsys.readouterr().err
 
 
 def test_two_versions_are_told_what_compares_them(monkeypatch, capsys, tmp_path: Path):

@@ -50,7 +50,7 @@ def both() -> Changes:
         margin=0.05,
         changes=tuple(found),
         differences=(Difference("engine", "venv", "docker"), Difference("host cpu", "A CPU", "Another CPU")),
-        left_out=("left out, for their source has changed between the runs: power",),
+        left_out=("left out, because their source or data changed between the runs: power",),
         own_times=own_times(comparison),
     )
 
@@ -84,7 +84,7 @@ def test_the_object_holds_every_figure_that_the_table_shows():
     assert found["changes"][0]["later_ratio"] == pytest.approx(found["changes"][0]["earlier_ratio"] * 1.5)
     assert found["changes"][4]["change"] is None
     assert found["differences"][0] == {"what": "engine", "earlier": "venv", "later": "docker"}
-    assert found["warnings"] == ["left out, for their source has changed between the runs: power"]
+    assert found["warnings"] == ["left out, because their source or data changed between the runs: power"]
 
 
 def test_the_object_is_what_its_published_schema_says():

@@ -9,7 +9,7 @@ from orchestrator.model import Ended, Entry, Finished, Machine, Synced
 from orchestrator.results.comparison import gather
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.streams import Stream
-from tests.support.builders import NEW, OLD, Row, case, plan, rows, run_directory, target, write_rows
+from tests.support.builders import NEW, OLD, RUN, Row, case, plan, rows, run_directory, target, write_rows
 from tests.support.commands import called
 
 A, B = case("a"), case("b")
@@ -18,12 +18,16 @@ ROWS = len(rows())
 
 @pytest.fixture
 def run(tmp_path: Path) -> RunDir:
+    return one_replicate_each(tmp_path / "run")
+
+
+def one_replicate_each(path: Path, name: str = RUN) -> RunDir:
     """Two versions with one replicate each, as a host leaves them."""
-    run = run_directory(tmp_path / "run", plan([A, B]))
+    run = run_directory(path, plan([A, B], run=name))
     run.record(Machine(when="begin", readings={}))
     for number, version in enumerate((OLD, NEW), 1):
         run.record(ended(version, number))
-        settled(run, version, 1, rows(A, version, replicate=number))
+        settled(run, version, 1, rows(A, version, replicate=number, run=name))
     return run
 
 
@@ -217,7 +221,7 @@ def test_rows_that_a_damaged_line_announced_are_left_out_with_a_warning(run: Run
 
 @pytest.mark.parametrize("command", ["report", "export", "html", "compare"])
 def test_every_command_that_reads_a_run_ends_with_7_after_its_table(
-    run: RunDir, command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: RunDir, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     (run.settled / "2.0.0-1.arrow").unlink()
     path = str(finished(run).path)
@@ -225,7 +229,7 @@ def test_every_command_that_reads_a_run_ends_with_7_after_its_table(
         "report": ("report", path),
         "html": ("report", path, "--format", "html", "--output", "-"),
         "export": ("export", path, "--to", "csv"),
-        "compare": ("compare", path, path),
+        "compare": ("compare", path, str(finished(one_replicate_each(tmp_path / "other", "other")).path)),
     }[command]
     assert called(monkeypatch, *words) == 7
     out, err = capsys.readouterr()

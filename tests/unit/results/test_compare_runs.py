@@ -1,5 +1,6 @@
 """Two runs: never their times, always their ratios, and whatever else was not the same about them."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -43,7 +44,7 @@ def run(
     **changes,
 ) -> Path:
     """A run in which each case's candidate takes so many times as long as its baseline, give or take 2 %."""
-    of = of or plan([A, B])
+    of = replace(of or plan([A, B]), run=path.name)
     made = run_directory(path, of, **changes)
     draw = np.random.default_rng(len(path.name))
     for place, version in enumerate(of.versions):
@@ -54,7 +55,9 @@ def run(
             for number in range(1, rounds + 1):
                 wall = base_ms * (ratios[one.workload] if place else 1.0) * (1 + 0.02 * draw.standard_normal())
                 replicate = (number * len(of.cases) + which) * 2 + place
-                batches.append(rows(one, version, round=number, replicate=replicate, steady=(int(wall * MS),) * 3))
+                batches.append(
+                    rows(one, version, round=number, replicate=replicate, steady=(int(wall * MS),) * 3, run=of.run)
+                )
         write_stream(made.results / f"{version}-0.arrow", batches)
     made.record(Finished(how="", seconds=1.0))
     return path
@@ -184,7 +187,33 @@ def test_a_workload_whose_source_has_changed_is_left_out_and_named(tmp_path: Pat
     later = run(tmp_path / "later", {"a": 2.0, "b": 1.5}, sources={"a": "2", "b": "1"})
     found = compare_runs(earlier, later)
     assert list(by_case(found)) == ["b"]
-    assert found.left_out == ("left out, for their source has changed between the runs: a",)
+    assert found.left_out == ("left out, because their source or data changed between the runs: a",)
+
+
+@pytest.mark.parametrize("program", [(), ("sh", "train.sh")])
+def test_a_workload_whose_data_has_changed_is_left_out(tmp_path: Path, program: tuple[str, ...]):
+    """The data of a program have no folder of their own: it is the only workload."""
+    name = "tfcompare_data/numbers" if program else "tfcompare_data/a/numbers"
+    of = plan([A] if program else [A, B], program=program)
+    ratios = {"a": 2.0} if program else {"a": 2.0, "b": 1.5}
+    runs = [run(tmp_path / digest, ratios, of=of, sources={name: digest}) for digest in ("1", "2")]
+    if program:
+        with pytest.raises(UsageError, match=r"no comparison in common .the source or the data of a changed"):
+            compare_runs(*runs)
+    else:
+        found = compare_runs(*runs)
+        assert list(by_case(found)) == ["b"]
+        assert found.left_out == ("left out, because their source or data changed between the runs: a",)
+    same = run(tmp_path / "3", ratios, of=of, sources={name: "1"})
+    assert "a" in by_case(compare_runs(runs[0], same))
+
+
+def test_a_run_is_not_compared_with_itself(tmp_path: Path):
+    own = run(tmp_path / "own", {"a": 2.0})
+    shutil.copytree(own, tmp_path / "copy")
+    for other in (own, tmp_path / "copy"):
+        with pytest.raises(UsageError, match="are the same run; compare it with another run"):
+            compare_runs(own, other)
 
 
 def test_a_worker_that_has_changed_is_a_difference_and_no_workload(tmp_path: Path):
