@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from orchestrator import contract
 from orchestrator.errors import UsageError
+from orchestrator.metrics import METRICS
 from orchestrator.model import (
     ArmKey,
     ArmResult,
@@ -28,7 +29,7 @@ from orchestrator.results.comparison import samples
 from orchestrator.results.endings import read_endings
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.rundir import RunDir
-from orchestrator.stats.contrasts import FALSE_DISCOVERIES, Measured, measure, of_many
+from orchestrator.stats.contrasts import FALSE_DISCOVERIES, Measured, compare_figures, measure, of_many
 from orchestrator.stats.looks import LookSchedule
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.round_times import RoundTimes
@@ -235,6 +236,12 @@ def _change(
     old: Contrast, new: Contrast, before: Stopped | None, after: Stopped | None, margin: float
 ) -> tuple[RatioChange, Compared | None]:
     change = RatioChange(pair=old.pair, earlier=old, later=new)
+    if METRICS[old.pair.metric].exact and old.ratio and new.ratio:
+        # No rounds were measured for it, and nothing is left to chance.
+        exact = compare_figures(old.pair, old.ratio, new.ratio, margin)
+        return replace(
+            change, ratio=exact.ratio, ci_low=exact.ratio, ci_high=exact.ratio, verdict=exact.verdict, size=exact.size
+        ), None
     if before is None or after is None:
         which, contrast = ("earlier", old) if before is None else ("later", new)
         return replace(change, reason=f"no ratio in the {which} run: {contrast.reason}"), None
@@ -280,7 +287,8 @@ def _by_chance(changes: list[tuple[AnyChange, Compared | None]]) -> tuple[AnyCha
     adjusted = {metric: iter(of_many(raw)) for metric, raw in families.items()}
     for change, compared in changes:
         raw = families[change.metric]
-        chance = next(adjusted[change.metric]) if compared else 1.0
+        # What is exact, or has no verdict, is left as it is.
+        chance = next(adjusted[change.metric]) if compared else 0.0
         if change.verdict in ("slower", "faster") and chance > FALSE_DISCOVERIES:
             reason = f"not significant after correcting for {len(raw)} comparisons"
             change = replace(change, verdict="inconclusive", size=None, reason=reason)

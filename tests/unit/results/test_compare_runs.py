@@ -208,6 +208,20 @@ def test_a_workload_whose_data_has_changed_is_left_out(tmp_path: Path, program: 
     assert "a" in by_case(compare_runs(runs[0], same))
 
 
+@pytest.mark.parametrize(("later_bytes", "verdict", "ratio"), [(3000, "same", 1.0), (6000, "slower", 2.0)])
+def test_sizes_need_no_rounds(tmp_path: Path, later_bytes: int, verdict: str, ratio: float):
+    paths = []
+    for name, size in (("earlier", 3000), ("later", later_bytes)):
+        environments = dict(manifest().environments)
+        for version, size_bytes in ((OLD, 1000), (NEW, size)):
+            environments[target(version)] = replace(environments[target(version)], size_bytes=size_bytes)
+        of = plan([A], metrics=("size",))
+        paths.append(run(tmp_path / name, {"a": 2.0}, of=of, environments=environments))
+    [size] = [change for change in compare_runs(*paths).changes if change.metric == "size"]
+    assert (size.verdict, size.ratio, size.reason) == (verdict, pytest.approx(ratio), "")
+    assert size.ci_low == size.ci_high == size.ratio
+
+
 def test_a_run_is_not_compared_with_itself(tmp_path: Path):
     own = run(tmp_path / "own", {"a": 2.0})
     shutil.copytree(own, tmp_path / "copy")
