@@ -4,6 +4,7 @@ from orchestrator.machine.host import moment
 from orchestrator.measure.capacity import REPLICATE_MB, WORKER_MB, OpenAtOnce, open_at_once, read_capacity
 from orchestrator.plan.pairs import TREND_FROM
 from orchestrator.plan.request import PlannedRun
+from orchestrator.stats.looks import count_fewest
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.durations import format_minutes
 
@@ -16,7 +17,7 @@ START_S = 1.0
 
 def outline(planned: PlannedRun, engine: str) -> str:
     selection, claims, looks = planned.selection, planned.options.claims, planned.looks
-    rounds = f"up to {looks[-1]} rounds" if len(looks) > 1 else f"{looks[0]} rounds"
+    rounds = f"up to {looks[-1]} rounds" if len(looks) > 1 else f"{looks[0]} rounds{note_too_few(looks)}"
     arms = (
         f"{format_count(len(claims), 'claim')}, {len(planned.arms())} arms in"
         if claims
@@ -24,6 +25,12 @@ def outline(planned: PlannedRun, engine: str) -> str:
     )
     what = f"plan: {arms} {len(selection.targets)} versions, {rounds}, {_describe_time(planned, engine)}"
     return f"{what}; {find_open_at_once(planned, engine)}{_memory(planned, engine)}"
+
+
+def note_too_few(looks: tuple[int, ...]) -> str:
+    """Say that these rounds lead to no verdict and how many would, or return ''."""
+    fewest = count_fewest(looks)
+    return f" (too few for a verdict, which takes {fewest})" if looks[-1] < fewest else ""
 
 
 def find_open_at_once(planned: PlannedRun, engine: str) -> OpenAtOnce:

@@ -19,6 +19,7 @@ from orchestrator.machine.host import host_facts, is_here
 from orchestrator.machine.occupied import occupy
 from orchestrator.measure.capacity import OpenAtOnce, open_at_once, read_capacity
 from orchestrator.measure.conduct import Done, conduct
+from orchestrator.measure.outline import note_too_few
 from orchestrator.measure.past import Past, beyond, describe_deaths, describe_nothing_open, open_cases, read_past
 from orchestrator.measure.prepare_run import (
     PreparedRun,
@@ -200,6 +201,7 @@ def outline_of_more(more: PlannedRounds) -> str:
     ahead, plan = more.ahead, more.plan
     last, cases = ahead.looks[-1], len(more.cases)
     text = f"more: rounds {ahead.first_round} to {last} for {format_count(cases, 'case')} without a verdict"
+    text += note_too_few(ahead.looks)
     if ahead.exploratory:
         text += f"; the error of {plan.alpha:.0%} was spent before, so what they show is exploratory"
     return f"{text}; {find_open_of_more(more)}"

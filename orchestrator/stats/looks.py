@@ -74,6 +74,9 @@ def make_schedule(stretches: Iterable[Stretch]) -> LookSchedule:
     begin, before = 0, 0.0
     for stretch in stretches:
         last = stretch.looks[-1]
+        if not looks and len(stretch.looks) == 1 and last < FEWEST_ROUNDS:
+            # Rounds that are too few for a verdict are not judged, so they spend nothing.
+            continue
         stop = last if stretch.stopped is None else stretch.stopped
         if before >= 1 or last <= begin:
             break
@@ -90,6 +93,11 @@ def make_schedule(stretches: Iterable[Stretch]) -> LookSchedule:
         # Too few rounds for any look: whatever there is would be the first.
         return LookSchedule((FEWEST_ROUNDS,), (AT_A_STOP,))
     return LookSchedule(tuple(looks), tuple(spent))
+
+
+def count_fewest(looks: tuple[int, ...]) -> int:
+    """Return the smallest number of rounds with a verdict in a run of these looks."""
+    return make_schedule([Stretch(looks)]).fewest
 
 
 @cache

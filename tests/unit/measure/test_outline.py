@@ -3,9 +3,12 @@
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from orchestrator.measure.outline import outline
 from orchestrator.model import Expectation
 from orchestrator.plan.request import RunOptions, check_request
+from orchestrator.stats.looks import FEWEST_ROUNDS
 from tests.support.builders import claim, version_pair
 
 PROGRAM = RunOptions(
@@ -32,3 +35,9 @@ def test_the_time_of_a_program_is_known_after_its_first_round():
     assert "1 case x 2 versions, up to 20 rounds, each as long as the program takes in every version" in text
     assert " min" not in text
     assert "at most 10 min" in outline(check_request(replace(PROGRAM, budget_s=600.0)), "venv")
+@pytest.mark.parametrize(
+    ("rounds", "too_few"), [(2, True), (FEWEST_ROUNDS - 1, True), (FEWEST_ROUNDS, False), (None, False)]
+)
+def test_rounds_that_lead_to_no_verdict_are_announced_before_the_first(rounds: int | None, too_few: bool):
+    announced = outline(check_request(replace(SMOKE, rounds=rounds)), "venv")
+    assert (f"{rounds} rounds (too few for a verdict, which takes {FEWEST_ROUNDS})" in announced) == too_few

@@ -133,6 +133,13 @@ def test_what_comes_after_the_last_look_is_exploratory():
     assert extension(ResumeOptions(run=Path()), fixed, read_past(fixed, rounds(8))).exploratory
 
 
+@pytest.mark.parametrize("few", [2, 3])
+def test_what_comes_after_rounds_that_were_too_few_for_a_verdict_is_not_exploratory(few: int):
+    fixed = plan(looks=(few,))
+    begun = (*rounds(few), Finished(how="", seconds=1.0))
+    assert not extension(ResumeOptions(run=Path(), rounds=4), fixed, read_past(fixed, begun)).exploratory
+
+
 def test_orders_are_drawn_anew():
     past = read_past(plan(), [])
     seeds = {extension(ResumeOptions(run=Path()), plan(), past).seed for _ in range(5)}

@@ -13,6 +13,7 @@ from orchestrator.stats.looks import (
     LookSchedule,
     Stretch,
     _find_where,
+    count_fewest,
     make_schedule,
 )
 
@@ -91,6 +92,21 @@ def test_rounds_that_are_too_few_to_be_judged_spend_nothing():
     early = make_schedule([Stretch(LOOKS, 3), Stretch(LOOKS)])
     assert early == WHOLE
     assert make_schedule([Stretch(LOOKS, 1)]).looks == (FEWEST_ROUNDS,)
+
+
+@pytest.mark.parametrize("few", range(1, FEWEST_ROUNDS))
+def test_a_planned_look_at_too_few_rounds_spends_nothing(few: int):
+    assert make_schedule([Stretch((few,)), Stretch((few + FEWEST_ROUNDS,))]) == LookSchedule(
+        (few + FEWEST_ROUNDS,), (1.0,)
+    )
+    assert make_schedule([Stretch((few,)), Stretch(LOOKS)]) == WHOLE
+    assert count_fewest((few,)) == FEWEST_ROUNDS
+
+
+@pytest.mark.parametrize("enough", [(FEWEST_ROUNDS,), LOOKS])
+def test_a_look_at_enough_rounds_spends_its_share(enough: tuple[int, ...]):
+    assert make_schedule([Stretch(enough), Stretch((30,))]) == make_schedule([Stretch(enough)])
+    assert count_fewest(enough) == FEWEST_ROUNDS
 
 
 def test_a_run_that_is_stopped_before_its_first_look_spends_half():
