@@ -26,6 +26,7 @@ from orchestrator.results.rundir import RunDir
 from orchestrator.results.warnings import check_control, check_following, check_noise, check_run
 from orchestrator.stats.contrasts import Beside, Samples, compare, compare_figures
 from orchestrator.stats.drift import drift
+from orchestrator.stats.looks import LookSchedule
 from orchestrator.stats.round_times import RoundTimes
 
 K = TypeVar("K")
@@ -197,9 +198,10 @@ def _compare(
             rises=_MadeWhenAsked(by_arm, lambda key: _by_round(by_arm[key], lambda replicate: (replicate.rise,))),
             cpu=_MadeWhenAsked(by_arm, lambda key: _by_round(by_arm[key], METRICS["cpu"].logs)),
         )
-    contrasts = compare(plan, of_arms, arms, endings.schedule(plan.looks), beside, flip=flip)
+    schedule = endings.schedule(plan.looks)
+    contrasts = compare(plan, of_arms, arms, schedule, beside, flip=flip)
     return tuple(
-        _say_postponed(_mark_exploratory(contrast, of_arms, endings.exploratory_from), endings)
+        _say_postponed(_mark_exploratory(contrast, of_arms, schedule, endings.exploratory), endings)
         for contrast in contrasts
     )
 
@@ -268,11 +270,14 @@ def _by_round(replicates: Iterable[Replicate], logs: Callable[[Replicate], Logs]
     return {number: RoundTimes(*zip(*of_round, strict=True)) for number, of_round in rounds.items()}
 
 
-def _mark_exploratory(contrast: Contrast, samples: Samples, first: int | None) -> Contrast:
-    if first is None:
-        return contrast
+def _mark_exploratory(contrast: Contrast, samples: Samples, schedule: LookSchedule, ends: Iterable[int]) -> Contrast:
+    """Mark a contrast with rounds after its last look. `ends` are the rounds after which exploratory ones began."""
     baseline, candidate = (samples.get((*name, contrast.pair.metric), {}) for name in contrast.pair.arms)
-    return replace(contrast, exploratory=max(baseline.keys() & candidate.keys(), default=0) >= first)
+    rounds = baseline.keys() & candidate.keys()
+    exploratory = any(
+        schedule.judges_last([number for number in rounds if number <= end]) and max(rounds) > end for end in ends
+    )
+    return replace(contrast, exploratory=exploratory)
 
 
 def _traces_per_call(replicates: Sequence[Replicate]) -> float | None:

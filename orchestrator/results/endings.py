@@ -49,7 +49,8 @@ class Endings:
     extended: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
     shares: dict[ArmKey, Shares] = field(default_factory=dict)
     rounds: int = 0
-    exploratory_from: int | None = None
+    # The rounds after which rounds were added although the error was spent.
+    exploratory: tuple[int, ...] = ()
     finished: Finished | None = None
 
     @property
@@ -90,7 +91,7 @@ def read_endings(run: RunDir) -> Endings:
 def summarise_endings(entries: Iterable[Entry]) -> Endings:
     endings = Endings()
     finished = None
-    exploratory_from = None
+    exploratory: list[int] = []
     rounds = 0
     pilots: dict[ArmKey, int] = {}
     for entry in entries:
@@ -134,8 +135,8 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
         elif isinstance(entry, Extended):
             finished = None
             endings.extended.append((rounds, entry.looks))
-            if entry.exploratory and exploratory_from is None:
-                exploratory_from = entry.first_round
+            if entry.exploratory:
+                exploratory.append(entry.first_round - 1)
         elif isinstance(entry, Finished):
             finished = entry
-    return replace(endings, rounds=rounds, exploratory_from=exploratory_from, finished=finished)
+    return replace(endings, rounds=rounds, exploratory=tuple(exploratory), finished=finished)

@@ -7,7 +7,7 @@ statistics of growing samples is a Markov chain.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -47,6 +47,11 @@ class LookSchedule:
     def fewest(self) -> int:
         """The smallest number of rounds that is judged: a first look of several was planned to be one."""
         return min(FEWEST_ROUNDS, self.looks[0]) if len(self.looks) > 1 else FEWEST_ROUNDS
+
+    def judges_last(self, rounds: Collection[int]) -> bool:
+        """Return whether a comparison with these rounds was judged at the last look, which spends all of its error."""
+        before_last = self.looks[-2] if len(self.looks) > 1 else 0
+        return len(rounds) >= self.fewest and max(rounds) > before_last
 
     def level(self, rounds: int, error: float) -> float:
         """Return the level of the look that judges this many rounds, if all looks share this error."""

@@ -294,6 +294,25 @@ def test_more_rounds_measure_what_the_budget_had_postponed(
     assert verdicts == {OPEN: ("slower", 5, False), DECIDED: ("slower", 4, False)}
 
 
+def test_a_postponed_case_that_was_never_judged_is_not_exploratory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
+):
+    """Although the other case has spent its error at the only look."""
+
+    def stage() -> Stage:
+        return clock.stage({OPEN.label: 30.0, DECIDED.label: 1.0}, "2.0.0", lambda number: 20.0)
+
+    played = play(tmp_path, plan([OPEN, DECIDED], VERSIONS, looks=(4,), budget_s=60.0), stage(), started=0.0)
+    assert [entry.cases for entry in played.run.entries() if isinstance(entry, Postponed)] == [(OPEN.label,)]
+    dressed(played.run).record(Finished(how=played.ending, seconds=clock.now))
+    offer(monkeypatch, venv=Theatre(stage()))
+    done = add_rounds(ResumeOptions(run=played.run.path, budget_s=1000.0), Quiet())
+    [ahead] = [entry for entry in played.run.entries() if isinstance(entry, Extended)]
+    assert ahead.exploratory
+    verdicts = {one.pair.case: (one.verdict, one.exploratory) for one in done.comparison.contrasts[:2]}
+    assert verdicts == {OPEN: ("slower", False), DECIDED: ("slower", False)}
+
+
 def test_nothing_open_is_nothing_to_do(tmp_path: Path, theatre: Theatre):
     played = play(tmp_path, plan([DECIDED], VERSIONS), Stage())
     dressed(played.run)

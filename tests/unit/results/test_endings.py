@@ -81,10 +81,10 @@ def test_a_death_of_an_earlier_release_has_the_kind_that_its_words_allow(how: st
     assert ended("measured", how=how).cause is None
 
 
-def test_more_rounds_take_back_the_end_and_the_first_exploratory_round_stays(read):
+def test_more_rounds_take_back_the_end_and_the_exploratory_rounds_stay(read):
     entries = (END, extended(21, exploratory=True), END, extended(25, exploratory=True))
     endings = read(*entries)
-    assert (endings.finished, endings.exploratory_from) == (None, 21)
+    assert (endings.finished, endings.exploratory) == (None, (20, 24))
 
 
 def test_more_rounds_within_the_error_are_not_exploratory(read):

@@ -103,6 +103,21 @@ def test_a_planned_look_at_too_few_rounds_spends_nothing(few: int):
     assert count_fewest((few,)) == FEWEST_ROUNDS
 
 
+@pytest.mark.parametrize(
+    ("rounds", "judged"),
+    [
+        (range(1, 21), True),
+        (range(1, 18), True),
+        (range(1, 17), False),
+        (range(18, 21), False),
+        (range(14, 21), True),
+        ((), False),
+    ],
+)
+def test_a_comparison_was_judged_at_the_last_look_if_it_had_rounds_after_the_one_before(rounds, judged: bool):
+    assert WHOLE.judges_last(rounds) == judged
+
+
 @pytest.mark.parametrize("enough", [(FEWEST_ROUNDS,), LOOKS])
 def test_a_look_at_enough_rounds_spends_its_share(enough: tuple[int, ...]):
     assert make_schedule([Stretch(enough), Stretch((30,))]) == make_schedule([Stretch(enough)])
