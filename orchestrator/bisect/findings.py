@@ -5,10 +5,11 @@ changes all of them.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from orchestrator.bisect.search import BisectFinding, Wanted, swap_versions
 from orchestrator.bisect.state import Skipped
+from orchestrator.contract import PILOT_ROUND
 from orchestrator.errors import ArmsDied, NothingSelected, TfCompareError
 from orchestrator.metrics.followed import RESULTS, TIME, Followed, name_followed
 from orchestrator.model import ArmResult, Comparison, Ended, OutputVerdict, Target, VerdictName
@@ -19,7 +20,7 @@ OF_RESULTS: Mapping[OutputVerdict, VerdictName] = {"differs": "slower", "not com
 
 
 def learn(
-    comparison: Comparison, wanted: Wanted, timeouts: Collection[str], metric: Followed = TIME
+    comparison: Comparison, wanted: Wanted, timeouts: Mapping[str, bool], metric: Followed = TIME
 ) -> tuple[tuple[BisectFinding, ...], tuple[Skipped, ...]]:
     """Return what a run has found of a metric, and which version it cannot measure.
 
@@ -57,16 +58,27 @@ def order(wanted: Wanted) -> tuple[str, ...]:
     return middle, earlier, later
 
 
-def versions_out_of_time(run: RunDir) -> frozenset[str]:
-    """Return the versions in which the case exceeded its deadline."""
-    return frozenset(
+def versions_out_of_time(run: RunDir, earlier: Iterable[RunDir] = ()) -> dict[str, bool]:
+    """Return the versions in which the case exceeded its deadline, and whether each counts as slow.
+
+    It does where no round was measured. A single timeout after measured rounds may be the machine's, so it counts where
+    an earlier run of the search had one in that version as well.
+    """
+    before = {version for each in earlier for version in _timeouts(each)}
+    measured = {
         number_of(entry.version)
         for entry in run.entries()
-        if isinstance(entry, Ended) and entry.outcome == "died" and entry.how == "timeout"
-    )
+        if isinstance(entry, Ended) and entry.outcome == "measured" and entry.round != PILOT_ROUND
+    }
+    return {version: version not in measured or version in before for version in _timeouts(run)}
 
 
-def end_lost(comparison: Comparison, wanted: Wanted, timeouts: Collection[str]) -> TfCompareError | None:
+def _timeouts(run: RunDir) -> set[str]:
+    ended = (entry for entry in run.entries() if isinstance(entry, Ended) and entry.outcome == "died")
+    return {number_of(entry.version) for entry in ended if entry.how == "timeout"}
+
+
+def end_lost(comparison: Comparison, wanted: Wanted, timeouts: Mapping[str, bool]) -> TfCompareError | None:
     """Return an error if the first run lacks an end, without which nothing can be searched."""
     lost = [arm for arm in comparison.arms if number_of(arm.version) in wanted.versions and not _usable(arm, timeouts)]
     if not lost:
@@ -80,17 +92,17 @@ def why_not(arm: ArmResult) -> str:
     return f"{arm.outcome}: {arm.reason}"
 
 
-def _usable(arm: ArmResult, timeouts: Collection[str]) -> bool:
+def _usable(arm: ArmResult, timeouts: Mapping[str, bool]) -> bool:
     return arm.outcome == "measured" or number_of(arm.version) in timeouts
 
 
-def _late(pair: tuple[str, str], timeouts: Collection[str], thorough: bool) -> BisectFinding | None:
+def _late(pair: tuple[str, str], timeouts: Mapping[str, bool], thorough: bool) -> BisectFinding | None:
     """Return a finding for a pair in which a version exceeded the deadline.
 
     A deadline is as good as a slow time, so the verdict follows from which of the two exceeded it.
     """
     earlier, later = pair
-    late = [version for version in pair if version in timeouts]
+    late = [version for version in pair if timeouts.get(version)]
     if not late:
         return None
     return BisectFinding(

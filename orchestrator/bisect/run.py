@@ -274,7 +274,8 @@ def _step(directory: Path, state: State, wanted: Wanted, view: View, hands: Hand
     _check_run(done, path, state)
     metric = state.question.metric
     # A call that is not over tells nothing but its time.
-    late = versions_out_of_time(RunDir(done.path)) if metric == TIME else frozenset()
+    earlier = (RunDir(directory / step.run) for step in state.steps if step.run)
+    late = versions_out_of_time(RunDir(done.path), earlier) if metric == TIME else {}
     if wanted.kind == "ends" and (lost := end_lost(done.comparison, wanted, late)):
         raise done.error if isinstance(done.error, EnvironmentFailed) else lost
     findings, unmeasured = learn(done.comparison, wanted, late, metric)

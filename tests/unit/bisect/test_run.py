@@ -315,6 +315,19 @@ def test_a_deadline_counts_as_slow(unmade, stage, tmp_path: Path):
     assert "--timeout, which counts as slow" in done.result.overall.reason
 
 
+@pytest.mark.parametrize(("times", "verdict"), [(1, "same"), (math.inf, "slower")])
+def test_one_timeout_does_not_overrule_measured_rounds_and_a_second_one_does(
+    unmade, stage, tmp_path: Path, times: float, verdict: str
+):
+    stage.parts = {(CASE, "2.3.4"): Part(dies=("burst", 3), how="timeout", times=times)}
+    done = searched(tmp_path / "hunt", most=2)
+    first, *_ = done.state.steps[0].findings
+    assert first.verdict == "inconclusive"
+    assert first.ratio == pytest.approx(1.0)
+    assert done.state.steps[1].kind == "again"
+    assert done.state.steps[1].findings[0].verdict == verdict
+
+
 @pytest.mark.parametrize(
     ("part", "kind", "told"),
     [
