@@ -23,6 +23,8 @@ AT_A_STOP = 0.5
 FEWEST_ROUNDS = 4
 # For these errors of all looks together levels are computed, and interpolated between them.
 ERRORS = (1e-5, 1e-4, 1e-3, 0.005, 0.025, 0.05, 0.1, 0.5)
+# Below it, the cells of the chain are too coarse for some looks.
+LEAST_EXACT = 1e-3
 # How finely the chain is divided: levels are exact to one percent.
 CELLS, NODES = 80, 32
 ROOT_ERROR = 1e-9
@@ -55,21 +57,32 @@ class LookSchedule:
 
     def level(self, rounds: int, error: float) -> float:
         """Return the level of the look that judges this many rounds, if all looks share this error."""
-        levels = self._levels(rounds)
+        index = self._find_look(rounds)
+        if error < ERRORS[0]:
+            return error * self._new_share(index)
+        levels = [of_error[index] for of_error in _levels_by_error(self)]
         return math.exp(float(np.interp(math.log(error), np.log(ERRORS), np.log(levels))))
 
     def adjust(self, p: float, rounds: int) -> float:
         """Return the smallest error of all looks with which a look at this many rounds finds this p significant."""
-        levels = self._levels(rounds)
+        index = self._find_look(rounds)
+        levels = [of_error[index] for of_error in _levels_by_error(self)]
         if p <= levels[0]:
-            return p * ERRORS[0] / levels[0]
+            return min(p / self._new_share(index), ERRORS[0])
         if p >= levels[-1]:
             return min(1.0, p * ERRORS[-1] / levels[-1])
         return math.exp(float(np.interp(math.log(p), np.log(levels), np.log(ERRORS))))
 
-    def _levels(self, rounds: int) -> tuple[float, ...]:
-        index = next((index for index, look in enumerate(self.looks) if look >= rounds), len(self.looks) - 1)
-        return tuple(of_error[index] for of_error in _levels_by_error(self))
+    def _find_look(self, rounds: int) -> int:
+        return next((index for index, look in enumerate(self.looks) if look >= rounds), len(self.looks) - 1)
+
+    def _new_share(self, index: int) -> float:
+        """Return the share of the error that a look adds to what was spent before.
+
+        It is the level of the look if no two looks are fooled together, so it is never too much; of errors that are
+        smaller than those computed it is almost all there is.
+        """
+        return self.spent[index] - (self.spent[index - 1] if index else 0.0)
 
 
 def make_schedule(stretches: Iterable[Stretch]) -> LookSchedule:
@@ -107,7 +120,12 @@ def count_fewest(looks: tuple[int, ...]) -> int:
 
 @cache
 def _levels_by_error(schedule: LookSchedule) -> tuple[tuple[float, ...], ...]:
-    return tuple(exact_levels(schedule.looks, [error * share for share in schedule.spent]) for error in ERRORS)
+    levels = [exact_levels(schedule.looks, [error * share for share in schedule.spent]) for error in ERRORS]
+    # The smaller an error, the less alike are the looks, so no look has a larger share of it.
+    for place in reversed(range(ERRORS.index(LEAST_EXACT))):
+        smaller = ERRORS[place] / ERRORS[place + 1]
+        levels[place] = tuple(map(min, levels[place], (level * smaller for level in levels[place + 1])))
+    return tuple(levels)
 
 
 def exact_levels(looks: Sequence[int], spent: Sequence[float]) -> tuple[float, ...]:

@@ -143,10 +143,26 @@ def test_a_look_that_was_taken_is_not_taken_again():
     assert make_schedule([Stretch((4, 6, 20), 6), Stretch((8, 10), 6)]) == begun
 
 
+@pytest.mark.parametrize("name", STRETCHES)
+@pytest.mark.parametrize("error", [1e-9, 1e-7, 1e-6, 9e-6, 1e-5, 1e-4])
+def test_a_tiny_error_holds_for_all_looks_together(name: str, error: float):
+    """No look of a run with millions of comparisons has a level of a run with fewer."""
+    schedule = make_schedule(STRETCHES[name])
+    levels = [schedule.level(look, error) for look in schedule.looks]
+    # Looks that are fooled together allow a little more than the sum.
+    most = 1.0 if error < ERRORS[0] else 1.2
+    assert sum(levels) <= most * error * schedule.spent[-1] * (1 + 1e-9)
+    for look, level in zip(schedule.looks, levels, strict=True):
+        assert level < schedule.level(look, 1.5 * error)
+        assert schedule.adjust(level, look) == pytest.approx(error, rel=1e-6)
+
+
 @pytest.mark.parametrize("look", LOOKS)
 def test_beyond_the_errors_that_levels_are_computed_for_a_p_counts_in_proportion(look: int):
-    least, most = WHOLE.level(look, ERRORS[0]), WHOLE.level(look, ERRORS[-1])
-    assert WHOLE.adjust(least / 10, look) == pytest.approx(ERRORS[0] / 10)
+    most = WHOLE.level(look, ERRORS[-1])
+    least = WHOLE.level(look, ERRORS[0] / 10)
+    assert WHOLE.adjust(least, look) == pytest.approx(ERRORS[0] / 10)
+    assert WHOLE.adjust(least / 10, look) == pytest.approx(ERRORS[0] / 100)
     beyond = min(1.0, most * 1.2)
     assert WHOLE.adjust(beyond, look) == pytest.approx(min(1.0, ERRORS[-1] * beyond / most))
     assert WHOLE.adjust(1.0, look) <= 1.0
@@ -164,8 +180,7 @@ def test_rounds_between_two_looks_are_judged_by_the_next_one():
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("error", [1e-7, 1e-4, 0.002, 0.023, 0.05, 0.4])
 def test_a_p_at_the_level_of_an_error_is_worth_that_error(look: int, error: float):
-    if error >= 1e-5:
-        assert WHOLE.adjust(WHOLE.level(look, error), look) == pytest.approx(error, rel=1e-6)
+    assert WHOLE.adjust(WHOLE.level(look, error), look) == pytest.approx(error, rel=1e-6)
     assert WHOLE.adjust(error, look) >= error
     assert WHOLE.adjust(1.0, look) == 1.0
 
