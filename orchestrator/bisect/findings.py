@@ -11,10 +11,22 @@ from orchestrator.bisect.search import BisectFinding, Wanted, swap_versions
 from orchestrator.bisect.state import Skipped
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.errors import ArmsDied, NothingSelected, TfCompareError
+from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS, TIME, Followed, name_followed
-from orchestrator.model import ArmResult, Comparison, Ended, OutputVerdict, Target, VerdictName
+from orchestrator.model import (
+    ArmResult,
+    Case,
+    Comparison,
+    Contrast,
+    Ended,
+    OutputVerdict,
+    Target,
+    VerdictName,
+    VersionPair,
+)
 from orchestrator.results.outputs import show_share
 from orchestrator.results.rundir import RunDir
+from orchestrator.stats.contrasts import compare_figures
 
 OF_RESULTS: Mapping[OutputVerdict, VerdictName] = {"differs": "slower", "not comparable": "inconclusive"}
 
@@ -145,16 +157,32 @@ def _against(baseline: str, comparison: Comparison, thorough: bool, metric: Foll
         return
     for contrast in comparison.contrasts:
         if contrast.pair.metric == metric:
-            yield BisectFinding(
-                earlier=baseline,
-                later=number_of(contrast.pair.arms[1].version),
-                verdict=contrast.verdict,
-                reason=contrast.reason,
-                ratio=contrast.ratio,
-                ci_low=contrast.ci_low,
-                ci_high=contrast.ci_high,
-                rounds=contrast.rounds,
-                thorough=thorough,
-                size=contrast.size,
-                metric=metric,
-            )
+            yield _from_contrast(baseline, contrast, thorough=thorough)
+
+
+def _from_contrast(baseline: str, contrast: Contrast, *, thorough: bool = False) -> BisectFinding:
+    return BisectFinding(
+        earlier=baseline,
+        later=number_of(contrast.pair.arms[1].version),
+        verdict=contrast.verdict,
+        reason=contrast.reason,
+        ratio=contrast.ratio,
+        ci_low=contrast.ci_low,
+        ci_high=contrast.ci_high,
+        rounds=contrast.rounds,
+        thorough=thorough,
+        size=contrast.size,
+        metric=contrast.pair.metric,
+    )
+
+
+def learn_sizes(case: Case, wanted: Wanted, sizes: Mapping[str, int]) -> tuple[BisectFinding, ...]:
+    """Return what the sizes of environments show of each pair of versions; no round is measured for them."""
+    spec = METRICS["size"]
+    findings = []
+    for earlier, later in wanted.pairs:
+        pair = VersionPair(case=case, baseline=Target(earlier), candidate=Target(later), metric=spec.key)
+        findings.append(
+            _from_contrast(earlier, compare_figures(pair, sizes[earlier], sizes[later], spec.margin or 0.0))
+        )
+    return tuple(findings)

@@ -11,7 +11,14 @@ from pathlib import Path
 from orchestrator import catalog, contract, files
 from orchestrator.bisect import state as state_file
 from orchestrator.bisect.candidates import is_nightly, releases_between, with_nightlies
-from orchestrator.bisect.findings import end_lost, learn, order, versions_out_of_time
+from orchestrator.bisect.findings import (
+    end_lost,
+    learn,
+    learn_sizes,
+    number_of,
+    order,
+    versions_out_of_time,
+)
 from orchestrator.bisect.search import SearchResult, Wanted
 from orchestrator.bisect.state import Question, Skipped, State, Step
 from orchestrator.bisect.wording import announce_step, describe_progress
@@ -35,12 +42,14 @@ from orchestrator.measure import prepare_run
 from orchestrator.measure import run as running
 from orchestrator.measure.conduct import Done
 from orchestrator.metrics.followed import RESULTS, TIME, Followed, name_followed
-from orchestrator.model import Case, Metric
+from orchestrator.model import Case, Metric, Target
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import RunOptions, suite_of
 from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View
 
+# What a search compares without rounds.
+SIZE: Metric = "size"
 # Rounds if the usual ones decide nothing; they are judged only once.
 MORE_ROUNDS = 40
 # Times --rounds and --budget, if they were given.
@@ -78,6 +87,8 @@ def begin(question: Question, directory: Path | None, view: View, hands: Hands |
     If the directory already holds this search, it is resumed.
     """
     hands = hands or Hands()
+    if question.metric == SIZE and hands.obstacle:
+        raise UsageError("--metric size compares the environments of this machine; leave --on out")
     changes = common_changes(question.good, question.bad)
     device = question.run.environments.device
     good, bad = (lock_version(name.split()[0], device, hands, view) for name in (question.good, question.bad))
@@ -268,6 +279,12 @@ def _step(directory: Path, state: State, wanted: Wanted, view: View, hands: Hand
             skipped=(unready,),
         )
         return replace(state, steps=(*state.steps, step))
+    if state.question.metric == SIZE:
+        sizes, engine = _measure_sizes(directory, wanted, options, state, view)
+        findings = learn_sizes(state.case, wanted, sizes)
+        seconds = time.monotonic() - begun
+        step = Step(kind=wanted.kind, versions=wanted.versions, run=None, seconds=seconds, findings=findings)
+        return replace(state, engine=engine, steps=(*state.steps, step))
     path = _free(directory / "steps", number)
     measured_as = state.question.targets(order(wanted))
     done = hands.measure(replace(how(options, wanted), versions=measured_as, out=path), view)
@@ -290,6 +307,25 @@ def _step(directory: Path, state: State, wanted: Wanted, view: View, hands: Hand
         skipped=unmeasured,
     )
     return replace(state, engine=done.comparison.plan.engine, steps=(*state.steps, step))
+
+
+def _measure_sizes(
+    directory: Path, wanted: Wanted, options: RunOptions, state: State, view: View
+) -> tuple[dict[str, int], str]:
+    """Make the environments of a step ready; return what each takes of the disk, and the name of their engine."""
+    planned = plan_run(replace(options, versions=state.question.targets(wanted.versions)), view.say)
+    options = planned.options
+    name, engine = choose_engine(options.engine, options.isolation, options.environments, view.say)
+    try:
+        made, failures = prepare_run.make_environments(planned.selection.versions, engine, RunDir(directory), view)
+    finally:
+        engine.close()
+    if failures:
+        raise next(iter(failures.values()))
+    sizes = {number_of(Target(version)): environment.facts.size_bytes for version, environment in made.items()}
+    if unknown := [version for version, size in sizes.items() if not size]:
+        raise NothingSelected(f"the engine {name} does not state the size of {', '.join(unknown)}")
+    return {version: size for version, size in sizes.items() if size}, name
 
 
 def _skip_middle(

@@ -68,7 +68,10 @@ class Skipped:
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """A run and what was learned from it or, without a run, that a version cannot be measured."""
+    """A run and what was learned from it.
+
+    Without a run, it is what the sizes of environments show, or that a version cannot be measured.
+    """
 
     __pydantic_config__ = STRICT
 
@@ -111,7 +114,7 @@ class State:
 
     @property
     def measured(self) -> tuple[Step, ...]:
-        return tuple(step for step in self.steps if step.run is not None)
+        return tuple(step for step in self.steps if step.run is not None or step.findings)
 
     @property
     def search_result(self) -> SearchResult:
@@ -181,4 +184,4 @@ def once_more(state: State) -> State:
         replace(step, skipped=tuple(skipped for skipped in step.skipped if not skipped.environment))
         for step in state.steps
     )
-    return replace(state, steps=tuple(step for step in steps if step.run is not None or step.skipped))
+    return replace(state, steps=tuple(step for step in steps if step.run is not None or step.findings or step.skipped))

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from orchestrator.bisect import estimate, report, run, state, wording
 from orchestrator.bisect.quiet_view import Once
@@ -33,6 +34,7 @@ from orchestrator.plan.request import RunOptions
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet, View
+from tests.conftest import ROOT
 from tests.support.actors import Dressing, Part, Stage, offer
 from tests.support.builders import arm, case, comparison, contrast, manifest, plan, version_pair
 from tests.support.worlds import verdict_of
@@ -40,6 +42,7 @@ from workloads.values import sketch
 
 CASE = "predict[call=predict,state=uncompiled,model=tiny]"
 RELEASES = ("1.14.0", "1.15.5", "2.0.0", "2.1.4", "2.2.3", "2.3.4")
+SCHEMA = json.loads((ROOT / "docs" / "schema" / "bisect-1.json").read_text())
 QUESTION = Question(good="1.14", bad="2.3", run=RunOptions(selected=(CASE,), engine="venv", rounds=4))
 
 
@@ -54,8 +57,9 @@ class Heard(Quiet):
 class Theatre:
     """An engine whose workers are actors; some versions it cannot make."""
 
-    def __init__(self, stage: Stage, unmade: set[str]) -> None:
+    def __init__(self, stage: Stage, unmade: set[str], sizes: Mapping[str, int] | None = None) -> None:
         self._stage = stage
+        self._sizes = sizes or {}
         self._unmade = unmade
 
     def check(self) -> str:
@@ -71,7 +75,7 @@ class Theatre:
         if version.number in self._unmade:
             raise EnvironmentFailed("no costume", version=version.number, detail="the end of a log")
         facts = EnvironmentFacts(version=version.name, kind="venv", identity="", lock="", python="")
-        return Dressing(self._stage, facts)
+        return Dressing(self._stage, replace(facts, size_bytes=self._sizes.get(version.number)))
 
     def storage(self) -> tuple[str, Path]:
         return "costumes", Path("/")
@@ -191,6 +195,27 @@ def test_the_version_that_needs_more_memory_is_found(unmade, stage, tmp_path: Pa
     assert isinstance(searched(tmp_path / "times").error, NothingSelected)
 
 
+def test_the_version_that_takes_more_disk_is_found_without_a_round(unmade, stage, monkeypatch, tmp_path: Path):
+    sizes = {version: (900 if number >= 3 else 300) * 2**20 for number, version in enumerate(RELEASES)}
+    offer(monkeypatch, venv=lambda options: Theatre(stage, unmade, sizes))
+    unmade.add("2.1.4")
+    question = replace(QUESTION, metric="size")
+    done = searched(tmp_path / "hunt", question)
+    assert change(done) == [("2.0.0", "2.2.3")]
+    assert wording.conclusions(done.state, done.result)[0] == "2.3.4 takes more disk than 1.14.0: 3.00x (3.00-3.00)."
+    unmade.clear()
+    assert change(searched(tmp_path / "hunt", question)) == [("2.0.0", "2.1.4")]
+    assert stage.log == []
+    Draft202012Validator(SCHEMA).validate(report.as_object(done.state, done.result))
+    same = searched(tmp_path / "same", replace(question, bad="2.0"))
+    assert isinstance(same.error, NothingSelected)
+
+
+def test_sizes_are_not_compared_on_another_machine(tmp_path: Path):
+    with pytest.raises(UsageError, match="leave --on out"):
+        run.begin(replace(QUESTION, metric="size"), tmp_path, Quiet(), Hands(obstacle=lambda *about: None))
+
+
 def test_the_version_that_returns_something_else_is_found(unmade, stage, tmp_path: Path):
     stage.parts = {
         (CASE, version): Part(output=sketch(2.5 if number >= 4 else 2.0)) for number, version in enumerate(RELEASES)
@@ -203,7 +228,7 @@ def test_the_version_that_returns_something_else_is_found(unmade, stage, tmp_pat
     )
 
 
-@pytest.mark.parametrize("metric", FOLLOWED)
+@pytest.mark.parametrize("metric", [metric for metric in FOLLOWED if metric != "size"])
 def test_an_end_that_dies_in_a_later_step_is_compared_with_nothing(unmade, stage, tmp_path: Path, metric: Followed):
     """Whatever is searched for, also after `--resume`."""
     stage.parts = {
