@@ -172,10 +172,14 @@ def read_named(path: Path, most: int) -> bytes:
     return _read_to_end(handle, path, most)
 
 
-def tree_size(path: Path) -> int:
-    """Return what the files below a folder take of the disk; one with several names counts once."""
+def tree_size(path: Path, leave_out: Path | None = None) -> int:
+    """Return what the files below a folder take of the disk; one with several names counts once.
+
+    The folder `leave_out` in it does not count.
+    """
     bytes_by_inode = {}
-    for directory, _, names in os.walk(path):
+    for directory, folders, names in os.walk(path):
+        folders[:] = [folder for folder in folders if os.path.join(directory, folder) != os.fspath(leave_out or "")]
         for name in names:
             with suppress(OSError):
                 status = os.lstat(os.path.join(directory, name))

@@ -344,3 +344,13 @@ def test_a_tree_is_synced_whole(root: Path, synced: list[str]):
     files.sync_tree(root / "deep")
     files.sync_tree(root / "absent")
     assert synced == ["file", "deep"]
+
+
+def test_a_folder_can_be_left_out_of_a_size(tmp_path: Path):
+    for name in ("lib", "home", "lib/home"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(b"x" * 100_000)
+    one = files.tree_size(tmp_path / "home")
+    assert one >= 100_000
+    assert files.tree_size(tmp_path) == 3 * one
+    assert files.tree_size(tmp_path, leave_out=tmp_path / "home") == 2 * one

@@ -46,6 +46,8 @@ from orchestrator.options import EngineOptions
 from orchestrator.terminal.counts import name_some
 
 MARKER = "tfcompare.json"
+# The folder of an environment that is the home of its workers.
+HOME = "home"
 # A pin with a marker, which may leave it out here.
 CONDITIONAL = re.compile(r"^([\w.-]+)[^#\n]*;", re.MULTILINE)
 # What cannot be in a virtual environment, and what to do about it.
@@ -174,7 +176,8 @@ class VenvEngine:
             },
             packages=lockfile.list_packages(flavour.pip_lock, flavour.lock),
             variables=version.variables,
-            size_bytes=files.tree_size(path),
+            # What workloads keep in their home is no part of a version.
+            size_bytes=files.tree_size(path, leave_out=path / HOME),
         )
         return VenvEnvironment(path, facts, self._options, self._find_home(path), lock, version.number)
 
@@ -197,7 +200,7 @@ class VenvEngine:
 
     def _find_home(self, path: Path) -> Path:
         """Return the environment's home, or a temporary one if that cannot be written."""
-        home = path / "home"
+        home = path / HOME
         with suppress(OSError):
             home.mkdir(exist_ok=True)
         if os.access(home, os.W_OK):
