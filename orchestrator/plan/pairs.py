@@ -1,6 +1,7 @@
 """Turns a request into a plan: selectors into cases, cases into pairs, rounds into orders. Pure."""
 
 import itertools
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 
@@ -63,15 +64,23 @@ def plan_program_pairs(cases: Sequence[Case], targets: Sequence[Target]) -> tupl
     )
 
 
-def metric_pairs(plan: Plan, spec: MetricSpec) -> tuple[VersionPair, ...]:
+def metric_pairs(plan: Plan, spec: MetricSpec, arms: Collection[ArmResult]) -> tuple[VersionPair, ...]:
     """Pair the versions of each case as their times are paired, for another metric.
 
-    What all cases of a version share is compared once, in the first case.
+    What all cases of a version share is compared once, in a case that both versions have, and so have most others.
     """
     across = dict.fromkeys(pair for pair in plan.pairs if isinstance(pair, VersionPair) and pair.across)
-    first = plan.cases[0] if spec.of_versions else None
+    pairs = tuple(replace(pair, metric=spec.key, margin=spec.margin) for pair in across)
+    if not spec.of_versions:
+        return pairs
+    known = {arm.key for arm in arms if arm.outcome == "measured" and spec.figure(arm) is not None}
+    versions = Counter(label for label, _ in known)
+    by_versions: dict[tuple[Target, Target], list[VersionPair]] = defaultdict(list)
+    for pair in pairs:
+        by_versions[pair.baseline, pair.candidate].append(pair)
     return tuple(
-        replace(pair, metric=spec.key, margin=spec.margin) for pair in across if first is None or pair.case == first
+        max(of_both, key=lambda pair: (known.issuperset(pair.arms), versions[pair.case.label]))
+        for of_both in by_versions.values()
     )
 
 

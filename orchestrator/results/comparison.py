@@ -142,7 +142,7 @@ def judge_metrics(
     for metric in metrics:
         spec = METRICS[metric]
         if any(spec.figure(arm) is not None for arm in arms):
-            pairs = metric_pairs(gathered.plan, spec)
+            pairs = metric_pairs(gathered.plan, spec, arms)
             judged[metric] = _compare_exactly(pairs, arms) if spec.exact else further(gathered, pairs, arms)
     return judged
 

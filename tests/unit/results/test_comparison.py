@@ -15,7 +15,7 @@ from orchestrator.model import (
 )
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
-from tests.support.builders import MS, NEW, OLD, case, plan, rows, run_directory, target, write_stream
+from tests.support.builders import MS, NEW, OLD, case, manifest, plan, rows, run_directory, target, write_stream
 
 A, B = case("a"), case("b")
 DONE = Finished(how="", seconds=1.0)
@@ -203,3 +203,31 @@ def test_a_round_that_was_redone_counts_once_and_one_that_was_kept_is_told(run: 
 def test_an_arm_whose_workload_asserted_in_vain_is_refuted(run: RunDir, how: str, reason: str, refuted: bool):
     run.record(replace(ended(OLD, A, "died", reason), how=how))
     assert arms(judge_run(run))[A.label, OLD].refuted == refuted
+
+
+@pytest.mark.parametrize("outcome", ["refused", "died"])
+@pytest.mark.parametrize("first_case", [True, False])
+def test_what_versions_share_is_compared_in_a_case_that_both_have(tmp_path: Path, outcome: str, first_case: bool):
+    environments = {
+        version: replace(facts, size_bytes=size)
+        for (version, facts), size in zip(manifest().environments.items(), (100, 300), strict=True)
+    }
+    run = run_directory(tmp_path / "run", plan([A, B], metrics=("import", "size")), environments=environments)
+    lacking, common = (A, B) if first_case else (B, A)
+    measured(run, OLD, A, B)
+    measured(run, NEW, common)
+    run.record(ended(NEW, lacking, outcome, "not in this one"))
+    run.record(DONE)
+    judged = judge_run(run)
+    for metric, verdict in (("import", "same"), ("size", "slower")):
+        [contrast] = judged.metrics[metric]
+        assert (contrast.pair.case, contrast.verdict) == (common, verdict)
+
+
+def test_what_versions_share_is_inconclusive_where_no_case_is_common(tmp_path: Path):
+    run = run_directory(tmp_path / "run", plan([A, B], metrics=("import",)))
+    measured(run, OLD, A, B)
+    for case_of in (A, B):
+        run.record(ended(NEW, case_of, "refused", "not in this one"))
+    [contrast] = judge_run(run).metrics["import"]
+    assert (contrast.verdict, contrast.reason) == ("inconclusive", "not in this one")
