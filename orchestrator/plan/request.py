@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from orchestrator import catalog
-from orchestrator.catalog import changed, pinned, program
+from orchestrator.catalog import changed, pinned, program, variables
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.claims import BUDGETS_S, cases_of
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
@@ -152,8 +152,8 @@ def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
     """
     workloads = program.all_workloads(options.program, options.requirements, options.own_workloads, options.data)
     selection = _of_claims(options) if options.claims else _of_cases(options, workloads, fewest)
-    if any(options.threads or ()):
-        _check_threads(selection.versions)
+    if options.threads:
+        _check_threads(options.threads, selection.versions, dict(options.environments.variables))
     measured = {name: workloads[name] for name in dict.fromkeys(case.workload for case in selection.cases)}
     for name, workload in measured.items():
         _check_syntax(workload, selection.versions)
@@ -191,7 +191,13 @@ def _check_syntax(workload: Workload, versions: tuple[Version, ...]) -> None:
         suites.check_syntax(workload.path, max(pythons, key=lambda number: tuple(map(int, number.split(".")))))
 
 
-def _check_threads(versions: tuple[Version, ...]) -> None:
+def _check_threads(threads: tuple[int, int], versions: tuple[Version, ...], inherited: Mapping[str, str]) -> None:
+    """Refuse threads that have no effect in a version, or that would undo a variable of a target."""
+    own = {version.name: version.variables for version in versions} | {"your shell (--inherit-env)": inherited}
+    if undone := [f"{name} of {place}" for place, names in own.items() for name in variables.OF_THREADS & names.keys()]:
+        raise UsageError(f"--threads would overwrite {', '.join(sorted(undone))}; leave out one of the two")
+    if not any(threads):
+        return
     numbered = [version for version in versions if version.number]
     if deaf := [
         version.name for version in numbered if tuple(map(int, catalog.minor(version.number).split("."))) < (1, 14)

@@ -42,6 +42,20 @@ def test_threads_are_refused_with_a_version_that_does_not_heed_them():
     assert check_request(replace(asked, versions=("1.14", "2.13"))).freeze("venv").threads == (1, 1)
 
 
+@pytest.mark.parametrize("name", ["TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS"])
+@pytest.mark.parametrize("threads", [(2, 2), (0, 0)])
+def test_threads_are_refused_with_a_target_that_has_its_own(name: str, threads: tuple[int, int]):
+    asked = replace(SMOKE, versions=("2.13", f"2.13 {name}=1 as one-thread"), threads=threads)
+    with pytest.raises(UsageError, match=f"^--threads would overwrite {name} of one-thread; leave out one of the two$"):
+        check_request(asked)
+    assert check_request(replace(asked, threads=None)).freeze("venv").threads is None
+    others = replace(asked, versions=("2.13", "2.13 TF_ENABLE_ONEDNN_OPTS=0 as plain"))
+    assert check_request(others).freeze("venv").threads == threads
+    inherited = replace(others, environments=EngineOptions(variables=((name, "1"),)))
+    with pytest.raises(UsageError, match=f"{name} of your shell"):
+        check_request(inherited)
+
+
 @pytest.fixture
 def mine(tmp_path: Path) -> Path:
     """A folder with two workloads of a user, three cases."""
