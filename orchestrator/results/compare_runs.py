@@ -8,6 +8,7 @@ side of a ratio moved, and they move with the machine.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,6 +19,7 @@ from orchestrator.model import (
     ArmKey,
     ArmResult,
     Contrast,
+    LargeFile,
     Metric,
     Pair,
     ShownVerdict,
@@ -319,12 +321,19 @@ def _setting(run: Run) -> dict[str, str]:
         "memory_mb": plan.memory_mb,
         **{f"host {name}": value for name, value in manifest.host.items() if name not in MOVING},
         **{f"variable {name}": value for name, value in manifest.variables.items()},
+        # As a run recognises what is too large to copy; --hash-data records contents.
+        **{file.name: _describe_file(file) for file in plan.large},
     }
     for version, facts in manifest.environments.items():
         settings |= {f"{version} environment": facts.identity, f"{version} lock": facts.lock}
         settings |= {f"{version} {name}": value for name, value in manifest.workers.get(version, {}).items()}
         settings |= {f"{version} variable {name}": value for name, value in facts.variables.items()}
     return {name: str(value) for name, value in settings.items() if value is not None}
+
+
+def _describe_file(file: LargeFile) -> str:
+    modified = datetime.fromtimestamp(file.modified_ns / 1e9, UTC)
+    return f"{file.bytes} bytes, modified at {modified:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _rewritten(earlier: Run, later: Run) -> set[str]:

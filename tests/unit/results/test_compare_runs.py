@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from orchestrator.errors import UsageError
-from orchestrator.model import Finished, Plan
+from orchestrator.model import Finished, LargeFile, Plan
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.results.compare_runs import ALPHA, Changes, Compared, RatioChange, Stopped, compare_runs
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR, Measured
@@ -220,6 +220,18 @@ def test_sizes_need_no_rounds(tmp_path: Path, later_bytes: int, verdict: str, ra
     [size] = [change for change in compare_runs(*paths).changes if change.metric == "size"]
     assert (size.verdict, size.ratio, size.reason) == (verdict, pytest.approx(ratio), "")
     assert size.ci_low == size.ci_high == size.ratio
+
+
+def test_data_that_changed_are_a_difference_also_without_their_hashes(tmp_path: Path):
+    data = LargeFile(name="tfcompare_data/a/numbers", path="/data", bytes=1, modified_ns=1_800_000_000 * 10**9)
+    changed = replace(data, bytes=2)
+    earlier, same, later = (
+        run(tmp_path / name, {"a": 2.0}, of=plan([A], large=(file,)))
+        for name, file in (("1", data), ("2", data), ("3", changed))
+    )
+    [found] = compare_runs(earlier, later).differences
+    assert (found.what, found.later) == (data.name, "2 bytes, modified at 2027-01-15 08:00:00 UTC")
+    assert compare_runs(earlier, same).differences == ()
 
 
 def test_a_run_is_not_compared_with_itself(tmp_path: Path):
