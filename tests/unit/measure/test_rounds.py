@@ -1,13 +1,15 @@
 """The order of a whole run, read from what its workers were told; in the style of hyperfine's execution order tests."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from orchestrator.model import Ended, Lost
+from orchestrator.measure.rounds import describe_decision
+from orchestrator.model import Ended, Lost, Metric, VerdictName
 from tests.support.actors import Part, Stage, play
-from tests.support.builders import NEW, OLD, case, case_pair, plan, version_pair
+from tests.support.builders import NEW, OLD, case, case_pair, contrast, plan, version_pair
 
 A, B = case("a"), case("b")
 THIRD = "3.0.0"
@@ -31,6 +33,19 @@ def visit(number: int, case: str, *order: int, bursts: int = 8) -> str:
     turns = [version for burst in range(bursts) for version in (order[::-1] if burst % 2 else order)]
     kinds = (("open", order), ("burst", turns), ("close", order))
     return f"{number} {case}: " + " ".join(f"{kind}:{version}" for kind, versions in kinds for version in versions)
+
+
+@pytest.mark.parametrize(
+    ("metric", "verdict", "words"),
+    [
+        ("steady", "same", "time of a in 2.0.0: same (1.01x)"),
+        ("peak_rss", "slower", "memory of a in 2.0.0: more (1.01x)"),
+    ],
+)
+def test_a_decision_names_what_was_compared(metric: Metric, verdict: VerdictName, words: str):
+    """A search for results decides times as well."""
+    pair = replace(version_pair(A, OLD, "2.0.0"), metric=metric)
+    assert describe_decision(contrast(pair, 1.01, verdict)) == words
 
 
 def test_pilots_come_first_then_rounds_of_mirrored_orders_and_alternating_bursts(tmp_path: Path):
