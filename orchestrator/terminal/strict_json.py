@@ -10,7 +10,11 @@ def dump(value: Any, **form: Any) -> str:
 
     `form` goes to `json.dumps`.
     """
-    return json.dumps(_replace_unknown(value), allow_nan=False, **form)
+    try:
+        return json.dumps(value, allow_nan=False, **form)
+    except ValueError:
+        # Only then is it copied, for a page holds a million figures.
+        return json.dumps(_replace_unknown(value), allow_nan=False, **form)
 
 
 def _replace_unknown(value: Any) -> Any:
