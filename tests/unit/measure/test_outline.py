@@ -35,6 +35,8 @@ def test_the_time_of_a_program_is_known_after_its_first_round():
     assert "1 case x 2 versions, up to 20 rounds, each as long as the program takes in every version" in text
     assert " min" not in text
     assert "at most 10 min" in outline(check_request(replace(PROGRAM, budget_s=600.0)), "venv")
+
+
 @pytest.mark.parametrize(
     ("rounds", "too_few"), [(2, True), (FEWEST_ROUNDS - 1, True), (FEWEST_ROUNDS, False), (None, False)]
 )
