@@ -71,13 +71,10 @@ class EnvironmentFailed(TfCompareError):
         version: str = "",
         detail: str = "",
         lacks_python: bool = False,
-        lacks_engine: bool = False,
     ) -> None:
         super().__init__(what, advice, version=version, detail=detail)
         # Other versions may have their Pythons, and a run can name them.
         self.lacks_python = lacks_python
-        # It takes another engine, which this machine may not have.
-        self.lacks_engine = lacks_engine
 
 
 class ArmsDied(TfCompareError):

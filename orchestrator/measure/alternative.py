@@ -17,10 +17,21 @@ DROPPED = ("--versions", "--output", "--index-url")
 
 
 def can_compare(planned: PlannedRun, ready: Collection[str]) -> bool:
-    """Return whether the versions with these numbers allow a comparison: two arms, or all arms of a claim's ratio."""
-    if planned.options.claims:
-        return any(all(version.name in ready for _, version in pair.arms) for pair in planned.selection.pairs)
-    return sum(version.name in ready for version in planned.selection.targets) >= 2
+    """Return whether the versions with these numbers can answer anything that was asked.
+
+    That is two versions or the control, all versions of a claim's statement, or one version whose cases the user's own
+    workloads compare with each other.
+    """
+    if claims := planned.options.claims:
+        device = planned.options.environments.device
+        asked = [arms for claim in claims if device in claim.devices for arms in claim.linked]
+    elif sum(version.name in ready for version in planned.selection.targets) >= 2:
+        return True
+    else:
+        own = {name for name, workload in planned.workloads.items() if not workload.builtin}
+        labels = {case.label for case in planned.selection.cases if case.workload in own}
+        asked = [pair.arms for pair in planned.selection.pairs if not pair.across and pair.arms[0].case in labels]
+    return any(all(version.name in ready for _, version in arms) for arms in asked)
 
 
 def make_error(

@@ -99,14 +99,13 @@ def pin_planned(
 
 
 def prepare_environments(run: OpenRun, *, enough: Callable[[Collection[str]], bool] = bool) -> PreparedRun:
-    """Make the versions ready and freeze the plan. If Pythons or engines are missing, `enough` must hold.
+    """Make the versions ready and freeze the plan; `enough` says whether those that are ready can be measured.
 
     Failures are journaled and reported.
     """
     planned, directory, view = run.planned, run.directory, run.view
     engine_name, environments, failures = _make_on_first_able_engine(run)
-    lacking = any(failure.lacks_python or failure.lacks_engine for failure in failures.values())
-    if not environments or (lacking and not enough(environments)):
+    if failures and not enough(environments):
         raise alternative.make_error(planned.options, planned.selection.versions, failures)
     for message in exit_error.join_failures(failures.values()):
         view.say(f"warning: {message}")

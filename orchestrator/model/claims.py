@@ -186,6 +186,12 @@ class Claim:
     definitions: tuple[str, ...] = ()
 
     @property
+    def linked(self) -> tuple[tuple[ArmKey, ...], ...]:
+        """The arms that each pair, or each statement without a pair, needs together."""
+        alone = (statement.arms for statement in self.statements if not statement.pairs)
+        return (*(pair.arms for pair in self.pairs), *alone)
+
+    @property
     def statements(self) -> tuple[Statement, ...]:
         held = tuple(Holds(arm=arm) for arm in self.holds)
         return (*self.sets, *self.parts, *self.expectations, *self.returns, *self.bounds, *self.shares, *held)

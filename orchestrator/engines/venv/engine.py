@@ -155,7 +155,7 @@ class VenvEngine:
 
     def prepare(self, version: Version, log: BuildLog) -> VenvEnvironment:
         if why := self._find_obstacle(version):
-            raise EnvironmentFailed(*why, version=version.name, lacks_engine=True)
+            raise EnvironmentFailed(*why, version=version.name)
         flavour, interpreter = _choose(version, self._options.device)
         if interpreter is None:
             interpreter = self._download(version, flavour.python.number, log)

@@ -1,6 +1,7 @@
 """Where Pythons are missing, a command says what can be compared instead."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
@@ -9,7 +10,7 @@ from orchestrator.catalog.changed import find
 from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure import alternative
-from orchestrator.model import Expectation, Pair
+from orchestrator.model import Bound, Expectation, Pair
 from orchestrator.plan.request import PlannedRun, RunOptions, check_request
 from tests.support.builders import claim
 
@@ -105,6 +106,28 @@ def test_a_claim_takes_all_versions_of_one_of_its_ratios():
     assert alternative.can_compare(of_claim(across), {"1.14.0", "2.0.0"})
     inside = next(pair for pair in pairs if not pair.across)
     assert alternative.can_compare(of_claim(inside), {inside.arms[0].version})
+
+
+def test_a_claim_about_one_arm_takes_its_version_alone():
+    pair = check_request(RunOptions(versions=("1.14", "2.0"), suite="quick")).selection.pairs[0]
+    old, new = pair.arms
+    bound = Bound(arm=new, metric="traces", at_least=None, at_most=1)
+    asked = check_request(RunOptions(claims=(claim(bounds=(bound,), cases=(pair.case,)),)))
+    assert alternative.can_compare(asked, {new.version.name})
+    assert not alternative.can_compare(asked, {old.version.name})
+
+
+def test_one_version_is_enough_where_own_workloads_compare_their_cases(tmp_path: Path):
+    """Those of this project do so as well, but by themselves: nobody asked for it."""
+    built_in = check_request(RunOptions(versions=("1.14", "2.0"), suite="quick"))
+    assert any(not pair.across for pair in built_in.selection.pairs)
+    assert not alternative.can_compare(built_in, {"1.14.0"})
+    source = "PARAMS = {'n': ('a', 'b')}\ndef build(tf, params):\n    return lambda: None\n"
+    (tmp_path / "mine.py").write_text(source)
+    mine = RunOptions(versions=("1.14", "2.0"), own_workloads=tmp_path)
+    assert not alternative.can_compare(check_request(mine), {"1.14.0"})
+    (tmp_path / "mine.py").write_text(f"CONTRASTS = {{'n': 'a'}}\n{source}")
+    assert alternative.can_compare(check_request(mine), {"1.14.0"})
 
 
 def of_claim(pair: Pair) -> PlannedRun:

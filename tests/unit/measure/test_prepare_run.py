@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.catalog.version import Version
+from orchestrator.engines import Environment
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure.alternative import can_compare
 from orchestrator.measure.prepare_run import OpenRun, prepare_environments
@@ -44,6 +47,32 @@ def test_a_run_goes_on_without_the_versions_that_lack_their_python(directory: Ru
     assert prepared(("1.14.0", "2.0.0"), directory, heard) == ["2.12.1", "2.13.0"]
     warnings = [line for line in heard.lines if line.startswith("warning")]
     assert warnings == ["warning: 1.14.0, 2.0.0: Python 3.7 could not be downloaded"]
+
+
+class Broken(Lacking):
+    """An engine that has every Python, and cannot install some versions."""
+
+    def prepare(self, version: Version, log: BuildLog) -> Environment:
+        try:
+            return super().prepare(version, log)
+        except EnvironmentFailed as error:
+            raise EnvironmentFailed("the hashes do not match", version=version.name) from error
+
+
+@pytest.mark.parametrize(("versions", "enough"), [(("1.14", "2.0", "2.13"), True), (("1.14", "2.13"), False)])
+def test_versions_that_cannot_be_installed_end_the_run_if_one_is_left(
+    directory: RunDir, versions: tuple[str, ...], enough: bool
+):
+    asked = check_request(replace(SMOKE, versions=versions))
+    with ExitStack() as held:
+        opened = OpenRun(asked, "venv", Broken("1.14.0"), directory, Quiet(), held)
+        if enough:
+            run = prepare_environments(opened, enough=lambda ready: can_compare(asked, ready))
+            assert list(map(str, run.environments)) == ["2.0.0", "2.13.0"]
+            return
+        with pytest.raises(EnvironmentFailed) as failed:
+            prepare_environments(opened, enough=lambda ready: can_compare(asked, ready))
+    assert str(failed.value) == ("too few versions to compare could be made ready:\n1.14.0: the hashes do not match")
 
 
 def test_a_single_version_that_is_left_is_not_measured_for_nothing(directory: RunDir):
