@@ -39,6 +39,8 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
     Where every arm did in the pilot what it will do in a round, and nothing disturbed it, the pilot is a round.
     """
     visit, progress = visitor.visit(order, PILOT_ROUND), visitor.progress
+    if visit.lacks_arm:
+        visit = visitor.visit([arm for arm in order if arm.key not in progress.ended], PILOT_ROUND)
     wanted = {arm: progress.efforts.get(arm.key) or _effort(visitor, arm, timed) for arm, timed in visit.timed.items()}
     aligned = calibrate.align(wanted, {arm: timed.pilot.call_s for arm, timed in visit.timed.items()})
     efforts = {arm: effort for arm, effort in aligned.items() if arm.key not in progress.efforts}

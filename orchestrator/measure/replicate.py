@@ -18,6 +18,10 @@ from orchestrator.terminal.progress import View
 from orchestrator.terminal.text import escape_unprintable
 
 LONGER = " (--timeout allows longer)"
+# Why a replicate is measured again in this run although it died.
+GPU_LOST = "a replicate did not find its GPU"
+KILLED = "a replicate or its worker was killed from outside"
+REPEATED = frozenset({GPU_LOST, KILLED})
 
 
 @dataclass
@@ -33,8 +37,9 @@ class Progress:
     # The visits since the command began, and those of them that something disturbed.
     visits: int = 0
     disturbed: int = 0
-    # How often a replicate did not find its GPU.
-    gpu_losses: int = 0
+    # Why replicates are measured again that died, in order, and the arms that were killed from outside before.
+    repeats: list[str] = field(default_factory=list)
+    killed: set[ArmKey] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -130,23 +135,22 @@ class LiveReplicate:
         return False
 
     def lose_worker(self, death: WorkerDied) -> None:
+        # The second death of an arm is no other evidence against its version.
+        counts = self.arm.key not in self.of.progress.killed
         failure = self.end(Died("worker", f"its worker died: {death}"))
-        self.of.workers.restart(self.arm.version, failure)
+        self.of.workers.restart(self.arm.version, failure, counts=counts)
 
     def stop(self, answer: Closed | Refused | Died) -> None:
-        """End the replicate; where it did not find its GPU, its container is replaced and its arm measured again."""
-        if not isinstance(answer, Died) or answer.how != contract.GPU_LOST:
-            self.end(answer)
-            return
+        """End the replicate; where it did not find its GPU, its container is replaced."""
         failure = self.end(answer)
-        self.of.progress.ended.discard(self.arm.key)
-        self.of.progress.gpu_losses += 1
-        self.of.workers.restart(self.arm.version, failure)
+        if isinstance(answer, Died) and answer.how == contract.GPU_LOST:
+            self.of.workers.restart(self.arm.version, failure)
 
     def end(self, answer: Closed | Refused | Died) -> DeathCause | None:
         """Journal how the replicate ended, and return what it died of.
 
-        An arm that refused or died is not tried again in this run, unless it is resumed.
+        An arm that refused or died is not tried again in this run, unless it is resumed, it did not find its GPU, or
+        this is the first time that something killed it from outside.
         """
         case, version = self.arm
         if isinstance(answer, Closed):
@@ -154,7 +158,7 @@ class LiveReplicate:
             self._record(outcome="measured", part=part, rows=answer.rows, threads=self.threads or None)
             self.of.workers.release(version)
             return None
-        failure = None
+        failure, repeat = None, ""
         if isinstance(answer, Refused):
             ended = self._record(outcome="refused", reason=answer.reason)
         else:
@@ -162,11 +166,26 @@ class LiveReplicate:
             log = "\n".join(filter(None, (answer.log, record)))
             kind = {"failure": failure.kind, "external": failure.external}
             ended = self._record(outcome="died", how=answer.how, reason=failure.reason, log=log, **kind)
+            repeat = self._find_repeat(answer, failure)
         self.of.workers.release(version)
-        self.of.progress.ended.add(self.arm.key)
-        brackets = describe_failure(ended.failure, external=ended.external)
-        self.of.view.say(f"{version} {ended.outcome}{brackets} {case.label}: {escape_unprintable(ended.reason)}")
+        if repeat:
+            self.of.progress.repeats.append(repeat)
+        else:
+            self.of.progress.ended.add(self.arm.key)
+        brackets = describe_failure(ended.failure, external=ended.external and not repeat)
+        again = "; it is measured again" if repeat else ""
+        self.of.view.say(f"{version} {ended.outcome}{brackets} {case.label}: {escape_unprintable(ended.reason)}{again}")
         return failure
+
+    def _find_repeat(self, died: Died, failure: DeathCause) -> str:
+        """Return why the arm is measured again in this run, or ''; after being killed from outside it is so once."""
+        if died.how == contract.GPU_LOST:
+            return GPU_LOST
+        killed = self.of.progress.killed
+        if not failure.external or failure.kind not in ("signal", "worker") or self.arm.key in killed:
+            return ""
+        killed.add(self.arm.key)
+        return KILLED
 
     def _examine(self, died: Died) -> tuple[DeathCause, str]:
         """Return what the replicate died of, and what the kernel has recorded about it."""

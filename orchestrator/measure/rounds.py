@@ -2,7 +2,8 @@
 
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
 
 from orchestrator.measure import pacing
@@ -24,7 +25,7 @@ from orchestrator.measure.visit import Group, Visit, Visitor
 from orchestrator.measure.warm import make_gpu_code
 from orchestrator.measure.workers import Workers
 from orchestrator.metrics import METRICS, describe_verdict
-from orchestrator.model import Arm, ArmKey, Case, Comparison, Contrast, Pair, Postponed, Target
+from orchestrator.model import Arm, ArmKey, Case, Comparison, Contrast, Pair, Plan, Postponed, Target
 from orchestrator.plan.order import group_linked, round_order
 from orchestrator.results.claims import judge_claims
 from orchestrator.results.comparison import FIRST_ROUND, judge_run
@@ -61,6 +62,7 @@ class RoundLoop:
         # Those whose pilot the budget has not held until now.
         self.unreached: frozenset[str] = frozenset()
         self.wanted = frozenset(arm.key for arm in self.plan.arms())
+        self.linked = find_linked(self.plan)
         self.cold = cold_cases(self.plan)
         self.decided: set[Pair] = set()
 
@@ -69,8 +71,9 @@ class RoundLoop:
         self._warm()
         open_cases: Sequence[Case] = self.rounds.cases
         for number in range(self.rounds.first_round, self.rounds.looks[-1] + 1):
+            open_cases = self._find_comparable(open_cases)
             self._calibrate(open_cases, number)
-            open_cases = [case for case in open_cases if self._alive(case)]
+            open_cases = self._find_comparable(open_cases)
             if not open_cases:
                 return ""
             groups, visits = self._choose(open_cases, number)
@@ -108,6 +111,20 @@ class RoundLoop:
     def _alive(self, case: Case) -> list[Target]:
         arms = [ArmKey(case.label, version) for version in self.workers.versions()]
         return [arm.version for arm in arms if arm in self.wanted and not self._is_closed(arm)]
+
+    def _find_comparable(self, cases: Sequence[Case]) -> list[Case]:
+        """Return the cases of which something can still be compared, and name the others."""
+        left = [case.label for case in cases if not self._is_comparable(case)]
+        if left:
+            names = name_some(left, MOST_NAMED, "case")
+            self.view.say(f"not measured any further, because nothing is left to compare: {names}")
+        return [case for case in cases if case.label not in left] if left else list(cases)
+
+    def _is_comparable(self, case: Case) -> bool:
+        """Return whether two arms are left, or one that is compared with another case or of which a claim speaks."""
+        return len(self._alive(case)) > 1 or any(
+            self.wanted.issuperset(arms) and not any(map(self._is_closed, arms)) for arms in self.linked[case.label]
+        )
 
     def _warm(self) -> None:
         if self.slow_starts:
@@ -313,6 +330,19 @@ class RoundLoop:
 
 def _count(count: int) -> str:
     return "1 round" if count == 1 else f"{count} rounds"
+
+
+def find_linked(plan: Plan) -> Mapping[str, list[tuple[ArmKey, ...]]]:
+    """Return, by case, the arms that a comparison or a claim needs together; a case may be planned in one arm alone."""
+    together: list[tuple[ArmKey, ...]] = [pair.arms for pair in plan.pairs]
+    together += [arms for claim in plan.claims for arms in claim.linked]
+    planned = Counter(arm.case for arm in plan.arms())
+    together += [(arm.key,) for arm in plan.arms() if planned[arm.case] == 1]
+    linked: dict[str, list[tuple[ArmKey, ...]]] = defaultdict(list)
+    for arms in together:
+        for label in {arm.case for arm in arms}:
+            linked[label].append(arms)
+    return linked
 
 
 def describe_decision(contrast: Contrast) -> str:

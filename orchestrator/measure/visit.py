@@ -9,7 +9,7 @@ from orchestrator.engines import ENGINES
 from orchestrator.machine.host import Witness, find_stranger
 from orchestrator.measure.capacity import Capacity
 from orchestrator.measure.prepare_run import PreparedRun
-from orchestrator.measure.replicate import LiveReplicate, Progress, Replicates
+from orchestrator.measure.replicate import REPEATED, LiveReplicate, Progress, Replicates
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Arm, ArmKey, Case, Disturbed, Load, Plan, Watched
 from orchestrator.plan.order import alternating, divide
@@ -17,7 +17,6 @@ from orchestrator.stats.calibrate import BURST_S, ONCE, Effort, Pilot, first_eff
 from orchestrator.terminal.progress import View
 
 Group = tuple[Case, ...]
-GPU_LOST = "a replicate did not find its GPU"
 
 
 @dataclass
@@ -47,6 +46,11 @@ class Visit:
     def is_divided(self) -> bool:
         """Whether not all arms were open at once."""
         return any(len(timed.replicates) > 1 for timed in self.timed.values())
+
+    @property
+    def lacks_arm(self) -> bool:
+        """Whether an arm died that is measured again."""
+        return self.cause in REPEATED
 
     def describe_disturbance(self, case: Case, number: int, *, redone: bool) -> Disturbed:
         of_case = [timed for arm, timed in self.timed.items() if arm.case == case]
@@ -78,7 +82,7 @@ class Visitor:
 
         Without efforts it is a pilot: each arm makes what its second call suggests.
         """
-        begun, losses = time.monotonic(), self.progress.gpu_losses
+        begun, repeats = time.monotonic(), len(self.progress.repeats)
         timed: dict[Arm, Timed] = {}
         causes = []
         for first, together in self._sittings(order):
@@ -87,8 +91,7 @@ class Visitor:
                 before = timed.get(arm)
                 timed[arm] = replace(before, replicates=before.replicates + each.replicates) if before else each
             causes += [cause] if cause else []
-        if self.progress.gpu_losses > losses:
-            causes.insert(0, GPU_LOST)
+        causes = self.progress.repeats[repeats:] + causes
         return Visit(timed, next(iter(causes), ""), time.monotonic() - begun)
 
     def _sittings(self, order: Sequence[Arm]) -> list[tuple[int, Sequence[Arm]]]:

@@ -286,15 +286,18 @@ class Workers:
         )
         self._say(f"{version} is lost ({stage}): {escape_unprintable(failure.reason)}")
 
-    def restart(self, version: Target, failure: DeathCause | None = None) -> None:
-        """Clean up after a worker's death: keep what it wrote and, if it was a resident, start a replacement."""
+    def restart(self, version: Target, failure: DeathCause | None = None, *, counts: bool = True) -> None:
+        """Clean up after a worker's death: keep what it wrote and, if it was a resident, start a replacement.
+
+        `counts` says whether the death brings its version nearer to being lost.
+        """
         slot = self._slots[version]
         if slot.client:
             slot.client.channel.close()
         self._settle(slot)
         if slot.isolated:
             return
-        slot.deaths += 1
+        slot.deaths += counts
         if slot.deaths >= MOST_DEATHS:
             last = failure or DeathCause("worker", "", external=True)
             reason = f"it died {slot.deaths} times"

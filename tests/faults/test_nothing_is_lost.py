@@ -101,7 +101,7 @@ def test_a_run_directory_that_is_full_is_named_and_its_run_is_continued(
     assert all(arm["rounds"] >= 2 for arm in answer["arms"])
 
 
-def test_a_worker_that_was_killed_leaves_an_arm_that_is_tried_again(tfcompare: str, tmp_path: Path) -> None:
+def test_an_arm_whose_worker_was_killed_twice_is_tried_again_by_resume(tfcompare: str, tmp_path: Path) -> None:
     announce, run = tmp_path / "announce", tmp_path / "run"
     announce.touch()
     env = {"TF_CPP_ANNOUNCE": str(announce)}
@@ -111,7 +111,11 @@ def test_a_worker_that_was_killed_leaves_an_arm_that_is_tried_again(tfcompare: s
         text=True,
     ) as process:  # fmt: skip
         until(lambda: announce.read_text(), process)
-        os.kill(int(announce.read_text().splitlines()[0]), signal.SIGKILL)
+        first = int(announce.read_text().splitlines()[0])
+        os.kill(first, signal.SIGKILL)
+        until(lambda: {int(pid) for pid in announce.read_text().split()} - {first}, process)
+        [second] = {int(pid) for pid in announce.read_text().split()} - {first}
+        os.kill(second, signal.SIGKILL)
         stdout, stderr = process.communicate(timeout=120)
     assert process.returncode == 6, stderr
     dead = arms(json.loads(stdout))["announces", "2.0.0"]

@@ -165,7 +165,7 @@ class Actor:
         told = Event(opened["round"], opened["case"], order["kind"], self._version, order.get("calls", 0))
         self._stage.log.append(told)
         here = (order["kind"], opened["round"])
-        if part.takes_its_worker_along == here:
+        if part.takes_its_worker_along == here and self._stage.count_death(opened["case"], self._version) <= part.times:
             raise ChannelClosed("killed by SIGKILL")
         if part.dies == here and self._stage.count_death(opened["case"], self._version) <= part.times:
             return {"kind": "died", "replicate": number, "how": part.how, "reason": part.reason, "log": "x"}

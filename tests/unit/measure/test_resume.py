@@ -496,7 +496,7 @@ def test_an_arm_that_is_tried_again_and_dies_again_has_its_last_reason(
     tmp_path: Path, theatre: Theatre, monkeypatch: pytest.MonkeyPatch
 ):
     run = with_deaths(tmp_path)
-    offer(monkeypatch, venv=Theatre(Stage({(OPEN.label, "2.0.0"): Part(noisy, dies=("burst", 8))})))
+    offer(monkeypatch, venv=Theatre(Stage({(OPEN.label, "2.0.0"): Part(noisy, dies=("burst", 5))})))
     add_rounds(ResumeOptions(run=run.path, rounds=4), Quiet())
     (dead,) = [arm for arm in judge_run(run).arms if (arm.case, arm.version) == (OPEN, "2.0.0")]
     assert (dead.outcome, dead.reason, dead.failure, dead.external) == (

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.measure.rounds import describe_decision
-from orchestrator.model import Ended, Lost, Metric, VerdictName
-from tests.support.actors import Part, Stage, play
+from orchestrator.model import Disturbed, Ended, Lost, Metric, VerdictName
+from orchestrator.terminal.progress import Quiet
+from tests.support.actors import Part, Play, Stage, play
 from tests.support.builders import NEW, OLD, case, case_pair, contrast, plan, version_pair
 
 A, B = case("a"), case("b")
@@ -113,12 +114,12 @@ def test_the_seed_of_the_plan_fixes_every_order(tmp_path: Path):
 
 @pytest.mark.parametrize("isolation", ["fork", "process"])
 def test_all_workers_of_a_round_have_one_seed_and_those_of_the_next_another(tmp_path: Path, isolation: str):
-    stage = Stage({("a", NEW): Part(takes_its_worker_along=("burst", 2))})
+    stage = Stage({("a", NEW): Part(takes_its_worker_along=("burst", 2), times=1)})
     play(tmp_path, plan([A], looks=(4,), seed=4711, isolation=isolation), stage)
     assert stage.seeds == sorted(stage.seeds)
     assert set(stage.seeds) == {4711, 4712, 4713, 4714}
-    # Also the resident worker that takes a dead one's place.
-    assert stage.seeds.count(4712) == (3 if isolation == "fork" else 2)
+    # Also the resident worker that takes a dead one's place, and those of the repeated visit.
+    assert stage.seeds.count(4712) == (3 if isolation == "fork" else 4)
 
 
 def test_all_arms_of_a_round_draw_the_same_numbers_and_those_of_the_next_draw_others(tmp_path: Path):
@@ -133,7 +134,8 @@ def test_an_arm_that_refused_is_never_opened_again_and_the_others_go_on(tmp_path
     stage = Stage({("a", NEW): Part(refuses="no such op")})
     played = play(tmp_path, plan([A, B], looks=(3,)), stage)
     assert stage.opened("a", NEW) == [0]
-    assert stage.opened("a", OLD) == stage.opened("b", NEW) == [0, 2, 3]
+    assert stage.opened("a", OLD) == [0], "with nothing to compare it with"
+    assert stage.opened("b", NEW) == [0, 2, 3]
     refused = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.outcome == "refused"]
     assert [(entry.version, entry.case, entry.reason) for entry in refused] == [(NEW, "a", "no such op")]
     assert [arm.outcome for arm in played.comparison.arms] == ["measured", "refused", "measured", "measured"]
@@ -170,19 +172,62 @@ def test_of_cases_that_find_their_container_full_the_first_has_filled_it(tmp_pat
     assert deaths[2].case == "c"
 
 
+def deaths_of(played: Play) -> list[Ended]:
+    return [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.outcome == "died"]
+
+
+@pytest.mark.parametrize("engine", ["venv", "docker"])
 @pytest.mark.parametrize("order", ["open", "burst", "close"])
-def test_a_worker_that_dies_costs_its_arm_and_another_takes_its_place(tmp_path: Path, order: str):
-    stage = Stage({("a", NEW): Part(takes_its_worker_along=(order, 2))})
-    played = play(tmp_path, plan([A, B], looks=(4,)), stage)
-    assert stage.opened("a", NEW) == [0, 2]
-    assert stage.opened("b", NEW) == [0, 2, 3, 4]
-    (death,) = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.outcome == "died"]
+@pytest.mark.parametrize(("ms", "verdict"), [(20, "slower"), (10, "same")])
+def test_a_worker_that_is_killed_once_costs_its_case_one_repeated_visit(
+    tmp_path: Path, engine: str, order: str, ms: float, verdict: str
+):
+    stage = Stage({
+        ("a", OLD): Part(steady(10)),
+        ("a", NEW): Part(steady(ms), takes_its_worker_along=(order, 2), times=1),
+    })  # fmt: skip
+    played = play(tmp_path, plan([A, B], looks=(6,), engine=engine), stage)
+    assert stage.opened("a", NEW) == stage.opened("a", OLD) == [0, 2, 2, 3, 4, 5, 6]
+    assert stage.opened("b", NEW) == [0, 2, 3, 4, 5, 6]
+    (death,) = deaths_of(played)
     assert (death.case, death.how, death.external) == ("a", "worker", True)
     assert death.reason.startswith("its worker died: killed by SIGKILL")
+    (disturbed,) = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
+    assert (disturbed.case, disturbed.redone) == ("a", True)
+    assert disturbed.cause == "a replicate or its worker was killed from outside"
     names = [stream.path.name for stream in played.run.streams()]
-    assert names == [f"{OLD}-{part}.arrow" for part in range(1, 5)] + [f"{NEW}-{part}.arrow" for part in range(1, 6)]
-    rounds = {arm.key: arm.rounds for arm in played.comparison.arms}
-    assert rounds == {("a", OLD): 4, ("a", NEW): 1, ("b", OLD): 4, ("b", NEW): 4}
+    assert names == [f"{OLD}-{part}.arrow" for part in range(1, 7)] + [f"{NEW}-{part}.arrow" for part in range(1, 8)]
+    assert {(arm.outcome, arm.rounds) for arm in played.comparison.arms} == {("measured", 6)}
+    assert {contrast.pair.case: contrast.verdict for contrast in played.comparison.contrasts}[A] == verdict
+
+
+@pytest.mark.parametrize("isolation", ["fork", "process"])
+def test_a_replicate_that_is_killed_once_is_measured_again(tmp_path: Path, isolation: str):
+    killed = Part(steady(20), dies=("burst", 2), reason="killed by SIGTERM", times=1)
+    stage = Stage({("a", OLD): Part(steady(10)), ("a", NEW): killed})
+    played = play(tmp_path, plan([A], looks=(6,), isolation=isolation), stage)
+    assert stage.opened("a", NEW) == [0, 2, 2, 3, 4, 5, 6]
+    assert [contrast.verdict for contrast in played.comparison.contrasts] == ["slower"]
+
+
+def test_an_arm_whose_worker_is_killed_in_the_pilot_has_its_pilot_again(tmp_path: Path):
+    stage = Stage({("a", NEW): Part(takes_its_worker_along=("burst", 0), times=1)})
+    played = play(tmp_path, plan([A], looks=(4,)), stage)
+    assert stage.opened("a", NEW) == [0, 0, 2, 3, 4]
+    assert {(arm.outcome, arm.rounds) for arm in played.comparison.arms} == {("measured", 4)}
+
+
+@pytest.mark.parametrize("order", ["open", "burst", "close"])
+def test_a_worker_that_is_killed_twice_costs_its_arm_and_the_case_ends(tmp_path: Path, order: str):
+    stage = Stage({("a", NEW): Part(takes_its_worker_along=(order, 2))})
+    played = play(tmp_path, plan([A, B], looks=(4,)), stage)
+    assert stage.opened("a", NEW) == stage.opened("a", OLD) == [0, 2, 2]
+    assert stage.opened("b", NEW) == [0, 2, 3, 4]
+    assert [(death.case, death.how, death.external) for death in deaths_of(played)] == [("a", "worker", True)] * 2
+    assert not any(isinstance(entry, Lost) for entry in played.run.entries())
+    outcomes = {arm.key: (arm.outcome, arm.rounds) for arm in played.comparison.arms}
+    assert outcomes["a", NEW] == ("died", 1)
+    assert outcomes["b", OLD] == outcomes["b", NEW] == ("measured", 4)
 
 
 def killing(number: int) -> Part:
@@ -250,8 +295,32 @@ def test_what_can_no_more_be_decided_is_not_measured_to_the_end(tmp_path: Path):
     last = {}
     for name, stage in stages.items():
         play(tmp_path / name, plan([A], looks=looks), stage)
-        last[name] = max(event.round for event in stage.log)
-    assert last == {"refused": 4, "dead": 6, "lost": 4}
+        last[name] = max((event.round for event in stage.log), default=-1)
+    assert last == {"refused": 0, "dead": 5, "lost": -1}
+
+
+def test_what_one_version_can_answer_is_measured_without_the_other(tmp_path: Path):
+    """Two cases that are compared with each other, a third that is not, and a version that does not start."""
+    stage = Stage(broken=(OLD,))
+    asked = plan([A, B, case("c")], pairs=(*map(version_pair, (A, B, case("c"))), case_pair(A, B)), looks=(4,))
+    play(tmp_path, asked, stage)
+    assert stage.opened("a", NEW) == stage.opened("b", NEW) == [0, 2, 3, 4]
+    assert stage.opened("c", NEW) == []
+
+
+def test_three_versions_of_which_one_is_lost_are_still_compared(tmp_path: Path):
+    stage = Stage({("a", THIRD): NOISY}, broken=(OLD,))
+    play(tmp_path, plan([A], (OLD, NEW, THIRD), looks=(4,)), stage)
+    assert stage.opened("a", NEW) == stage.opened("a", THIRD) == [0, 2, 3, 4]
+
+
+def test_cases_without_anything_to_compare_are_named(tmp_path: Path):
+    lines: list[str] = []
+    view = Quiet()
+    view.say = lines.append
+    stage = Stage({("a", NEW): Part(refuses="no such op")})
+    play(tmp_path, plan([A, B], looks=(4,)), stage, view=view)
+    assert "not measured any further, because nothing is left to compare: a" in lines
 
 
 def test_a_case_that_all_versions_refuse_has_no_rounds(tmp_path: Path):
@@ -277,4 +346,4 @@ def test_isolated_a_death_costs_its_arm_alone_however_often(tmp_path: Path):
     assert not any(isinstance(entry, Lost) for entry in played.run.entries())
     outcomes = {arm.key: (arm.outcome, arm.rounds) for arm in played.comparison.arms}
     assert [outcomes[name, NEW] for name in "abcd"] == [("died", number - 1) for number in range(2, 6)]
-    assert {outcomes[name, OLD] for name in "abcd"} == {("measured", 5)}
+    assert [outcomes[name, OLD] for name in "abcd"] == [("measured", number) for number in range(2, 6)]

@@ -210,13 +210,14 @@ def test_a_case_that_was_begun_and_cannot_be_judged_is_postponed_again(tmp_path:
 
 def test_the_time_of_a_death_is_not_what_a_visit_takes(tmp_path: Path, clock: Clock):
     """A worker that is ended at its deadline, and the start of another, are in the time of one visit."""
-    stage = clock.stage({"a": lambda number: 60.0 if number == 2 else 1.0})
-    stage.parts["a", NEW] = replace(stage.parts["a", NEW], takes_its_worker_along=("burst", 2))
+    took = chain([60.0], repeat(1.0))
+    stage = clock.stage({"a": lambda number: next(took) if number == 2 else 1.0})
+    stage.parts["a", NEW] = replace(stage.parts["a", NEW], takes_its_worker_along=("burst", 2), times=1)
     asked = plan([A], (OLD, NEW, "3.0.0"), looks=LOOKS, budget_s=100.0)
     stage.parts["a", "3.0.0"] = Part(noisy)
     played = play(tmp_path, asked, stage, started=0.0)
     assert postponed(played) == []
-    assert {arm.version: arm.rounds for arm in played.comparison.arms} == {OLD: 20, NEW: 1, "3.0.0": 20}
+    assert {arm.version: arm.rounds for arm in played.comparison.arms} == {OLD: 20, NEW: 20, "3.0.0": 20}
 
 
 @pytest.mark.parametrize("isolation", ["fork", "process"])

@@ -112,11 +112,11 @@ def test_an_arm_that_lost_its_worker_beside_another_gets_an_effort_before_the_ne
     asked = plan([A, B], pairs=(version_pair(A), version_pair(B), case_pair(A, B)), looks=(4,))
     played = play(tmp_path, asked, stage)
     beside = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.how == BESIDE]
-    assert [(entry.case, entry.version, entry.round) for entry in beside] == [("b", NEW, PILOT_ROUND)]
-    assert stage.opened("b", NEW) == [0, 0, 2, 3, 4]
+    assert [(entry.case, entry.version, entry.round) for entry in beside] == [("b", NEW, PILOT_ROUND)] * 2
+    assert stage.opened("b", NEW) == [0, 0, 0, 2, 3, 4]
     assert efforts(played)["b", NEW].counts is False
     rounds = {arm.key: arm.rounds for arm in played.comparison.arms}
-    assert rounds == {("a", OLD): 4, ("a", NEW): 0, ("b", OLD): 4, ("b", NEW): 3}
+    assert rounds == {("a", OLD): 1, ("a", NEW): 0, ("b", OLD): 4, ("b", NEW): 3}
     assert played.comparison.broken == ()
 
 

@@ -42,7 +42,7 @@ def test_each_round_has_new_workers_and_the_pilot_has_those_of_the_first(tmp_pat
 
 def test_only_versions_that_a_round_measures_get_a_new_worker(tmp_path: Path):
     stage = Stage({("a", NEW): Part(refuses="no such op")})
-    play(tmp_path, plan([A], looks=(4,)), stage)
+    play(tmp_path, plan([A], (OLD, NEW, "3.0.0"), looks=(4,)), stage)
     assert Counter(stage.doors)["in", NEW] == 1
     assert Counter(stage.doors)["in", OLD] == 4
 
