@@ -77,7 +77,7 @@ def _measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, vi
             directory.record(Machine(when="end", readings=moment()))
             # What is not on the disk yet has not ended.
             directory.sync()
-            directory.record(Finished(how=how, seconds=time.monotonic() - begun, cut=cut))
+            directory.record(Finished(how=how, seconds=time.monotonic() - begun, start_s=workers.start_s, cut=cut))
             directory.sync_journal()
     if error is None:
         return None

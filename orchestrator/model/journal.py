@@ -257,6 +257,8 @@ class Finished:
     kind: Literal["finished"] = "finished"
     how: str
     seconds: float
+    # What its workers last took to start; the first of them are not in `seconds`.
+    start_s: float = 0.0
     # Whether it may have ended in the middle of a replicate.
     cut: bool = False
 

@@ -6,6 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from orchestrator.catalog.workloads import BUILTIN
+from orchestrator.contract import PILOT_ROUND
 from orchestrator.errors import UsageError
 from orchestrator.machine.host import is_here
 from orchestrator.measure.past import is_closed, open_cases, read_past
@@ -13,12 +14,13 @@ from orchestrator.measure.resume import ResumeOptions, extension, same_sources
 from orchestrator.model import ArmKey, Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan, Target
 from orchestrator.old_flags import rename
 from orchestrator.options import LONGEST_S
+from orchestrator.results.comparison import FIRST_ROUND
 from orchestrator.results.rundir import RunDir
 from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.terminal.durations import format_budget
 
 # For rounds that take longer than those before.
-RESERVE = 1.25
+RESERVE = 1.5
 # A few rounds more decide little: it takes half as many again.
 WORTHWHILE = 1.5
 # The flags of the first command line that decide which environments the versions get.
@@ -78,14 +80,21 @@ def flag_values(command: Sequence[str], names: Sequence[str]) -> Iterator[tuple[
 
 
 def round_s(comparison: Comparison, entries: Sequence[Entry], arms: Sequence[ArmKey]) -> float:
-    """Estimate the time of a round of these arms: the calls of each, and what a replicate takes in addition."""
+    """Estimate the time of a round of these arms.
+
+    This is the start of its workers, the calls of each arm, and what a replicate takes in addition.
+    """
     calls_s = {arm.key: (arm.build_s or 0.0) + arm.train_s for arm in comparison.arms if arm.train_s is not None}
     usual_s = sum(calls_s.values()) / max(len(calls_s), 1)
     replicates = [entry for entry in entries if isinstance(entry, Ended) and entry.outcome == "measured"]
-    measured_s = sum(entry.seconds for entry in entries if isinstance(entry, Finished))
+    stretches = [entry for entry in entries if isinstance(entry, Finished)]
+    start_s = max((entry.start_s for entry in stretches), default=0.0)
+    # The first workers of each stretch start before its time begins; the pilot and the first round share theirs.
+    renewals = len({entry.round for entry in replicates} - {PILOT_ROUND, FIRST_ROUND}) - len(stretches[1:])
+    measured_s = sum(entry.seconds for entry in stretches) - max(renewals, 0) * start_s
     inside_s = sum(calls_s.get(entry.arm, usual_s) for entry in replicates)
     besides_s = max(0.0, measured_s - inside_s) / max(len(replicates), 1)
-    return sum(calls_s.get(arm, usual_s) + besides_s for arm in arms)
+    return start_s + sum(calls_s.get(arm, usual_s) + besides_s for arm in arms)
 
 
 def versions_lost_last(entries: Sequence[Entry]) -> set[Target]:

@@ -37,6 +37,22 @@ def test_a_round_costs_the_calls_of_its_arms_and_what_a_replicate_takes_besides(
     assert round_s(judged, [], [("one", OLD)]) == pytest.approx(2.0)
 
 
+@pytest.mark.parametrize("rounds", [(0,), (0, 1), (0, 2, 3, 4)])
+def test_a_round_takes_the_start_of_its_workers_however_many_were_measured(rounds: tuple[int, ...]):
+    """Workers start in 14 s, the first of them before the run's time begins, and both arms take 12 s a round."""
+    one = case("one")
+    arms = tuple(arm(one, version, build_s=1.0, train_s=3.0) for version in (OLD, NEW))
+    entries = [
+        Ended(version=target(version), case="one", round=number, replicate=2 * number + place, outcome="measured")
+        for number in rounds
+        for place, version in enumerate((OLD, NEW))
+    ]
+    renewals = sum(number > 1 for number in rounds)
+    finished = Finished(how="", seconds=12.0 * len(rounds) + 14.0 * renewals, start_s=14.0)
+    judged = comparison(plan=plan([one]), arms=arms)
+    assert round_s(judged, [*entries, finished], [("one", OLD), ("one", NEW)]) == pytest.approx(26.0)
+
+
 def test_flags_are_found_with_their_values_however_they_were_written():
     command = ("run", "--workload-dir", "my folder", "--base=x:{python}", "--control")
     assert list(flag_values(command, ("--workload-dir", "--base"))) == [
@@ -86,7 +102,7 @@ def test_the_command_keeps_the_flags_that_made_the_environments(tmp_path: Path):
     made = ended(tmp_path)
     command = ("run", "--versions", "1.14,2.0", "--base=x:{python}", "--wheelhouse", "my wheels", "--threads", "1,1")
     made.write_manifest(replace(made.read_manifest(), command=command))
-    assert line_of(made).endswith(" --budget 20s --base 'x:{python}' --wheelhouse 'my wheels'")
+    assert line_of(made).endswith(" --budget 30s --base 'x:{python}' --wheelhouse 'my wheels'")
 
 
 def test_the_command_works_as_printed(tmp_path: Path, theatre: Theatre, monkeypatch, capsys):
