@@ -172,9 +172,12 @@ def _install(folder: Path, pins: Sequence[lockfile.Pin], python: str, uv: Uv) ->
         complete = made / "complete"
         shutil.copytree(made / "packages", complete, copy_function=_copy_plain)
         shutil.copy(made / LOCK, complete / LOCK)
-        # Another run may have made it meanwhile.
-        with suppress(FileExistsError):
+        try:
             complete.rename(folder)
+        except OSError:
+            # Another run, or another target of this one, may have made it meanwhile.
+            if not folder.is_dir():
+                raise
 
 
 def _copy_plain(source: str, target: str) -> None:

@@ -32,6 +32,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from orchestrator import files
+from orchestrator.catalog import seals
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import Case, Discarded, Ended, Entry, Lost, Manifest, Plan, Synced, Target
 from orchestrator.results import streams
@@ -112,6 +113,7 @@ class RunDir:
             cls.refuse_taken(path, held=True)
             with run._creating():
                 files.remove_tree(run.workloads)
+                seals.remove(path)
                 for directory in (run.results, run.settled, run.logs):
                     directory.mkdir(exist_ok=True)
                 begun = Begun(datetime.now(UTC).replace(microsecond=0), tuple(command))
@@ -152,7 +154,7 @@ class RunDir:
         """Return whether all that is here is what a run leaves that ends before it has a plan."""
         names = {name for name in _names(self.path) if not LEFT.fullmatch(name)}
         folders = {self.results.name, self.settled.name, self.logs.name}
-        copied = {self.workloads.name} if BEGUN_NAME in names else set()
+        copied = {self.workloads.name, seals.NAME} if BEGUN_NAME in names else set()
         if names - {BEGUN_NAME, ".lock"} - folders - copied:
             return False
         if any((self.path / name).is_symlink() or _names(self.path / name) for name in folders):

@@ -5,7 +5,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
@@ -141,6 +144,24 @@ def test_a_lock_that_was_kept_installs_the_same_packages_again(options: EngineOp
     shutil.rmtree(layer.folder)
     assert make_layer(("plots<2",), facts(), options) == layer
     assert names(layer) == ["plots"]
+
+
+def test_two_targets_that_need_the_same_layer_at_once_share_it(options: EngineOptions):
+    ready = Barrier(2)
+
+    @dataclass(frozen=True)
+    class Waiting(UvHere):
+        def run(self, arguments: Sequence[str], folder: Path, timeout_s: float) -> str:
+            printed = super().run(arguments, folder, timeout_s)
+            ready.wait(60)
+            return printed
+
+    with ThreadPoolExecutor(2) as pool:
+        one, other = pool.map(
+            lambda each: layers.make_layer(("plots",), facts(), options, Waiting(options)), ("one", "other")
+        )
+    assert one == other
+    assert names(one) == ["plots"]
 
 
 def test_uv_has_what_the_index_needs_and_no_secret_of_the_caller(
