@@ -26,7 +26,7 @@ def trust_folder(
     folder: Annotated[
         Path,
         typer.Argument(
-            help="Folder with settings or workloads; a run; a search.", metavar="[FOLDER]", show_default=False
+            help="Folder with settings or workloads; a run; a search.", metavar="FOLDER", show_default=False
         ),
     ] = Path(),
     show: Annotated[bool, typer.Option("--list", help="Print the folders that you trust.")] = False,
@@ -35,8 +35,8 @@ def trust_folder(
 ) -> None:
     """Show which settings of a folder need your trust, and what its workloads read elsewhere, and allow it.
 
-    Trust lasts until one of these changes. A FOLDER can also be a run, or a search, that another user began: then
-    --resume continues it here. TFCOMPARE_TRUST=1 trusts every folder, for machines that run reviewed code.
+    Trust lasts until one of these changes. After trust, a run or a search that another user began can be continued
+    here. TFCOMPARE_TRUST=1 trusts every folder, for machines that run reviewed code.
 
     [bold]Examples[/bold]
 

@@ -43,7 +43,7 @@ class UvInContainer:
         return f"docker {self.image}"
 
     def run(self, arguments: Sequence[str], folder: Path, timeout_s: float) -> str:
-        # Its module makes these objects.
+        # That module imports this one.
         from orchestrator.engines.docker.engine import asking
 
         with asking("what a workload requires could not be looked at", EnvironmentFailed):
@@ -106,7 +106,7 @@ class UvInContainer:
         variables = {
             name: value
             for name, value in pass_variables().items()
-            # What else it names are places of the caller.
+            # The others name places of the caller.
             if name.upper().endswith("_PROXY") or (name.startswith("UV_") and not _is_place(name, value))
         }
         variables |= uv.name_index(self.options, WHEELHOUSE, f"{WORK}/{CERTIFICATES}")

@@ -192,7 +192,7 @@ def test_a_workload_whose_source_has_changed_is_left_out_and_named(tmp_path: Pat
 
 @pytest.mark.parametrize("program", [(), ("sh", "train.sh")])
 def test_a_workload_whose_data_has_changed_is_left_out(tmp_path: Path, program: tuple[str, ...]):
-    """The data of a program have no folder of their own: it is the only workload."""
+    """A program is the only workload of its run, so its data are not in a folder with its name."""
     name = "tfcompare_data/numbers" if program else "tfcompare_data/a/numbers"
     of = plan([A] if program else [A, B], program=program)
     ratios = {"a": 2.0} if program else {"a": 2.0, "b": 1.5}
