@@ -12,6 +12,7 @@ import pytest
 from orchestrator import contract
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused
 from orchestrator.results.streams import read_stream
+from tests.support import keras
 from tests.support.bench import Bench
 from tests.support.live_runs import mount_read_only
 
@@ -290,41 +291,6 @@ def test_packages_come_last_and_reach_what_it_starts(tmp_path: Path):
     bench.channel.close()
 
 
-KERAS = {
-    "keras/__init__.py": "from keras.engine import training\nModel = training.Model\n",
-    "keras/engine/__init__.py": "",
-    "keras/callbacks.py": """
-        class Callback:
-            def on_epoch_begin(self, epoch, logs=None): pass
-            def on_batch_end(self, batch, logs=None): pass
-            def on_epoch_end(self, epoch, logs=None): pass
-
-        class Printing(Callback):
-            def on_epoch_end(self, epoch, logs=None):
-                print('epoch', epoch)
-        """,
-    "keras/engine/training.py": """
-        import time
-
-        class Model:
-            def fit(self, x=None, epochs=1, callbacks=None):
-                return self.fit_generator(x, epochs, callbacks)
-
-            def fit_generator(self, x, epochs=1, callbacks=None):
-                assert len([each for each in callbacks or [] if type(each).__name__ == 'StepTimes']) <= 1
-                time.sleep(0.2)
-                for epoch in range(epochs):
-                    for each in callbacks or []:
-                        each.on_epoch_begin(epoch)
-                    for batch in range(5):
-                        time.sleep(0.01)
-                        for each in callbacks or []:
-                            each.on_batch_end(batch, {})
-                    time.sleep(0.1)
-                    for each in callbacks or []:
-                        each.on_epoch_end(epoch, {'loss': 1.0 / (epoch + 1)})
-        """,
-}
 CALLS = {
     "none": "fit([], 2)",
     "a list": "fit([], epochs=2, callbacks=[Printing()])",
@@ -337,7 +303,7 @@ CALLS = {
 
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_steps_of_keras_are_timed(project: Project, call: str):
-    for name, source in KERAS.items():
+    for name, source in keras.SOURCES.items():
         project.write(name, source)
     project.write("train.py", f"from keras import Model\nfrom keras.callbacks import Printing\nModel().{call}\n")
     burst = project.run("python", "train.py")

@@ -9,11 +9,13 @@ VERSION = "2.13.0"
 
 INIT = '''
 import os
+import time
 
 import numpy
 from types import SimpleNamespace as Namespace
 from tensorflow.python.framework import func_graph
 
+time.sleep(float(os.environ.get("STUB_IMPORT_S", "0")))
 __version__ = "@VERSION@"
 version = Namespace(GIT_VERSION="stub")
 test = Namespace(is_built_with_cuda=lambda: False)
@@ -53,7 +55,7 @@ class Gpus(object):
         return {"device_name": "Tesla T4", "compute_capability": (7, 5)}
 
     def get_memory_info(self, device):
-        return {"peak": 3 * 1024 * 1024}
+        return {"peak": int(os.environ.get("STUB_GPU_BYTES", 3 * 1024 * 1024))}
 
 
 config = Namespace(experimental=Gpus(), threading=Threading())

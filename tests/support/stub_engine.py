@@ -1,7 +1,7 @@
 """An engine whose versions are a stub of TensorFlow; everything else of its workers is real."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from orchestrator.catalog.workloads import WORKLOADS
 from orchestrator.engines import Outlook, Started, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.environment import worker_variables
+from orchestrator.engines.layers import Uv
 from orchestrator.engines.worker.channel import ProcessChannel
 from orchestrator.errors import (
     EnvironmentFailed,
@@ -25,12 +26,17 @@ class Environment:
     stub: Path
     fails: str = ""
     act: Callable[[], None] = lambda: None
+    variables: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def uv(self) -> Uv:
+        raise EnvironmentFailed("a stub gets no packages", version=self.facts.version)
 
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
         if self.fails:
             raise EnvironmentFailed(self.fails, version=self.facts.version)
         self.act()
-        variables = {**worker_variables(), "PYTHONPATH": str(self.stub), "HOME": str(self.stub)}
+        variables = {**worker_variables(), "PYTHONPATH": str(self.stub), "HOME": str(self.stub), **self.variables}
         channel = ProcessChannel([sys.executable, str(WORKLOADS / "worker.py")], variables, paths.log)
         return Started(channel, (str(paths.own_workloads),), str(stream))
 
@@ -41,6 +47,9 @@ class Engine:
     absent: tuple[str, ...] = ()
     fails: dict[str, str] = field(default_factory=dict)
     act: Callable[[], None] = lambda: None
+    # By version: what its workers find in their environment, and the bytes that it takes on the disk.
+    variables: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)
     closed: bool = False
 
     def check(self) -> str:
@@ -55,8 +64,15 @@ class Engine:
     def prepare(self, version: Version, log: BuildLog) -> Environment:
         if version.number in self.absent:
             raise EnvironmentFailed("no disk", version=version.number, detail="  | the end of a log")
-        facts = EnvironmentFacts(version=version.number, kind="venv", identity="x", lock="y", python="3.11.7")
-        return Environment(facts, self.stub, self.fails.get(version.number, ""), self.act)
+        facts = EnvironmentFacts(
+            version=version.number, kind="venv", identity="x", lock="y", python="3.11.7",
+            size_bytes=self.sizes.get(version.number),
+        )  # fmt: skip
+        variables = self.variables.get(version.number, {})
+        return Environment(facts, self.stub, self.fails.get(version.number, ""), self.act, variables)
+
+    def storage(self) -> None:
+        """Say nothing of the disk."""
 
     def close(self) -> None:
         self.closed = True

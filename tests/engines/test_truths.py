@@ -1,0 +1,161 @@
+"""One test per metric in which the truth is known: the versions differ in it, and then they do not.
+
+The real command and real workers measure; TensorFlow is the stub.
+"""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from orchestrator.metrics import KEYS, NAMES
+from tests.support import keras, libcuda
+from tests.support.truths import GPU_LINE, Stage
+
+pytestmark = pytest.mark.slow
+
+WORKLOADS = {
+    "time": """
+        def build(tf, params):
+            return lambda: time.sleep(0.006 if NEWER else 0.002)
+        """,
+    "first": """
+        def build(tf, params):
+            calls = []
+            def step():
+                calls.append(1)
+                time.sleep(0.3 if NEWER and len(calls) == 1 else 0.1 if len(calls) == 1 else 0.002)
+            return step
+        """,
+    "build": """
+        def build(tf, params):
+            time.sleep(0.3 if NEWER else 0.1)
+            return lambda: time.sleep(0.002)
+        """,
+    "cpu": """
+        def build(tf, params):
+            def step():
+                until = time.process_time() + (0.006 if NEWER else 0.001)
+                while time.process_time() < until:
+                    pass
+            return step
+        """,
+    "memory": """
+        def build(tf, params):
+            held = bytearray((120 if NEWER else 1) << 20)
+            return lambda: time.sleep(0.002) or len(held)
+        """,
+    "leak": """
+        def build(tf, params):
+            held = []
+            def step():
+                held.append(bytearray((64 if NEWER else 16) << 10))
+                time.sleep(0.001)
+            return step
+        """,
+    "traces": """
+        def build(tf, params):
+            from tensorflow.python.framework import func_graph
+            def step():
+                for _ in range(3 if NEWER else 1):
+                    func_graph.func_graph_from_py_func("call", step, (), {})
+                time.sleep(0.002)
+            return step
+        """,
+    "p50": """
+        def build(tf, params):
+            return lambda: time.sleep(0.004 if NEWER else 0.001)
+        """,
+    # One call in eight is ten times as long: 95 of 100 calls hide nothing of it, and the middle one does not show it.
+    "p95": """
+        def build(tf, params):
+            calls = []
+            def step():
+                calls.append(1)
+                time.sleep(0.01 if NEWER and len(calls) % 8 == 0 else 0.001)
+            return step
+        """,
+    "output": """
+        import numpy
+        def build(tf, params):
+            return lambda: time.sleep(0.002) or numpy.arange(100.0) + (50 if NEWER else 0)
+        """,
+}
+WORKLOADS |= {
+    "p99": WORKLOADS["p95"],
+    # These two differ outside of workloads.
+    **dict.fromkeys(("import", "size"), WORKLOADS["build"]),
+    "gpu_memory": """
+        def build(tf, params):
+            os.environ["STUB_GPU_BYTES"] = str((900 if NEWER else 300) << 20)
+            return lambda: time.sleep(0.002)
+        """,
+    "step": """
+        os.environ["STUB_STEP_S"] = "0.03" if NEWER else "0.01"
+        from keras import Model
+        Model().fit([], 2)
+        """,
+}
+METRICS = (*NAMES, "step")
+# Other processes cannot upset these.
+STEADY = ("memory", "leak", "gpu_memory", "traces", "size")
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path, {"STUB_IMPORT_S": "0.6"}, {"STUB_IMPORT_S": "0.1"}, (300, 900))
+
+
+def measure(stage: Stage, metric: str, monkeypatch: pytest.MonkeyPatch, *, differ: bool) -> set[str]:
+    """Return the verdicts about the later version of a run that asks for this metric."""
+    flags = ["--rounds", "6"]
+    own, program = {f"{metric}.py": WORKLOADS[metric]}, ""
+    if metric == "step":
+        program = "step.py"
+        own |= keras.SOURCES
+    elif metric != "time":
+        flags += ["--metric", metric]
+    if metric == "gpu_memory":
+        flags += ["--gpus", "0"]
+        stage.same = {**stage.same, **show_card(stage.folder, monkeypatch)}
+    code, answer, told = stage.measure(own, *flags, differ=differ, program=program)
+    assert code == 0, told
+    if metric == "output":
+        return {entry["verdict"] for entry in answer["outputs"]}
+    entries = [entry for entry in answer["contrasts"] + answer["metrics"] if entry["metric"] == KEYS[metric]]
+    return {entry["verdict"] for entry in entries if entry["kind"] == "version"}
+
+
+def show_card(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
+    """Show one graphics card on this machine, and return the variables with which workers see it."""
+    program = folder / "bin" / "nvidia-smi"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\necho '{GPU_LINE}'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
+    return {"STUB_GPUS": "1", "STUB_CUDA_DEVICES": "1", "LD_LIBRARY_PATH": str(libcuda.build(folder / "cuda"))}
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_a_version_that_is_worse_is_called_worse(stage: Stage, metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert measure(stage, metric, monkeypatch, differ=True) == {"differs" if metric == "output" else "slower"}
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_equal_versions_are_never_called_different(stage: Stage, metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    verdicts = measure(stage, metric, monkeypatch, differ=False)
+    assert verdicts
+    if metric == "output":
+        assert verdicts == {"equal"}
+    else:
+        assert verdicts <= ({"same"} if metric in STEADY else {"same", "inconclusive"})
+
+
+def test_slow_calls_are_in_the_tail_and_not_in_the_middle(stage: Stage) -> None:
+    code, answer, told = stage.measure(
+        {"tail.py": WORKLOADS["p95"]}, "--rounds", "6", "--metric", "p50,p95", differ=True
+    )
+    assert code == 0, told
+    verdicts = {entry["metric"]: entry["verdict"] for entry in answer["metrics"]}
+    assert verdicts["p95"] == "slower"
+    assert verdicts["p50"] in ("same", "inconclusive")
