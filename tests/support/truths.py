@@ -61,7 +61,7 @@ class Stage:
             ],
             cwd=own if program else ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},
-            capture_output=True, text=True, timeout=PATIENCE_S,
+            capture_output=True, text=True, timeout=4 * PATIENCE_S,
         )  # fmt: skip
         assert done.stdout, done.stderr
         return done.returncode, json.loads(done.stdout), done.stderr
