@@ -237,6 +237,11 @@ def adam(keras, learning_rate, mode):
     return adam_class(lr=learning_rate)  # standalone keras before 2.3
 
 
+# A rate of Dropout that costs what every rate costs and drops next to nothing: what it drops is drawn in another way in
+# each version, and losses could not be compared. (Keras leaves a layer with the rate 0 out.)
+KEEP_ALL = 1e-9
+
+
 def fix_weights(model, n):
     """Give a model the same weights in every version: initialisers draw different numbers from the same seed.
 

@@ -118,6 +118,21 @@ class Contract(unittest.TestCase):
             self.assertEqual(functions.get("refuse", ["tf", "params"]), ["tf", "params"])
 
 
+    def test_no_call_returns_only_whether_something_holds(self):
+        statements = ("isfinite", "isnan", "all", "any", "allclose", "array_equal")
+        for workload in self.each():
+            build = next(node for node in workload.tree.body if getattr(node, "name", "") == "build")
+            returns = [node for node in ast.walk(build) if isinstance(node, ast.Return)]
+            values = [node.value.body for node in returns if isinstance(node.value, ast.Lambda)]
+            steps = [node for node in ast.walk(build) if getattr(node, "name", "") in ("step", "call", "measured")]
+            values += [node.value for step in steps for node in ast.walk(step) if isinstance(node, ast.Return)]
+            for value in filter(None, values):
+                called = getattr(getattr(value, "func", None), "attr", "")
+                self.assertNotIn(called, statements)
+                self.assertNotIsInstance(value, (ast.Compare, ast.BoolOp))
+                self.assertNotIsInstance(getattr(value, "value", None), bool)
+
+
 class Refusals(unittest.TestCase):
     """The stand-in for TensorFlow has a version and nothing else: proves the plumbing, not what TensorFlow does."""
 

@@ -33,8 +33,12 @@ def build(tf, params):
         return batch
 
     augment = compat.function(tf, apply_layers)
-    # Random, and drawn in another way in each version: no digit can agree.
-    return lambda: numpy.isfinite(augment(images).numpy().sum())
+
+    def step():
+        # Random, and drawn in another way in each version: there is nothing to compare.
+        augment(images).numpy()
+
+    return step
 
 
 def preprocessing(tf):

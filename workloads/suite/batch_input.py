@@ -30,10 +30,11 @@ def build(tf, params):
     mean = layers.GlobalAveragePooling1D()(inputs)
     model = tf.keras.models.Model(inputs, layers.Dense(1, activation="sigmoid")(mean))
     model.compile(compat.adam(tf.keras, 1e-4, "eager"), loss="binary_crossentropy")
+    compat.fix_weights(model, 1)
     draw = numpy.random.RandomState(1)
     x = draw.randn(*shape)
     y = draw.randint(0, 2, (shape[0], 1)).astype("float32")
     if params["input"] == "tensors":
         # A constant may stay on the host; the result of an operation lies on the GPU, if there is one.
         x, y = tf.constant(x) + 0.0, tf.constant(y) + 0.0
-    return lambda: numpy.isfinite(model.train_on_batch(x, y))
+    return lambda: model.train_on_batch(x, y)

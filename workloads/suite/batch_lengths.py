@@ -40,7 +40,7 @@ def build(tf, params):
 
     def step():
         shape = next(shapes)
-        return numpy.isfinite(on_batch(numpy.ones(shape, "float32"), numpy.ones((shape[0], 1), "float32")))
+        return on_batch(numpy.ones(shape, "float32"), numpy.ones((shape[0], 1), "float32"))
 
     return step
 

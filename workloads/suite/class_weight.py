@@ -32,13 +32,14 @@ def build(tf, params):
     x = layers.Dense(64, activation="relu")(inputs)
     model = tf.keras.models.Model(inputs, layers.Dense(1, activation="sigmoid")(x))
     model.compile("adam", loss="binary_crossentropy")
+    compat.fix_weights(model, 1)
     weights = {0: 0.5, 1: 2.0} if params["weights"] == "with" else None
 
     def train(epochs):
         history = model.fit_generator(
             batches(), steps_per_epoch=STEPS, epochs=epochs, class_weight=weights, verbose=0
         )
-        return numpy.isfinite(history.history["loss"][-1])
+        return history.history["loss"][-1]
 
     train(EPOCHS[params["epochs"]])
     return lambda: train(1)

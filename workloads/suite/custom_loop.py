@@ -26,6 +26,7 @@ def build(tf, params):
     compat.use_mode(tf, "eager")
     keras = tf.keras
     model = lenet(keras)
+    compat.fix_weights(model, 1)
     optimizer = compat.adam(keras, 1e-3, "eager")
     objective = keras.losses.SparseCategoricalCrossentropy()
     accuracy = keras.metrics.SparseCategoricalAccuracy()
@@ -58,8 +59,8 @@ def build(tf, params):
 
     def step():
         if params["loop"] == "fit":
-            return numpy.isfinite(model.fit(dataset, verbose=0).history["loss"][-1])
-        return numpy.isfinite(epoch().numpy())
+            return model.fit(dataset, verbose=0).history["loss"][-1]
+        return epoch().numpy()
 
     step.steps = STEPS
     return step

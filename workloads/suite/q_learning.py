@@ -10,6 +10,8 @@ and has many more steps in an episode than a call here.
 
 import numpy
 
+from workloads import compat
+
 PARAMS = {
     "calls": ("predict_fit", "on_batch"),
 }
@@ -26,6 +28,7 @@ def build(tf, params):
     x = layers.Dense(10, activation="sigmoid")(inputs)
     model = tf.keras.models.Model(inputs, layers.Dense(ACTIONS)(x))
     model.compile("adam", loss="mse", metrics=["mae"])
+    compat.fix_weights(model, 1)
     rows = numpy.identity(STATES, "float32")
 
     def predict(state):
@@ -51,7 +54,7 @@ def build(tf, params):
             target[0, action] = reward + DISCOUNT * best
             train(state, target)
             state = following
-        return numpy.isfinite(target).all()
+        return target
 
     step.steps = STEPS
     return step

@@ -36,12 +36,13 @@ def build(tf, params):
     x = getattr(layers, params["layer"])(UNITS)(inputs)
     model = tf.keras.models.Model(inputs, layers.Dense(1)(x))
     model.compile(compat.adam(tf.keras, 1e-3, mode), loss="mse")
+    compat.fix_weights(model, 1)
     draw = numpy.random.RandomState(1)
     x = draw.rand(BATCHES * BATCH, STEPS, FEATURES).astype("float32")
     y = draw.rand(BATCHES * BATCH, 1).astype("float32")
 
     def step():
-        return numpy.isfinite(model.fit(x, y, batch_size=BATCH, verbose=0).history["loss"][-1])
+        return model.fit(x, y, batch_size=BATCH, shuffle=False, verbose=0).history["loss"][-1]
 
     step.steps = BATCHES
     return step
