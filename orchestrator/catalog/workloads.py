@@ -30,6 +30,10 @@ DEFAULT = "quick"
 FILE_NAME = re.compile(r"[\w.-]+")
 # Values of parameters; `build` gets all of them as strings.
 PLAIN = (str, int, float)
+# Of a run's sources, the files next to the workloads; this is also where they are in the directory of a run.
+NEIGHBOURS = "workloads/"
+# What editors and Python leave next to a file.
+LEFTOVER = re.compile(r".*~|#.*#|.*\.pyc")
 
 
 def all_workloads(own: Path | None = None) -> dict[str, Workload]:
@@ -272,11 +276,34 @@ def all_suites() -> dict[str, Suite]:
 
 
 def source_hashes(workloads: Sequence[Workload]) -> dict[str, str]:
-    """Return a digest of each measured source: the shared worker, and each workload's file with those it imports."""
+    """Return a digest of each measured source.
+
+    These are the shared worker, each workload's file with those it imports, and the files next to a user's workloads.
+    """
     shared = hashlib.sha256()
     for path in sorted(WORKLOADS.glob("*.py")):
         shared.update(path.read_bytes())
-    return {"worker": shared.hexdigest(), **{workload.name: _source_hash(workload.path) for workload in workloads}}
+    own = {workload.name: _source_hash(workload.path) for workload in workloads}
+    folders = {workload.path.parent for workload in workloads if not workload.builtin and not workload.path.is_dir()}
+    neighbours = {name: digest for folder in folders for name, digest in _hash_neighbours(folder).items()}
+    return {"worker": shared.hexdigest(), **own, **neighbours}
+
+
+def _hash_neighbours(folder: Path) -> dict[str, str]:
+    """Return the digests of the files in a folder that no import finds: any of its workloads may read them.
+
+    Large files are not hashed: a run records their size and time.
+    """
+    small, _ = pinned.divide(folder)
+    try:
+        return {
+            f"{NEIGHBOURS}{name}": _digest(file)
+            for name, file in small
+            # In the copy of a folder, what is empty may only mark the place of what is not copied.
+            if not name.endswith(".py") and not LEFTOVER.fullmatch(file.name) and file.stat().st_size
+        }
+    except OSError as error:
+        raise UsageError(f"{error.filename}: cannot be read: {error.strerror}") from error
 
 
 def _source_hash(path: Path) -> str:

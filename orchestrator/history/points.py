@@ -10,8 +10,8 @@ from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS
 from orchestrator.model import ArmResult, Contrast, EnvironmentFacts, Manifest, Target, VersionPair
 from orchestrator.old_flags import RENAMED_SUITES
-from orchestrator.results.compare_runs import WORKER
 from orchestrator.results.comparison import samples
+from orchestrator.results.rewritten import WORKER
 from orchestrator.results.run import Run
 from orchestrator.stats.contrasts import measure
 

@@ -46,7 +46,7 @@ from orchestrator.results.exit_error import join_failures
 from orchestrator.results.replicates import load
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.sealed import read_request, require_seal
-from orchestrator.terminal.counts import format_count
+from orchestrator.terminal.counts import format_count, name_some
 from orchestrator.terminal.progress import View
 
 # Rounds that an extension takes where no planned look is left and no number was asked for.
@@ -237,9 +237,10 @@ def _same_files(plan: Plan, manifest: Manifest, own: Path | None, otherwise: str
             f"{plan.run} measured your own workloads ({', '.join(absent)}): name their folder with --workload-dir"
         )
     now = suites.source_hashes([workloads[name] for name in names])
-    if changed := [name for name, digest in now.items() if manifest.sources.get(name) != digest]:
+    removed = [name for name in manifest.sources if name.startswith(suites.NEIGHBOURS) and name not in now]
+    if changed := [name for name in (*now, *removed) if manifest.sources.get(name) != now.get(name)]:
         raise UsageError(
-            f"changed since {plan.run} was measured: {', '.join(changed)}; old and new times do not mix, so start a "
+            f"changed since {plan.run} was measured: {name_some(changed)}; old and new times do not mix, so start a "
             f"new run{otherwise}"
         )
 

@@ -12,7 +12,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TypeVar
 
-from orchestrator import contract
 from orchestrator.errors import UsageError
 from orchestrator.metrics import METRICS
 from orchestrator.model import (
@@ -29,6 +28,7 @@ from orchestrator.model import (
 )
 from orchestrator.results.comparison import samples
 from orchestrator.results.endings import read_endings
+from orchestrator.results.rewritten import WORKER, Rewritten, find_rewritten
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.stats.contrasts import FALSE_DISCOVERIES, Measured, compare_figures, measure, of_many
@@ -43,8 +43,6 @@ from orchestrator.terminal.counts import format_count
 ALPHA = 0.05
 # What a host's record holds that moves by itself.
 MOVING = frozenset({"load", "psi_cpu"})
-# Among a run's sources, the program that measures every workload.
-WORKER = "worker"
 # Of a digest, as much as tells two apart.
 SHORT = 12
 
@@ -136,8 +134,8 @@ def find_changes(earlier: Run, later: Run) -> Changes:
         own | {contrast.pair: contrast for contrast in run.comparison.of_metrics}
         for own, run in ((planned_before, earlier), (planned_after, later))
     )
-    rewritten = _rewritten(earlier, later)
-    common = [pair for pair in old if pair in new and pair.workload not in rewritten]
+    rewritten = find_rewritten(earlier, later)
+    common = [pair for pair in old if pair in new and pair.workload not in rewritten.workloads]
     if not common:
         raise UsageError(_nothing_in_common(earlier, later, rewritten))
     stopped = [_measure_pairs(run, common) for run in (earlier, later)]
@@ -336,36 +334,21 @@ def _describe_file(file: LargeFile) -> str:
     return f"{file.bytes} bytes, modified at {modified:%Y-%m-%d %H:%M:%S} UTC"
 
 
-def _rewritten(earlier: Run, later: Run) -> set[str]:
-    """Return the workloads whose source or data changed: their times reflect these as much as anything else."""
-    old, new = earlier.manifest.sources, later.manifest.sources
-    return {_find_workload(name, later) for name in old.keys() & new.keys() - {WORKER} if old[name] != new[name]}
-
-
-def _find_workload(source: str, run: Run) -> str:
-    """Return the workload that a source belongs to: its own file, or data that it reads."""
-    folder, _, data = source.partition("/")
-    if folder != contract.DATA:
-        return source
-    # A program is alone in its folder.
-    return run.plan.cases[0].workload if run.plan.program else data.partition("/")[0]
-
-
 def _describe_left_out(
-    old: Mapping[Pair, Contrast], new: Mapping[Pair, Contrast], rewritten: set[str]
+    old: Mapping[Pair, Contrast], new: Mapping[Pair, Contrast], rewritten: Rewritten
 ) -> tuple[str, ...]:
     lines = []
-    if rewritten:
-        lines.append(f"left out, because their source or data changed between the runs: {', '.join(sorted(rewritten))}")
+    if rewritten.workloads:
+        lines.append(f"left out, because their source or data changed between the runs: {rewritten}")
     for which, own, other in (("earlier", old, new), ("later", new, old)):
-        if missing := [pair for pair in own if pair not in other and pair.workload not in rewritten]:
+        if missing := [pair for pair in own if pair not in other and pair.workload not in rewritten.workloads]:
             lines.append(f"left out, for only the {which} run has them: {format_count(len(missing), 'comparison')}")
     return tuple(lines)
 
 
-def _nothing_in_common(earlier: Run, later: Run, rewritten: set[str]) -> str:
+def _nothing_in_common(earlier: Run, later: Run, rewritten: Rewritten) -> str:
     versions = dict.fromkeys((*earlier.plan.versions, *later.plan.versions))
-    why = f" (the source or the data of {', '.join(sorted(rewritten))} changed between them)" if rewritten else ""
+    why = f" (the source or the data of {rewritten} changed between them)" if rewritten.workloads else ""
     return (
         f"{earlier.path} and {later.path} have no comparison in common{why}: it needs the same two arms in both runs. "
         "Times of two runs are never compared with each other; to compare versions, measure them in one run: "

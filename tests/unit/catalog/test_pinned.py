@@ -254,8 +254,33 @@ def digest(folder: Path, name: str = "one") -> str:
     return workloads.source_hashes([workloads.all_workloads(folder)[name]])[name]
 
 
-def test_the_copy_has_the_digest_of_its_folder(mine: Path, tmp_path: Path):
+def test_the_copy_has_the_digest_of_its_folder(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(pinned, "MOST_BYTES_EACH", 1000)
     write(mine / "one.py", f"import _helper\n{BUILD}")
     write(mine / "_helper.py", "x = 1\n")
+    write(mine / "table.json", "[1]")
+    write(mine / "empty.json", "")
+    write(mine / "inner" / "labels.txt", "a b")
+    (mine / "labels.txt").symlink_to("inner/labels.txt")
+    write(mine / "large.bin", "x" * 1001)
     pinned.pin(mine, tmp_path / "copy")
     assert digest(tmp_path / "copy") == digest(mine)
+    of_folder, of_copy = (
+        workloads.source_hashes([workloads.all_workloads(folder)["one"]]) for folder in (mine, tmp_path / "copy")
+    )
+    assert of_folder == of_copy
+    neighbours = {f"workloads/{name}" for name in ("table.json", "inner/labels.txt", "labels.txt")}
+    assert of_folder.keys() == {"worker", "one", *neighbours}
+
+
+def test_built_in_workloads_have_no_neighbours(mine: Path):
+    write(mine / "one.py", BUILD)
+    write(mine / "table.json", "[1]")
+    of = workloads.all_workloads(mine)
+    assert workloads.source_hashes([of["power"]]).keys() == {"worker", "power"}
+    assert workloads.source_hashes([of["power"], of["one"]]).keys() == {
+        "worker",
+        "power",
+        "one",
+        "workloads/table.json",
+    }

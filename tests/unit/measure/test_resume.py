@@ -1,6 +1,7 @@
 """More rounds: what they are called, which cases they are for, and what of the error is left for them."""
 
 import os
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -413,6 +414,7 @@ def with_own(tmp_path: Path) -> tuple[RunDir, Path]:
     mine.mkdir()
     (mine / "sleeps.py").write_text("import _helper\ndef build(tf, params):\n    return lambda: 1.0\n")
     (mine / "_helper.py").write_text("x = 1\n")
+    (mine / "table.json").write_text("[1]")
     asked = plan([case("sleeps")], VERSIONS, looks=(2,))
     run = play(tmp_path, asked, Stage({("sleeps", "2.0.0"): Part(noisy)})).run
     pinned.pin(mine, run.workloads)
@@ -440,6 +442,33 @@ def test_kept_workloads_that_somebody_has_edited_are_refused(tmp_path: Path, the
     (run.workloads / "_helper.py").write_text("x = 2\n")
     with pytest.raises(UsageError, match=r"changed since .* was measured: sleeps"):
         add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda folder: (folder / "table.json").write_text("[2]"),
+        lambda folder: (folder / "table.json").unlink(),
+        lambda folder: (folder / "more.json").write_text("[1]"),
+    ],
+    ids=["changed", "removed", "added"],
+)
+def test_a_changed_file_next_to_the_workloads_is_refused_and_named(
+    tmp_path: Path, theatre: Theatre, change: Callable[[Path], object]
+):
+    run, mine = with_own(tmp_path)
+    change(mine)
+    with pytest.raises(UsageError, match=r"changed since .* was measured: workloads/(table|more)\.json; "):
+        add_rounds(ResumeOptions(run=run.path, rounds=2, own_workloads=mine), Quiet())
+
+
+def test_leftovers_of_editors_and_caches_change_nothing(tmp_path: Path, theatre: Theatre):
+    run, mine = with_own(tmp_path)
+    (mine / "__pycache__").mkdir()
+    for name in ("table.json~", "#table.json#", ".table.json.swp", "__pycache__/sleeps.pyc"):
+        (mine / name).write_text("x")
+    add_rounds(ResumeOptions(run=run.path, rounds=2, own_workloads=mine), Quiet())
+    assert theatre.stage.opened("sleeps", "2.0.0") == [3, 4]
 
 
 def test_a_large_file_that_has_changed_is_refused(tmp_path: Path, theatre: Theatre):

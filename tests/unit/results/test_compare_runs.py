@@ -190,6 +190,29 @@ def test_a_workload_whose_source_has_changed_is_left_out_and_named(tmp_path: Pat
     assert found.left_out == ("left out, because their source or data changed between the runs: a",)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [({"table.json": "1"}, {"table.json": "2"}), ({}, {"table.json": "1"}), ({"table.json": "1"}, {})],
+)
+def test_a_file_next_to_workloads_that_has_changed_leaves_out_all_of_its_folder(
+    tmp_path: Path, old: dict[str, str], new: dict[str, str]
+):
+    """`b` is built in: it is in no folder of the user's."""
+    runs = []
+    for name, neighbours in (("earlier", old), ("later", new), ("same", new)):
+        sources = {"a": "1", "b": "1", **{f"workloads/{file}": digest for file, digest in neighbours.items()}}
+        runs.append(run(tmp_path / name, {"a": 2.0, "b": 1.5}, sources=sources))
+        (runs[-1] / "workloads").mkdir()
+        (runs[-1] / "workloads" / "a.py").write_text("x")
+    earlier, later, same = runs
+    found = compare_runs(earlier, later)
+    assert list(by_case(found)) == ["b"]
+    line = "left out, because their source or data changed between the runs: a (table.json)"
+    assert found.left_out == (line,)
+    assert list(by_case(compare_runs(later, same))) == ["a", "b"]
+    assert compare_runs(later, same).left_out == ()
+
+
 @pytest.mark.parametrize("program", [(), ("sh", "train.sh")])
 def test_a_workload_whose_data_has_changed_is_left_out(tmp_path: Path, program: tuple[str, ...]):
     """A program is the only workload of its run, so its data are not in a folder with its name."""
