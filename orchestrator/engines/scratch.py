@@ -11,19 +11,28 @@ from types import TracebackType
 from typing import Self
 
 from orchestrator import files
+from orchestrator.errors import UsageError
 
 # With the number of the process, for a user who looks at the directories. Those of earlier releases have no lock.
 PREFIX, NAMED = f"tfcompare-{os.getpid()}-", re.compile(r"tfcompare-\d+-\w{8}")
+# Of a directory that is locked at once.
+MOST_TRIES = 10
 
 
 class Scratch:
     """A temporary directory, which is removed with all that is in it by `cleanup`, or when this process ends."""
 
     def __init__(self) -> None:
-        directory = _make()
-        while (lock := lock_directory(directory)) is None:
-            # Another run took it for left behind, in the moment before it was locked.
+        for _ in range(MOST_TRIES):
             directory = _make()
+            lock = lock_directory(directory)
+            if lock is not None:
+                break
+            # Another run took it for left behind, in the moment before it was locked, or nothing can be locked here.
+            with suppress(OSError):
+                directory.rmdir()
+        else:
+            raise UsageError(f"{directory.parent}: a folder in there cannot be locked; TMPDIR names another place")
         self.path = directory
         self.cleanup = weakref.finalize(self, _remove, directory, lock)
 

@@ -3,15 +3,10 @@
 TensorFlow is a stub, so that nothing else differs; workers, their memory and their results are real.
 """
 
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from orchestrator import catalog
-from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.venv.engine import VenvEngine
-from orchestrator.options import EngineOptions
 from orchestrator.results.run import load_run
 from tests.conftest import run_command
 from tests.support.end_to_end import Answer, compare
@@ -126,19 +121,6 @@ def test_a_run_that_is_asked_for_a_percentile_makes_enough_calls(tfcompare: str,
     assert all(arm["p50_s"] <= arm["p95_s"] <= arm["p99_s"] for arm in answer["arms"])
     assert [entry["metric"] for entry in answer["metrics"]] == ["p95"]
     assert answer["metrics"][0]["rounds"] == 4
-
-
-def test_what_workloads_keep_in_their_home_is_no_part_of_the_size(tmp_path: Path) -> None:
-    [version] = catalog.resolve(("1.14",), fewest=1)
-    sizes = []
-    with closing(VenvEngine(EngineOptions())) as engine:
-        for kept in (b"", b"x" * 1_000_000):
-            environment = engine.prepare(version, BuildLog(tmp_path / "log", lambda line: None))
-            (environment.home / "data").write_bytes(kept)
-            environment = engine.prepare(version, BuildLog(tmp_path / "log", lambda line: None))
-            sizes.append(environment.facts.size_bytes)
-        (environment.home / "data").unlink()
-    assert sizes[0] == sizes[1]
 
 
 def test_environments_are_compared_by_what_they_take_of_the_disk(tfcompare: str, own: Path, tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import json
 import os
 import re
 import shutil
+import tempfile
+import threading
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
@@ -46,8 +48,8 @@ from orchestrator.options import EngineOptions
 from orchestrator.terminal.counts import name_some
 
 MARKER = "tfcompare.json"
-# The folder of an environment that is the home of its workers.
-HOME = "home"
+# The folder of an environment that holds the code that a driver has compiled for it.
+GPU_CODE = "gpu-code"
 # A pin with a marker, which may leave it out here.
 CONDITIONAL = re.compile(r"^([\w.-]+)[^#\n]*;", re.MULTILINE)
 # What cannot be in a virtual environment, and what to do about it.
@@ -64,6 +66,7 @@ class VenvEnvironment:
     path: Path
     facts: EnvironmentFacts
     options: EngineOptions
+    # The home of its workers, empty when the run begins.
     home: Path
     # Keeps the environment from being removed until the engine is closed, or this object is dropped.
     lock: DirectoryLock | None = field(default=None, repr=False, compare=False)
@@ -75,7 +78,7 @@ class VenvEnvironment:
         return UvHere(self.options)
 
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
-        # HOME is the environment's own: a user's keras.json must not steer one version and not another.
+        # A user's keras.json, or what another run has left, must not steer one version and not another.
         asked = {**dict(self.options.variables), **self.facts.variables}
         variables = {**(self._add_gpu(asked) if self.options.gpu else asked), **describe_layers(paths.layers)}
         own = {"HOME": str(self.home), "PATH": f"{self.path / 'bin'}:/usr/bin:/bin"}
@@ -98,8 +101,15 @@ class VenvEnvironment:
             # Indices are then those of nvidia-smi.
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
             **({"CUDA_VISIBLE_DEVICES": keys} if keys else {}),
-            **code_variables(str(self.home / "gpu-code")),
+            **code_variables(str(self._find_gpu_code())),
         }
+
+    def _find_gpu_code(self) -> Path:
+        """Return the folder for compiled code in the environment, or one in the home if that cannot be written."""
+        code = self.path / GPU_CODE
+        with suppress(OSError):
+            code.mkdir(exist_ok=True)
+        return code if os.access(code, os.W_OK) else self.home / GPU_CODE
 
     def _explain_start(self, python: str, error: OSError) -> EnvironmentFailed:
         """Return why a worker was not started: only some of the causes are in the environment."""
@@ -122,6 +132,8 @@ class VenvEngine:
         self._index = Index(options.index_url, options.wheelhouse, options.ca_bundle)
         self._downloads = pythons.Downloads(options)
         self._held = ExitStack()
+        self._homes: Scratch | None = None
+        self._making_home = threading.Lock()
 
     def check(self) -> str:
         if self._options.gpu and not gpus():
@@ -176,10 +188,17 @@ class VenvEngine:
             },
             packages=lockfile.list_packages(flavour.pip_lock, flavour.lock),
             variables=version.variables,
-            # What workloads keep in their home is no part of a version.
-            size_bytes=files.tree_size(path, leave_out=path / HOME),
+            # What a driver compiles is no part of a version.
+            size_bytes=files.tree_size(path, leave_out=path / GPU_CODE),
         )
-        return VenvEnvironment(path, facts, self._options, self._find_home(path), lock, version.number)
+        return VenvEnvironment(path, facts, self._options, self._make_home(), lock, version.number)
+
+    def _make_home(self) -> Path:
+        """Return an empty folder, which is removed when the engine is closed."""
+        # Versions are prepared by several threads, and share one folder with one lock.
+        with self._making_home:
+            self._homes = self._homes or self._held.enter_context(Scratch())
+        return Path(tempfile.mkdtemp(dir=self._homes.path))
 
     def _lock(self, path: Path, build: Callable[[], None], version: Version, log: BuildLog) -> DirectoryLock | None:
         """Return the shared lock of an environment, built unless it is ready; None if a ready one cannot be locked."""
@@ -197,15 +216,6 @@ class VenvEngine:
             return None
         self._held.callback(lock.release)
         return lock
-
-    def _find_home(self, path: Path) -> Path:
-        """Return the environment's home, or a temporary one if that cannot be written."""
-        home = path / HOME
-        with suppress(OSError):
-            home.mkdir(exist_ok=True)
-        if os.access(home, os.W_OK):
-            return home
-        return self._held.enter_context(Scratch()).path
 
     def _download(self, version: Version, number: str, log: BuildLog) -> Interpreter:
         if ban := pythons.find_ban(self._options):

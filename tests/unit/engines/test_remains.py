@@ -1,5 +1,7 @@
 """Temporary directories are removed with their run, or reported and removed by the next one, and no others are."""
 
+import errno
+import fcntl
 import os
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from orchestrator.engines import scratch
 from orchestrator.engines.remains import sweep
 from orchestrator.engines.scratch import Scratch, reap
 from orchestrator.engines.worker import cgroup
+from orchestrator.errors import UsageError
 from tests.support.processes import wait_for_end
 
 OWNER = """
@@ -55,6 +58,18 @@ def test_a_directory_lives_as_long_as_it_is_used(temporary: Path):
         assert made.path.is_dir()
     assert list(temporary.iterdir()) == []
     made.cleanup()
+
+
+def test_where_nothing_can_be_locked_a_directory_is_an_error_and_none_is_left(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def refuse(file: int, kind: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(UsageError, match=r"cannot be locked; TMPDIR names another place"):
+        Scratch()
+    assert list(temporary.iterdir()) == []
 
 
 def test_a_directory_of_another_live_process_is_left_alone(temporary: Path):

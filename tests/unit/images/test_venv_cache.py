@@ -47,6 +47,27 @@ def wanted() -> Path:
     return environment_path(FLAVOUR, found)
 
 
+def test_a_run_finds_nothing_in_the_home_of_its_workers_that_another_has_left(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+):
+    made = make(wanted())
+    (made / MARKER).write_text("{}")
+    monkeypatch.setattr(venv, "_choose", lambda *_: (FLAVOUR, interpreters.probe(Path(sys.executable).resolve())))
+    sizes = []
+    for _ in range(2):
+        with closing(VenvEngine(EngineOptions())) as engine:
+            environment = engine.prepare(VERSIONS[0], BuildLog(cache.parent / "log", print))
+            assert list(environment.home.iterdir()) == []
+            (environment.home / "kept").write_bytes(b"x" * 1_000_000)
+            sizes.append(environment.facts.size_bytes)
+        assert not environment.home.exists()
+    assert sizes[0] == sizes[1]
+    (made / "lib.so").write_bytes(b"x" * 1_000_000)
+    with closing(VenvEngine(EngineOptions())) as engine:
+        grown = engine.prepare(VERSIONS[0], BuildLog(cache.parent / "log", print)).facts.size_bytes
+    assert grown >= sizes[0] + 1_000_000, "what is installed counts"
+
+
 @pytest.fixture
 def shared(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A ready environment in a folder that this user cannot write."""
@@ -97,8 +118,12 @@ def test_a_ready_environment_is_used_where_the_file_system_has_no_locks(cache: P
     found = interpreters.probe(Path(sys.executable).resolve())
     monkeypatch.setattr(venv, "_choose", lambda version, device: (FLAVOUR, found))
 
+    flock = fcntl.flock
+
     def refuse(file: int, kind: int) -> None:
-        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+        if Path(os.readlink(f"/proc/self/fd/{file}")).is_relative_to(cache):
+            raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+        flock(file, kind)
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     with closing(VenvEngine(EngineOptions())) as engine:
