@@ -3,6 +3,7 @@
 The folder has copies of the project's files, and takes what the program writes. If the program calls Keras' `fit`,
 `program_site/sitecustomize.py` writes down how long its steps take.
 """
+import contextlib
 import itertools
 import json
 import math
@@ -88,16 +89,18 @@ class ProgramReplicate(Replicate):
             os.mkdir(home)
             large = self.order["program"]["large"]
             show_project(self.folders[-1], large, place, home)
-            before = self._read_stamps(large)
+            before = read_stamps(self.folders[-1], large)
             report = self._launch(place, home, steps)
-            changed = [name for name, stamp in self._read_stamps(large).items() if stamp != before[name]]
+            after = read_stamps(self.folders[-1], large)
+            changed = sorted(name for name in set(before).union(after) if before.get(name) != after.get(name))
             self.fit = read_steps(steps)
         finally:
             shutil.rmtree(fresh, ignore_errors=True)
         if changed:
             # The next run would find what this one wrote.
             raise ProgramFailed(
-                "raised", "{} was changed in place, for large files are not copied: write another file".format(changed[0])
+                "raised",
+                "{} was changed in place, for large files and data are not copied: write another file".format(changed[0]),
             )
         self._check_gpus()
         if report["code"] < 0:
@@ -106,9 +109,6 @@ class ProgramReplicate(Replicate):
             said = last_words()
             raise ProgramFailed("raised", "it ended with exit code {}{}".format(report["code"], said and ": " + said))
         return report
-
-    def _read_stamps(self, names):
-        return {name: read_stamp(os.path.join(self.folders[-1], name)) for name in names}
 
     def _check_gpus(self):
         """The next process had them; so the program, whose process ended just now, did."""
@@ -187,13 +187,33 @@ def copy(source, place, linked, left_out):
             shutil.copy(path, target)
 
 
-def read_stamp(path):
-    """The size and last change of a file; None for a folder, and for a file that is gone."""
-    try:
-        status = os.stat(path)
-    except OSError:
-        return None
-    return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else None
+def read_stamps(project, names):
+    """The size and last change of each file that is linked and not copied, by its name; a container cannot write any."""
+    stamps = {}
+    for name in names:
+        place = os.path.join(project, name)
+        with contextlib.suppress(OSError):
+            if os.statvfs(place).f_flag & os.ST_RDONLY:
+                continue
+        paths = [place]
+        for folder, _, inner in os.walk(place):
+            paths += [os.path.join(folder, each) for each in inner]
+        for path in paths:
+            # What is gone has no stamp.
+            with contextlib.suppress(OSError):
+                status = os.stat(path)
+                if stat.S_ISREG(status.st_mode):
+                    stamps[path[len(project) + 1:]] = status.st_size, status.st_mtime_ns
+    return {name_data(name): stamp for name, stamp in stamps.items()}
+
+
+def name_data(name):
+    """The name by which a program knows a file: data are in its folder or in its home."""
+    start = contract.DATA + "/"
+    if not name.startswith(start):
+        return name
+    root, inner = name[len(start):].split("/", 1)
+    return "~/" + inner if root == "home" else inner
 
 
 def show(source, place):

@@ -130,10 +130,57 @@ def test_a_run_that_changes_a_large_file_dies_and_says_why(project: Project, cha
     project.write("train.py", f"import os\nassert open('model.bin').read() == 'heavy'\n{change}\n")
     died = project.run("python", "train.py", large=["model.bin"])
     assert isinstance(died, Died)
-    assert died.reason == "model.bin was changed in place, for large files are not copied: write another file"
+    assert died.reason == (
+        "model.bin was changed in place, for large files and data are not copied: write another file"
+    )
     project.write("model.bin", "heavy")
     project.write("train.py", "open('model.bin').read()\nopen('another.bin', 'w').write('heavy')\n")
     assert isinstance(project.run("python", "train.py", large=["model.bin"]), Burst)
+
+
+DATA_CHANGES = {
+    "a file": ("open('more.csv', 'a').write('5')", "more.csv"),
+    "a file at the top of a folder": ("open('datasets/digits.csv', 'a').write('5')", "~/.keras/datasets/digits.csv"),
+    "a file deep in a folder": ("open('datasets/a/b/deep.csv', 'w').write('5')", "~/.keras/datasets/a/b/deep.csv"),
+    "a new file": ("open('datasets/a/b/cache', 'w').write('5')", "~/.keras/datasets/a/b/cache"),
+    "a removed file": ("os.remove('datasets/a/b/deep.csv')", "~/.keras/datasets/a/b/deep.csv"),
+}
+
+
+@pytest.mark.parametrize(("change", "name"), DATA_CHANGES.values(), ids=DATA_CHANGES)
+def test_a_run_that_changes_its_data_dies_and_names_the_file(project: Project, change: str, name: str):
+    datasets = project.folder / contract.DATA / "home/.keras/datasets"
+    write_data(project)
+    # As without mounts: the data are somewhere else.
+    elsewhere = project.folder.parent / "elsewhere"
+    datasets.rename(elsewhere)
+    datasets.symlink_to(elsewhere)
+    data = [f"{contract.DATA}/{name}" for name in ("home/.keras/datasets", "folder/more.csv")]
+    project.write("train.py", f"import os\nopen('datasets/unpacked', 'w').write('1')\n{change}\n")
+    died = project.run("python", "train.py", large=data)
+    assert isinstance(died, Died)
+    assert died.reason == f"{name} was changed in place, for large files and data are not copied: write another file"
+    project.write("train.py", "open('datasets/unpacked', 'w').write('1')\n")
+    assert isinstance(project.run("python", "train.py", large=data), Burst)
+
+
+def test_data_that_cannot_be_written_are_not_looked_through(project: Project):
+    """As in a container, which mounts them read-only."""
+    write_data(project)
+    project.write("train.py", "try:\n    open('more.csv', 'a')\nexcept OSError:\n    print('it is', 'read-only')\n")
+    mount_read_only(project.folder)
+    try:
+        ran = project.run("python", "train.py", large=[f"{contract.DATA}/folder/more.csv"])
+    finally:
+        subprocess.run(["umount", "-l", str(project.folder)], check=True)
+    assert isinstance(ran, Burst), ran
+    assert "it is read-only" in project.bench.log.read_text()
+
+
+def write_data(project: Project) -> None:
+    project.write(f"{contract.DATA}/home/.keras/datasets/digits.csv", "1,2")
+    project.write(f"{contract.DATA}/home/.keras/datasets/a/b/deep.csv", "1,2")
+    project.write(f"{contract.DATA}/folder/more.csv", "3,4")
 
 
 def test_a_read_only_project_can_be_changed_in_the_copy_but_for_what_can_be_executed(project: Project):
