@@ -146,8 +146,8 @@ class ProgramReplicate(Replicate):
         )
 
     def _close(self):
-        # JSON has no NaN, which is the loss of a training that failed.
-        losses = [loss if math.isfinite(loss) else None for loss in self.fit.get("losses", ())]
+        # JSON has no NaN, which is the loss of a training that failed, but it has the word.
+        losses = [loss if math.isfinite(loss) else str(loss) for loss in self.fit.get("losses", ())]
         facts = dict(
             self.usage.totals,
             peak_rss_kb=self.peak_rss_kb,
@@ -254,7 +254,7 @@ def read_steps(path):
         os.unlink(path)
         whole = {name: int(told[name]) for name in ("first_step_ns", "step_ns") if 0 < told.get(name, 0) < 2 ** 46}
         return dict(whole, losses=[float(loss) for loss in told["losses"][:MOST_LOSSES]])
-    except (OSError, ValueError, TypeError, KeyError, AttributeError):
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
         return {}
 
 

@@ -309,8 +309,9 @@ def _median_ms(times_ns: Iterable[float | None]) -> float | None:
 def _read_losses(text: str | None) -> tuple[float, ...]:
     """Return the loss of each epoch; a worker is not trusted to have written a list of numbers."""
     try:
-        return tuple(math.nan if loss is None else float(loss) for loss in json.loads(text)) if text else ()
-    except (TypeError, ValueError, RecursionError):
+        # NaN and the infinities are words.
+        return tuple(map(float, json.loads(text))) if text else ()
+    except (TypeError, ValueError, RecursionError, OverflowError):
         return ()
 
 

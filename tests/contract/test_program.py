@@ -363,6 +363,14 @@ def test_steps_of_keras_are_timed(project: Project, call: str):
     assert json.loads(str(facts["losses"])) == [1.0, 0.5]
 
 
+def test_a_loss_that_is_no_number_or_infinite_is_kept(project: Project):
+    for name, source in keras.SOURCES.items():
+        project.write(name, source.replace("1.0 / (epoch + 1)", "[1e999, -1e999, 1e999 - 1e999, 0.5][epoch]"))
+    project.write("train.py", "from keras import Model\nModel().fit([], 4)\n")
+    assert isinstance(project.run("python", "train.py"), Burst)
+    assert json.loads(str(project.facts()["losses"])) == ["inf", "-inf", "nan", 0.5]
+
+
 def test_what_a_program_writes_into_the_file_of_steps_does_no_harm(project: Project):
     lie = '{"step_ns": "long", "first_step_ns": -1, "losses": [[]]}'
     project.write("lying.py", f"import os\nopen(os.environ.get('TFCOMPARE_STEPS', 'none'), 'w').write('{lie}')\n")

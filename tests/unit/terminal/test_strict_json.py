@@ -10,6 +10,7 @@ import pytest
 from orchestrator.exports import EXPORTS, export
 from orchestrator.model import Comparison
 from orchestrator.reports import trend
+from orchestrator.results import tables
 from orchestrator.results.comparison import _read_losses
 from orchestrator.terminal import strict_json
 from tests.conftest import ROOT
@@ -81,8 +82,15 @@ def test_a_trend_is_strict():
     assert read(trend.as_json(odd_figures()))
 
 
-def test_a_run_keeps_its_losses_whether_its_worker_wrote_nan_or_null():
-    for text in ("[null, 0.5]", "[NaN, 0.5]"):
-        unknown, known = _read_losses(text)
-        assert math.isnan(unknown)
-        assert known == 0.5
+def test_a_run_keeps_losses_that_are_no_numbers_in_tables_and_in_the_library():
+    losses = _read_losses('["inf", "-inf", 0.5, "nan"]')
+    assert losses[:3] == (math.inf, -math.inf, 0.5)
+    assert math.isnan(losses[3])
+    scene = odd_figures()
+    found = replace(scene, arms=tuple(replace(arm, losses=losses[:2]) for arm in scene.arms))
+    assert set(tables.arms(found)["loss"].to_pylist()) == {-math.inf}
+
+
+@pytest.mark.parametrize("text", ["[null]", "[[1]]", f"[{10**400}]", "{", "7", '["much"]'])
+def test_losses_that_a_worker_wrote_as_something_else_do_no_harm(text: str):
+    assert _read_losses(text) == ()
