@@ -31,6 +31,11 @@ def files(directory: Path) -> Iterator[tuple[str, Path]]:
     return ((name, directory / name) for name, status in _walk(directory) if status)
 
 
+def folders(directory: Path) -> list[str]:
+    """Return the names of the folders below a folder whose files `files` yields, also of those without any file."""
+    return [name for name, status in _walk_all(directory) if status and stat.S_ISDIR(status.st_mode)]
+
+
 def find_outside(directory: Path) -> dict[str, Path]:
     """Return the links in a folder that lead out of it or to hidden names, each with the place that it leads to."""
     return {name: Path(os.path.realpath(directory / name)) for name, status in _walk(directory) if not status}
@@ -185,14 +190,14 @@ def pin(directory: Path, copy: Path, outside: Mapping[str, Path] | None = None) 
     try:
         small, large = divide(directory, outside or {})
         # The copy may be in the folder.
-        folders = [name for name, status in _walk_all(directory) if status and stat.S_ISDIR(status.st_mode)]
+        inner = folders(directory)
         for name, _ in small:
             target = copy / name
             target.parent.mkdir(parents=True, exist_ok=True)
             with confined.read_inside(directory, name) as source, target.open("xb") as file:
                 shutil.copyfileobj(source, file)
                 os.fchmod(file.fileno(), os.fstat(source.fileno()).st_mode & 0o700)
-        for name in folders:
+        for name in inner:
             if not _is_in(name, large):
                 (copy / name).mkdir(parents=True, exist_ok=True)
         _mark(large, copy)

@@ -26,7 +26,16 @@ from orchestrator.errors import (
 from orchestrator.fleet.arrive import Arrivals, drop_unfinished, find_measured
 from orchestrator.fleet.cluster import OPEN_CLUSTER, SLOT, is_open_to_all
 from orchestrator.fleet.dispatch import Dispatch, UnitJob
-from orchestrator.fleet.model import Contents, Fleet, FleetNode, FleetOptions, HostReport, UnitAnswer, UnitTask
+from orchestrator.fleet.model import (
+    Contents,
+    Fleet,
+    FleetNode,
+    FleetOptions,
+    HostReport,
+    SentFolder,
+    UnitAnswer,
+    UnitTask,
+)
 from orchestrator.fleet.place import (
     choose_engine,
     find_double,
@@ -112,7 +121,7 @@ class RunRules(HostRules):
         super().__init__(fleet, planned.options.engine)
         self._planned = planned
         self.hosts = 1
-        self.workloads: Contents = {}
+        self.workloads: tuple[Contents, SentFolder] = {}, SentFolder()
         # By copy: with two hosts a case, each copy is a run.
         self.arrivals: dict[int, Arrivals] = {}
 
@@ -125,14 +134,16 @@ class RunRules(HostRules):
 
     def request(self, job: UnitJob) -> tuple[bytes, Contents]:
         options = request(job.unit, self._planned, self.engine, self.hosts)
+        contents, folder = self.workloads
         task = UnitTask(
             unit=job.unit.number,
             copy=job.copy,
             attempt=job.attempt,
             sent_every_s=find_sending_s(self.hosts),
             options=options,
+            workloads=folder,
         )
-        return TASK.dump_json(task), self.workloads
+        return TASK.dump_json(task), contents
 
     def keep(self, job: UnitJob, files: Contents) -> None:
         # What is wrong with them is found when all of it has come.
@@ -266,20 +277,24 @@ def _meet(
     return rules, roster
 
 
-def _read_workloads(run: RunDir, large: Sequence[LargeFile]) -> Contents:
+def _read_workloads(run: RunDir, large: Sequence[LargeFile]) -> tuple[Contents, SentFolder]:
     """Return the user's own workloads, which are sent with every unit; data have to be on the hosts."""
     if not run.workloads.is_dir():
-        return {}
+        return {}, SentFolder()
     if big := [file.name for file in large if not pinned.find_data_name(file)]:
         raise UsageError(
             f"{name_some(big)}: too large to be sent to other machines. Put it where all of them see it, "
             "and name that place in DATA"
         )
-    return {
-        name: path.read_bytes()
-        for name, path in pinned.files(run.workloads)
-        if not name.startswith(f"{contract.DATA}/")
-    }
+
+    def is_sent(name: str) -> bool:
+        return name.partition("/")[0] != contract.DATA
+
+    paths = {name: path for name, path in pinned.files(run.workloads) if is_sent(name)}
+    return {name: path.read_bytes() for name, path in paths.items()}, SentFolder(
+        folders=tuple(filter(is_sent, pinned.folders(run.workloads))),
+        executable=tuple(name for name, path in paths.items() if path.stat().st_mode & 0o100),
+    )
 
 
 def _write_request(run: RunDir, asked: FleetRequest) -> None:

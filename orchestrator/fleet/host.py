@@ -66,7 +66,7 @@ def _measure(task: UnitTask, workloads: Contents, tell: Tell, scratch: Path) -> 
     run = scratch / "run"
     options = replace(task.options, out=run, own_workloads=scratch / "workloads" if workloads else None)
     try:
-        write_files(scratch / "workloads", workloads)
+        write_files(scratch / "workloads", workloads, task.workloads.executable, task.workloads.folders)
         with (scratch / "stderr").open("wb") as errors, _start(errors) as process:
             try:
                 end = _listen(process, replace(task, options=options), run, tell)

@@ -65,6 +65,16 @@ class HostReport:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SentFolder:
+    """What is not content of the workloads that are sent: their folders, and which of their files can be executed."""
+
+    __pydantic_config__ = STRICT
+
+    folders: tuple[str, ...] = ()
+    executable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
 class UnitTask:
     """What a host has to measure: a run of some cases."""
 
@@ -77,6 +87,7 @@ class UnitTask:
     # What was measured so far is sent at most this often.
     sent_every_s: float
     options: RunOptions
+    workloads: SentFolder = SentFolder()
 
 
 @dataclass(frozen=True, kw_only=True)

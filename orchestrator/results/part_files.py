@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -42,14 +42,28 @@ def _names(run: Path) -> Iterator[str]:
             yield Path(inner, name).relative_to(run).as_posix()
 
 
-def write_files(folder: Path, contents: Mapping[str, bytes]) -> None:
-    """Write files into a new folder; the names have no way out of it."""
+def write_files(
+    folder: Path, contents: Mapping[str, bytes], executable: Container[str] = (), folders: Iterable[str] = ()
+) -> None:
+    """Write files and folders into a new folder; the names have no way out of it.
+
+    Files can be executed or not, by their names; no sender sets other bits of a mode.
+    """
+    for name in folders:
+        _find_place(folder, name).mkdir(parents=True, exist_ok=True)
     for name, data in contents.items():
-        path = folder / name
-        if (path.is_absolute() and not path.is_relative_to(folder)) or ".." in path.parts:
-            raise ContractBroken(f"{name[:LONGEST_NAME]!r} is no name of a file in a folder")
+        path = _find_place(folder, name)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
+        if name in executable:
+            path.chmod(0o755)
+
+
+def _find_place(folder: Path, name: str) -> Path:
+    path = folder / name
+    if (path.is_absolute() and not path.is_relative_to(folder)) or ".." in path.parts:
+        raise ContractBroken(f"{name[:LONGEST_NAME]!r} is no name of a file in a folder")
+    return path
 
 
 def check_files(contents: Mapping[str, bytes]) -> None:
