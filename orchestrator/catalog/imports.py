@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from orchestrator import files
 from orchestrator.catalog import pinned
@@ -33,10 +33,18 @@ def imports_of(path: Path) -> dict[str, Path]:
     return {name: by_name[name] for name in sorted(visited) if name != path.name and name in by_name}
 
 
-def imports_keras_alone(path: Path) -> bool:
-    """Return whether a workload file, or any file in the folder of a program, imports `keras`, and none `tf_keras`."""
+def imports_keras_alone(path: Path, script: str | None = None) -> bool:
+    """Return whether a workload file, or a file in the folder of a program, imports the package `keras`.
+
+    It does not count where `tf_keras` is imported as well. A program finds a `keras` next to its script before the
+    package; a workload, whose folder is last on the path, never does.
+    """
     if path.is_dir():
-        paths = [file for name, file in pinned.files(path) if name.endswith(".py")]
+        by_name = {name: file for name, file in pinned.files(path) if name.endswith(".py")}
+        first = PurePosixPath(script or "").parent
+        if {str(first / "keras.py"), str(first / "keras" / "__init__.py")} & by_name.keys():
+            return False
+        paths = [*by_name.values()]
     else:
         paths = [path, *imports_of(path).values()]
     modules = {module for each in paths for module in _modules(_parse(each))}

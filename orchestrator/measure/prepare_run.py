@@ -7,7 +7,7 @@ from pathlib import Path
 
 from orchestrator import contract
 from orchestrator.bundled import find_own_number
-from orchestrator.catalog import changed, pinned
+from orchestrator.catalog import changed, pinned, program
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
 from orchestrator.catalog.imports import imports_keras_alone
@@ -221,11 +221,12 @@ def note_keras(planned: PlannedRun) -> tuple[str, ...]:
         if version.changes and changed.LEGACY in version.changes.variables
     ]
     own = [workload for workload in planned.workloads.values() if targets and not workload.builtin]
+    script = program.find_script(planned.options.program) if planned.options.program else None
     return tuple(
         f"{workload.name} imports keras, which is Keras 3 in {', '.join(targets)} as well: keras=2 changes tf.keras "
         "alone. Use tf.keras, or import tf_keras where it exists"
         for workload in own
-        if imports_keras_alone(workload.path)
+        if imports_keras_alone(workload.path, script)
     )
 
 
