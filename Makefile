@@ -39,7 +39,8 @@ lint: .venv/dev
 docs: .venv/dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-# Measures tfcompare itself and writes docs/benchmarks.md; let nothing else run meanwhile.
+# Measures tfcompare itself and writes docs/benchmarks.md; let nothing else run meanwhile. ARGS=--stale only lists the
+# parts that are older than the code they measure.
 bench: .venv/dev
 	$(BIN)/python -m bench $(ARGS)
 

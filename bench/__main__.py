@@ -1,108 +1,65 @@
 """`python -m bench [PART...]`: runs every benchmark, or those named, and writes their parts of docs/benchmarks.md.
 
-Keep the machine otherwise idle while it runs. With --tiny, those that take long measure next to nothing and are only
-printed: so one sees whether they work.
+Keep the machine otherwise idle while it runs. At the end it lists the parts that are older than the code they measure;
+with --stale it does only that. With --tiny, those that take long measure next to nothing and are only printed: so one
+sees whether they work.
 """
 
 import argparse
 import sys
-from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from functools import partial
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
-from bench import (
-    alarms,
-    bodies,
-    busy,
-    detect,
-    fleet,
-    images,
-    isolation,
-    load,
-    metrics,
-    other_nights,
-    overhead,
-    peers,
-    repeated,
-    report,
-    site,
-    workers,
-)
+from bench import parts, stale
+from bench.figures import table
+from bench.git import current_commit, git
+from bench.parts import PARTS, Measurement
 from orchestrator.machine.host import host_facts
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
-HEAD = """# Benchmarks of tfcompare itself
-
-Written by `make bench`; no figure by hand. Each part names its day and its machine."""
 FACTS = ("cpu", "usable_cores", "smt", "virtual", "memory_mb", "governor", "turbo", "kernel", "load")
-Measure = Callable[[], str]
-PARTS: Mapping[str, tuple[str, Measure]] = {
-    "detect": ("Detection", detect.section),
-    "busy": ("A busy core", busy.section),
-    "bodies": ("Other people's code", bodies.section),
-    "workers": ("Workers", workers.section),
-    "metrics": ("Other metrics", metrics.section),
-    "overhead": ("Overhead", overhead.section),
-    "images": ("Images", images.section),
-    "isolation": ("Isolation", isolation.section),
-    "peers": ("Peers", peers.section),
-    "fleet": ("Fleet", fleet.section),
-    "report": ("Reports", report.section),
-    "load": ("Load", load.section),
-    "site": ("Site", site.section),
-    "alarms": ("Alarms", alarms.section),
-    "other_nights": ("Alarms on other nights", other_nights.section),
-    "repeated": ("Repeated steps", repeated.section),
-}
-TINY: Mapping[str, Measure] = {
-    "detect": partial(detect.section, detect.TINY),
-    "busy": partial(busy.section, busy.TINY),
-    "bodies": partial(bodies.section, bodies.TINY),
-    "workers": partial(workers.section, workers.TINY),
-    "fleet": partial(fleet.section, fleet.TINY),
-    "load": partial(load.section, load.TINY),
-    "metrics": partial(metrics.section, metrics.TINY),
-}
+TINY = ("detect", "busy", "bodies", "workers", "metrics", "fleet", "load")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
     parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(PARTS)}; default: all")
     parser.add_argument("--tiny", action="store_true", help="measure next to nothing, and print it")
+    parser.add_argument("--stale", action="store_true", help="measure nothing; only list what is out of date")
     given = parser.parse_args()
-    parts: Mapping[str, object] = TINY if given.tiny else PARTS
-    asked = given.parts or list(parts)
-    if unknown := sorted(set(asked) - set(parts)):
-        sys.exit(f"no bench named {', '.join(unknown)}; there are {', '.join(parts)}")
-    if given.tiny:
-        for name in asked:
-            print(TINY[name]())
-        return
-    for name in asked:
-        title, measure = PARTS[name]
-        made = stamp(name)
-        body = measure()
-        # Written at once: what follows may take an hour, or fail.
-        write({**kept(), title: f"{made}\n\n{body}"})
-    print(PAGE.read_text())
+    known = TINY if given.tiny else tuple(PARTS)
+    if unknown := sorted(set(given.parts) - set(known)):
+        sys.exit(f"no bench named {', '.join(unknown)}; there are {', '.join(known)}")
+    for name in () if given.stale else given.parts or known:
+        module = import_module(f"bench.{name}")
+        if given.tiny:
+            section = module.section(module.TINY)
+            print("\n".join([section.body, "", *table(section.figures)]))
+        else:
+            print(f"## {PARTS[name].title}\n\n{measure(name, module).page(name)}\n")
+    print("\n".join(stale.list_stale()))
 
 
-def stamp(name: str) -> str:
+def measure(name: str, module: Any) -> parts.Stored:
+    """Measure a part, keep it, and write the page at once: what follows may take an hour, or fail."""
     host = host_facts()
-    facts = ", ".join(f"{fact} {host[fact]}" for fact in FACTS if host[fact] is not None)
-    return f"`make bench ARGS={name}` on {datetime.now(UTC):%Y-%m-%d}: {facts}."
-
-
-def kept() -> dict[str, str]:
-    """Return the page's current sections, by title."""
-    parts = PAGE.read_text().split("\n## ")[1:] if PAGE.exists() else []
-    return {title: body.strip("\n") for title, _, body in (part.partition("\n") for part in parts)}
-
-
-def write(sections: dict[str, str]) -> None:
-    parts = [f"## {title}\n\n{sections[title]}" for title, _ in PARTS.values() if title in sections]
-    PAGE.write_text("\n\n".join([HEAD, *parts]) + "\n")
+    commit = current_commit()
+    changes = git("status", "--porcelain", "--", *PARTS[name].code)
+    section = module.section()
+    measured = Measurement(
+        day=f"{datetime.now(UTC):%Y-%m-%d}",
+        machine={fact: str(host[fact]) for fact in FACTS if host[fact] is not None},
+        commits=section.commits or ((commit,) if commit else ()),
+        recorded=True,
+        uncommitted=bool(changes),
+        body=section.body,
+        figures=tuple(section.figures),
+    )
+    kept = parts.write(name, measured)
+    PAGE.write_text(parts.benchmarks_page())
+    return kept
 
 
 if __name__ == "__main__":

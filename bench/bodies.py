@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
 from orchestrator.measure.run import run as run_comparison
 from orchestrator.model import ArmKey, Calibrated, Comparison, Contrast
@@ -59,7 +60,7 @@ def below_the_floor(comparison: Comparison, efforts: Mapping[ArmKey, Calibrated]
     return short
 
 
-def section(program: Program = FULL) -> str:
+def section(program: Program = FULL) -> Section:
     store = Store("bodies", tiny=program == TINY)
     path = store.run("run", measure, program)
     run = RunDir.open(path)
@@ -84,16 +85,13 @@ def section(program: Program = FULL) -> str:
         f"| body | {heads} | bursts |",
         f"|---|{'---|' * len(program.versions)}",
         *_rows(contrasts, efforts),
-        "",
-        "| promise | target | seen | met |",
-        "|---|---|---|---|",
-        f"| arms below the floor of bursts | none | {len(short)} of {len(comparison.arms)} | {_met(not short)} |",
-        f"| time, of the budget | <= {OVERTIME:.0%} | {seconds / program.budget_s:.0%} "
-        f"| {_met(seconds <= OVERTIME * program.budget_s)} |",
-        "",
-        f"{decided} of {len(contrasts)} comparisons were decided.",
     ]
-    return "\n".join(lines)
+    figures = [
+        Figure("arms below the floor of bursts", len(short), "count", limit=0, detail=f"of {len(comparison.arms)}"),
+        Figure("time, of the budget", seconds / program.budget_s, "share", limit=OVERTIME),
+        Figure("comparisons decided", decided / len(contrasts), "share", "most", detail=f"of {len(contrasts)}"),
+    ]
+    return Section("\n".join(lines), figures)
 
 
 def _rows(contrasts: Sequence[Contrast], efforts: Mapping[ArmKey, Calibrated]) -> Iterable[str]:
@@ -109,7 +107,3 @@ def _cell(contrast: Contrast) -> str:
         return f"{contrast.reason}"
     interval = f" ({contrast.ci_low:.2f}-{contrast.ci_high:.2f})" if contrast.ci_low and contrast.ci_high else ""
     return f"{contrast.ratio:.2f}x{interval} {contrast.shown_verdict}, {contrast.rounds}"
-
-
-def _met(met: bool) -> str:
-    return "yes" if met else "**no**"

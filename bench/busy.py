@@ -14,6 +14,7 @@ from pathlib import Path
 from scipy import stats
 
 from bench import arena
+from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
 from orchestrator.errors import Interrupted
 from orchestrator.measure.run import run as run_comparison
@@ -123,7 +124,7 @@ def contradictions(quiet: Outcome, busy: Outcome) -> list[tuple[Contrast, Contra
     ]
 
 
-def section(program: Program = FULL) -> str:
+def section(program: Program = FULL) -> Section:
     store = Store("busy", tiny=program == TINY)
     names = ("quiet", *(f"busy-{number}" for number in range(1, program.repeats + 1)))
     outcomes: list[Outcome] = []
@@ -144,12 +145,10 @@ def section(program: Program = FULL) -> str:
         "| run | decided | of them slower, faster, same | postponed | fewest rounds | contradictions | time | budget |",
         "|---|---|---|---|---|---|---|---|",
         *(_row(outcome, against.get(outcome.name)) for outcome in outcomes),
-        "",
-        *_targets(busy, against),
         *(_tell(name, *pair) for name, pairs in against.items() for pair in pairs),
     ]
     store.retire()
-    return "\n".join(lines)
+    return Section("\n".join(lines), figures_of(busy, against))
 
 
 def _row(outcome: Outcome, against: Sequence[object] | None) -> str:
@@ -167,23 +166,17 @@ def _row(outcome: Outcome, against: Sequence[object] | None) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def _targets(busy: Sequence[Outcome], against: Mapping[str, Sequence[object]]) -> list[str]:
+def figures_of(busy: Sequence[Outcome], against: Mapping[str, Sequence[object]]) -> list[Figure]:
     decided, total = sum(outcome.decided for outcome in busy), sum(len(outcome.contrasts) for outcome in busy)
     bounds = stats.binomtest(decided, total).proportion_ci(method="exact")
+    detail = f"{decided} of {total}, {bounds.low:.1%} to {bounds.high:.1%}"
     contrary = sum(map(len, against.values()))
     longest = max(outcome.seconds / (outcome.comparison.plan.budget_s or outcome.seconds) for outcome in busy)
     return [
-        "| promise with a busy core | target | seen | met |",
-        "|---|---|---|---|",
-        f"| comparisons decided | >= {DECIDED:.0%} | {decided} of {total}: {decided / total:.1%} "
-        f"({bounds.low:.1%} to {bounds.high:.1%}) | {_met(decided / total >= DECIDED)} |",
-        f"| verdicts that contradict the quiet run | none | {contrary} | {_met(not contrary)} |",
-        f"| time, of the budget | <= {OVERTIME:.0%} | {longest:.0%} at most | {_met(longest <= OVERTIME)} |",
+        Figure("comparisons decided with a busy core", decided / total, "share", "most", DECIDED, detail),
+        Figure("verdicts that contradict the quiet run", contrary, "count", limit=0),
+        Figure("longest time, of the budget", longest, "share", limit=OVERTIME),
     ]
-
-
-def _met(met: bool) -> str:
-    return "yes" if met else "**no**"
 
 
 def _tell(name: str, quiet: Contrast, busy: Contrast) -> str:

@@ -19,6 +19,7 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from bench.figures import Figure, Section
 from orchestrator.fleet import host
 from orchestrator.fleet.conduct import OpenFleet, measure_on_fleet
 from orchestrator.fleet.model import (
@@ -73,7 +74,7 @@ FULL = FleetProgram(sleep_s=2.0, units=40, hosts=(1, 2, 4), at_once=200, many=10
 TINY = FleetProgram(sleep_s=0.2, units=4, hosts=(1, 2), at_once=4, many=10, of_many=20, minute_s=0.5)
 
 
-def section(program: FleetProgram = FULL) -> str:
+def section(program: FleetProgram = FULL) -> Section:
     with TemporaryDirectory() as folder:
         scratch = Path(folder)
         template = _measure_one(scratch, max(program.units, program.at_once, program.of_many))
@@ -109,7 +110,16 @@ def section(program: FleetProgram = FULL) -> str:
         f"with all of the product but Ray: {many_s:.0f} s, where {ideal_many_s:.0f} s are possible, a share of "
         f"{ideal_many_s / many_s:.2f}.",
     ]
-    return "\n".join(lines)
+    ideals = {hosts: program.sleep_s * program.units / hosts for hosts in times}
+    figures = [
+        Figure("from one unit to the next", cost_s * 1e3, "ms"),
+        *(
+            Figure(f"share of the ideal, hosts: {hosts}", ideals[hosts] / times[hosts], "share", "most")
+            for hosts in times
+        ),
+        Figure(f"share of the ideal, hosts: {program.many}", ideal_many_s / many_s, "share", "most"),
+    ]
+    return Section("\n".join(lines), figures)
 
 
 def _measure_one(scratch: Path, count: int) -> Path:

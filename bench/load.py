@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from bench import arena
+from bench.figures import Figure, Section
 from orchestrator.model import ArmKey, Case, Ended, EnvironmentFacts, Target
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.results.rundir import RunDir
@@ -122,7 +123,7 @@ def _read_status(field: str) -> float:
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{field}:")) / 1024
 
 
-def section(program: Program = FULL) -> str:
+def section(program: Program = FULL) -> Section:
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / "run"
         argv = [sys.executable, "-c", HOST, path, str(program.cases), str(program.rounds)]
@@ -131,7 +132,7 @@ def section(program: Program = FULL) -> str:
     return describe(program, rounds, done["peak_mb"], done["replicates"])
 
 
-def describe(program: Program, rounds: Sequence[Round], peak_mb: float, replicates: int) -> str:
+def describe(program: Program, rounds: Sequence[Round], peak_mb: float, replicates: int) -> Section:
     shown = [each for each in rounds if each.look_s or each in (rounds[0], rounds[-1])]
     first, last = rounds[0], rounds[-1]
     growth = last.replicate_ms / first.replicate_ms
@@ -140,7 +141,7 @@ def describe(program: Program, rounds: Sequence[Round], peak_mb: float, replicat
         f"| {each.resident_mb:.0f} MiB | {each.files} |"
         for each in shown
     )
-    return f"""{program.cases:,} cases in {len(VERSIONS)} versions, {program.rounds} rounds, with a stub in place of
+    body = f"""{program.cases:,} cases in {len(VERSIONS)} versions, {program.rounds} rounds, with a stub in place of
 TensorFlow and a step that sleeps for 1 ms: {replicates:,} replicates, each of {EFFORT.bursts} bursts of at least 8 ms.
 Memory is that of the host, after the look if there was one.
 
@@ -148,6 +149,11 @@ Memory is that of the host, after the look if there was one.
 |---:|---:|---:|---:|---:|---:|
 {rows}
 
-The host held at most {peak_mb:.0f} MiB (target: {MOST_MB}), and a replicate took {growth:.2f} times as long in the last
-round as in the first (target: at most {MOST_GROWTH}). Of the journal, {last.journal_bytes / replicates:.0f} bytes are
-for a replicate, and of the streams {last.stream_bytes / replicates:.0f}."""
+Of the journal, {last.journal_bytes / replicates:.0f} bytes are for a replicate, and of the streams
+{last.stream_bytes / replicates:.0f}."""
+    figures = [
+        Figure("most memory of the host", peak_mb, "MiB", limit=MOST_MB),
+        Figure("a replicate in the last round, of one in the first", growth, "ratio", limit=MOST_GROWTH),
+        Figure("the look after the last round", last.look_s, "s"),
+    ]
+    return Section(body, figures)

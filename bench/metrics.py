@@ -11,6 +11,7 @@ from pathlib import Path
 
 from scipy import stats
 
+from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
 from orchestrator.errors import Interrupted
 from orchestrator.measure.run import run as run_comparison
@@ -74,20 +75,29 @@ def verdicts(comparison: Comparison) -> Iterator[tuple[str, str]]:
 
 
 def table(found: Sequence[tuple[str, str]]) -> list[str]:
-    lines = ["| metric | comparisons | called different | target | same | not decided |", "|---|---|---|---|---|---|"]
+    lines = ["| metric | comparisons | same | not decided |", "|---|---|---|---|"]
     for metric in dict.fromkeys(metric for metric, _ in found):
         own = [verdict for name, verdict in found if name == metric]
-        false = sum(verdict in ("slower", "faster", "differs") for verdict in own)
         same = sum(verdict in ("same", "equal", "equal within tolerance") for verdict in own)
-        bounds = stats.binomtest(false, len(own)).proportion_ci(method="exact")
-        shown = f"{false}: {false / len(own):.1%} ({bounds.low:.1%} to {bounds.high:.1%})"
-        met = "met" if false / len(own) <= MOST else "**missed**"
-        cells = (metric, len(own), shown, f"<= {MOST:.1%} ({met})", same, len(own) - false - same)
-        lines.append(f"| {' | '.join(map(str, cells))} |")
+        lines.append(f"| {metric} | {len(own)} | {same} | {len(own) - same - _false(own)} |")
     return lines
 
 
-def section(program: Program = FULL) -> str:
+def figures_of(found: Sequence[tuple[str, str]]) -> list[Figure]:
+    figures = []
+    for metric in dict.fromkeys(metric for metric, _ in found):
+        own = [verdict for name, verdict in found if name == metric]
+        bounds = stats.binomtest(_false(own), len(own)).proportion_ci(method="exact")
+        detail = f"{_false(own)} of {len(own)}, {bounds.low:.1%} to {bounds.high:.1%}"
+        figures.append(Figure(f"{metric}: called different", _false(own) / len(own), "share", "least", MOST, detail))
+    return figures
+
+
+def _false(verdicts: Sequence[str]) -> int:
+    return sum(verdict in ("slower", "faster", "differs") for verdict in verdicts)
+
+
+def section(program: Program = FULL) -> Section:
     store = Store("metrics", tiny=program == TINY)
     found: list[tuple[str, str]] = []
     for number in range(program.runs):
@@ -108,7 +118,7 @@ def section(program: Program = FULL) -> str:
         store.describe(),
     ]
     store.retire()
-    return "\n".join(lines)
+    return Section("\n".join(lines), figures_of(found), store.commits)
 
 
 def _measured(

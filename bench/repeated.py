@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from bench.figures import Section
 from bench.nights import BEGIN, SCREEN
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms import steps as detect
@@ -33,18 +34,19 @@ SERIES: Mapping[str, Mapping[int, float]] = {
 }
 
 
-def section() -> str:
+def section() -> Section:
     rows = [f"| {title} | {'; '.join(map(_described, events_of(steps)))} |" for title, steps in SERIES.items()]
-    return "\n".join(
+    body = "\n".join(
         [
-            f"Each series has a noise of {NIGHT:.1%} from night to night. Nights at a step are confirmed by",
-            f"{sum(detect.CONFIRM_TIMES) * SCREEN} rounds. Nights are counted from 0.",
+            f"{len(SERIES)} chosen examples, not a rate. Each series has a noise of {NIGHT:.1%} from night to night.",
+            f"Nights at a step are confirmed by {sum(detect.CONFIRM_TIMES) * SCREEN} rounds, and counted from 0.",
             "",
             "| series | events |",
             "|---|---|",
             *rows,
         ]
     )
+    return Section(body, [])
 
 
 def events_of(steps: Mapping[int, float]) -> list[Event]:

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 
+from bench.figures import Figure, Section
 from orchestrator import contract, files
 from orchestrator.catalog.selectors import MARGIN
 from orchestrator.catalog.workloads import all_workloads
@@ -57,41 +58,33 @@ class Cost:
     written_mb: float
 
 
-def section() -> str:
+def section() -> Section:
     with TemporaryDirectory() as scratch:
         path = Path(scratch) / "run"
         # Elsewhere: what a process has held counts as held by those that it starts.
         made = subprocess.run([sys.executable, "-c", MAKE, path], check=True, capture_output=True, text=True)
         rows = int(made.stdout)
         started = min(_timed(["-c", "pass"])[0] for _ in range(REPEATS))
-        lines = [_line("report RUN, of a run whose workers were killed", _cost(started, ["report", str(path)]))]
+        ask = ["report", str(path)]
+        costs = {"report RUN, of a run whose workers were killed": _cost(started, ask)}
         subprocess.run([sys.executable, "-c", COMPACT, path], check=True)
-        lines += [
-            _line("report RUN", _cost(started, ["report", str(path)])),
-            _line(
-                "report RUN --only slower --sort ratio",
-                _cost(started, ["report", str(path), "--only", "slower", "--sort", "ratio"]),
-            ),
-            _line(
-                "report RUN --format html",
-                _cost(started, ["report", str(path), "--format", "html"], path / "report.html", repeats=2),
-            ),
-        ]
+        costs["report RUN"] = _cost(started, ask)
+        costs["report RUN --only slower --sort ratio"] = _cost(started, [*ask, "--only", "slower", "--sort", "ratio"])
+        costs["report RUN --format html"] = _cost(started, [*ask, "--format", "html"], path / "report.html", repeats=2)
         read_s, check_s = _validation(path)
     millions = rows / 1e6
-    table = "\n".join(lines)
-    return f"""A made run: {CASES} cases in {len(VERSIONS)} versions, {ROUNDS} rounds of {CALLS} steady calls,
+    body = f"""A made run: {CASES} cases in {len(VERSIONS)} versions, {ROUNDS} rounds of {CALLS} steady calls,
 {millions:.2f} million rows. A worker writes one batch per replicate, and the host merges them into one when the worker
-has closed its stream; workers that were killed leave them as they are. Each line is a fresh process, the best of
+has closed its stream; workers that were killed leave them as they are. Each figure is of a fresh process, the best of
 {REPEATS} (html: two, and the second finds what draws plots in the cache), less the {started * 1e3:.0f} ms of
-`python -c pass`.
-
-| tfcompare ... | time | peak memory | output |
-|---|---:|---:|---:|
-{table}
+`python -c pass`. The table of `report RUN` has {costs["report RUN"].written_mb:.1f} MiB, and the page
+{costs["report RUN --format html"].written_mb:.1f} MiB.
 
 Reading the streams takes {read_s:.2f} s ({millions / read_s:.1f} million rows/s), of which checking every value against
 the contract takes {check_s:.2f} s ({millions / check_s:.0f} million rows/s), in one thread."""
+    times = [Figure(command, cost.seconds, "s") for command, cost in costs.items()]
+    peaks = [Figure(f"{command}, peak memory", cost.peak_mb, "MiB") for command, cost in costs.items()]
+    return Section(body, [*times, *peaks, Figure("reading the streams", read_s, "s")])
 
 
 def write_run(path: Path, count: int = CASES) -> int:
@@ -200,7 +193,3 @@ def _validation(path: Path) -> tuple[float, float]:
         read_s += time.perf_counter() - begun
         check_s += time.perf_counter() - between
     return read_s, check_s
-
-
-def _line(command: str, cost: Cost) -> str:
-    return f"| {command} | {cost.seconds:.2f} s | {cost.peak_mb:.0f} MiB | {cost.written_mb:.1f} MiB |"

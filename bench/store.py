@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from bench.git import current_commit
 from orchestrator import files
 from orchestrator.machine.host import host_facts
 from orchestrator.model import Finished
@@ -42,9 +43,14 @@ class Store:
 
     def write(self, name: str, result: object) -> None:
         """Keep a result, and what it was measured on."""
-        on = {"day": f"{datetime.now(UTC):%Y-%m-%d}", "cpu": host_facts()["cpu"]}
+        on = {"day": f"{datetime.now(UTC):%Y-%m-%d}", "cpu": host_facts()["cpu"], "commit": current_commit()}
         self._results[name] = {**on, "result": result}
         self._save(finished=False)
+
+    @property
+    def commits(self) -> tuple[str, ...]:
+        """The commits at which the results were measured; no commit outside of a git clone."""
+        return tuple(sorted({each["commit"] for each in self._results.values()} - {""}))
 
     def describe(self) -> str:
         """Say when and on what the results were measured."""

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from bench import arena
+from bench.figures import Figure, Section
 from bench.overhead import TRAIN
 from bench.store import Store, seconds_of
 from orchestrator.model import ArmKey, Calibrated, Case, Target
@@ -315,15 +316,16 @@ def _row(cell: Cell) -> str:
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def section(program: Program = FULL) -> str:
+def section(program: Program = FULL) -> Section:
     store = Store("workers", tiny=program == TINY)
     for version in program.versions:
         for body in program.bodies:
             measure_cell(store, version, body, program)
-    told = describe(measured_cells(store, program), program)
-    about = store.describe()
+    cells = measured_cells(store, program)
+    body = f"{describe(cells, program)}\n\n{store.describe()}"
     store.retire()
-    return f"{told}\n\n{about}"
+    limits = [Figure(f"upper limit of tau, {cell.version} with {cell.body}", cell.limit, "share") for cell in cells]
+    return Section(body, limits, store.commits)
 
 
 def main() -> None:

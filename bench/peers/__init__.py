@@ -8,8 +8,10 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from bench import arena
+from bench.figures import Figure, Section
 from bench.overhead import TRAIN
 from bench.peers import cost, places, truth
 from bench.peers.asv import AFTER, BEFORE, Asv
@@ -46,7 +48,7 @@ class Contest:
 CONTESTS = {"matmul": Contest(wall_s=30, repetitions=20), "train": Contest(wall_s=60, repetitions=20)}
 
 
-def section() -> str:
+def section() -> Section:
     with TemporaryDirectory() as folder:
         scratch = Path(folder)
         found = places.prepare(VERSIONS, scratch)
@@ -54,12 +56,14 @@ def section() -> str:
         if (costs := store.read("costs")) is None:
             costs = _costs(found, scratch)
             store.write("costs", costs)
-        lines = [*costs, *_truths(VERSIONS[-1], found, scratch, store), "", store.describe()]
+        lines, figures = _truths(VERSIONS[-1], found, scratch, store)
+        body = "\n".join([*costs["lines"], *lines, "", store.describe()])
         store.retire()
-        return "\n".join(lines)
+        fewest = Figure("fewest processes of a case in asv's default time", costs["fewest"], "count", "most")
+        return Section(body, [fewest, *figures], store.commits)
 
 
-def _costs(found: Places, scratch: Path) -> list[str]:
+def _costs(found: Places, scratch: Path) -> dict[str, Any]:
     suite = {name: (str(BUILTIN / "train_loop.py"), dict(case.params)) for name, case in LOOPS.items()}
     asv = Asv.create(found.asv, scratch / "asv")
     first = _told(cost.by_asv(asv, found, suite))
@@ -70,7 +74,7 @@ def _costs(found: Places, scratch: Path) -> list[str]:
         for command in (("run", "--interleave-rounds"), ("continuous", BEFORE, AFTER))
     ]
     pyperfs = ", ".join(f"{places.release(python, 'pyperf')} in {name}" for name, python in found.inside.items())
-    return [
+    lines = [
         f"asv {places.release(found.asv, 'asv')} and pyperf ({pyperfs}) on the environments that tfcompare keeps;",
         "asv calls them existing ones. All three time the steps that the same workload files build. Existing",
         "environments cost asv its alternation of arms:",
@@ -86,6 +90,7 @@ def _costs(found: Places, scratch: Path) -> list[str]:
         *cost.table([own, first, last], VERSIONS, list(LOOPS)),
         "",
     ]
+    return {"lines": lines, "fewest": own.fewest}
 
 
 def _told(one: Cost) -> Cost:
@@ -93,7 +98,7 @@ def _told(one: Cost) -> Cost:
     return one
 
 
-def _truths(version: str, found: Places, scratch: Path, store: Store) -> list[str]:
+def _truths(version: str, found: Places, scratch: Path, store: Store) -> tuple[list[str], list[Figure]]:
     lines = [
         "### False alarms and detection",
         "",
@@ -102,8 +107,10 @@ def _truths(version: str, found: Places, scratch: Path, store: Store) -> list[st
         "for a comparison, its start and end included: as many fresh processes (asv's `rounds`, pyperf's",
         "`--processes`), or as large a `--budget`, as fit it. The order of tools and slowdowns is drawn again in each",
         f"repetition. Every tool is judged under its own default and under a threshold of {THRESHOLD} % on the same",
-        "files. In brackets: 95 % intervals.",
+        "files. In brackets: 95 % intervals. Each comparison is alone in its run, and shares the allowed error with no",
+        "other.",
     ]
+    figures: list[Figure] = []
     for name, contest in CONTESTS.items():
         own = scratch / f"truth-{name}"
         own.mkdir()
@@ -114,4 +121,5 @@ def _truths(version: str, found: Places, scratch: Path, store: Store) -> list[st
         ]
         trials = truth.trials(version, name, contestants, contest.repetitions, own, store)
         lines += ["", f"`{name}`, {contest.wall_s:g} s a comparison:", "", *truth.table(contestants, trials)]
-    return lines
+        figures += truth.figures_of(name, contestants[0], trials)
+    return lines, figures

@@ -34,6 +34,10 @@ class Cost:
     wall_s: float
     cells: Cells
 
+    @property
+    def fewest(self) -> int:
+        return min(cell.processes for cell in self.cells.values())
+
 
 def by_asv(asv: Asv, places: Places, suite: Suite) -> Cost:
     wall = asv.run(list(places.inside.values()), BEFORE, suite)
@@ -114,9 +118,8 @@ def table(costs: Sequence[Cost], versions: Sequence[str], cases: Sequence[str]) 
     lines = ["| tool | setting | wall time | a case | fewest fresh processes of a case in a version |"]
     lines.append("|---|---|---|---|---|")
     for cost in costs:
-        fewest = min(cell.processes for cell in cost.cells.values())
         each = cost.wall_s / len(cases)
-        lines.append(f"| {cost.tool} | {cost.setting} | {cost.wall_s:.1f} s | {each:.1f} s | {fewest} |")
+        lines.append(f"| {cost.tool} | {cost.setting} | {cost.wall_s:.1f} s | {each:.1f} s | {cost.fewest} |")
     lines += ["", "| case | version | " + " | ".join(f"{cost.tool}: processes, time" for cost in costs) + " |"]
     lines.append("|---|---|" + "---|" * len(costs))
     for case in cases:

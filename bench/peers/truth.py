@@ -6,10 +6,12 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import mean
+from typing import Literal
 
 from scipy import stats
 
 from bench import arena
+from bench.figures import Figure
 from bench.peers.asv import AFTER, BEFORE
 from bench.peers.contestants import Compared, Contestant
 from bench.store import Store
@@ -69,12 +71,27 @@ def table(contestants: Sequence[Contestant], found: Sequence[Trial]) -> list[str
     return lines
 
 
-def _share(own: Sequence[Trial], place: int, slowdown: float) -> str:
-    """Return how many trials found the slowdown, with the 95 % interval after Clopper and Pearson.
+def figures_of(case: str, contestant: Contestant, found: Sequence[Trial]) -> list[Figure]:
+    """Return what a tool finds under its default."""
+    own = [trial for trial in found if trial.tool == contestant.name]
+    names = ["equal arms called different", *(f"+{slowdown:.0%} called slower" for slowdown in SLOWDOWNS[1:])]
+    figures = []
+    for name, slowdown in zip(names, SLOWDOWNS, strict=True):
+        hits = _hits(own, 0, slowdown)
+        way: Literal["least", "most"] = "most" if slowdown else "least"
+        share = sum(hits) / len(hits)
+        figures.append(Figure(f"{case}: {name}", share, "share", way, detail=_share(own, 0, slowdown)))
+    return figures
 
-    Without a slowdown, the trials that found any difference are counted.
-    """
+
+def _hits(own: Sequence[Trial], place: int, slowdown: float) -> list[bool]:
+    """Return which trials found the slowdown; without one, those that found any difference."""
     wanted = ("slower",) if slowdown else ("slower", "faster")
-    hits = [trial.compared.words[place] in wanted for trial in own if trial.slowdown == slowdown]
+    return [trial.compared.words[place] in wanted for trial in own if trial.slowdown == slowdown]
+
+
+def _share(own: Sequence[Trial], place: int, slowdown: float) -> str:
+    """Return how many trials found the slowdown, with the 95 % interval after Clopper and Pearson."""
+    hits = _hits(own, place, slowdown)
     bounds = stats.binomtest(sum(hits), len(hits)).proportion_ci()
     return f"{sum(hits)} of {len(hits)} ({bounds.low:.0%} to {bounds.high:.0%})"

@@ -7,6 +7,7 @@ docs/environment.md lacks or that nothing reads.
 import argparse
 from pathlib import Path
 
+from bench.parts import benchmarks_page
 from orchestrator.catalog import claims, workloads
 from tools.docs.claim_figures import wrong_figures
 from tools.docs.claims_page import claims_page
@@ -28,6 +29,7 @@ PAGES = {
     "workloads.md": workloads_page,
     "claims.md": claims_page,
     "versions.md": versions_page,
+    "benchmarks.md": benchmarks_page,
     "verdicts.svg": verdicts_picture,
     "gpu.md": lambda: gpu_page((DOCS / "gpu.md").read_text()),
 }

@@ -9,6 +9,7 @@ import pytest
 
 from bench import arena, detect
 from bench.detect import BODIES, SLOWDOWNS, TARGETS, WINDOW, DetectionTarget, Judged, Outcome, Recorded
+from bench.figures import judge
 from orchestrator.model import Case
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.results.replicates import Replicate
@@ -89,25 +90,26 @@ def judged(body: str, right: int, wrong: int) -> list[Judged]:
     ("matmul", "train", "met"),
     [
         # The estimate of all is what counts, however few there are,
-        ((45, 5), (46, 4), "yes"),
-        ((44, 6), (45, 5), "**no**"),
+        ((45, 5), (46, 4), "met"),
+        ((44, 6), (45, 5), "**missed by 1 point**"),
         # unless one body for itself excludes the target.
-        ((100, 0), (83, 17), "**no**"),
+        ((100, 0), (83, 17), "**missed by 0.23 points**"),
     ],
 )
 def test_a_target_is_met_when_the_estimate_meets_it_and_no_body_contradicts_it(matmul, train, met):
     target = DetectionTarget("5 % slower, called slower", (0.05,), ("slower",), 0.90, most=False)
-    row = target.row([*judged("matmul", *matmul), *judged("train", *train)])
-    assert row.split("|")[-2].strip() == met
+    assert judge(target.figure("as found", [*judged("matmul", *matmul), *judged("train", *train)])) == met
 
 
 def test_targets_stand_beside_their_counts_with_exact_limits():
-    row = TARGETS[1].row([*judged("matmul", 45, 5), *judged("train", 50, 0)])
-    assert "95 of 100: 95.0% (88.7% to 98.4%)" in row
-    assert "50 of 50: 100.0% (92.9% to 100.0%)" in row
+    figure = TARGETS[1].figure("as found", [*judged("matmul", 45, 5), *judged("train", 50, 0)])
+    assert figure.name == "as found: 5 % slower, called slower"
+    assert figure.value == 0.95
+    assert "together 95 of 100, 88.7% to 98.4%" in figure.detail
+    assert "train 50 of 50, 92.9% to 100.0%" in figure.detail
 
 
 def test_a_body_without_a_run_is_shown_as_nothing():
-    row = TARGETS[1].row(judged("matmul", 45, 5))
-    assert "0 of 0" in row
-    assert len(row.split("|")) == 6 + len(BODIES)
+    figure = TARGETS[1].figure("as found", judged("matmul", 45, 5))
+    assert "train 0 of 0" in figure.detail
+    assert judge(figure) == "met"
