@@ -83,7 +83,7 @@ FIELDS = (
     Field("device", "label", True, "names and UUIDs of the GPUs it had, none on a CPU"),
     Field("gpu_memory_kb", "int64", True, "most memory of the GPU that TensorFlow had in use"),
     # After equally many calls in every arm, however many it makes afterwards.
-    Field("memory_kb", "int64", True, "largest resident set up to the end of the fifth call"),
+    Field("memory_kb", "int64", True, "most memory without pages of files, up to the end of the fifth call"),
     Field("growth_bytes", "int64", True, "by how much a call lets the resident set grow, a median of slopes"),
     Field("growth_calls", "int32", True, "calls between the first and the last reading of that"),
     Field("output", "label", True, "sketch of what the first call returned, as JSON"),

@@ -309,7 +309,7 @@ COLUMNS: Mapping[str, Column] = {
         ),
         Column(
             name="memory", header="memory", of="arm", cell=_of_arm(lambda arm: arm.memory_bytes, show_bytes),
-            meaning="a replicate's peak memory after the first calls, as many in every version",
+            meaning="a replicate's peak memory after the first calls, as many in every version, without pages of files",
         ),
         Column(
             name="leak", header="leak", of="arm",
@@ -319,7 +319,7 @@ COLUMNS: Mapping[str, Column] = {
         Column(
             name="rss", header="rss", of="arm",
             cell=_of_arm(lambda arm: arm.peak_rss_mb, lambda size: f"{size:.0f} MiB"),
-            meaning="a replicate's peak memory",
+            meaning="a replicate's peak memory, with pages of files that it maps",
         ),
         Column(
             name="traces", header="traces", of="arm",

@@ -52,6 +52,45 @@ def test_from_hello_to_quit_a_replicate_becomes_rows_that_the_host_reads(bench: 
     assert replicate.peak_rss_kb
 
 
+MEMORY = """
+    import mmap
+
+    PARAMS = {"holds": ("nothing", "file", "memory", "briefly")}
+
+    def build(tf, params):
+        held = None
+        if params["holds"] == "file":
+            with open(FILE, "rb") as file:
+                held = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE, mmap.PROT_READ)
+            assert not any(held[place] for place in range(0, len(held), 4096))
+        elif params["holds"] != "nothing":
+            held = b"1" * SIZE
+        if params["holds"] == "briefly":
+            held = None
+        return lambda: held and len(held)
+"""
+
+
+def test_the_memory_of_a_replicate_has_no_pages_of_files_that_it_maps(bench: Bench, tmp_path: Path):
+    """How many of them are there depends on how the kernel holds the file, so only the other pages are compared."""
+    size = 64 * 2**20
+    file = tmp_path / "library.so"
+    file.write_bytes(bytes(size))
+    bench.workload("memory", MEMORY.replace("FILE", repr(str(file))).replace("SIZE", str(size)))
+    # The worker itself holds more once it has closed a replicate.
+    for holds in ("nothing", "nothing", "file", "memory", "briefly"):
+        number, _ = bench.open("memory", {"holds": holds})
+        bench.burst(number, calls=5)
+        bench.close(number)
+    assert bench.client.quit()
+    rows = [row for row in streams.read_stream(bench.stream)[0].to_pylist() if row["memory_kb"]]
+    _, nothing, mapped, held, briefly = (row["memory_kb"] / 1024 for row in rows)
+    assert mapped == pytest.approx(nothing, abs=4)
+    assert held == pytest.approx(nothing + 64, abs=4)
+    assert briefly == pytest.approx(nothing + 64, abs=4)
+    assert rows[2]["peak_rss_kb"] / 1024 > nothing + 60
+
+
 def test_a_worker_whose_host_is_gone_closes_its_stream_and_ends(bench: Bench):
     bench.measure()
     bench.channel.close()

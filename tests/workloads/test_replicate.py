@@ -64,12 +64,39 @@ def test_on_this_machine_the_thread_moves_and_keeps_its_cores():
 
 
 def test_memory_is_read_once_after_as_many_calls_in_every_arm(monkeypatch: pytest.MonkeyPatch):
-    peaks = iter((100, 200))
-    monkeypatch.setattr(replicate, "_peak_kb", lambda: next(peaks))
+    monkeypatch.setattr(replicate, "_peak_kb", lambda: 100 * count)
+    monkeypatch.setattr(replicate, "_resident_kb", lambda: (100 * count, 0))
     memory = replicate.Memory()
-    for count in range(1, 10):
+    for count in range(10):
         memory.called(count)
-        assert memory.peak_kb == (100 if count >= replicate.MEMORY_CALLS else None)
+        assert memory.peak_kb == (100 * replicate.MEMORY_CALLS if count >= replicate.MEMORY_CALLS else None)
+
+
+@pytest.mark.parametrize(
+    ("seen", "peak_kb"),
+    [
+        # Pages of files come and go, and do not count.
+        ([(100, 100, 40), (150, 150, 90), (150, 120, 60)], 60),
+        # What was given back before anybody looked does.
+        ([(100, 100, 40), (500, 110, 40), (500, 110, 40)], 460),
+        # Nor do those that the kernel has taken back since the peak.
+        ([(100, 100, 60), (150, 100, 20), (150, 100, 20)], 90),
+        # A peak of before is not counted again when pages of files have gone.
+        ([(200, 200, 150), (200, 60, 10), (200, 60, 10)], 50),
+        # No pages of files are known on this system, or no resident ones either.
+        ([(100, 90, 0), (120, 90, 0), (120, 90, 0)], 120),
+        ([(100, 0, 0), (120, 0, 0), (120, 0, 0)], 120),
+    ],
+)
+def test_memory_is_the_peak_without_pages_of_files(
+    monkeypatch: pytest.MonkeyPatch, seen: list[tuple[int, int, int]], peak_kb: int
+):
+    memory = replicate.Memory()
+    for count, (peak, resident, of_files) in zip((0, 1, replicate.MEMORY_CALLS), seen, strict=True):
+        monkeypatch.setattr(replicate, "_peak_kb", lambda peak=peak: peak)
+        monkeypatch.setattr(replicate, "_resident_kb", lambda held=(resident, of_files): held)
+        memory.called(count)
+    assert memory.peak_kb == peak_kb
 
 
 @pytest.mark.parametrize(
