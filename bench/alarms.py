@@ -41,8 +41,7 @@ SPREAD = 0.03
 READINGS = {"3 % from night to night": SPREAD, "3 % from round to round": SPREAD / sqrt(SCREEN)}
 # This many hundreds of cases, for four months each.
 WORLDS = {SPREAD: 50, SPREAD / sqrt(SCREEN): 20}
-CASES = 100
-MONTH = 30
+CASES, MONTH = 100, 30
 # Each history begins with its first night, and lives for four months.
 LONG = 120
 STEPS = (0.10, 0.05, 0.03)
@@ -53,8 +52,7 @@ AT, AFTER, REPEATED = 90, 14, 10
 SLOWED = tuple(place for place in range(CASES) if place // 10 % 5 == 0)
 # Long enough before it that tonight's confirmations are those of a history that is watched.
 WATCHED = 30
-SAME = 7
-EARLY = 3
+SAME, EARLY = 7, 3
 TARGETS, MOST_FALSE = {0.10: 1, 0.05: 3, 0.03: 6}, 0.05
 # The other tools take a third of a second per series and setting: they get fewer nights, and fewer of the cases.
 PEERS_FROM, PEERS_WORLDS, PEERS_SLOWED = 60, 2, 40
@@ -244,15 +242,15 @@ class Record:
 
     @property
     def rate(self) -> str:
-        """False alarms per month and 100 cases, with the exact interval of a share of this many months of a case."""
-        low, high = self.bounds
-        return f"{100 * self.false / self.months:.3g} ({100 * low:.2g} to {100 * high:.2g})"
+        """False alarms per month and 100 cases, with their limits."""
+        return f"{100 * self.false / self.months:.3g} ({self.limits})"
 
     @property
-    def bounds(self) -> tuple[float, float]:
+    def limits(self) -> str:
+        """The exact interval of a share of this many months of a case."""
         months = round(self.months)
         bounds = stats.binomtest(min(self.false, months), months).proportion_ci(method="exact")
-        return float(bounds.low), float(bounds.high)
+        return f"{100 * bounds.low:.2g} to {100 * bounds.high:.2g}"
 
     def median(self, step: float) -> float:
         return statistics.median(AFTER + 1 if nights is None else nights for nights in self.delays[step])
@@ -367,15 +365,13 @@ def by_tools(pool: multiprocessing.pool.Pool, series: Sequence[Nightly]) -> list
 def _figures(reading: str, own: Record, quiet: Sequence[Watched]) -> list[Figure]:
     """Return the figures of a reading of the noise; night 1 is the first one that is slower."""
     more = statistics.fmean(world.more for world in quiet)
-    false, months = 100 * own.false / own.months, f"{own.rate}, of {own.months / 100:.0f} months of 100 cases"
-    return [
-        Figure(f"{reading}: false alarms a month and 100 cases", false, "count", "least", MOST_FALSE, months),
-        *(
-            Figure(f"{reading}: +{step:.0%} found, the median night", own.median(step), "count", "least", target)
-            for step, target in TARGETS.items()
-        ),
-        Figure(f"{reading}: rounds in addition to screens, where nothing changed", more, "share"),
-    ]
+    false, detail = 100 * own.false / own.months, f"{own.limits}, of {own.months / 100:.0f} months of 100 cases"
+    figures = [Figure(f"{reading}: false alarms a month and 100 cases", false, "count", "least", MOST_FALSE, detail)]
+    for step, target in TARGETS.items():
+        figures.append(
+            Figure(f"{reading}: +{step:.0%} found, the median night", own.median(step), "count", limit=target)
+        )
+    return [*figures, Figure(f"{reading}: rounds in addition to screens, where nothing changed", more, "share")]
 
 
 def _as_soon(own: Record, others: Sequence[Record]) -> list[str]:

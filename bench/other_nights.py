@@ -74,7 +74,7 @@ def _row(kind: str, quiet: Sequence[Watched], slowed: Watched) -> tuple[str, Fig
     median = record.median(STEP)
     found = sum(nights is not None and nights <= AFTER for nights in delays) / len(delays)
     rate = 100 * record.false / record.months
-    figure = Figure(f"{kind}: false alarms a month and 100 cases", rate, "count", "least", MOST_FALSE, record.rate)
+    figure = Figure(f"{kind}: false alarms a month and 100 cases", rate, "count", "least", MOST_FALSE, record.limits)
     return f"| {kind} | {more:.0%} | {'> ' * (median > AFTER)}{min(median, AFTER):g} | {found:.0%} |", figure
 
 

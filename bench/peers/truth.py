@@ -79,8 +79,8 @@ def figures_of(case: str, contestant: Contestant, found: Sequence[Trial]) -> lis
     for name, slowdown in zip(names, SLOWDOWNS, strict=True):
         hits = _hits(own, 0, slowdown)
         way: Literal["least", "most"] = "most" if slowdown else "least"
-        share = sum(hits) / len(hits)
-        figures.append(Figure(f"{case}: {name}", share, "share", way, detail=_share(own, 0, slowdown)))
+        detail = _share(own, 0, slowdown).replace(" (", ", ").rstrip(")")
+        figures.append(Figure(f"{case}: {name}", sum(hits) / len(hits), "share", way, detail=detail))
     return figures
 
 
