@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
-from orchestrator.model import ArmResult, Contrast, Plan, VerdictName
+from orchestrator.model import ArmResult, Contrast, Outcome, Plan, VerdictName
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import escape_unprintable
 
-OUTCOMES = ("measured", "refused", "died", "postponed")
+OUTCOMES = get_args(Outcome)
 
 Labels = Mapping[str, str]
 

@@ -8,9 +8,8 @@ from functools import cached_property
 from typing import Literal
 
 from orchestrator.metrics.followed import RESULTS, TIME, Followed, from_key
-from orchestrator.model import STRICT, Target
+from orchestrator.model import STRICT, Outcome, Target
 
-Outcome = Literal["measured", "refused", "died", "postponed"]
 # How the reason begins if it is the reference that has no result.
 OF_REFERENCE = "the reference "
 # What a night measures of everything, and what it measures again of what looked changed.

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from datetime import date
 
 from orchestrator.history.alarms.results import describe
-from orchestrator.history.model import Outcome, Point, Series, Stage, Value
+from orchestrator.history.model import Point, Series, Stage, Value
 from orchestrator.history.surroundings import CUTS, cuts, differences
 from orchestrator.metrics.followed import RESULTS
+from orchestrator.model import Outcome
 from orchestrator.stats.paired import quantile
 
 ALPHA = 0.05

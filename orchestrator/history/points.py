@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 
-from orchestrator.history.model import OF_REFERENCE, Outcome, Point, Stage, Surroundings
+from orchestrator.history.model import OF_REFERENCE, Point, Stage, Surroundings
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS
-from orchestrator.model import ArmResult, Contrast, EnvironmentFacts, Manifest, Target, VersionPair
+from orchestrator.model import ArmResult, Contrast, EnvironmentFacts, Manifest, Outcome, Target, VersionPair
 from orchestrator.old_flags import RENAMED_SUITES
 from orchestrator.results.comparison import samples
 from orchestrator.results.rewritten import WORKER
@@ -110,7 +110,8 @@ def _outcome(between: list[ArmResult], contrast: Contrast) -> tuple[Outcome, str
     Without a time for the reference, the pair has no result either.
     """
     ends = {arm.outcome: arm for arm in between}
-    worst = ends.get("died") or ends.get("refused") or ends.get("postponed") or between[1]
+    without = (ends.get(outcome) for outcome in ("died", "refused", "postponed", "not measured"))
+    worst = next(filter(None, without), between[1])
     if worst is between[0] and worst.outcome != "measured":
         return worst.outcome, f"{OF_REFERENCE}{worst.version}: {worst.reason}"
     return worst.outcome, worst.reason or contrast.reason

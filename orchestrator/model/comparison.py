@@ -14,6 +14,7 @@ from orchestrator.model.plan import Manifest, Plan
 VerdictName = Literal["faster", "slower", "same", "inconclusive"]
 # Of a certain difference: inside the margin, possibly on both sides of it, or with its whole interval outside.
 Size = Literal["slight", "clear", "beyond"]
+Outcome = Literal["measured", "refused", "died", "postponed", "not measured"]
 OutputVerdict = Literal["equal", "equal within tolerance", "differs", "not comparable"]
 # A verdict as reports show it.
 ShownVerdict = Literal["faster", "slower", "slightly faster", "slightly slower", "same", "inconclusive"]
@@ -45,7 +46,7 @@ class ArmResult:
 
     case: Case
     version: Target
-    outcome: Literal["measured", "refused", "died", "postponed"]
+    outcome: Outcome
     reason: str = ""
     # Whether it died because its workload found a statement to be false.
     refuted: bool = False

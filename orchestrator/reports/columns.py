@@ -201,7 +201,7 @@ def _verdict(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> Text:
     A contrast without a ratio still has a verdict with a reason. One without a contrast may have died late.
     """
     if contrast is None:
-        return Text(f"{arm.outcome}{notes.mark(arm.reason)}" if arm.outcome in ("died", "postponed") else "")
+        return Text(f"{arm.outcome}{notes.mark(arm.reason)}" if arm.outcome != "measured" else "")
     return format_verdict(contrast.shown_verdict, contrast.reason, notes, exploratory=contrast.exploratory)
 
 

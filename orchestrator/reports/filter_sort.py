@@ -13,7 +13,7 @@ from orchestrator.reports.summary import by_candidate
 T = TypeVar("T")
 
 # What is `slight` is also `same`.
-KINDS = ("slower", "faster", "same", "slight", "inconclusive", "refused", "died", "postponed")
+KINDS = ("slower", "faster", "same", "slight", "inconclusive", "refused", "died", "postponed", "not measured")
 SORTS = ("case", "name", "ratio", "time")
 
 

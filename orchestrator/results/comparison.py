@@ -330,8 +330,9 @@ def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicat
         loss = endings.lost.get(version)
         if loss is None and case.label in endings.postponed:
             return ArmResult(case=case, version=version, outcome="postponed", reason=POSTPONED)
-        reason = f"{loss.stage}: {loss.reason}" if loss else "the run ended before it was measured"
-        failure, external = (loss.failure, loss.external) if loss else (None, False)
+        if loss is None:
+            return ArmResult(case=case, version=version, outcome="not measured", reason=endings.why_unmeasured)
+        reason, failure, external = f"{loss.stage}: {loss.reason}", loss.failure, loss.external
     if not replicates:
         return ArmResult(
             case=case, version=version, outcome="died", reason=reason, refuted=refuted, failure=failure,

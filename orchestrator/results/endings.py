@@ -62,6 +62,13 @@ class Endings:
             *(f"{entry.version}: {entry.reason}" for entry in others),
         )
 
+    @property
+    def why_unmeasured(self) -> str:
+        """Return why an arm has no result that nothing ended and no budget postponed."""
+        if self.finished is None:
+            return "the run was cut short"
+        return self.finished.how or "nothing was left to compare it with"
+
     def schedule(self, planned: tuple[int, ...]) -> LookSchedule:
         """Return the looks that judge this run: those planned, and one wherever something else ended its rounds."""
         ended_early = self.finished is not None and self.finished.how != ""

@@ -125,7 +125,9 @@ class _Judge:
     beside: Beside
 
     def contrast(self, pair: Pair, rounds: Measured | None, arms: Sequence[ArmResult]) -> Contrast:
-        missing = next((arm for arm in arms if arm.outcome != "measured"), None)
+        unmeasured = [arm for arm in arms if arm.outcome != "measured"]
+        # What is not measured for want of another arm is not the cause.
+        missing = min(unmeasured, key=lambda arm: arm.outcome == "not measured", default=None)
         if rounds is None:
             # The arm's own words, so that a report tells them once.
             reason = missing.reason if missing else "fewer than two rounds were measured"

@@ -26,7 +26,7 @@ from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.durations import format_time
 
 # The words for an arm without a verdict, with their marks.
-OTHERS = {"baseline": "·", "refused": "–", "died": "✕", "postponed": "…", "not compared": "·"}
+OTHERS = {"baseline": "·", "refused": "–", "died": "✕", "postponed": "…", "not measured": "…", "not compared": "·"}
 EXPLORATORY = "exploratory: more rounds were taken after the error was spent; confirm it by a new run"
 
 
@@ -46,8 +46,8 @@ class Verdict:
 
 
 RANKED = (
-    "died", "slower", "faster", "inconclusive", "postponed", "refused", "slightly slower", "slightly faster", "same",
-    "baseline", "not compared",
+    "died", "slower", "faster", "inconclusive", "postponed", "not measured", "refused", "slightly slower",
+    "slightly faster", "same", "baseline", "not compared",
 )  # fmt: skip
 MARK_OF: Mapping[str, str] = dict([*MARKS.items(), *OTHERS.items()])
 VERDICTS: Mapping[str, Verdict] = {word: Verdict(word, MARK_OF[word], rank) for rank, word in enumerate(RANKED)}

@@ -141,7 +141,8 @@ def test_a_run_without_an_end_was_cut_short_and_its_unmeasured_arms_say_so(run: 
     measured(run, NEW, A, settled=False)
     comparison = judge_run(run)
     assert comparison.warnings == ("the run was cut short; what it measured is here",)
-    assert arms(comparison)["b", NEW].reason == "the run ended before it was measured"
+    unmeasured = arms(comparison)["b", NEW]
+    assert (unmeasured.outcome, unmeasured.reason) == ("not measured", "the run was cut short")
     assert comparison.contrasts[0].verdict == "same"
 
 
