@@ -332,7 +332,8 @@ def _measure(
         how, error = "interrupted", Interrupted(f"interrupted; to continue: {_resume(run, options)}")
     finally:
         for copy in copies.values():
-            copy.record(Finished(how=how, seconds=time.monotonic() - begun, cut=cut))
+            at_budget = bool(how) and error is None and not cut
+            copy.record(Finished(how=how, seconds=time.monotonic() - begun, cut=cut, at_budget=at_budget))
             copy.sync_journal()
     if len(copies) > 1:
         _note_replicas(run, copies)

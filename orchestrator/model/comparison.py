@@ -209,6 +209,8 @@ class Comparison:
     contrasts: tuple[Contrast, ...]
     warnings: tuple[str, ...]
     broken: tuple[str, ...] = ()
+    # How the budget ended the run, or ''.
+    ended_by_budget: str = ""
     # Each version against the one before it, where there are three or more.
     neighbours: tuple[Contrast, ...] = ()
     # Of a case whose baseline has no time, each version against the oldest that has one.

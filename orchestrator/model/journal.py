@@ -261,6 +261,8 @@ class Finished:
     start_s: float = 0.0
     # Whether it may have ended in the middle of a replicate.
     cut: bool = False
+    # Whether `how` says that a budget ended it, which is what the run was asked for.
+    at_budget: bool = False
 
 
 Entry = (

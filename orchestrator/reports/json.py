@@ -37,6 +37,7 @@ def run_object(comparison: Comparison) -> dict[str, Any]:
         "suite": plan.suite,
         "margin": plan.margin,
         "host": comparison.manifest.host,
+        "ended_by_budget": comparison.ended_by_budget or None,
     }
 
 

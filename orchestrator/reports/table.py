@@ -90,9 +90,11 @@ def facts(comparison: Comparison) -> str:
 
 
 def describe_place(comparison: Comparison) -> str:
+    """Say where a run was measured, and how its budget ended it."""
     plan, host = comparison.plan, comparison.manifest.host
     cards = _name_cards(str(host.get("gpus") or ""), plan.gpus) if plan.device == "gpu" else ""
-    return f"{plan.engine} · {cards or plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores"
+    place = f"{plan.engine} · {cards or plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores"
+    return " · ".join(filter(None, [place, comparison.ended_by_budget]))
 
 
 def _name_cards(listed: str, chosen: Sequence[str]) -> str:

@@ -119,6 +119,7 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
             *check_run(plan, gathered.manifest, endings, gathered.problems),
         ),
         broken=gathered.broken,
+        ended_by_budget=endings.ended_by_budget,
         shares=endings.shares,
         metrics=judge_metrics(gathered, plan.metrics, arms) if flip else {},
         outputs=compare_outputs(plan, gathered.replicates) if flip and plan.outputs else (),

@@ -69,6 +69,11 @@ class Endings:
             return "the run was cut short"
         return self.finished.how or "nothing was left to compare it with"
 
+    @property
+    def ended_by_budget(self) -> str:
+        """Return how the budget ended the run, or ''."""
+        return self.finished.how if self.finished and self.finished.at_budget else ""
+
     def schedule(self, planned: tuple[int, ...]) -> LookSchedule:
         """Return the looks that judge this run: those planned, and one wherever something else ended its rounds."""
         ended_early = self.finished is not None and self.finished.how != ""

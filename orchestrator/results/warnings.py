@@ -116,7 +116,7 @@ def check_run(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
     warnings = [*problems, *manifest.notes, *_clocks(endings.watched)]
     if endings.finished is None:
         warnings.append("the run was cut short; what it measured is here")
-    elif endings.finished.how:
+    elif endings.finished.how and not endings.finished.at_budget:
         warnings.append(endings.finished.how)
     for version, loss in endings.lost.items():
         warnings.append(f"{version} was lost ({loss.stage}: {loss.reason})")

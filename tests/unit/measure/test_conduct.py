@@ -15,7 +15,11 @@ from orchestrator.measure.round_range import first_rounds
 from orchestrator.model import EnvironmentFacts, Finished
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions, check_request
+from orchestrator.reports import table
+from orchestrator.reports.json import as_object
+from orchestrator.reports.reasons import describe_reasons
 from orchestrator.results.comparison import judge_run
+from orchestrator.results.exit_error import find_error
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet, View
 from tests.support.actors import Dressing, Part, Stage
@@ -34,10 +38,17 @@ def conducted(
     stage: Stage,
     *,
     without: tuple[str, ...] = (),
+    budget_s: float | None = None,
     view: View | None = None,
     variables: tuple[tuple[str, str], ...] = (),
 ) -> errors.TfCompareError | None:
-    options = replace(SMOKE, rounds=2, seed=1, environments=EngineOptions(variables=variables))
+    options = replace(
+        SMOKE,
+        rounds=None if budget_s else 2,
+        budget_s=budget_s,
+        seed=1,
+        environments=EngineOptions(variables=variables),
+    )
     asked = check_request(options)
     plan = asked.freeze("venv")
     directory.write_plan(plan)
@@ -74,6 +85,10 @@ def test_variables_that_reach_every_target_are_in_the_manifest_and_in_every_repo
     assert "TF_ENABLE_ONEDNN_OPTS=0" in warning
 
 
+def interrupt(number: int) -> float:
+    raise KeyboardInterrupt
+
+
 def raising(error: BaseException):
     def ms(number: int) -> float:
         if number == 2:
@@ -99,6 +114,20 @@ def test_a_run_that_is_cut_short_keeps_its_rounds_and_says_where(directory: RunD
     judged = judge_run(directory)
     assert how in judged.warnings
     assert {found.rounds for found in judged.arms} == {1}
+
+
+def test_a_budget_that_ends_a_run_is_information_and_what_cuts_it_short_a_warning(tmp_path: Path):
+    asked, cut = RunDir.create(tmp_path / "asked"), RunDir.create(tmp_path / "cut")
+    assert conducted(asked, Stage(), budget_s=0.001) is None
+    ended = "the budget of 0 s ended the run after 1 round"
+    judged = judge_run(asked)
+    assert (judged.warnings, judged.ended_by_budget) == ((), ended)
+    assert as_object(judged)["run"]["ended_by_budget"] == ended
+    assert table.facts(judged).count(ended) == 1
+    assert "warning" not in table.render(judged)
+    conducted(cut, Stage({(POWER, "2.0.0"): Part(raising(KeyboardInterrupt()))}), budget_s=60.0)
+    judged = judge_run(cut)
+    assert ("interrupted" in judged.warnings, judged.ended_by_budget) == (True, "")
 
 
 def test_a_run_says_when_it_is_on_the_disk(directory: RunDir):
@@ -138,3 +167,26 @@ def test_a_version_that_is_left_alone_is_not_measured(directory: RunDir):
     stage = Stage()
     assert conducted(directory, stage, without=("2.0.0",)) is None
     assert stage.log == []
+
+
+@pytest.mark.parametrize("lost", ["1.14.0", "2.0.0"])
+def test_a_version_whose_only_other_does_not_start_is_not_measured_and_has_not_died(directory: RunDir, lost: str):
+    assert conducted(directory, Stage(broken=(lost,))) is None
+    judged = judge_run(directory)
+    ends = {str(arm.version): (arm.outcome, arm.reason) for arm in judged.arms}
+    start = "start: does not start"
+    assert ends.pop(lost) == ("died", start)
+    assert list(ends.values()) == [("not measured", "nothing was left to compare it with")]
+    assert {contrast.reason for contrast in judged.contrasts} == {start}
+    error = find_error(judged.arms, ())
+    assert isinstance(error, errors.ArmsDied)
+    assert str(error).startswith("1 of 2 arms died")
+    kinds = {arm["version"]: arm["outcome"] for arm in as_object(judged)["arms"]}
+    assert kinds == {lost: "died"} | dict.fromkeys(map(str, {*judged.plan.versions} - {lost}), "not measured")
+    assert any(line.startswith("not measured: ") for line in describe_reasons(judged))
+
+
+def test_what_an_interrupt_left_unmeasured_says_so(directory: RunDir):
+    stage = Stage({(POWER, "1.14.0"): Part(interrupt), (POWER, "2.0.0"): Part(interrupt)})
+    assert isinstance(conducted(directory, stage), errors.Interrupted)
+    assert {(arm.outcome, arm.reason) for arm in judge_run(directory).arms} == {("not measured", "interrupted")}
