@@ -20,7 +20,7 @@ from orchestrator.bisect.findings import (
     versions_out_of_time,
 )
 from orchestrator.bisect.search import SearchResult, Wanted
-from orchestrator.bisect.state import Question, Skipped, State, Step
+from orchestrator.bisect.state import SIZE, Question, Skipped, State, Step
 from orchestrator.bisect.wording import announce_step, describe_progress
 from orchestrator.bundled import find_own_number
 from orchestrator.catalog import changed, lock_on_demand, targets
@@ -48,8 +48,6 @@ from orchestrator.plan.request import RunOptions, suite_of
 from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View
 
-# What a search compares without rounds.
-SIZE: Metric = "size"
 # Rounds if the usual ones decide nothing; they are judged only once.
 MORE_ROUNDS = 40
 # Times --rounds and --budget, if they were given.

@@ -20,11 +20,13 @@ from orchestrator.bisect.search import BisectFinding, SearchResult, StepKind, se
 from orchestrator.catalog import seals
 from orchestrator.errors import UsageError
 from orchestrator.metrics.followed import TIME, Followed
-from orchestrator.model import STRICT, Case
+from orchestrator.model import STRICT, Case, Metric
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.damaged import damage_error
 
 STATE_FILE = "bisect.json"
+# What a search compares without rounds.
+SIZE: Metric = "size"
 # No state of a search is larger.
 MOST_BYTES = 2**28
 

@@ -491,6 +491,17 @@ def test_the_outlook_says_how_many_steps_and_what_is_to_be_made(unmade):
     assert heard.lines == ["engine: actors"]
 
 
+def test_the_outlook_of_a_search_for_a_size_names_no_time_of_rounds(unmade):
+    """Times take rounds, and sizes none."""
+    steps = {}
+    for metric in ("steady", "size"):
+        _, known = run.begin(replace(QUESTION, metric=metric), None, Quiet())
+        [steps[metric], _] = estimate.lines(known, Quiet())
+    assert " min where building and calls are short" in steps["steady"]
+    assert steps["size"].endswith("; a step makes its versions ready and measures no rounds")
+    assert " min" not in steps["size"]
+
+
 def world(logs: Mapping[str, float], *, rounds: list[int | None] | None = None, blind_rounds: int = 0) -> Hands:
     """Hands that measure what a made-up history says; with so few rounds, nothing."""
     only = case("predict", call="predict", state="uncompiled", model="tiny")
