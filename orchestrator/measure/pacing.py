@@ -91,13 +91,11 @@ def choose(waiting: Sequence[Waiting], left_s: float, overtime_s: float = 0.0, s
 
 
 def fill(waiting: Sequence[Waiting], left_s: float) -> frozenset[int]:
-    """Return the cases to visit if none can get enough rounds; these rounds count when --resume adds others."""
-    chosen: set[int] = set()
-    for index, each in _by_rank(waiting):
-        if each.round_s <= left_s:
-            left_s -= each.round_s
-            chosen.add(index)
-    return frozenset(chosen)
+    """Return the one to visit if none can get enough rounds, the nearest to a verdict.
+
+    Its rounds may take less time than was expected, and they count when --resume adds others.
+    """
+    return next((frozenset([index]) for index, each in _by_rank(waiting) if each.round_s <= left_s), frozenset())
 
 
 def _by_rank(waiting: Sequence[Waiting]) -> list[tuple[int, Waiting]]:

@@ -1,11 +1,13 @@
 """The pilot: one visit of every case, from which each arm's effort and the length of a round follow."""
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
 
 from orchestrator.contract import PILOT_ROUND
+from orchestrator.measure.budget import RESERVE
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.visit import Group, Timed, Visit, Visitor
 from orchestrator.metrics import METRICS
@@ -15,7 +17,7 @@ from orchestrator.stats.contrasts import DIFFERENCE_ERROR
 from orchestrator.stats.looks import Stretch, make_schedule
 from orchestrator.stats.slowdown import MOST_TOLD, format_margin
 from orchestrator.stats.verdict import rounds_for, smallest_shown
-from orchestrator.terminal.durations import format_budget, format_minutes
+from orchestrator.terminal.durations import format_budget, format_minutes, format_minutes_seconds
 
 # What rounds differ by even where bursts do not; a pilot of one visit cannot tell it.
 BETWEEN_ROUNDS = 0.02
@@ -91,10 +93,13 @@ def typical_spread(visits: Sequence[Visit], per_round: int) -> float:
     return median(spreads) if spreads else 0.0
 
 
-def describe_rounds(rounds: RoundRange, fit: int, round_s: float, spread: float, margin: float) -> str:
+def describe_rounds(
+    rounds: RoundRange, fit: int, round_s: float, spread: float, margin: float, remedy: str = ""
+) -> str:
     """Say how many rounds fit into the budget, what they can show, and which budget would show the margin.
 
-    Without a budget, say how long the rounds up to the first and the last look take.
+    If they are too few for a verdict, `remedy` says what would be enough. Without a budget, say how long the rounds up
+    to the first and the last look take.
     """
     budget_s, last = rounds.budget_s, rounds.looks[-1]
     length = f"{round_s:.0f}" if round_s >= 10 else f"{round_s:.1f}"
@@ -106,17 +111,27 @@ def describe_rounds(rounds: RoundRange, fit: int, round_s: float, spread: float,
     count = f"all {last} fit" if fit == last else "1 fits" if fit == 1 else f"{fit} fit"
     text = f"{text}: {count} into the budget of {budget_s:.0f} s"
     schedule = make_schedule([Stretch(rounds.looks, fit)])
-    enough = max(fit, schedule.fewest)
-    level = schedule.level(enough, DIFFERENCE_ERROR)
-    needed = rounds_for(spread, margin, level, beyond=enough - 1)
-    within_reach = needed is not None and needed <= last
-    budget = format_budget(budget_s + ((needed if needed and within_reach else last) - fit) * round_s)
     if fit < schedule.fewest:
-        text = f"{text}, too few for a verdict on every case"
-    else:
-        visible = smallest_shown(spread, fit, level)
-        shown = "not even a factor of two" if visible > MOST_TOLD else f"differences from about {visible:.0%} on"
-        text = f"{text}; they show {shown}"
-    if within_reach and needed != fit:
-        return f"{text}; --budget {budget} would show {format_margin(margin)}"
-    return text if fit >= schedule.fewest else f"{text}; --budget {budget} holds all {last}"
+        # Where too few rounds were asked for, the plan has said so.
+        return text if last < schedule.fewest else f"{text}; a verdict needs {schedule.fewest}{remedy}"
+    level = schedule.level(fit, DIFFERENCE_ERROR)
+    visible = smallest_shown(spread, fit, level)
+    shown = "not even a factor of two" if visible > MOST_TOLD else f"differences from about {visible:.0%} on"
+    text = f"{text}; they show {shown}"
+    needed = rounds_for(spread, margin, level, beyond=fit - 1)
+    if needed is None or needed > last or needed == fit:
+        return text
+    return f"{text}; --budget {format_budget(budget_s + (needed - fit) * round_s)} would show {format_margin(margin)}"
+
+
+def describe_remedy(needed_s: float, cases: int, first: int, only: Sequence[str]) -> str:
+    """Say which budget holds verdicts on all cases if the given one holds those of the `first` few, or of none.
+
+    A run of `only` some of them would get along with the given one.
+    """
+    budget = f"use --budget {format_budget(needed_s * RESERVE)}"
+    took = f"about {format_minutes_seconds(needed_s)}"
+    if first:
+        return f": {first} of {cases} cases come first and get them; all take {took}: {budget}"
+    selected = "".join(f" -c {shlex.quote(label)}" for label in only)
+    return f", {took}{' for all cases' if cases > 1 else ''}: {budget}{f', or{selected}' if selected else ''}"

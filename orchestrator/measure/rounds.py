@@ -13,6 +13,7 @@ from orchestrator.measure.pacing import Waiting
 from orchestrator.measure.pilot import (
     calibrate_group,
     cold_cases,
+    describe_remedy,
     describe_rounds,
     patient_cases,
     typical_spread,
@@ -29,6 +30,7 @@ from orchestrator.model import Arm, ArmKey, Case, Comparison, Contrast, Pair, Pl
 from orchestrator.plan.order import group_linked, round_order
 from orchestrator.results.claims import judge_claims
 from orchestrator.results.comparison import FIRST_ROUND, judge_run
+from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.terminal.counts import name_some
 from orchestrator.terminal.progress import View
 
@@ -162,7 +164,7 @@ class RoundLoop:
                 visits.append(visit)
         self.unreached = frozenset(case.label for group in (*lacking, *late) for case in group)
         if visits and number == FIRST_ROUND:
-            self._announce([case for group in visited for case in group if self._alive(case)], visits)
+            self._announce([group for group in visited if any(map(self._alive, group))], groups, visits)
 
     def _has_room(self, visited: Sequence[Group]) -> bool:
         """Return whether the budget holds the pilot of another group.
@@ -192,18 +194,35 @@ class RoundLoop:
     def _arms(self, group: Group) -> list[Arm]:
         return [Arm(case, version) for case in group for version in self._alive(case)]
 
-    def _announce(self, cases: Sequence[Case], visits: Sequence[Visit]) -> None:
-        """Say, now that the length of a round is known, what the budget is good for or how long the run takes."""
-        if not cases:
+    def _announce(self, visited: Sequence[Group], groups: Sequence[Group], visits: Sequence[Visit]) -> None:
+        """Say, now that the length of a round is known, what the budget is good for or how long the run takes.
+
+        The budget may not have held the pilots of all `groups`.
+        """
+        if not visited:
             return
-        groups = self._groups(cases)
-        count = self._visits_per_round(groups)
-        waiting = [self._waiting(group, count) for group in groups]
-        round_s = sum(each.round_s for each in waiting) + self._start_s
-        fit = 0
-        if self.rounds.budget_s is not None:
+        fit, count, round_s = 0, 1, 0.0
+        for count in dict.fromkeys((self._visits_per_round(visited), 1)):
+            waiting = [self._waiting(group, count) for group in visited]
+            round_s = sum(each.round_s for each in waiting) + self._start_s
+            if self.rounds.budget_s is None:
+                break
             fit = min(each.rounds for each in waiting) + pacing.rounds_that_fit(round_s, self.budget.left_s)
-        self.view.say(describe_rounds(self.rounds, fit, round_s, typical_spread(visits, count), self.plan.margin))
+            if fit >= FEWEST_ROUNDS:
+                break
+        spread = typical_spread(visits, count)
+        self.view.say(describe_rounds(self.rounds, fit, round_s, spread, self.plan.margin, self._remedy(groups)))
+
+    def _remedy(self, groups: Sequence[Group]) -> str:
+        """Say what a budget that is too short for verdicts on all cases still holds, and what would be enough."""
+        waiting = [self._waiting(group) for group in groups]
+        chosen = pacing.choose(waiting, self.budget.left_s, self.budget.overtime_s, self._start_s)
+        needed_s = sum(each.needed_s for each in waiting) + max(each.missing for each in waiting) * self._start_s
+        cases, first = sum(map(len, groups)), sum(len(groups[index]) for index in chosen)
+        quickest, group = min(zip(waiting, groups, strict=True), key=lambda each: each[0].needed_s)
+        alone_s = self.budget.usual_pilot_s + quickest.needed_s + quickest.missing * self._start_s
+        only = group if not chosen and len(groups) > 1 and alone_s <= (self.rounds.budget_s or 0.0) else ()
+        return describe_remedy(self.budget.passed_s + needed_s, cases, first, [case.label for case in only])
 
     def _groups(self, cases: Sequence[Case]) -> Sequence[Group]:
         """Group the cases that are compared with each other.

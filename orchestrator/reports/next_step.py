@@ -9,6 +9,7 @@ from orchestrator.catalog.workloads import BUILTIN
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.errors import UsageError
 from orchestrator.machine.host import is_here
+from orchestrator.measure.budget import RESERVE
 from orchestrator.measure.past import is_closed, open_cases, read_past
 from orchestrator.measure.resume import ResumeOptions, extension, same_sources
 from orchestrator.model import ArmKey, Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan, Target
@@ -19,8 +20,6 @@ from orchestrator.results.rundir import RunDir
 from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.terminal.durations import format_budget
 
-# For rounds that take longer than those before.
-RESERVE = 1.5
 # A few rounds more decide little: it takes half as many again.
 WORTHWHILE = 1.5
 # The flags of the first command line that decide which environments the versions get.

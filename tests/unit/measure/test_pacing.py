@@ -25,7 +25,9 @@ def test_cases_get_all_rounds_to_a_verdict_or_none_the_quickest_first(left_s: fl
 def test_where_no_case_can_be_judged_the_time_goes_to_rounds_that_count_later():
     for waiting, left_s, chosen in (
         ([Waiting(10.0, 0), Waiting(1.0, 0)], 3.9, {1}),
-        ([Waiting(3.0, 1), Waiting(2.0, 0)], 5.5, {0, 1}),
+        ([Waiting(3.0, 1), Waiting(2.0, 0)], 5.5, {1}),
+        ([Waiting(3.0, 2), Waiting(2.0, 0)], 5.5, {0}),
+        ([Waiting(6.0, 3), Waiting(2.0, 0)], 5.5, {1}),
         ([Waiting(3.0, 1)], 2.9, set()),
     ):
         assert pacing.choose(waiting, left_s) == set()

@@ -166,7 +166,7 @@ def test_what_the_budget_is_good_for_and_what_it_postpones_is_said_after_the_pil
     measure(tmp_path, clock.stage({"a": 30.0, "b": 2.0}), 60.0, view=view)
     weighed, left_out = view.lines
     assert weighed.startswith(
-        "a round takes about 33 s: 1 fits into the budget of 60 s, too few for a verdict on every"
+        "a round takes about 33 s: 1 fits into the budget of 60 s; a verdict needs 4: 1 of 2 cases come first"
     )
     assert left_out == "postponed, because the budget is too short for them: a; --resume measures them"
 

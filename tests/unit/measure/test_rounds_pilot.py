@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.machine.host import Meanwhile, Witness
-from orchestrator.measure.pilot import describe_rounds, typical_spread
+from orchestrator.measure.pilot import describe_remedy, describe_rounds, typical_spread
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.model import BESIDE, Calibrated, Ended, Load, Metric
 from orchestrator.stats.calibrate import Pilot
@@ -162,9 +162,10 @@ def sentence(
     spread: float = 0.05,
     budget_s: float | None = 300.0,
     looks: tuple[int, ...] = LOOKS,
+    remedy: str = "",
 ) -> str:
     rounds = RoundRange(cases=(A,), looks=looks, budget_s=budget_s, seed=1)
-    return describe_rounds(rounds, fit, round_s, spread, 0.05)
+    return describe_rounds(rounds, fit, round_s, spread, 0.05, remedy)
 
 
 def test_after_the_pilot_the_budget_is_weighed():
@@ -200,10 +201,26 @@ def test_a_slowdown_beyond_a_factor_of_two_has_no_figure():
 
 @pytest.mark.parametrize(("fit", "count"), [(0, "0 fit"), (1, "1 fits"), (3, "3 fit")])
 def test_too_few_rounds_promise_nothing_but_what_would_be_enough(fit: int, count: str):
-    said = sentence(fit, budget_s=60.0)
-    assert f"{count} into the budget of 60 s, too few for a verdict on every case; --budget" in said
-    assert "differences" not in said
-    assert sentence(2, spread=0.5, budget_s=60.0).endswith("; --budget 10m holds all 20")
+    said = sentence(fit, budget_s=60.0, remedy=": use another")
+    assert said == f"a round takes about 30 s: {count} into the budget of 60 s; a verdict needs 4: use another"
+
+
+def test_where_fewer_rounds_were_asked_for_than_a_verdict_needs_no_budget_is_enough():
+    said = sentence(2, looks=(2,), remedy=": use another")
+    assert said == "a round takes about 30 s: all 2 fit into the budget of 300 s"
+
+
+@pytest.mark.parametrize(
+    ("cases", "first", "only", "told"),
+    [
+        (1, 0, [], ", about 2 min 10 s: use --budget 4m"),
+        (2, 0, [], ", about 2 min 10 s for all cases: use --budget 4m"),
+        (2, 0, ["a[x=1]"], ", about 2 min 10 s for all cases: use --budget 4m, or -c 'a[x=1]'"),
+        (3, 1, [], ": 1 of 3 cases come first and get them; all take about 2 min 10 s: use --budget 4m"),
+    ],
+)
+def test_a_budget_that_is_too_short_has_a_remedy(cases: int, first: int, only: list[str], told: str):
+    assert describe_remedy(130.0, cases, first, only) == told
 
 
 def test_two_arms_differ_by_what_their_bursts_and_their_rounds_do():
