@@ -35,7 +35,8 @@ def main() -> None:
 def cut_short(result: ClaimResult) -> bool:
     """Return whether a claim is undecided because there were too few rounds for one of its comparisons."""
     return result.answer == "inconclusive" and any(
-        finding.reason.startswith("postponed") or finding.reason.endswith("rounds are too few to tell")
+        finding.reason.startswith("postponed")
+        or finding.reason.endswith(("rounds are too few to tell", "needed for a verdict)"))
         for finding in result.findings
     )
 

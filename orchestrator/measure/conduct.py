@@ -78,9 +78,7 @@ def _measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, vi
             # What is not on the disk yet has not ended.
             directory.sync()
             took_s, at_budget = time.monotonic() - begun, bool(how) and not cut
-            directory.record(
-                Finished(how=how, seconds=took_s, start_s=workers.start_s, cut=cut, at_budget=at_budget)
-            )
+            directory.record(Finished(how=how, seconds=took_s, start_s=workers.start_s, cut=cut, at_budget=at_budget))
             directory.sync_journal()
     if error is None:
         return None

@@ -174,10 +174,30 @@ class Contrast:
     cpu_ratio: float | None = None
     cpu_low: float | None = None
     cpu_high: float | None = None
+    # How many rounds are missing for a verdict, and the ratio of the pilot where no round was measured.
+    missing: int = 0
+    pilot_ratio: float | None = None
 
     @property
     def shown_verdict(self) -> ShownVerdict:
         return show_verdict(self.verdict, self.size, self.ratio)
+
+    @property
+    def seen_ratio(self) -> float | None:
+        """The ratio of the rounds or, without any, of the pilot."""
+        return self.pilot_ratio if self.ratio is None else self.ratio
+
+    @property
+    def so_far(self) -> str:
+        """What rounds show that are too few for a verdict: `10.3x so far (2 rounds; 2 more needed for a verdict)`."""
+        if not self.missing:
+            return ""
+        if self.ratio is not None:
+            rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
+            return f"{self.ratio:.3g}x so far ({rounds}; {self.missing} more needed for a verdict)"
+        if self.pilot_ratio is not None:
+            return f"{self.pilot_ratio:.3g}x in the pilot ({self.missing} rounds needed for a verdict)"
+        return f"no round was measured ({self.missing} needed for a verdict)"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -202,7 +202,16 @@ def _verdict(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> Text:
     """
     if contrast is None:
         return Text(f"{arm.outcome}{notes.mark(arm.reason)}" if arm.outcome != "measured" else "")
+    if contrast.missing and contrast.seen_ratio is not None:
+        # The ratio is in its column, and the number of rounds here: a note would repeat both for every row.
+        postponed = notes.mark(contrast.reason.removesuffix(contrast.so_far).removesuffix("; "))
+        return Text(f"{MARKS['inconclusive']} {describe_progress(contrast)}{postponed}", style=STYLES["inconclusive"])
     return format_verdict(contrast.shown_verdict, contrast.reason, notes, exploratory=contrast.exploratory)
+
+
+def describe_progress(contrast: Contrast) -> str:
+    """Say in place of a verdict how many rounds a comparison has that has too few."""
+    return f"{contrast.rounds} of {contrast.rounds + contrast.missing} rounds" if contrast.rounds else "pilot only"
 
 
 def _cpu(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
@@ -271,7 +280,7 @@ COLUMNS: Mapping[str, Column] = {
         ),
         Column(
             name="ratio", header="ratio", of="contrast", usual=True,
-            cell=_of_contrast(lambda contrast: contrast.ratio, ratio),
+            cell=_of_contrast(lambda contrast: contrast.seen_ratio, ratio),
         ),
         Column(name="interval", header="interval", of="contrast", usual=True, cell=_interval),
         Column(

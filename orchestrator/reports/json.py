@@ -110,6 +110,8 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
         "cpu_ratio": contrast.cpu_ratio,
         "cpu_low": contrast.cpu_low,
         "cpu_high": contrast.cpu_high,
+        "missing_rounds": contrast.missing,
+        "pilot_ratio": contrast.pilot_ratio,
     }
 
 

@@ -10,7 +10,17 @@ from rich.text import Text
 from orchestrator.metrics import METRICS, describe_verdict
 from orchestrator.model import ArmKey, ArmResult, CasePair, Comparison, Contrast, Metric, Plan, ShownVerdict, Target
 from orchestrator.reports.case_names import differences, short_names
-from orchestrator.reports.columns import LONGEST, MARKS, MEASURES, STAR, STYLES, WAVE, format_ratio, ratio
+from orchestrator.reports.columns import (
+    LONGEST,
+    MARKS,
+    MEASURES,
+    STAR,
+    STYLES,
+    WAVE,
+    describe_progress,
+    format_ratio,
+    ratio,
+)
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.metric_sentences import metric_sentences
@@ -68,8 +78,12 @@ class CaseRow:
 
     @property
     def group(self) -> str:
-        verdicts = {contrast.shown_verdict for contrast in self.contrasts.values() if contrast.ratio is not None}
+        verdicts = {contrast.shown_verdict for contrast in self.contrasts.values() if contrast.seen_ratio is not None}
         return next((name for name, own in GROUPS.items() if verdicts.intersection(own)), ALONE)
+
+    def has_progress(self) -> bool:
+        """Return whether a comparison has rounds that are too few for a verdict."""
+        return any(contrast.missing and contrast.seen_ratio is not None for contrast in self.contrasts.values())
 
     @property
     def size(self) -> float:
@@ -247,7 +261,7 @@ class CaseBlock:
             title = describe_verdict(self.metric, group.title)
             grid.add(Text(f"{group.mark} {title} ({len(group.rows)})", style=style))
             # Undecided cases hide nothing where there is nothing else to see.
-            for row in group.rows if group.title != OPEN or not decided else ():
+            for row in filter(CaseRow.has_progress, group.rows) if group.title == OPEN and decided else group.rows:
                 cells = [_cell(row, version, short=short) for version in versions]
                 grid.add(INDENT + row.name, *([row.time] if self.has_times else []), *cells)
         self._add_means(grid, versions, short=short)
@@ -264,10 +278,13 @@ class CaseBlock:
 
 def _cell(row: CaseRow, version: Target, *, short: bool) -> str | Text:
     contrast, arm = row.contrasts.get(version), row.arms.get(version)
+    if contrast and contrast.missing and contrast.seen_ratio is not None:
+        figures = f"{MARKS['inconclusive']} {ratio(contrast.seen_ratio)}{row.mark(version)}"
+        return Text(figures if short else f"{figures} ({describe_progress(contrast)})", style=STYLES["inconclusive"])
     if contrast is None or contrast.ratio is None:
         if arm and arm.outcome != "measured":
             return arm.outcome
-        # There is no ratio without a baseline, or after a single round.
+        # There is no ratio without a baseline.
         return f"  {row.show(arm.median_ms)}" if arm and arm.median_ms else ""
     verdict = contrast.shown_verdict
     figure = ratio(contrast.ratio) if short else format_ratio(contrast)

@@ -53,7 +53,8 @@ def _of_metric(
     if counts["same"]:
         yield f"{spec.about}{others}: the same in {counts['same']} of {format_count(len(rest), 'comparison')}."
     elif counts["inconclusive"]:
-        yield f"{spec.about}{others}: nothing decided in {format_count(len(rest), 'comparison')}."
+        yet = " yet" if all(each.missing for each in rest) else ""
+        yield f"{spec.about}{others}: nothing decided{yet} in {format_count(len(rest), 'comparison')}."
 
 
 def _size(contrasts: Sequence[Contrast]) -> float:

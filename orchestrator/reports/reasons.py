@@ -10,8 +10,8 @@ from orchestrator.terminal.counts import name_some
 # What an undecided comparison's reason begins with or holds, and how several such comparisons are described together.
 CLASSES: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"^too noisy"), "too noisy"),
-    (re.compile(r"rounds are too few|fewer than two rounds"), "too few rounds"),
     (re.compile(r"^postponed"), "postponed: the budget holds too few rounds"),
+    (re.compile(r"needed for a verdict\)$"), "too few rounds for a verdict"),
     (re.compile(r"^not significant after"), "not significant after correcting for the number of comparisons"),
     (re.compile(r"no steady state"), "no steady state: the ratio changes while it is measured"),
     (re.compile(r"too short to be timed"), "calls too short to be timed: let one do more steps"),
@@ -21,7 +21,9 @@ OTHER = "for other reasons"
 
 def describe_reasons(comparison: Comparison) -> Iterator[str]:
     """Yield a line about what is undecided, and one about each reason why arms have no time."""
-    undecided = [each for each in comparison.contrasts if each.verdict == "inconclusive" and each.ratio is not None]
+    undecided = [
+        each for each in comparison.contrasts if each.verdict == "inconclusive" and each.seen_ratio is not None
+    ]
     if undecided:
         parts = [_describe(name, own) for name, own in _by_class(undecided)]
         verb = "is" if len(undecided) == 1 else "are"

@@ -39,7 +39,7 @@ def by_candidate(contrasts: Iterable[Contrast]) -> dict[ArmKey, Contrast]:
 
 
 def _sentence(candidate: Target, baseline: Target, own: Sequence[Contrast], names: Mapping[str, str]) -> str:
-    timed = [contrast for contrast in own if contrast.ratio is not None]
+    timed = [contrast for contrast in own if contrast.seen_ratio is not None]
     if not timed:
         return f"{candidate} against {baseline}: nothing could be compared."
     of = format_count(len(own), "case")
@@ -48,7 +48,13 @@ def _sentence(candidate: Target, baseline: Target, own: Sequence[Contrast], name
     }
     same, missing = len(by_verdict["same"]), len(own) - len(timed)
     slight = _describe_slight(by_verdict["same"])
-    rest = [(same, f"same{slight}"), (len(by_verdict["inconclusive"]), "inconclusive"), (missing, "without a time")]
+    few = [contrast for contrast in by_verdict["inconclusive"] if contrast.missing]
+    rest = [
+        (same, f"same{slight}"),
+        (len(by_verdict["inconclusive"]) - len(few), "inconclusive"),
+        (len(few), f"with too few rounds for a verdict{_describe_few(few, names)}"),
+        (missing, "without a time"),
+    ]
     counts = [f"{count} {what}" for count, what in rest if count]
     differing = [(verdict, by_verdict[verdict]) for verdict in ("slower", "faster") if by_verdict[verdict]]
     if not differing and not same:
@@ -60,6 +66,15 @@ def _sentence(candidate: Target, baseline: Target, own: Sequence[Contrast], name
     lead = f"{candidate} is {verdict} than {baseline} in {len(most)} of {of} ({_worst(most, names)})"
     also = "".join(f" and {verdict} in {len(contrasts)} ({_worst(contrasts, names)})" for verdict, contrasts in others)
     return "; ".join([lead + also, *_join_parts(counts)]) + "."
+
+
+def _describe_few(few: Sequence[Contrast], names: Mapping[str, str]) -> str:
+    """Return what the comparison that differs most shows so far, as in ` (in fit: 10.3x so far (...))`, or ''."""
+    if not few:
+        return ""
+    worst = max(few, key=lambda contrast: abs(math.log(contrast.seen_ratio or 1.0)))
+    label = worst.pair.arms[1].case
+    return f" ({'most ' if len(few) > 1 else ''}in {names.get(label, label)}: {worst.so_far})"
 
 
 def _describe_slight(same: Sequence[Contrast]) -> str:

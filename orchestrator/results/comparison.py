@@ -211,7 +211,9 @@ def _say_postponed(contrast: Contrast, endings: Endings) -> Contrast:
     labels = [label for label, _ in contrast.pair.arms]
     if contrast.verdict != "inconclusive" or not endings.postponed.intersection(labels):
         return contrast
-    return replace(contrast, reason=f"postponed: {POSTPONED}")
+    # What was never begun has nothing to add.
+    so_far = contrast.so_far if contrast.seen_ratio is not None else ""
+    return replace(contrast, reason="; ".join(filter(None, [f"postponed: {POSTPONED}", so_far])))
 
 
 def _differences(plan: Plan, of_arms: Samples) -> list[list[float]]:

@@ -69,7 +69,7 @@ def compare(
     counts = {metric: len(of_metric) for metric, of_metric in families.items()}
     judge_one = _Judge(plan, schedule, errors, counts, beside or Beside())
     contrasts = (
-        judge_one.contrast(pair, rounds, [by_key[key] for key in pair.arms])
+        judge_one.contrast(pair, rounds, [by_key[key] for key in pair.arms], samples)
         for pair, rounds in zip(plan.pairs, measured, strict=True)
     )
     if not flip:
@@ -124,28 +124,41 @@ class _Judge:
     count: Mapping[Metric, int]
     beside: Beside
 
-    def contrast(self, pair: Pair, rounds: Measured | None, arms: Sequence[ArmResult]) -> Contrast:
+    def contrast(self, pair: Pair, rounds: Measured | None, arms: Sequence[ArmResult], samples: Samples) -> Contrast:
         unmeasured = [arm for arm in arms if arm.outcome != "measured"]
         # What is not measured for want of another arm is not the cause.
         missing = min(unmeasured, key=lambda arm: arm.outcome == "not measured", default=None)
         if rounds is None:
             # The arm's own words, so that a report tells them once.
-            reason = missing.reason if missing else "fewer than two rounds were measured"
-            return _without_interval(pair, reason)
+            return _without_interval(pair, missing.reason) if missing else self._begun(pair, arms, samples)
         found = rounds.estimate
         second = hodges_lehmann(found.differences)
         contrast = replace(
-            _without_interval(pair, f"{found.rounds} rounds are too few to tell"),
+            _without_interval(pair, ""),
             ratio=_ratio(found.theta),
             rounds=found.rounds,
             seed_percent=seed_percent(found.theta),
             second_ratio=_ratio(second),
+            missing=max(self.schedule.fewest - found.rounds, 0),
         )
-        if found.rounds >= self.schedule.fewest:
+        if not contrast.missing:
             contrast = self._judge(contrast, rounds)
         if doubt := self._doubt(contrast, missing, arms):
-            return replace(contrast, verdict="inconclusive", size=None, reason=doubt)
-        return contrast
+            return replace(contrast, verdict="inconclusive", size=None, reason=doubt, missing=0)
+        return replace(contrast, reason=contrast.so_far) if contrast.missing else contrast
+
+    def _begun(self, pair: Pair, arms: Sequence[ArmResult], samples: Samples) -> Contrast:
+        """Return the ratio of a single round or, before the first, of the pilot, without a verdict."""
+        baseline, candidate = (samples.get((*key, pair.metric), {}) for key in pair.arms)
+        contrast = replace(_without_interval(pair, ""), missing=self.schedule.fewest)
+        times = [arm.median_ms for arm in arms if arm.median_ms and not arm.rounds]
+        if common := baseline.keys() & candidate.keys():
+            [number] = common
+            ratio = _ratio(candidate[number] - baseline[number])
+            contrast = replace(contrast, ratio=ratio, rounds=1, missing=self.schedule.fewest - 1)
+        elif pair.metric == "steady" and len(times) == len(arms):
+            contrast = replace(contrast, pilot_ratio=times[1] / times[0])
+        return replace(contrast, reason=contrast.so_far)
 
     def _judge(self, contrast: Contrast, rounds: Measured) -> Contrast:
         found, margin = rounds.estimate, self._margin(contrast.pair)

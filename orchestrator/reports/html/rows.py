@@ -19,7 +19,7 @@ from orchestrator.model import (
     params_text,
 )
 from orchestrator.reports.case_names import by_workload, separate_params
-from orchestrator.reports.columns import MARKS, MEASURES, interval, ratio
+from orchestrator.reports.columns import MARKS, MEASURES, describe_progress, interval, ratio
 from orchestrator.reports.html.escape import escape_value, round_figure
 from orchestrator.reports.summary import by_candidate
 from orchestrator.stats.slowdown import format_margin
@@ -237,11 +237,12 @@ def describe_pair(pair: Pair, names: Names) -> str:
 
 
 def build_ratio_cells(contrast: Contrast | None) -> dict[str, TableCell]:
-    if contrast is None or contrast.ratio is None:
+    if contrast is None or contrast.seen_ratio is None:
         return {"ratio": TableCell(), "interval": TableCell()}
+    shown = describe_progress(contrast) if contrast.missing else interval(contrast).replace("-", "–")
     return {
-        "ratio": TableCell(ratio(contrast.ratio), round_figure(contrast.ratio, 6)),
-        "interval": TableCell(interval(contrast).replace("-", "–"), round_figure(contrast.ci_low, 6)),
+        "ratio": TableCell(ratio(contrast.seen_ratio), round_figure(contrast.seen_ratio, 6)),
+        "interval": TableCell(shown, round_figure(contrast.ci_low, 6)),
     }
 
 

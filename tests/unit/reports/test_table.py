@@ -128,9 +128,13 @@ def test_cpu_time_is_not_shown_unasked_on_a_quiet_machine_or_in_named_columns(dr
 
 def test_few_rounds_show_a_ratio_and_no_interval(drawn):
     few = {"ratio": 1.5, "ci_low": None, "ci_high": None, "mde": None, "rounds": 3, "verdict": "inconclusive"}
-    text = drawn(of_cases(few | {"reason": "3 rounds are too few to tell"}), 100)
-    assert re.search(r"1\.50x +│▌ +\? inconclusive \(1\)", text)
-    assert text.endswith("(1) 3 rounds are too few to tell")
+    so_far = "1.5x so far (3 rounds; 1 more needed for a verdict)"
+    text = drawn(of_cases(few | {"missing": 1, "reason": so_far}), 100)
+    assert re.search(r"1\.50x +│▌ +\? 3 of 4 rounds$", text, re.M)
+    assert "\n(1)" not in text
+    text = drawn(of_cases(few | {"missing": 1, "reason": f"postponed: too few; {so_far}"}), 100)
+    assert re.search(r"1\.50x +│▌ +\? 3 of 4 rounds \(1\)$", text, re.M)
+    assert text.endswith("\n(1) postponed: too few")
 
 
 def test_without_a_terminal_width_it_is_drawn_for_eighty_columns(monkeypatch: pytest.MonkeyPatch):

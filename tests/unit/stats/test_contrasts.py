@@ -80,11 +80,20 @@ def test_an_arm_that_was_refused_leaves_no_ratio_and_the_reason():
     assert (found.verdict, found.reason, found.rounds) == ("inconclusive", "no such op", 0)
 
 
-def test_a_single_common_round_is_no_comparison():
+def test_a_single_common_round_has_a_ratio_and_no_verdict():
     samples = {(CASE.label, OLD, "steady"): logs(10, 1), (CASE.label, NEW, "steady"): logs(20, 6)}
     found = judged(plan([CASE]), samples, [arm(CASE, OLD), arm(CASE, NEW)])
-    assert (found.ratio, found.verdict) == (None, "inconclusive")
-    assert found.reason == "fewer than two rounds were measured"
+    assert (found.ratio, found.rounds, found.missing) == (pytest.approx(2, rel=0.02), 1, 3)
+    assert (found.verdict, found.ci_low, found.pilot_ratio) == ("inconclusive", None, None)
+    assert found.reason == f"{found.ratio:.3g}x so far (1 round; 3 more needed for a verdict)"
+
+
+@pytest.mark.parametrize("ms", [20.0, 10.0])
+def test_before_the_first_round_there_is_the_ratio_of_the_pilot(ms: float):
+    arms = [arm(CASE, OLD, median_ms=10.0, rounds=0), arm(CASE, NEW, median_ms=ms, rounds=0)]
+    found = judged(plan([CASE]), {}, arms)
+    assert (found.ratio, found.rounds, found.missing, found.pilot_ratio) == (None, 0, 4, ms / 10)
+    assert found.reason == f"{ms / 10:.3g}x in the pilot (4 rounds needed for a verdict)"
 
 
 def test_an_arm_that_died_midway_shows_what_it_had_and_is_never_a_verdict():
@@ -174,7 +183,8 @@ def test_few_rounds_give_a_ratio_and_neither_interval_nor_verdict(rounds: int):
     found = judged(plan([CASE]), samples, arms)
     assert found.ratio == pytest.approx(2, rel=0.01)
     assert (found.ci_low, found.ci_high, found.mde, found.cpu_ratio) == (None,) * 4
-    assert (found.verdict, found.reason) == ("inconclusive", f"{rounds} rounds are too few to tell")
+    needed = f"{found.ratio:.3g}x so far ({rounds} rounds; {4 - rounds} more needed for a verdict)"
+    assert (found.verdict, found.reason, found.missing) == ("inconclusive", needed, 4 - rounds)
 
 
 def test_a_certain_difference_inside_the_margin_is_slight_and_shown_as_such():
@@ -312,4 +322,4 @@ def test_a_drift_is_weighed_against_what_the_verdict_rests_on(ms: float, rise: f
 def test_what_is_open_anyway_keeps_its_own_reason_whatever_drifts():
     samples, arms = pair_of(logs(10, 2), logs(20, 2))
     [found] = compare(plan([CASE]), samples, arms, beside=rises(0.0, 2.0))
-    assert found.reason == "2 rounds are too few to tell"
+    assert found.reason == found.so_far
