@@ -36,8 +36,8 @@ def run_object(comparison: Comparison) -> dict[str, Any]:
         "created": plan.created.isoformat(),
         "suite": plan.suite,
         "margin": plan.margin,
-        "host": comparison.manifest.host,
         "ended_by_budget": comparison.ended_by_budget or None,
+        "host": comparison.manifest.host,
     }
 
 

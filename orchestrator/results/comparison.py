@@ -334,7 +334,7 @@ def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicat
         if loss is None and case.label in endings.postponed:
             return ArmResult(case=case, version=version, outcome="postponed", reason=POSTPONED)
         if loss is None:
-            return ArmResult(case=case, version=version, outcome="not measured", reason=endings.why_unmeasured)
+            return ArmResult(case=case, version=version, outcome="not measured", reason=endings.why_unmeasured(arm.key))
         reason, failure, external = f"{loss.stage}: {loss.reason}", loss.failure, loss.external
     if not replicates:
         return ArmResult(

@@ -32,6 +32,8 @@ class Endings:
 
     refused: dict[ArmKey, str] = field(default_factory=dict)
     died: dict[ArmKey, Ended] = field(default_factory=dict)
+    # Those that ended well at least once, whatever became of their results.
+    measured: set[ArmKey] = field(default_factory=set)
     lost: dict[Target, Lost] = field(default_factory=dict)
     redone: set[int] = field(default_factory=set)
     disturbed: list[Disturbed] = field(default_factory=list)
@@ -62,9 +64,10 @@ class Endings:
             *(f"{entry.version}: {entry.reason}" for entry in others),
         )
 
-    @property
-    def why_unmeasured(self) -> str:
+    def why_unmeasured(self, arm: ArmKey) -> str:
         """Return why an arm has no result that nothing ended and no budget postponed."""
+        if arm in self.measured:
+            return "its results are lost"
         if self.finished is None:
             return "the run was cut short"
         return self.finished.how or "nothing was left to compare it with"
@@ -116,6 +119,7 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
         elif isinstance(entry, Ended) and entry.outcome == "measured":
             # More rounds had a worker for it again, and tried again what had died from outside.
             endings.lost.pop(entry.version, None)
+            endings.measured.add(entry.arm)
             if (death := endings.died.get(entry.arm)) and death.external:
                 del endings.died[entry.arm]
             if entry.round == PILOT_ROUND:

@@ -174,7 +174,7 @@ def test_a_version_whose_only_other_does_not_start_is_not_measured_and_has_not_d
     assert conducted(directory, Stage(broken=(lost,))) is None
     judged = judge_run(directory)
     ends = {str(arm.version): (arm.outcome, arm.reason) for arm in judged.arms}
-    start = "start: does not start"
+    start = f"start: {lost}: does not start"
     assert ends.pop(lost) == ("died", start)
     assert list(ends.values()) == [("not measured", "nothing was left to compare it with")]
     assert {contrast.reason for contrast in judged.contrasts} == {start}
@@ -188,5 +188,6 @@ def test_a_version_whose_only_other_does_not_start_is_not_measured_and_has_not_d
 
 def test_what_an_interrupt_left_unmeasured_says_so(directory: RunDir):
     stage = Stage({(POWER, "1.14.0"): Part(interrupt), (POWER, "2.0.0"): Part(interrupt)})
-    assert isinstance(conducted(directory, stage), errors.Interrupted)
+    with pytest.raises(errors.Interrupted):
+        conducted(directory, stage)
     assert {(arm.outcome, arm.reason) for arm in judge_run(directory).arms} == {("not measured", "interrupted")}

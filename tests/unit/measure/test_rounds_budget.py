@@ -140,7 +140,8 @@ def test_cases_that_would_get_too_few_rounds_are_postponed_the_longest_first(tmp
     assert rounds_of(played) == {"a": 1, "b": 16, "c": 1}
     assert played.ending == "the budget of 82 s ended the run after 16 rounds"
     reasons = {contrast.pair.case.label: contrast.reason for contrast in played.comparison.contrasts}
-    assert reasons["a"] == reasons["c"] == "postponed: the budget holds too few rounds; --resume measures it"
+    so_far = "2.5x so far (1 round; 3 more needed for a verdict)"
+    assert reasons["a"] == reasons["c"] == f"postponed: the budget holds too few rounds; --resume measures it; {so_far}"
     assert "postponed" not in reasons["b"]
     assert {arm.outcome for arm in played.comparison.arms} == {"measured"}
 
@@ -235,7 +236,7 @@ def test_a_pilot_that_takes_all_of_the_budget_ends_the_run_with_nothing_invented
     played = measure(tmp_path, clock.stage({"a": 500.0}), 60.0, "a")
     assert played.ending == "the budget of 60 s ended the run after 1 round"
     (contrast,) = played.comparison.contrasts
-    assert (contrast.verdict, contrast.ratio) == ("inconclusive", None)
+    assert (contrast.verdict, contrast.rounds, contrast.ci_low) == ("inconclusive", 1, None)
     assert postponed(played) == [("a",)]
 
 

@@ -19,9 +19,9 @@ ARM = {
 CONTRAST = {
     "workload", "params", "kind", "version", "baseline", "candidate", "metric", "ratio", "ci_low", "ci_high", "rounds",
     "verdict", "reason", "mde", "seed_percent", "second_ratio", "sign_flip_p", "exploratory",
-    "size", "cpu_ratio", "cpu_low", "cpu_high",
+    "size", "cpu_ratio", "cpu_low", "cpu_high", "missing_rounds", "pilot_ratio",
 }  # fmt: skip
-RUN = {"id", "engine", "device", "created", "suite", "margin", "host"}
+RUN = {"id", "engine", "device", "created", "suite", "margin", "ended_by_budget", "host"}
 
 
 @pytest.fixture(scope="module")

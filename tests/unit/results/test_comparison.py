@@ -152,7 +152,16 @@ def test_a_stream_that_breaks_the_contract_is_told_and_the_other_versions_stay(r
     comparison = judge_run(run)
     (broken,) = comparison.broken
     assert f"{NEW}-1.arrow is no Arrow stream" in broken
-    assert [arm.outcome for arm in comparison.arms] == ["measured", "died", "measured", "died"]
+    assert [arm.outcome for arm in comparison.arms] == ["measured", "not measured", "measured", "not measured"]
+
+
+def test_an_arm_whose_results_are_lost_says_so(run: RunDir):
+    measured(run, OLD, A)
+    run.record(ended(NEW, A, "measured", "", number=1))
+    (run.results / f"{NEW}-1.arrow").write_text("hello")
+    run.record(DONE)
+    unmeasured = arms(judge_run(run))["a", NEW]
+    assert (unmeasured.outcome, unmeasured.reason) == ("not measured", "its results are lost")
 
 
 def test_a_stream_that_was_cut_is_read_up_to_there_and_told(run: RunDir):
