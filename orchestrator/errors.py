@@ -3,7 +3,7 @@
     TfCompareError
     |- OutcomeFound        1  --fail-on matched, or `nightly run` has new alarms for slower cases; nothing else
     |- UsageError          2  wrong usage or configuration, or an output that cannot be written
-    |- NothingSelected     3  no case left to measure
+    |- NothingSelected     3  no case left to measure, or --fail-on had nothing to judge
     |- EngineUnavailable   4  the engine does not answer, or no longer answers
     |- EnvironmentFailed   5  an image or a virtual environment could not be built or started
     |- ArmsDied            6  some arms died; the table was printed

@@ -8,7 +8,8 @@ import typer
 from orchestrator.cli.options import FailOnFlags, ReportFormatFlags, with_options
 from orchestrator.cli.report import Output, keep_garbage, raise_broken
 from orchestrator.errors import UsageError
-from orchestrator.metrics.gates import find_gate_error
+from orchestrator.metrics import OUTPUT
+from orchestrator.metrics.gates import check_compared, find_gate_error
 from orchestrator.terminal import output_file, strict_json
 from orchestrator.terminal.text import print_table, render_plain
 
@@ -42,6 +43,7 @@ def compare(
     from orchestrator.cli.show import put
     from orchestrator.reports import changes
     from orchestrator.results.compare_runs import compare_runs
+    from orchestrator.results.gated import gate_changes, name_compared
 
     keep_garbage()
     refuse_versions(earlier, later)
@@ -50,6 +52,11 @@ def compare(
     if place != "-":
         output_file.check(Path(place))
     comparison = compare_runs(earlier, later)
+    if any(gate.metric == OUTPUT for gate in alarm.gates):
+        raise UsageError(f"--fail-on {alarm.fail_on}: `compare` compares no results; leave {OUTPUT} out")
+    for run in (comparison.earlier, comparison.later):
+        what, advice = f"{run.path} does not compare", "measure it with --metric {metrics}"
+        check_compared(alarm.gates, name_compared(run.plan), what, advice)
     if report.format == "html":
         from orchestrator.reports.html.changes import render_changes
 
@@ -61,9 +68,7 @@ def compare(
     else:
         print_table(lambda width: changes.layout(comparison, width))
     raise_broken(comparison.broken)
-    planned = [change for change in comparison.changes if change.pair in comparison.later.plan.pairs]
-    others = [change for change in comparison.changes if change not in planned]
-    if error := find_gate_error(alarm.gates, planned, others, died=len(comparison.later.comparison.died)):
+    if error := find_gate_error(alarm.gates, gate_changes(comparison)):
         raise error
 
 

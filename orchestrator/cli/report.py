@@ -6,10 +6,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.cli.options import FORMATS, ArrangementFlags, MetricFlags, ReportFormatFlags, choice, with_options
+from orchestrator.cli.options import (
+    FORMATS,
+    ArrangementFlags,
+    FailOnFlags,
+    MetricFlags,
+    ReportFormatFlags,
+    choice,
+    with_options,
+)
 from orchestrator.cli.talk import say
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports import EXPORTS
+from orchestrator.metrics.gates import check_compared
 from orchestrator.reports import REPORTS
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import print_table
@@ -52,6 +61,7 @@ def report(
     form: ReportFormatFlags,
     arrangement: ArrangementFlags,
     metric: MetricFlags,
+    alarm: FailOnFlags,
     run: AnyRun = None,
     table: Annotated[
         str | None,
@@ -79,6 +89,8 @@ def report(
 
       tfcompare report runs/first --metric memory,build
 
+      tfcompare report runs/first --fail-on 'slower,memory:more>10%'
+
       tfcompare report runs/first --format html
 
       tfcompare report runs/first --table study
@@ -99,14 +111,30 @@ def report(
         run = newest_run()
         say(f"the newest run: {run}")
     elif holds_runs(run):
+        _refuse_gates(alarm, f"{run} holds several runs: name one")
         list_runs(run, form.format)
         return
     if (run / PROFILE_FILE).exists():
+        _refuse_gates(alarm, f"{run} is a profile, which has no verdicts")
         if form.format not in FORMATS:
             raise UsageError(f"{run} is a profile: --format is {' or '.join(FORMATS)}")
         show_profile(read(run), form.format)
         return
-    raise_broken(how.report(run, output).broken)
+    if alarm.gates:
+        from orchestrator.results.gated import name_compared
+        from orchestrator.results.rundir import RunDir
+
+        compared = name_compared(RunDir.open(run).read_plan()) if metric.names is None else metric.names
+        check_compared(alarm.gates, compared, f"{run} does not compare", "name it: --metric {metrics}")
+    comparison = how.report(run, output)
+    raise_broken(comparison.broken)
+    if error := alarm.find_error(comparison):
+        raise error
+
+
+def _refuse_gates(alarm: FailOnFlags, why: str) -> None:
+    if alarm.gates:
+        raise UsageError(f"--fail-on: {why}")
 
 
 @app.command()

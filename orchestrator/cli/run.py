@@ -3,7 +3,7 @@
 import re
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
@@ -41,6 +41,8 @@ from orchestrator.cli.options import (
 )
 from orchestrator.cli.settings import is_setting
 from orchestrator.errors import ArmsDied, UsageError
+from orchestrator.metrics import name_metrics
+from orchestrator.metrics.gates import check_compared, choose_for_gates
 from orchestrator.model import Isolation
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import safe_text
@@ -168,6 +170,7 @@ def run(
     if resume:
         refuse_others(context, WITH_RESUME, "--resume continues a run as it was planned", "start a new run")
         how = _choose_report(report, arrangement)
+        _check_gates_of(resume, alarm)
         fleet = machines.asked
         if not fleet.is_local:
             _continue_on_fleet(resume, fleet, measuring, how, alarm, verbosity)
@@ -290,6 +293,7 @@ def run_and_show(
     from orchestrator.plan.planning import plan_elsewhere, plan_run
 
     say_ignored(options.environments, verbosity.say)
+    options = _add_metrics(options, alarm, verbosity.say)
     # A mistake of the user ends here, and does not wait for the import of what measures.
     planned = (plan_run if fleet.is_local else plan_elsewhere)(options, verbosity.say)
     how = _choose_report(report, arrangement)
@@ -314,6 +318,32 @@ def run_and_show(
     with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
         done = run_planned(planned, watching)
     _finish(done, how, alarm, verbosity.quiet)
+
+
+def _add_metrics(options: "RunOptions", alarm: FailOnFlags, say: Callable[[str], None]) -> "RunOptions":
+    """Return the options with the metrics that --fail-on needs; raise UsageError for one that this run cannot have."""
+    from orchestrator.plan.request import find_metrics
+
+    keys, outputs = find_metrics(replace(options, metrics=None))
+    usual = name_metrics(keys, outputs=outputs)
+    added = choose_for_gates(
+        alarm.gates, usual, options.metrics, program=bool(options.program), gpu=options.environments.gpu
+    )
+    if not added:
+        return options
+    say(f"comparing {', '.join(added)} as well, for --fail-on")
+    return replace(options, metrics=(*usual, *added))
+
+
+def _check_gates_of(run: Path, alarm: FailOnFlags) -> None:
+    """Raise UsageError for gates that nothing measured of a run can answer; what it compares was planned before."""
+    if alarm.gates:
+        from orchestrator.results.gated import name_compared
+        from orchestrator.results.rundir import RunDir
+
+        compared = name_compared(RunDir.open(run).read_plan())
+        advice = f"leave it out, and judge it afterwards: tfcompare report {run} --metric {{metrics}} --fail-on ..."
+        check_compared(alarm.gates, compared, "this run was not planned to compare", advice)
 
 
 def _continue_on_fleet(

@@ -40,6 +40,8 @@ PLANNED: tuple[Metric, ...] = ("steady", "step")
 # What a run judges in addition to times; the cases of a program have neither a first call nor a result.
 USUAL: tuple[Metric, ...] = ("first", "peak_rss")
 OF_PROGRAMS: tuple[Metric, ...] = ("peak_rss",)
+# All that can be compared of a program: tfcompare sees none of its calls, and not what they return.
+OF_ALL_PROGRAMS: tuple[Metric, ...] = (*PLANNED, *OF_PROGRAMS, "cpu", "import", "size")
 
 
 def describe_verdict(metric: Metric, verdict: str) -> str:
@@ -53,3 +55,8 @@ def choose_metrics(names: Iterable[str]) -> tuple[tuple[Metric, ...], bool]:
     named = tuple(names)
     keys = dict.fromkeys(KEYS[name] for name in named if name != OUTPUT)
     return tuple(key for key in keys if key not in PLANNED), OUTPUT in named
+
+
+def name_metrics(keys: Iterable[Metric], *, outputs: bool) -> tuple[str, ...]:
+    """Return the names of these metrics, and that of results if they are compared."""
+    return (*(METRICS[key].name for key in keys), *([OUTPUT] if outputs else []))

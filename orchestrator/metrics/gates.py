@@ -1,19 +1,22 @@
 """What ends a command with an error: `[METRIC:]VERDICT[>PERCENT]`, of which `--fail-on` takes a list."""
 
 import re
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from orchestrator.errors import ArmsDied, OutcomeFound, TfCompareError, UsageError
-from orchestrator.metrics import KEYS, METRICS, NAMES, OUTPUT
+from orchestrator.errors import ArmsDied, NothingSelected, OutcomeFound, TfCompareError, UsageError
+from orchestrator.metrics import KEYS, METRICS, NAMES, OF_ALL_PROGRAMS, OUTPUT, PLANNED
 from orchestrator.model import OutputContrast, Pair
+from orchestrator.terminal.counts import format_count
 
 DIED, OPEN = "died", "inconclusive"
+# In a list, it makes verdicts of exploratory rounds count for all the others.
+EXPLORATORY = "exploratory"
 OF_OUTPUTS = ("differs", OPEN)
 GATE = re.compile(r"(?:(?P<metric>\w+):)?(?P<verdict>\w+)(?:>(?P<percent>\d{1,6}(?:\.\d{1,6})?)%?)?")
 # For the Tab key, and for help.
-USUAL = ("slower", OPEN, DIED, "first:slower", "memory:more", "output:differs")
+USUAL = ("slower", OPEN, DIED, EXPLORATORY, "first:slower", "memory:more", "output:differs")
 FORM = "[METRIC:]VERDICT[>PERCENT], e.g. slower, memory:more>10%, output:differs or died"
 
 
@@ -23,7 +26,13 @@ class Judged(Protocol):
     @property
     def verdict(self) -> str: ...
     @property
+    def reason(self) -> str: ...
+    @property
     def ratio(self) -> float | None: ...
+    @property
+    def ci_low(self) -> float | None: ...
+    @property
+    def exploratory(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -35,9 +44,23 @@ class Gate:
     # As contrasts have it.
     verdict: str
     above: float = 0.0
+    # Whether verdicts of exploratory rounds count.
+    exploratory: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of its metric as people write it."""
+        return OUTPUT if self.metric == OUTPUT else METRICS[KEYS[self.metric or "steady"]].name
+
+    @property
+    def least_calls(self) -> int:
+        """The fewest calls of a replicate that say anything about its metric."""
+        return 0 if self.metric == OUTPUT else METRICS[KEYS[self.metric or "steady"]].least_calls
 
     def matches(self, judged: Judged) -> bool:
-        if judged.verdict != self.verdict or (self.metric and judged.pair.metric != self.metric):
+        # At the last look that had an error to spend, it was open.
+        verdict = OPEN if judged.exploratory and not self.exploratory else judged.verdict
+        if verdict != self.verdict:
             return False
         if self.verdict == OPEN or not self.above:
             return True
@@ -50,9 +73,35 @@ class Gate:
         return output.verdict == "differs" and (output.difference is None or output.difference > self.above)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Gated:
+    """The comparisons that gates are about.
+
+    `planned` are those that rounds were planned for, and `others` those of further metrics. `missing` counts those that
+    could not be made, because an arm was refused, died or is not in both runs, by their metric; None is for planned
+    ones.
+    """
+
+    planned: Collection[Judged] = ()
+    others: Collection[Judged] = ()
+    outputs: Collection[OutputContrast] = ()
+    missing: Mapping[str | None, int] = field(default_factory=dict)
+    # Why the first of these could not.
+    why_missing: str = ""
+    died: int = 0
+
+
 def parse_gates(text: str) -> tuple[Gate, ...]:
     """Return the outcomes in a list with commas; raise UsageError for one that is none."""
-    return tuple(_parse(part) for part in filter(None, re.split(r"[,\s]+", text)))
+    parts = list(filter(None, re.split(r"[,\s]+", text)))
+    gates = [_parse(part) for part in parts if part != EXPLORATORY]
+    if EXPLORATORY not in parts:
+        return tuple(gates)
+    if all(gate.verdict == DIED for gate in gates):
+        raise UsageError(
+            f"--fail-on {text!r}: {EXPLORATORY} goes with the outcomes that count, e.g. slower,{EXPLORATORY}"
+        )
+    return tuple(replace(gate, exploratory=True) for gate in gates)
 
 
 def _parse(text: str) -> Gate:
@@ -67,7 +116,7 @@ def _parse(text: str) -> Gate:
     if verdict not in allowed:
         of = f" of {metric}" if metric else ""
         raise UsageError(f"--fail-on {text!r}: unknown outcome{of} {verdict!r}; it is {', '.join(allowed)}")
-    if found["percent"] and verdict in (DIED, OPEN):
+    if found["percent"] and verdict in (DIED, OPEN, EXPLORATORY):
         raise UsageError(f"--fail-on {text!r}: {verdict} has no percentage")
     as_contrasts = {"more": "slower", "less": "faster"}
     return Gate(text, key, as_contrasts.get(verdict, verdict), above)
@@ -77,33 +126,93 @@ def _words(metric: str | None) -> tuple[str, ...]:
     if metric == OUTPUT:
         return OF_OUTPUTS
     spec = METRICS[KEYS[metric or "steady"]]
-    return spec.worse, spec.better, OPEN, *(() if metric else (DIED,))
+    return spec.worse, spec.better, OPEN, *(() if metric else (DIED, EXPLORATORY))
 
 
-def find_gate_error(
-    gates: Sequence[Gate],
-    planned: Collection[Judged],
-    others: Collection[Judged] = (),
-    outputs: Collection[OutputContrast] = (),
-    *,
-    died: int = 0,
-) -> TfCompareError | None:
+def choose_for_gates(
+    gates: Sequence[Gate], usual: Sequence[str], named: Sequence[str] | None, *, program: bool, gpu: bool
+) -> tuple[str, ...]:
+    """Return the metrics, by name, that a run has to compare in addition to the `usual` ones for these gates.
+
+    `named` are those that the user chose instead of the usual ones: then nothing is added to them. Nor is a metric for
+    which a run would make more calls. Both raise UsageError, and so does a metric that such a run cannot have.
+    """
+    compared = tuple(usual if named is None else named)
+    added: list[str] = []
+    for gate in gates:
+        if why := _find_obstacle(gate, program=program, gpu=gpu):
+            raise UsageError(f"--fail-on {gate.text}: {why}; leave it out")
+        if gate.metric in (None, *PLANNED) or gate.name in (*compared, *added):
+            continue
+        if named is not None or gate.least_calls:
+            needs = ", which takes more calls" if gate.least_calls else ""
+            check_compared([gate], compared, "the run does not compare", f"name it{needs}: --metric {{metrics}}")
+        added.append(gate.name)
+    return tuple(added)
+
+
+def _find_obstacle(gate: Gate, *, program: bool, gpu: bool) -> str:
+    """Return why a run of this kind cannot have the metric of a gate, or ''."""
+    if program and gate.metric not in (None, *OF_ALL_PROGRAMS):
+        return f"a program behind -- has no {gate.name}"
+    if gate.metric == "step" and not program:
+        return "only a program behind -- has steps of fit"
+    if gate.metric == "gpu_memory" and not gpu:
+        return "a run on a CPU has no gpu_memory"
+    return ""
+
+
+def check_compared(gates: Sequence[Gate], compared: Sequence[str], what: str, advice: str) -> None:
+    """Raise UsageError for a gate about a metric that is not among these names.
+
+    `{metrics}` in the advice stands for the names with that metric added.
+    """
+    for gate in gates:
+        if gate.metric not in (None, *PLANNED) and gate.name not in compared:
+            names = ",".join(name for name in (*compared, gate.name) if KEYS.get(name) not in PLANNED)
+            raise UsageError(f"--fail-on {gate.text}: {what} {gate.name}; {advice.format(metrics=names)}")
+
+
+def find_gate_error(gates: Sequence[Gate], gated: Gated) -> TfCompareError | None:
     """Return the error for the outcomes that were asked for, if there are any.
 
-    `others` are the contrasts of metrics for which no rounds were planned.
+    What makes the answer incomplete goes first: arms that died, if they were asked for, and gates that had nothing to
+    judge.
     """
-    asked = ",".join(gate.text for gate in gates)
-    if died and any(gate.verdict == DIED for gate in gates):
-        return ArmsDied(f"{died} arms died (--fail-on {asked})")
-    found, compared = [], 0
+    asked = ",".join([gate.text for gate in gates] + [EXPLORATORY] * any(gate.exploratory for gate in gates))
+    if gated.died and any(gate.verdict == DIED for gate in gates):
+        return ArmsDied(f"{format_count(gated.died, 'arm')} died (--fail-on {asked})")
+    found, idle, compared = [], [], 0
     for gate in gates:
         if gate.verdict == DIED:
             continue
+        missing = gated.missing.get(gate.metric, 0)
         if gate.metric == OUTPUT:
-            hits, of = sum(map(gate.matches_output, outputs)), len(outputs)
+            made = sum(each.verdict != "not comparable" for each in gated.outputs)
+            hits, of = sum(map(gate.matches_output, gated.outputs)), len(gated.outputs) + missing
+            reasons = [each.reason for each in gated.outputs if each.reason]
         else:
-            own = [each for each in (*planned, *others) if each.pair.metric == gate.metric] if gate.metric else planned
-            hits, of = sum(map(gate.matches, own)), len(own)
+            own = [each for each in (*gated.planned, *gated.others) if each.pair.metric == gate.metric]
+            own = own if gate.metric else list(gated.planned)
+            made = sum(each.ci_low is not None for each in own)
+            hits, of = sum(map(gate.matches, own)), len(own) + missing
+            reasons = [each.reason for each in own if each.reason]
+        hits += missing if gate.verdict == OPEN else 0
         found += [f"{hits} {gate.text}"] if hits else []
+        if not made and not hits:
+            why = _say_why(gate, of, [*reasons, gated.why_missing])
+            idle.append(f"--fail-on {gate.text} had nothing to judge: {why}")
         compared = max(compared, of)
-    return OutcomeFound(f"{', '.join(found)} of {compared} comparisons (--fail-on {asked})") if found else None
+    matched = f"{', '.join(found)} of {format_count(compared, 'comparison')} (--fail-on {asked})"
+    if idle:
+        return NothingSelected("\n".join([*idle, *([matched] if found else [])]))
+    return OutcomeFound(matched) if found else None
+
+
+def _say_why(gate: Gate, of: int, reasons: Sequence[str]) -> str:
+    if not of:
+        return f"nothing was to be compared by {gate.name}"
+    none = f"none of {format_count(of, 'comparison')} could be made"
+    if reason := next(filter(None, reasons), ""):
+        return f"{none}: {reason}"
+    return f"{none}: calls of 0.1 s and more are too few to tell" if gate.least_calls else none

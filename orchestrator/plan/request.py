@@ -103,7 +103,7 @@ class PlannedRun:
     def freeze(self, engine: str, large: tuple[LargeFile, ...] = ()) -> Plan:
         """Return the plan. The engine is the one that made the environments, which need not be the one asked for."""
         options, selection = self.options, self.selection
-        metrics, outputs = _find_metrics(options)
+        metrics, outputs = find_metrics(options)
         return Plan(
             run=self.run,
             created=self.created,
@@ -136,7 +136,7 @@ class PlannedRun:
         )
 
 
-def _find_metrics(options: RunOptions) -> tuple[tuple[Metric, ...], bool]:
+def find_metrics(options: RunOptions) -> tuple[tuple[Metric, ...], bool]:
     """Return what is judged in addition to times, and whether results are compared; claims name what they compare."""
     if options.metrics is not None:
         return choose_metrics(options.metrics)

@@ -79,6 +79,11 @@ class RatioChange(FigureChange):
     def metric(self) -> Metric:
         return self.pair.metric
 
+    @property
+    def exploratory(self) -> bool:
+        """Whether either ratio has rounds for which no error was left."""
+        return self.earlier.exploratory or self.later.exploratory
+
 
 @dataclass(frozen=True, kw_only=True)
 class TimeChange(FigureChange):
@@ -111,6 +116,8 @@ class Changes:
     changes: tuple[RatioChange, ...]
     differences: tuple[Difference, ...]
     left_out: tuple[str, ...]
+    # What only one run has, or has of another source.
+    missing: tuple[Pair, ...] = ()
     # Of one machine since the same start; else nothing.
     own_times: tuple[TimeChange, ...] = ()
 
@@ -151,6 +158,7 @@ def find_changes(earlier: Run, later: Run) -> Changes:
         changes=_by_chance(changes),
         differences=differences(earlier, later),
         left_out=_describe_left_out(planned_before, planned_after, rewritten),
+        missing=tuple(pair for pair in (old | new) if pair not in set(common)),
         own_times=_find_own_times(earlier, later, common, margin),
     )
 

@@ -95,11 +95,15 @@ def read_sketch(text: str | None) -> Sketch | None:
         return None
 
 
-def compare_outputs(plan: Plan, replicates: Iterable[Replicate]) -> tuple[OutputContrast, ...]:
-    """Compare what every version of a case returned with what its baseline did, where both were measured.
+def find_output_pairs(plan: Plan) -> tuple[VersionPair, ...]:
+    """Return the pairs of versions whose results are compared: those whose times are, and those that claims name."""
+    planned = (pair for pair in plan.pairs if isinstance(pair, VersionPair) and pair.across)
+    claimed = (returns.compared for claim in plan.claims for returns in claim.returns)
+    return tuple(dict.fromkeys((*planned, *claimed)))
 
-    Claims name more pairs.
-    """
+
+def compare_outputs(plan: Plan, replicates: Iterable[Replicate]) -> tuple[OutputContrast, ...]:
+    """Compare what every version of a case returned with what its baseline did, where both were measured."""
     texts: dict[ArmKey, dict[str | None, None]] = {}
     rounds: dict[ArmKey, set[int]] = {}
     for replicate in sorted(replicates, key=lambda each: each.number):
@@ -107,10 +111,7 @@ def compare_outputs(plan: Plan, replicates: Iterable[Replicate]) -> tuple[Output
         rounds.setdefault(replicate.arm, set()).add(replicate.round)
     sketches = {text: read_sketch(text) for of_arm in texts.values() for text in of_arm}
     by_arm = {arm: [sketches[text] for text in of_arm] for arm, of_arm in texts.items()}
-    planned = (pair for pair in plan.pairs if isinstance(pair, VersionPair) and pair.across)
-    claimed = (returns.compared for claim in plan.claims for returns in claim.returns)
-    pairs = dict.fromkeys((*planned, *claimed))
-    measured = (pair for pair in pairs if by_arm.keys() >= set(pair.arms))
+    measured = (pair for pair in find_output_pairs(plan) if by_arm.keys() >= set(pair.arms))
     compared = ((pair, _compare(pair, *(by_arm[key] for key in pair.arms))) for pair in measured)
     return tuple(_doubt(found, min(len(rounds[key]) for key in pair.arms)) for pair, found in compared)
 

@@ -1,15 +1,17 @@
 """A run directory that is written in milliseconds and has a verdict of each kind that commands tell apart."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
+from orchestrator.model import Case
 from tests.support.builders import MS, NEW, OLD, RUN, case, plan, rows, run_directory, write_stream
 
 SLOWER, SAME = case("power", style="eager"), case("predict", model="tiny")
 
 
-def write_run(path: Path, memory_kb: int = 1000, run: str = RUN) -> Path:
+def write_run(path: Path, memory_kb: int = 1000, run: str = RUN, cases: Sequence[Case] = (SLOWER, SAME)) -> Path:
     """Two cases in two versions: one three times slower, one the same; the later version needs this much memory."""
-    made = run_directory(path, plan([SLOWER, SAME], metrics=("peak_rss",), run=run))
+    made = run_directory(path, plan(cases, metrics=("peak_rss",), run=run))
     for place, version in enumerate((OLD, NEW)):
         batches = [
             rows(
@@ -18,7 +20,7 @@ def write_run(path: Path, memory_kb: int = 1000, run: str = RUN) -> Path:
                 steady=(int((1 + 2 * place * (one == SLOWER)) * MS * (10 + number / 100)),) * 3,
             )
             for number in range(1, 7)
-            for which, one in enumerate((SLOWER, SAME))
+            for which, one in enumerate(cases)
         ]  # fmt: skip
         write_stream(made.results / f"{version}-0.arrow", batches)
     return made.path

@@ -99,7 +99,8 @@ class FailOnFlags(Group):
             parser=_check_gates,
             metavar="OUTCOME,...",
             help="Exit with 1 if a comparison is slower, faster or inconclusive, or another metric has changed, e.g. "
-            "'slower,memory:more>10%,output:differs'; with 6 if an arm died.",
+            "'slower,memory:more>10%,output:differs'; with 6 if an arm died; with 3 if there is nothing to judge. "
+            "Exploratory verdicts count only with 'exploratory' in the list.",
         ),
     ] = None
 
@@ -109,7 +110,9 @@ class FailOnFlags(Group):
 
     def find_error(self, comparison: Comparison) -> TfCompareError | None:
         """Return the error for the outcomes of a run that were asked for, if there are any."""
-        return find_gate_error(self.gates, comparison.contrasts, comparison.of_metrics, comparison.outputs)
+        from orchestrator.results.gated import gate_run
+
+        return find_gate_error(self.gates, gate_run(comparison))
 
 
 @dataclass(frozen=True, kw_only=True)

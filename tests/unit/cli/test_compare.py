@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.builders import NEW, OLD
 from tests.support.commands import called
-from tests.support.small_run import write_run
+from tests.support.small_run import SAME, write_run
 
 
 @pytest.fixture
@@ -35,9 +35,38 @@ def test_two_runs_are_compared_by_their_ratios(monkeypatch, capsys, run: Path, l
 def test_what_a_comparison_fails_on_is_what_it_is_asked_for(monkeypatch, capsys, run: Path, tmp_path: Path):
     lost = write_run(tmp_path / "lost", run="lost")
     (lost / "results" / f"{NEW}-0.arrow").unlink()
-    for outcomes, code in (("slower", 0), ("slower,inconclusive", 1), ("died", 6)):
+    for outcomes, code in (("inconclusive", 1), ("slower", 3), ("slower,inconclusive", 3), ("slower,died", 6)):
         assert called(monkeypatch, "compare", str(run), str(lost), "--fail-on", outcomes) == code
-        assert (f"(--fail-on {outcomes})" in capsys.readouterr().err) == bool(code)
+        stderr = capsys.readouterr().err
+        assert ("--fail-on slower had nothing to judge: none of 2 comparisons" in stderr) == (code == 3)
+        assert (f"(--fail-on {outcomes})" in stderr) == (outcomes != "slower")
+
+
+def test_a_comparison_that_only_one_run_has_is_inconclusive(monkeypatch, capsys, run: Path, tmp_path: Path):
+    smaller = write_run(tmp_path / "smaller", run="smaller", cases=(SAME,))
+    assert called(monkeypatch, "compare", str(run), str(smaller), "--fail-on", "slower") == 0
+    for outcome, told in (
+        ("inconclusive", "1 inconclusive of 2"),
+        ("memory:inconclusive", "1 memory:inconclusive of 2"),
+    ):
+        assert called(monkeypatch, "compare", str(run), str(smaller), "--fail-on", outcome) == 1
+        assert f"{told} comparisons" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("gate", "told"),
+    [
+        ("build:slower", "run does not compare build; measure it with --metric memory,build"),
+        ("output:differs", "`compare` compares no results; leave output out"),
+    ],
+)
+def test_what_two_runs_do_not_compare_cannot_be_asked_for(
+    monkeypatch, capsys, run: Path, later: Path, gate: str, told: str
+):
+    assert called(monkeypatch, "compare", str(run), str(later), "--fail-on", gate) == 2
+    out, err = capsys.readouterr()
+    assert told in err
+    assert not out
 
 
 def test_more_memory_is_nothing_slower(monkeypatch, capsys, run: Path, tmp_path: Path):

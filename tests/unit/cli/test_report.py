@@ -44,6 +44,51 @@ def test_a_report_shows_only_what_is_asked_for(monkeypatch, capsys, run: Path):
     assert "\npredict" not in text
 
 
+# A run of times, memory and nothing else: `slower` is true of it, and nothing further is known.
+GATES = {
+    "slower": (1, "1 slower of 2 comparisons"),
+    "slower>500%": (0, ""),
+    "inconclusive": (0, ""),
+    "memory:more": (0, ""),
+    "build:slower": (2, "does not compare build; name it: --metric memory,build"),
+    "output:differs": (2, "does not compare output; name it: --metric memory,output"),
+    "first:slower": (2, "does not compare first"),
+    "leak:more": (2, "does not compare leak"),
+    "gpu_memory:more": (2, "does not compare gpu_memory"),
+    "p99:slower": (2, "does not compare p99"),
+    "inconclusive,traces:more": (2, "does not compare traces"),
+    "leak:inconclusive": (2, "does not compare leak"),
+    "output:inconclusive": (2, "does not compare output"),
+    "died": (0, ""),
+}
+
+
+@pytest.mark.parametrize(("gates", "code", "words"), [(gates, *told) for gates, told in GATES.items()], ids=GATES)
+def test_a_gate_of_a_report_is_judged_or_refused(monkeypatch, capsys, run: Path, gates: str, code: int, words: str):
+    assert called(monkeypatch, "report", str(run), "--fail-on", gates) == code
+    out, err = capsys.readouterr()
+    assert words in err
+    assert ("slower" in out) == (code != 2)
+
+
+def test_a_gate_of_what_a_run_has_no_figure_of_has_nothing_to_judge(monkeypatch, capsys, run: Path):
+    asked = ("report", str(run), "--metric", "p99,output,build", "--fail-on")
+    assert called(monkeypatch, *asked, "build:slower") == 0
+    capsys.readouterr()
+    for gate, code in (("p99:slower", 3), ("output:differs", 3), ("p99:inconclusive", 1), ("output:inconclusive", 1)):
+        assert called(monkeypatch, *asked, gate) == code
+        assert f"{gate} had nothing to judge" in capsys.readouterr().err or code == 1
+
+
+def test_what_has_no_verdicts_has_no_gates(monkeypatch, capsys, run: Path):
+    assert called(monkeypatch, "report", str(run.parent), "--fail-on", "slower") == 2
+    assert "holds several runs: name one" in capsys.readouterr().err
+
+
+def test_a_broken_run_ends_with_its_own_code_before_any_gate(monkeypatch, capsys, broken: Path):
+    assert called(monkeypatch, "report", str(broken), "--fail-on", "slower,inconclusive") == 7
+
+
 def test_without_a_name_the_newest_run_is_shown(monkeypatch, capsys, tmp_path: Path):
     monkeypatch.chdir(tmp_path)
     assert called(monkeypatch, "report") == 2

@@ -23,6 +23,18 @@ BAD_CALLS = {
     "a margin of nothing": (["--margin", "0"], 2, "--margin '0'"),
     "a margin of everything": (["--margin", "100"], 2, "--margin '100'"),
     "an unknown alarm": (["--fail-on", "slower,quicker"], 2, "it is slower, faster, inconclusive, died"),
+    "a gate that this run does not measure": (
+        ["--metric", "traces", "--fail-on", "memory:more"],
+        2,
+        "--fail-on memory:more: the run does not compare memory; name it: --metric traces,memory",
+    ),
+    "a gate that takes more calls": (["--fail-on", "leak:more"], 2, "--metric first,memory,output,leak"),
+    "a gate about a GPU": (["--fail-on", "gpu_memory:more"], 2, "a run on a CPU has no gpu_memory"),
+    "a gate about first calls of a program": (
+        ["--fail-on", "first:slower", "--", "python", "-c", "pass"],
+        2,
+        "a program behind -- has no first",
+    ),
     "a target that is no version": (["2.130"], 2, "did you mean 2.13"),
     "a change that does not exist": (["-t", "2.13 kreas=2"], 2, "unknown change 'kreas' (did you mean keras?)"),
     "a target twice": (["-t", "2.13 TF_X=1 as a", "-t", "2.13 TF_X=1 as b"], 2, "a and b are the same target"),

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.errors import ArmsDied, OutcomeFound, UsageError
-from orchestrator.metrics.gates import find_gate_error, parse_gates
+from orchestrator.errors import ArmsDied, NothingSelected, OutcomeFound, UsageError
+from orchestrator.metrics.gates import Gated, check_compared, choose_for_gates, find_gate_error, parse_gates
 from orchestrator.model import Contrast, Metric, OutputContrast
 from tests.support.builders import NEW, OLD, case, contrast, target, version_pair
 
@@ -44,7 +44,7 @@ OUTPUTS = (output("equal"), output("differs", 0.02), output("differs"), output("
         ("memory:less>20%", "1 memory:less>20% of 3 comparisons"),
         ("memory:less>30%", None),
         ("memory:inconclusive", None),
-        ("first:slower", "1 first:slower of 1 comparisons"),
+        ("first:slower", "1 first:slower of 1 comparison"),
         ("time:slower", "1 time:slower of 4 comparisons"),
         ("output:differs", "2 output:differs of 4 comparisons"),
         # Another form of result differs by more than any percentage.
@@ -54,21 +54,130 @@ OUTPUTS = (output("equal"), output("differs", 0.02), output("differs"), output("
     ],
 )
 def test_an_outcome_is_found(text: str, found: str | None):
-    error = find_gate_error(parse_gates(text), PLANNED, OTHERS, OUTPUTS)
+    error = find_gate_error(parse_gates(text), Gated(planned=PLANNED, others=OTHERS, outputs=OUTPUTS))
     assert (str(error) if error else None) == (found and f"{found} (--fail-on {text})")
     assert error is None or isinstance(error, OutcomeFound)
 
 
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("inconclusive", "2 inconclusive of 5 comparisons"),
+        ("time:inconclusive", "3 time:inconclusive of 6 comparisons"),
+        ("memory:inconclusive", "2 memory:inconclusive of 5 comparisons"),
+        ("output:inconclusive", "4 output:inconclusive of 7 comparisons"),
+        # Of which nothing at all was made.
+        ("leak:inconclusive", "1 leak:inconclusive of 1 comparison"),
+    ],
+)
+def test_a_comparison_that_could_not_be_made_is_inconclusive(text: str, found: str):
+    missing = {None: 1, "steady": 2, "peak_rss": 2, "output": 3, "leak": 1}
+    error = find_gate_error(parse_gates(text), Gated(planned=PLANNED, others=OTHERS, outputs=OUTPUTS, missing=missing))
+    assert isinstance(error, OutcomeFound)
+    assert str(error) == f"{found} (--fail-on {text})"
+
+
+def test_a_gate_without_a_comparison_has_nothing_to_judge():
+    unmade = (replace(judged(None, "inconclusive"), reason="it needs TensorFlow 2"),)
+    nothing = (replace(output("not comparable"), reason="its calls return nothing that has a value"),)
+    gated = Gated(planned=unmade, outputs=nothing, missing={"leak": 2, "peak_rss": 1}, why_missing="")
+    for text, why in {
+        "slower": "none of 1 comparison could be made: it needs TensorFlow 2",
+        "output:differs": "none of 1 comparison could be made: its calls return nothing that has a value",
+        "leak:more": "none of 2 comparisons could be made: calls of 0.1 s and more are too few to tell",
+        "memory:more": "none of 1 comparison could be made",
+        "step:slower": "nothing was to be compared by step",
+        "step:inconclusive": "nothing was to be compared by step",
+    }.items():
+        error = find_gate_error(parse_gates(text), gated)
+        assert isinstance(error, NothingSelected)
+        assert str(error) == f"--fail-on {text} had nothing to judge: {why}"
+    # Three rounds have a ratio, and say nothing.
+    few = (replace(judged(2.0, "inconclusive"), ci_low=None, ci_high=None, reason="3 rounds are too few to tell"),)
+    assert "3 rounds are too few" in str(find_gate_error(parse_gates("slower"), Gated(planned=few)))
+    assert find_gate_error(parse_gates("slower"), Gated(planned=(judged(1.0, "inconclusive"),))) is None
+
+
+def test_an_incomplete_answer_goes_before_an_outcome_and_tells_both():
+    gated = Gated(planned=PLANNED, missing={"leak": 2}, died=2)
+    error = find_gate_error(parse_gates("slower,leak:more"), gated)
+    assert isinstance(error, NothingSelected)
+    first, second = str(error).splitlines()
+    assert first.startswith("--fail-on leak:more had nothing to judge")
+    assert second == "1 slower of 4 comparisons (--fail-on slower,leak:more)"
+    assert isinstance(find_gate_error(parse_gates("slower,leak:more,died"), gated), ArmsDied)
+
+
+def test_an_exploratory_verdict_counts_only_where_it_is_asked_for():
+    planned = (judged(1.0, "same"), replace(judged(1.5, "slower"), exploratory=True))
+    others = (replace(judged(1.5, "slower", "peak_rss"), exploratory=True),)
+    gated = Gated(planned=planned, others=others)
+    for text in ("slower", "memory:more"):
+        assert find_gate_error(parse_gates(text), gated) is None
+        error = find_gate_error(parse_gates(f"{text},exploratory"), gated)
+        assert isinstance(error, OutcomeFound)
+        assert str(error).endswith(f"(--fail-on {text},exploratory)")
+    # At the last look that had an error to spend, it was open.
+    assert "1 inconclusive of 2" in str(find_gate_error(parse_gates("inconclusive"), gated))
+    assert find_gate_error(parse_gates("exploratory,inconclusive"), gated) is None
+
+
 def test_an_arm_that_died_goes_first():
-    error = find_gate_error(parse_gates("slower,died"), PLANNED, died=2)
+    error = find_gate_error(parse_gates("slower,died"), Gated(planned=PLANNED, died=2))
     assert isinstance(error, ArmsDied)
     assert str(error) == "2 arms died (--fail-on slower,died)"
+
+
+USUAL = ("first", "memory", "output")
+
+
+def choose(
+    text: str, named: tuple[str, ...] | None = None, *, program: bool = False, gpu: bool = False
+) -> tuple[str, ...]:
+    usual = ("memory",) if program else USUAL
+    return choose_for_gates(parse_gates(text), usual, named, program=program, gpu=gpu)
+
+
+def test_what_a_gate_needs_is_compared_as_well_if_it_costs_nothing():
+    assert choose("slower,died,time:faster,memory:more,first:slower,output:differs") == ()
+    assert choose("build:slower,build:inconclusive,traces:more") == ("build", "traces")
+    assert choose("gpu_memory:more", gpu=True) == ("gpu_memory",)
+    assert choose("cpu:slower,step:slower", program=True) == ("cpu",)
+    assert choose("leak:more", named=("leak",)) == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "how", "told"),
+    [
+        ("memory:more", {"named": ("traces",)}, "the run does not compare memory; name it: --metric traces,memory"),
+        ("output:differs", {"named": ("time",)}, "the run does not compare output; name it: --metric output"),
+        ("leak:more", {}, "name it, which takes more calls: --metric first,memory,output,leak"),
+        ("slower,p99:slower", {}, "name it, which takes more calls: --metric first,memory,output,p99"),
+        ("first:slower", {"program": True}, "a program behind -- has no first; leave it out"),
+        ("output:differs", {"program": True, "named": ("output",)}, "a program behind -- has no output"),
+        ("leak:more", {"program": True}, "a program behind -- has no leak"),
+        ("gpu_memory:more", {}, "a run on a CPU has no gpu_memory"),
+        ("gpu_memory:more", {"named": ("gpu_memory",)}, "a run on a CPU has no gpu_memory"),
+        ("step:slower", {}, "only a program behind -- has steps of fit"),
+    ],
+)
+def test_a_gate_that_the_run_cannot_answer_is_refused(text: str, how: dict[str, object], told: str):
+    with pytest.raises(UsageError, match=r"^--fail-on ") as refused:
+        choose(text, **how)
+    assert told in str(refused.value)
+
+
+def test_a_gate_about_what_a_finished_run_does_not_compare_is_refused():
+    check_compared(parse_gates("slower,time:slower,step:slower,died,memory:more"), ("memory",), "it lacks", "")
+    with pytest.raises(UsageError) as refused:
+        check_compared(parse_gates("leak:more"), ("time", "memory"), "runs/1 does not compare", "take {metrics}")
+    assert str(refused.value) == "--fail-on leak:more: runs/1 does not compare leak; take memory,leak"
 
 
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("slow", "unknown outcome 'slow'; it is slower, faster, inconclusive, died"),
+        ("slow", "unknown outcome 'slow'; it is slower, faster, inconclusive, died, exploratory"),
         ("memory:slower", "unknown outcome of memory 'slower'; it is more, less, inconclusive"),
         ("first:more", "it is slower, faster, inconclusive"),
         ("output:more", "it is differs, inconclusive"),
@@ -77,6 +186,9 @@ def test_an_arm_that_died_goes_first():
             "there is no metric 'colour'; they are time, first, memory, leak, build, import, cpu, gpu_memory, "
             "traces, size, p50, p95, p99, output",
         ),
+        ("exploratory", "exploratory goes with the outcomes that count, e.g. slower,exploratory"),
+        ("memory:exploratory", "unknown outcome of memory 'exploratory'"),
+        ("died,exploratory", "goes with the outcomes that count"),
         ("died>5%", "died has no percentage"),
         ("slower>", "it is [METRIC:]VERDICT[>PERCENT]"),
         ("slower>-5", "it is [METRIC:]VERDICT[>PERCENT]"),

@@ -1,0 +1,49 @@
+"""What `--fail-on` judges: the comparisons of a run, or of two runs, with those that could not be made."""
+
+from collections import Counter
+
+from orchestrator.metrics import METRICS, OUTPUT, name_metrics
+from orchestrator.metrics.gates import Gated
+from orchestrator.model import Comparison, Plan
+from orchestrator.plan.pairs import metric_pairs
+from orchestrator.results.compare_runs import Changes
+from orchestrator.results.outputs import find_output_pairs
+
+
+def name_compared(plan: Plan) -> tuple[str, ...]:
+    """Return the names of what a run compares, in addition to times or as its claims name it."""
+    keys = dict.fromkeys((*plan.metrics, *(pair.metric for pair in plan.pairs)))
+    return name_metrics(keys, outputs=plan.outputs)
+
+
+def gate_run(comparison: Comparison) -> Gated:
+    plan, arms = comparison.plan, comparison.arms
+    missing: dict[str | None, int] = {}
+    for metric in plan.metrics:
+        expected = metric_pairs(plan, METRICS[metric], arms)
+        missing[metric] = len(expected) - len(comparison.metrics.get(metric, ()))
+    if plan.outputs:
+        missing[OUTPUT] = len(find_output_pairs(plan)) - len(comparison.outputs)
+    unmeasured = next((arm for arm in arms if arm.outcome != "measured"), None)
+    return Gated(
+        planned=comparison.contrasts,
+        others=comparison.of_metrics,
+        outputs=comparison.outputs,
+        missing=missing,
+        why_missing=f"{unmeasured.version}: {unmeasured.reason}" if unmeasured else "",
+        died=len(comparison.died),
+    )
+
+
+def gate_changes(changes: Changes) -> Gated:
+    """Return what gates judge of two runs; a comparison that only one of them has could not be made."""
+    planned = {*changes.earlier.plan.pairs, *changes.later.plan.pairs}
+    missing: Counter[str | None] = Counter(pair.metric for pair in changes.missing)
+    missing[None] = sum(pair in planned for pair in changes.missing)
+    return Gated(
+        planned=[change for change in changes.changes if change.pair in planned],
+        others=[change for change in changes.changes if change.pair not in planned],
+        missing=missing,
+        why_missing="; ".join(changes.left_out),
+        died=len(changes.later.comparison.died),
+    )
