@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from orchestrator.model.cases import ArmKey, Case, Target
+from orchestrator.model.claims import CaseSet
 from orchestrator.model.failures import FailureKind, describe_failure
 from orchestrator.model.journal import Shares
 from orchestrator.model.pairs import Metric, Pair
@@ -201,6 +202,20 @@ class Contrast:
 
 
 @dataclass(frozen=True, kw_only=True)
+class MeanRatio:
+    """The geometric mean of the ratios of some cases, from the rounds that all of them have."""
+
+    metric: Metric
+    baseline: Target
+    candidate: Target
+    ratio: float
+    ci_low: float
+    ci_high: float
+    cases: int
+    rounds: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class OutputContrast:
     """What the first calls of two versions of a case returned, and how far apart it is.
 
@@ -240,6 +255,9 @@ class Comparison:
     # What else is compared across versions: separate families of contrasts, for which no rounds were measured.
     metrics: Mapping[Metric, tuple[Contrast, ...]] = field(default_factory=dict)
     outputs: tuple[OutputContrast, ...] = ()
+    # Over the cases that all versions have, of each metric and version; and over the cases that claims are about.
+    means: tuple[MeanRatio, ...] = ()
+    set_means: Mapping[CaseSet, MeanRatio] = field(default_factory=dict)
 
     @property
     def of_metrics(self) -> tuple[Contrast, ...]:

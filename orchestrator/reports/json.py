@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from orchestrator.model import ArmResult, Comparison, Contrast, OutputContrast, Pair
+from orchestrator.model import ArmResult, Comparison, Contrast, MeanRatio, OutputContrast, Pair
 from orchestrator.reports.target_differences import as_objects
 from orchestrator.terminal import strict_json
 
@@ -24,6 +24,7 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
         "differences": as_objects(comparison),
         "metrics": [_contrast(each) for each in comparison.of_metrics],
         "outputs": [_output(each) for each in comparison.outputs],
+        "means": [_mean(each) for each in comparison.means],
     }
 
 
@@ -112,6 +113,19 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
         "cpu_high": contrast.cpu_high,
         "missing_rounds": contrast.missing,
         "pilot_ratio": contrast.pilot_ratio,
+    }
+
+
+def _mean(mean: MeanRatio) -> dict[str, Any]:
+    return {
+        "metric": mean.metric,
+        "baseline": str(mean.baseline),
+        "candidate": str(mean.candidate),
+        "ratio": mean.ratio,
+        "ci_low": mean.ci_low,
+        "ci_high": mean.ci_high,
+        "cases": mean.cases,
+        "rounds": mean.rounds,
     }
 
 

@@ -8,7 +8,18 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.metrics import METRICS, describe_verdict
-from orchestrator.model import ArmKey, ArmResult, CasePair, Comparison, Contrast, Metric, Plan, ShownVerdict, Target
+from orchestrator.model import (
+    ArmKey,
+    ArmResult,
+    CasePair,
+    Comparison,
+    Contrast,
+    MeanRatio,
+    Metric,
+    Plan,
+    ShownVerdict,
+    Target,
+)
 from orchestrator.reports.case_names import differences, short_names
 from orchestrator.reports.columns import (
     LONGEST,
@@ -37,7 +48,6 @@ from orchestrator.reports.table import (
     render_losses,
     render_warnings,
 )
-from orchestrator.stats.averages import MeanRatio, mean_ratio
 from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import clip, render_plain, safe_text
@@ -51,6 +61,7 @@ GROUPS: Mapping[str, tuple[ShownVerdict, ...]] = {
     "not decided": ("inconclusive",),
 }  # fmt: skip
 OPEN, ALONE = "not decided", "not compared"
+NO_MEAN = "no geometric mean: no two cases have an interval in every version, from the same rounds"
 
 
 @dataclass(frozen=True)
@@ -131,7 +142,7 @@ def layout(comparison: Comparison, width: int, arrangement: Arrangement | None =
     parts: list[RenderableType] = [_head(comparison)]
     if arrangement.only:
         parts.append(safe_text(note_what_is_left_out(comparison, arrangement), style="dim"))
-    means = mean_ratios(across, versions[1:])
+    means = {} if arrangement.only else means_of(comparison)
     worst_first = arrangement.sort == Arrangement.sort
     rows = [*across, *rows_of_steps(comparison, arrangement)]
     parts += draw_blocks(CaseBlock(str(versions[0]), rows, means, worst_first), versions[1:], width)
@@ -141,7 +152,13 @@ def layout(comparison: Comparison, width: int, arrangement: Arrangement | None =
         *render_losses(comparison),
         *render_differences(comparison),
         *render_warnings(comparison),
-        _legend(comparison, describe_marks([*rows, *inside], comparison.plan.alpha)),
+        _legend(
+            comparison,
+            [
+                *describe_marks([*rows, *inside], comparison.plan.alpha),
+                *([] if arrangement.only else describe_means(across, means)),
+            ],
+        ),
     ]
     return Group(*parts, Text(), *below)
 
@@ -207,13 +224,26 @@ def inside_versions(comparison: Comparison, arrangement: Arrangement) -> list[Ca
     ]
 
 
-def mean_ratios(rows: Sequence[CaseRow], versions: Iterable[Target]) -> dict[Target, MeanRatio]:
-    """Return the mean ratio of each version over at least two cases."""
-    means = {
-        version: mean_ratio([row.contrasts[version] for row in rows if version in row.contrasts])
-        for version in versions
-    }
-    return {version: mean for version, mean in means.items() if mean and mean.cases > 1}
+def means_of(comparison: Comparison, metric: Metric = "steady") -> dict[Target, MeanRatio]:
+    """Return the mean ratio of each version over the cases that all versions have."""
+    return {mean.candidate: mean for mean in comparison.means if mean.metric == metric}
+
+
+def name_means(means: Mapping[Target, MeanRatio]) -> str:
+    """Return the name of the row of means: all are over the same cases."""
+    return f"geometric mean of {next(iter(means.values())).cases} cases"
+
+
+def describe_means(rows: Sequence[CaseRow], means: Mapping[Target, MeanRatio]) -> list[str]:
+    """Return which rounds the means are of, if cases have others as well, or why there are no means."""
+    sure = [[each for each in row.contrasts.values() if each.ci_low is not None] for row in rows]
+    if not means:
+        return [NO_MEAN] if sum(map(bool, sure)) > 1 else []
+    fewest, most = (find(mean.rounds for mean in means.values()) for find in (min, max))
+    if all(contrast.rounds <= fewest for of_row in sure for contrast in of_row):
+        return []
+    counts = str(fewest) if fewest == most else f"{fewest} to {most}"
+    return [f"geometric mean: from the {counts} rounds that all of its cases have"]
 
 
 def _head(comparison: Comparison) -> Text:
@@ -273,7 +303,7 @@ class CaseBlock:
             grid.end_section()
             figures = [mean and (ratio(mean.ratio) if short else format_ratio(mean)) for mean in means]
             cells = [f"  {figure}" if figure else "" for figure in figures]
-            grid.add("geometric mean", *([""] if self.has_times else []), *cells)
+            grid.add(name_means(self.means), *([""] if self.has_times else []), *cells)
 
 
 def _cell(row: CaseRow, version: Target, *, short: bool) -> str | Text:

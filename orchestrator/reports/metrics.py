@@ -10,7 +10,7 @@ from orchestrator.model import Comparison, OutputContrast, OutputVerdict, ShownV
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import LONGEST, STYLES, Notes
 from orchestrator.reports.grid import Grid
-from orchestrator.reports.matrix import CaseBlock, draw_blocks, mean_ratios, rows_of_metric
+from orchestrator.reports.matrix import CaseBlock, describe_means, draw_blocks, means_of, rows_of_metric
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.table import below, describe_place, render_warnings
 from orchestrator.results.outputs import show_share
@@ -44,10 +44,11 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
     baseline, *others = plan.versions
     for metric in comparison.metrics:
         spec = METRICS[metric]
-        rows = rows_of_metric(comparison, metric)
+        rows, means = rows_of_metric(comparison, metric), means_of(comparison, metric)
         margin = plan.margin if spec.margin is None else spec.margin
         parts += [Text(), safe_text(f"{spec.about}, margin {format_margin(margin)}", style="bold")]
-        parts += draw_blocks(CaseBlock(str(baseline), rows, mean_ratios(rows, others), True, metric), others, width)
+        parts += draw_blocks(CaseBlock(str(baseline), rows, means, True, metric), others, width)
+        parts += [safe_text(line, style="dim") for line in describe_means(rows, means)]
     if comparison.outputs:
         parts += [Text(), _outputs(comparison, notes), *(safe_text(line, style="dim") for line in LEGEND)]
     return Group(*parts, *below(notes.lines(plan.alpha)))

@@ -18,6 +18,7 @@ from orchestrator.model import (
     Effect,
     Expectation,
     Holds,
+    MeanRatio,
     OutputContrast,
     Pair,
     Part,
@@ -28,7 +29,6 @@ from orchestrator.model import (
     Target,
     VersionPair,
 )
-from orchestrator.stats.averages import mean_ratio
 from orchestrator.stats.looks import FEWEST_ROUNDS
 
 Answer = Literal["reproduced", "reproduced, smaller", "not reproduced", "inconclusive", "needs a GPU"]
@@ -112,6 +112,7 @@ def judge_claims(comparison: Comparison, claims: Sequence[Claim]) -> tuple[Claim
         {arm.key: arm for arm in comparison.arms},
         comparison.shares,
         {(output.case, output.baseline, output.candidate): output for output in comparison.outputs},
+        comparison.set_means,
     )
     judged = []
     for claim in claims:
@@ -140,6 +141,7 @@ class _ClaimJudge:
     arms: Mapping[ArmKey, ArmResult]
     shares: Mapping[ArmKey, Shares]
     outputs: Mapping[tuple[Case, Target, Target], OutputContrast]
+    means: Mapping[CaseSet, MeanRatio]
 
     def check(self, statement: Statement) -> ClaimCheck:
         match statement:
@@ -147,7 +149,8 @@ class _ClaimJudge:
                 contrast = self.contrasts[statement.pair]
                 return _control(statement, contrast) if statement.is_control else _effect(statement, contrast)
             case CaseSet():
-                return _set(statement, [self.contrasts[pair] for pair in statement.pairs])
+                of_cases = [self.contrasts[pair] for pair in statement.pairs]
+                return _set(statement, of_cases, self.means.get(statement))
             case Part():
                 return _part(statement, self.contrasts[statement.step], self.contrasts[statement.whole])
             case Bound():
@@ -211,14 +214,14 @@ def _control(expectation: Expectation, contrast: Contrast) -> ClaimCheck:
     return ClaimCheck(expectation, "inconclusive", reason, seen)
 
 
-def _set(together: CaseSet, contrasts: Sequence[Contrast]) -> ClaimCheck:
+def _set(together: CaseSet, contrasts: Sequence[Contrast], mean: MeanRatio | None) -> ClaimCheck:
     """Judge cases together, none of which may be missing."""
     missing = [contrast for contrast in contrasts if not contrast.ratio or not contrast.ci_low or not contrast.ci_high]
     if missing:
         reason = f"{len(missing)} of {len(contrasts)} cases have no interval: {missing[0].reason}"
         return ClaimCheck(together, "inconclusive", reason)
-    mean = mean_ratio(contrasts)
-    assert mean
+    if mean is None:
+        return ClaimCheck(together, "inconclusive", "its cases share too few rounds")
     seen = Seen(mean.ratio, mean.ci_low, mean.ci_high)
     return _mean_within(together, seen) if together.mean_within else _more_often(together, contrasts, seen)
 

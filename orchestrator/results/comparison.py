@@ -20,6 +20,7 @@ from orchestrator.model import Arm, ArmKey, ArmResult, Comparison, Contrast, Man
 from orchestrator.plan.pairs import metric_pairs, neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
 from orchestrator.results.endings import Endings, summarise_endings
+from orchestrator.results.means import find_means, find_set_means
 from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
@@ -105,6 +106,10 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
     plan, endings = gathered.plan, gathered.endings
     arms, contrasts = compute_contrasts(plan, gathered.replicates, endings, gathered.pilots, flip=flip)
     arms = _with_environments(arms, gathered.manifest)
+    metrics = judge_metrics(gathered, plan.metrics, arms) if flip else {}
+    judged = (*contrasts, *(each for of_metric in metrics.values() for each in of_metric))
+    of_all = _samples(replace(plan, pairs=tuple(each.pair for each in judged)), gathered.by_arm)
+    schedule = endings.schedule(plan.looks)
     return Comparison(
         plan=plan,
         manifest=gathered.manifest,
@@ -121,8 +126,10 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
         broken=gathered.broken,
         ended_by_budget=endings.ended_by_budget,
         shares=endings.shares,
-        metrics=judge_metrics(gathered, plan.metrics, arms) if flip else {},
+        metrics=metrics,
         outputs=compare_outputs(plan, gathered.replicates) if flip and plan.outputs else (),
+        means=tuple(find_means(plan, judged, of_all, schedule)) if flip else (),
+        set_means=find_set_means(plan, of_all, schedule),
     )
 
 

@@ -1,35 +1,33 @@
-"""The mean of several ratios, and its interval."""
+"""The geometric mean of the ratios of several cases, and its interval."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from statistics import fmean
 
-from orchestrator.model import Contrast
+from orchestrator.model import MeanRatio, Pair
+from orchestrator.stats.contrasts import MOST_LOG, Samples
+from orchestrator.stats.looks import LookSchedule
+from orchestrator.stats.paired import Estimate
 
 
-@dataclass(frozen=True)
-class MeanRatio:
-    """The geometric mean of the ratios of some cases, and the number of these cases."""
+def average_cases(samples: Samples, pairs: Sequence[Pair], schedule: LookSchedule, alpha: float) -> MeanRatio | None:
+    """Return the geometric mean of the ratios of cases in the same two versions; None if they share too few rounds.
 
-    ratio: float
-    ci_low: float
-    ci_high: float
-    cases: int
-
-
-def mean_ratio(contrasts: Sequence[Contrast]) -> MeanRatio | None:
-    """Return the geometric mean of the ratios that have an interval, or None if there are none.
-
-    Cases may err together, because they share workers and moments. The mean of the ends of their intervals holds even
-    if they all do.
+    The ratios of all cases are averaged in each round, and these means are treated as the ratios of a single case. So
+    the interval holds whether cases err together, because they share workers and moments, or each by itself.
     """
-    figures = [
-        (math.log(each.ratio), math.log(each.ci_low), math.log(each.ci_high))
-        for each in contrasts
-        if each.ratio and each.ci_low and each.ci_high
-    ]
-    if not figures:
+    by_case = []
+    for pair in pairs:
+        old, new = (samples.get((*key, pair.metric), {}) for key in pair.arms)
+        by_case.append({number: new[number] - old[number] for number in old.keys() & new.keys()})
+    rounds = sorted(set(by_case[0]).intersection(*by_case[1:]))
+    if len(rounds) < schedule.fewest:
         return None
-    ratio, low, high = (math.exp(fmean(logs)) for logs in zip(*figures, strict=True))
-    return MeanRatio(ratio, low, high, len(figures))
+    mean = Estimate(tuple(fmean(own[number] for own in by_case) for number in rounds))
+    width = mean.half_width(schedule.level(rounds[-1], alpha))
+    low, ratio, high = (math.exp(min(mean.theta + end, MOST_LOG)) for end in (-width, 0.0, width))
+    baseline, candidate = (arm.version for arm in pairs[0].arms)
+    return MeanRatio(
+        metric=pairs[0].metric, baseline=baseline, candidate=candidate, ratio=ratio, ci_low=low, ci_high=high,
+        cases=len(pairs), rounds=len(rounds),
+    )  # fmt: skip

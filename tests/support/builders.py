@@ -22,6 +22,7 @@ from orchestrator.model import (
     EnvironmentFacts,
     Expectation,
     Manifest,
+    MeanRatio,
     Pair,
     Plan,
     Target,
@@ -168,6 +169,21 @@ def contrast(
         reason=reason,
         mde=ratio and 0.04,
         seed_percent=ratio and seed_percent(math.log(ratio)),
+    )
+    return replace(made, **changes)
+
+
+def mean(candidate: Version, ratio: float, baseline: Version = OLD, **changes: Any) -> MeanRatio:
+    """A mean of two cases with an interval as wide as that of a contrast."""
+    made = MeanRatio(
+        metric="steady",
+        baseline=target(baseline),
+        candidate=target(candidate),
+        ratio=ratio,
+        ci_low=ratio * 0.97,
+        ci_high=ratio * 1.03,
+        cases=2,
+        rounds=6,
     )
     return replace(made, **changes)
 

@@ -13,6 +13,7 @@ from tests.support.builders import (
     case_pair,
     contrast,
     manifest,
+    mean,
     plan,
     targets,
     unmeasured,
@@ -90,6 +91,7 @@ def everything() -> Comparison:
             results(FIT_GRAPH, "2.13.0", verdict="differs", difference=0.031, ulps=260000.0, floor=1e-9),
             results(FIT_EAGER, "2.13.0", verdict="not comparable", reason="its results were not kept"),
         ),
+        means=(mean("2.0.0", 1.999, "1.14.0"), mean("2.13.0", 0.866, "1.14.0")),
     )
 
 
@@ -129,6 +131,7 @@ def exploratory() -> Comparison:
             contrast(asked.pairs[1], 1.04, "inconclusive", noisy, exploratory=True),
         ),
         warnings=(),
+        means=(mean(NEW, 1.167),),
     )
 
 
@@ -180,6 +183,7 @@ def hostile() -> Comparison:
         contrasts=contrasts,
         warnings=("[/] :warning: " + "v" * 200,),
         metrics={"peak_rss": (contrast(in_memory(markup, "2.0.0"), 2.0, "slower"),)},
+        means=(),
         outputs=(results(markup, "2.0.0", verdict="differs", reason="[red]float32[/red] " + "u" * 200),),
     )
 

@@ -49,6 +49,8 @@ class Matrix:
     baseline: str
     versions: tuple[str, ...]
     groups: tuple[MatrixGroup, ...]
+    # The name of the row of means, or '' without any.
+    mean: str = ""
     means: tuple[str, ...] = ()
     # What the marks of its figures mean.
     marks: tuple[str, ...] = ()
@@ -66,7 +68,7 @@ def build_matrices(comparison: Comparison, anchors: dict[str, str]) -> list[Matr
     if others and across:
         rows = [*across, *matrix.rows_of_steps(comparison, Arrangement())]
         shown = _build(comparison, rows, others, anchors, id="across", title=f"Against {baseline}")
-        matrices.append(replace(shown, baseline=escape_value(baseline), means=_means(across, others)))
+        matrices.append(_add_means(shown, comparison, across))
     versions = [version for version in comparison.plan.versions if any(version in row.contrasts for row in inside)]
     if versions:
         matrices.append(_build(comparison, inside, versions, anchors, id="between", title="Inside each version"))
@@ -75,7 +77,7 @@ def build_matrices(comparison: Comparison, anchors: dict[str, str]) -> list[Matr
             spec, own = METRICS[metric], matrix.rows_of_metric(comparison, metric)
             title = f"{spec.about[0].upper()}{spec.about[1:]}, against {baseline}"
             shown = _build(comparison, own, others, anchors, metric, id=spec.name, title=title)
-            matrices.append(replace(shown, baseline=escape_value(baseline), means=_means(own, others)))
+            matrices.append(_add_means(shown, comparison, own, metric))
     if any(output.verdict == "differs" for output in comparison.outputs):
         matrices.append(_results(comparison, others, anchors))
     return matrices
@@ -101,9 +103,19 @@ def _build(
     )
 
 
-def _means(rows: Sequence[matrix.CaseRow], versions: Sequence[Target]) -> tuple[str, ...]:
-    means = matrix.mean_ratios(rows, versions)
-    return tuple(format_ratio(means[version]).replace("-", "–") if version in means else "" for version in versions)
+def _add_means(
+    shown: Matrix, comparison: Comparison, rows: Sequence[matrix.CaseRow], metric: Metric = "steady"
+) -> Matrix:
+    """Add the baseline's column and the means to a table across versions."""
+    baseline, *versions = comparison.plan.versions
+    means = matrix.means_of(comparison, metric)
+    return replace(
+        shown,
+        baseline=escape_value(baseline),
+        mean=matrix.name_means(means) if means else "",
+        means=tuple(format_ratio(means[each]).replace("-", "–") if each in means else "" for each in versions),
+        marks=(*shown.marks, *matrix.describe_means(rows, means)),
+    )
 
 
 def _results(comparison: Comparison, versions: Sequence[Target], anchors: dict[str, str]) -> Matrix:

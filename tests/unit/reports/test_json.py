@@ -22,6 +22,7 @@ CONTRAST = {
     "size", "cpu_ratio", "cpu_low", "cpu_high", "missing_rounds", "pilot_ratio",
 }  # fmt: skip
 RUN = {"id", "engine", "device", "created", "suite", "margin", "ended_by_budget", "host"}
+MEAN = {"metric", "baseline", "candidate", "ratio", "ci_low", "ci_high", "cases", "rounds"}
 
 
 @pytest.fixture(scope="module")
@@ -36,12 +37,13 @@ def report() -> dict[str, Any]:
 
 def test_it_has_exactly_the_keys_that_readers_rely_on(report: dict[str, Any]):
     assert report.keys() == {
-        "schema", "run", "arms", "contrasts", "warnings", "differences", "metrics", "outputs",
+        "schema", "run", "arms", "contrasts", "warnings", "differences", "metrics", "outputs", "means",
     }  # fmt: skip
     assert report["schema"] == "tfcompare.comparison/1"
     assert report["run"].keys() == RUN
     assert {frozenset(arm) for arm in report["arms"]} == {frozenset(ARM)}
     assert {frozenset(contrast) for contrast in report["contrasts"]} == {frozenset(CONTRAST)}
+    assert {frozenset(mean) for mean in report["means"]} == {frozenset(MEAN)}
 
 
 def test_a_contrast_across_versions_names_full_versions_and_no_version_of_its_own(report: dict[str, Any]):

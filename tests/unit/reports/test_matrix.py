@@ -1,6 +1,5 @@
 """The matrix, to the letter; `UPDATE_SNAPSHOTS=1 pytest tests/unit/reports` rewrites it for review."""
 
-import math
 from dataclasses import replace
 
 import pytest
@@ -10,9 +9,8 @@ from orchestrator.model import Comparison, Drift, FailureKind
 from orchestrator.reports import matrix
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.reasons import describe_reasons
-from orchestrator.stats.averages import mean_ratio
 from tests.support import scenes
-from tests.support.builders import arm, case, comparison, contrast, plan, target, unmeasured, version_pair
+from tests.support.builders import arm, case, comparison, contrast, mean, plan, target, unmeasured, version_pair
 from tests.support.kept import kept
 
 WIDTHS = (60, 80, 120, 200)
@@ -38,7 +36,10 @@ def of_many(versions: tuple[str, ...] = VERSIONS, cases: int = 3) -> Comparison:
             ratio = 1.0 + number * step
             pair = version_pair(of, versions[0], version)
             contrasts.append(contrast(pair, ratio, "same" if ratio == 1.0 else "slower"))
-    return comparison(plan=plan(made, versions), arms=tuple(arms), contrasts=tuple(contrasts))
+    means = tuple(mean(version, 1.5 + step, versions[0], cases=cases) for step, version in enumerate(versions[1:]))
+    return comparison(
+        plan=plan(made, versions), arms=tuple(arms), contrasts=tuple(contrasts), means=means if cases > 1 else ()
+    )
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -110,15 +111,20 @@ def test_from_many_versions_on_cells_hold_mark_and_ratio_only(draw):
     assert "(" not in next(line for line in drawn.splitlines() if line.startswith("   train_loop size_2"))
 
 
-def test_the_mean_is_geometric_and_its_interval_that_of_the_ends(draw):
-    contrasts = [contrast(version_pair(case(size=str(number))), ratio) for number, ratio in enumerate((1.0, 4.0))]
-    mean = mean_ratio(contrasts)
-    assert mean
-    assert (mean.ratio, mean.ci_low, mean.ci_high, mean.cases) == pytest.approx((2.0, 2 * 0.97, 2 * 1.03, 2))
-    assert mean_ratio([replace(each, ci_low=None) for each in contrasts]) is None
-    assert "geometric mean" in draw(of_many(VERSIONS[:2]))
+def test_the_row_of_means_says_over_how_many_cases_and_rounds(draw):
+    several = of_many(VERSIONS[:3])
+    [row] = [line for line in draw(several, 120).splitlines() if "geometric mean" in line]
+    assert row.split() == ["geometric", "mean", "of", "3", "cases", "1.50x", "(1.46-1.54)", "2.50x", "(2.42-2.58)"]
+    # One of them has stopped after its sixth round, and the others have more.
+    longer = (*several.contrasts[:-1], replace(several.contrasts[-1], rounds=10))
+    assert "geometric mean: from the 6 rounds that all of its cases have" in draw(replace(several, contrasts=longer))
     assert "geometric mean" not in draw(of_many(VERSIONS[:2], cases=1))
-    assert math.isclose(mean.ratio, 2.0)
+
+
+def test_without_two_common_cases_there_is_no_mean_and_a_line_says_so(draw):
+    assert "no geometric mean: no two cases" in draw(replace(of_many(VERSIONS[:3]), means=()), 120)
+    # A mean of what was picked by its verdict says nothing.
+    assert "geometric mean" not in draw(of_many(VERSIONS[:3]), arrangement=Arrangement(only=("slower",)))
 
 
 def test_a_comparison_without_a_ratio_has_its_times(draw):

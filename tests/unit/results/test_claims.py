@@ -30,6 +30,7 @@ from tests.support.builders import (
     claim,
     comparison,
     contrast,
+    mean,
     plan,
     target,
     unmeasured,
@@ -278,13 +279,15 @@ CASES = [case(size=str(number)) for number in range(5)]
 PAIRS = tuple(version_pair(one) for one in CASES)
 
 
-def of_set(ratios: list[float], verdicts: list[str], wide: float = 1.05, **kind: object):
-    said = claim(sets=(CaseSet(**({"pairs": PAIRS, "mean_within": None, "more_often": None} | kind)),))
+def of_set(ratios: list[float], verdicts: list[str], wide: float = 1.05, *, shared: bool = True, **kind: object):
+    together = CaseSet(**({"pairs": PAIRS, "mean_within": None, "more_often": None} | kind))
     made = [
         contrast(pair, ratio, verdict, ci_low=ratio / wide, ci_high=ratio * wide)
         for pair, ratio, verdict in zip(PAIRS, ratios, verdicts, strict=True)
     ]
-    return judged(said, *made)
+    ratio = math.exp(sum(map(math.log, ratios)) / len(ratios))
+    found = mean(NEW, ratio, ci_low=ratio / wide, ci_high=ratio * wide, cases=len(ratios))
+    return judged(claim(sets=(together,)), *made, set_means={together: found} if shared else {})
 
 
 @pytest.mark.parametrize(
@@ -296,11 +299,16 @@ def of_set(ratios: list[float], verdicts: list[str], wide: float = 1.05, **kind:
         ([0.5, 0.5, 0.7, 1.0, 0.6], 1.05, "not reproduced"),
     ],
 )
-def test_the_mean_of_a_set_is_geometric_and_its_interval_that_of_the_ends(ratios, wide, answer):
+def test_a_set_is_judged_by_the_interval_of_its_mean(ratios, wide, answer):
     found = of_set(ratios, ["inconclusive"] * 5, wide, mean_within=1.25)
     assert found.answer == answer
-    mean = math.exp(sum(map(math.log, ratios)) / 5)
-    assert (found.headline.ratio, found.headline.ci_high) == pytest.approx((mean, mean * wide))
+    ratio = math.exp(sum(map(math.log, ratios)) / 5)
+    assert (found.headline.ratio, found.headline.ci_high) == pytest.approx((ratio, ratio * wide))
+
+
+def test_a_set_without_common_rounds_is_open():
+    found = of_set([1.0] * 5, ["same"] * 5, mean_within=1.25, shared=False)
+    assert (found.answer, found.reason) == ("inconclusive", "its cases share too few rounds")
 
 
 @pytest.mark.parametrize(

@@ -205,6 +205,13 @@ def test_what_was_measured_after_the_error_was_spent_is_marked():
     assert "* exploratory: measured after the error of 5 % was spent; a new run can confirm it" in summary
 
 
+def test_the_summary_has_the_mean_of_the_cases_that_all_versions_have():
+    assert "geometric mean of 2 cases2.00x (1.94–2.06)0.87x" in words(with_id(read("everything"), "across-matrix"))
+    lacking = Reader(written(replace(scenes.everything(), means=()))).root
+    assert "geometric mean" not in words(with_id(lacking, "across-matrix"))
+    assert "no geometric mean: no two cases have an interval in every version" in words(with_id(lacking, "summary"))
+
+
 @pytest.mark.parametrize(("drifting", "marked"), [(0, "~ 11.0 ms"), (1, "2.00x ~")])
 def test_times_that_do_not_settle_are_marked_in_the_summary(drifting: int, marked: str):
     of, versions = case("train_loop"), ("1.14.0", "2.0.0")

@@ -1,0 +1,41 @@
+"""The geometric means of a run: over its cases in each version, and over the cases of a claim."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+
+from orchestrator.metrics import METRICS
+from orchestrator.model import CaseSet, Contrast, MeanRatio, Metric, Plan, Target, VersionPair
+from orchestrator.stats.averages import average_cases
+from orchestrator.stats.contrasts import Samples
+from orchestrator.stats.looks import LookSchedule
+
+# The mean of a single case is its ratio.
+FEWEST_CASES = 2
+
+
+def find_means(
+    plan: Plan, contrasts: Iterable[Contrast], samples: Samples, schedule: LookSchedule
+) -> Iterator[MeanRatio]:
+    """Yield the mean of each metric and version, over the cases that have an interval in all versions.
+
+    A version that has none in any case is left out of this: there is nothing of it to be compared.
+    """
+    families: dict[Metric, dict[Target, dict[str, VersionPair]]] = defaultdict(lambda: defaultdict(dict))
+    for contrast in contrasts:
+        pair = contrast.pair
+        if isinstance(pair, VersionPair) and pair.baseline == plan.versions[0] and contrast.ci_low is not None:
+            families[pair.metric][pair.candidate].setdefault(pair.case.label, pair)
+    for metric, versions in families.items():
+        common = [case.label for case in plan.cases if all(case.label in pairs for pairs in versions.values())]
+        if METRICS[metric].of_versions or len(common) < FEWEST_CASES:
+            continue
+        for pairs in versions.values():
+            if mean := average_cases(samples, [pairs[label] for label in common], schedule, plan.alpha):
+                yield mean
+
+
+def find_set_means(plan: Plan, samples: Samples, schedule: LookSchedule) -> dict[CaseSet, MeanRatio]:
+    """Return the mean of each set of cases that a claim is about."""
+    sets = (together for claim in plan.claims for together in claim.sets)
+    means = {together: average_cases(samples, together.pairs, schedule, plan.alpha) for together in sets}
+    return {together: mean for together, mean in means.items() if mean}
