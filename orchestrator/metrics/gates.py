@@ -30,7 +30,7 @@ class Judged(Protocol):
     @property
     def ratio(self) -> float | None: ...
     @property
-    def ci_low(self) -> float | None: ...
+    def has_interval(self) -> bool: ...
     @property
     def exploratory(self) -> bool: ...
 
@@ -170,7 +170,7 @@ def check_compared(gates: Sequence[Gate], compared: Sequence[str], what: str, ad
     for gate in gates:
         if gate.metric not in (None, *PLANNED) and gate.name not in compared:
             names = ",".join(name for name in (*compared, gate.name) if KEYS.get(name) not in PLANNED)
-            raise UsageError(f"--fail-on {gate.text}: {what} {gate.name}; {advice.format(metrics=names)}")
+            raise UsageError(f"--fail-on {gate.text}: {what} {gate.name}; {advice.replace('{metrics}', names)}")
 
 
 def find_gate_error(gates: Sequence[Gate], gated: Gated) -> TfCompareError | None:
@@ -194,7 +194,7 @@ def find_gate_error(gates: Sequence[Gate], gated: Gated) -> TfCompareError | Non
         else:
             own = [each for each in (*gated.planned, *gated.others) if each.pair.metric == gate.metric]
             own = own if gate.metric else list(gated.planned)
-            made = sum(each.ci_low is not None for each in own)
+            made = sum(each.has_interval for each in own)
             hits, of = sum(map(gate.matches, own)), len(own) + missing
             reasons = [each.reason for each in own if each.reason]
         hits += missing if gate.verdict == OPEN else 0

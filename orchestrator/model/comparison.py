@@ -180,6 +180,11 @@ class Contrast:
     pilot_ratio: float | None = None
 
     @property
+    def has_interval(self) -> bool:
+        """Whether there are enough rounds to judge it."""
+        return self.ci_low is not None
+
+    @property
     def shown_verdict(self) -> ShownVerdict:
         return show_verdict(self.verdict, self.size, self.ratio)
 

@@ -63,6 +63,11 @@ class FigureChange:
         return "steady"
 
     @property
+    def has_interval(self) -> bool:
+        """Whether both runs have enough rounds to judge it."""
+        return self.ci_low is not None
+
+    @property
     def shown_verdict(self) -> ShownVerdict:
         return show_verdict(self.verdict, self.size, self.ratio)
 

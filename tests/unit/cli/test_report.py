@@ -80,6 +80,14 @@ def test_a_gate_of_what_a_run_has_no_figure_of_has_nothing_to_judge(monkeypatch,
         assert f"{gate} had nothing to judge" in capsys.readouterr().err or code == 1
 
 
+def test_a_version_that_was_not_measured_leaves_nothing_to_judge(monkeypatch, capsys, run: Path):
+    (run / "results" / f"{NEW}-0.arrow").unlink()
+    codes = {"slower": 3, "memory:more": 3, "inconclusive": 1, "memory:inconclusive": 1, "slower,died": 6}
+    for gates, code in codes.items():
+        assert called(monkeypatch, "report", str(run), "--fail-on", gates) == code, gates
+        assert ("none of 2 comparisons could be made: the run ended before" in capsys.readouterr().err) == (code == 3)
+
+
 def test_what_has_no_verdicts_has_no_gates(monkeypatch, capsys, run: Path):
     assert called(monkeypatch, "report", str(run.parent), "--fail-on", "slower") == 2
     assert "holds several runs: name one" in capsys.readouterr().err
