@@ -16,6 +16,9 @@ def build(tf, params):
 """
 
 
+pytestmark = pytest.mark.slow
+
+
 @pytest.fixture
 def scene(tmp_path: Path) -> Scene:
     return Scene(tmp_path)

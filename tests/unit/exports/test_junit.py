@@ -62,6 +62,14 @@ def test_dead_is_an_error_refused_and_inconclusive_are_skipped_and_the_rest_pass
     assert newest[EAGER.label].system_out.startswith("faster 0.50x")
 
 
+def test_an_exploratory_verdict_fails_nothing(tmp_path: Path):
+    suite = by_name(read(of_scene(scenes.exploratory()), tmp_path)["tfcompare 2.0.0"])
+    for (found,) in (test.result for test in suite.values()):
+        assert isinstance(found, junitparser.Skipped)
+        assert "(exploratory)" in found.message
+    assert any(found.message.startswith("slower") for test in suite.values() for found in test.result)
+
+
 def test_memory_and_first_calls_are_told_and_fail_nothing(suites):
     told = by_name(suites[f"tfcompare {NEW}"])[EAGER.label].system_out.splitlines()
     assert [line.partition(":")[0] for line in told[1:3]] == ["first call", "peak memory"]

@@ -41,6 +41,7 @@ def test_it_is_the_mean_over_cases_of_each_round_from_the_rounds_that_all_have()
     assert average_cases(sampled(logs[:1]), PAIRS[:2], schedule, ALPHA) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("truths", [(0.0,) * 6, (0.0, 0.05, 0.4, 1.5, -0.3, -0.02)], ids=["equal", "different"])
 @pytest.mark.parametrize(("correlation", "narrower"), [(0.0, 2.0), (0.95, 1.0)], ids=["none", "strong"])
 def test_its_interval_holds_and_is_narrower_than_the_mean_of_the_ends(
