@@ -329,10 +329,9 @@ def _add_metrics(options: "RunOptions", alarm: FailOnFlags, say: Callable[[str],
     added = choose_for_gates(
         alarm.gates, usual, options.metrics, program=bool(options.program), gpu=options.environments.gpu
     )
-    if not added:
-        return options
-    say(f"comparing {', '.join(added)} as well, for --fail-on")
-    return replace(options, metrics=(*usual, *added))
+    if added:
+        say(f"comparing {', '.join(added)} as well, for --fail-on")
+    return replace(options, metrics=(*usual, *added)) if added else options
 
 
 def _check_gates_of(run: Path, alarm: FailOnFlags) -> None:
