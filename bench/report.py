@@ -27,6 +27,7 @@ from orchestrator.model import Case, EnvironmentFacts, Finished, Manifest, Plan,
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.streams import check, compact_stream, read_stream
+from workloads.sketches import sketch
 
 VERSIONS = ("1.14.0", "2.0.0", "2.3.4", "2.8.4", "2.13.0", "2.20.0")
 CASES, ROUNDS, CALLS = 500, 20, 50
@@ -38,10 +39,10 @@ MAKE = "import pathlib, sys; from bench.report import write_run; print(write_run
 RUN = "20260102-030405-abcd"
 # What a worker on a CPU knows of a replicate whose call returned five numbers.
 VALUES = [0.5, 0.25, 0.125, 1.0, 2.0]
-SKETCH = {"left_out": 0, "parts": [{"digest": "abcdef", "name": "", "shape": [5], "type": "float32", "values": VALUES}]}
+SKETCH = sketch(np.array(VALUES, "float32"))
 OF_REPLICATE = {
     **{field.name: 1 for field in contract.FIELDS if field.nullable and field.type != "label"},
-    "checksum": "abcdef", "device": "", "output": json.dumps(SKETCH),
+    "device": "", "output": SKETCH, "fifth_output": SKETCH,
     **dict.fromkeys(("losses", "first_step_ns", "step_ns", "gpu_memory_kb")),
 }  # fmt: skip
 

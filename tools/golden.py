@@ -33,7 +33,7 @@ WORKLOAD = """
     import numpy
 
     def build(tf, params):
-        drawn = numpy.arange(int(params["size"]))
+        drawn = numpy.arange(1000 * int(params["size"])) / 4.0
         step = tf.function(tf.constant) if params["style"] == "function" else tf.constant
         return lambda: step(drawn)
 """

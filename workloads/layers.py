@@ -6,7 +6,7 @@ import contextlib
 import functools
 import sys
 
-from workloads import values
+from workloads import sketches, values
 
 MOST_LAYERS, NAME_LIMIT = 200, 60
 
@@ -62,7 +62,7 @@ def _recorder(original, told):
 
 def _sketch(read):
     try:
-        return values.sketch(values.to_host(read()))
+        return sketches.sketch(values.to_host(read()))
     except Exception:
         # A symbol has no value, and whatever else a layer returns must not end the call.
         return None

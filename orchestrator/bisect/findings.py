@@ -24,8 +24,8 @@ from orchestrator.model import (
     VerdictName,
     VersionPair,
 )
-from orchestrator.results.outputs import show_share
 from orchestrator.results.rundir import RunDir
+from orchestrator.results.sketches import show_share
 from orchestrator.stats.contrasts import compare_figures
 
 OF_RESULTS: Mapping[OutputVerdict, VerdictName] = {"differs": "slower", "not comparable": "inconclusive"}

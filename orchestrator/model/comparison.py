@@ -17,6 +17,7 @@ VerdictName = Literal["faster", "slower", "same", "inconclusive"]
 Size = Literal["slight", "clear", "beyond"]
 Outcome = Literal["measured", "refused", "died", "postponed", "not measured"]
 OutputVerdict = Literal["equal", "equal within tolerance", "differs", "not comparable"]
+OutputCall = Literal["first", "fifth"]
 # A verdict as reports show it.
 ShownVerdict = Literal["faster", "slower", "slightly faster", "slightly slower", "same", "inconclusive"]
 
@@ -76,7 +77,6 @@ class ArmResult:
     traces: int | None = None
     # Over all calls of a replicate, also those that were not timed; workers of earlier releases did not count them.
     traces_per_call: float | None = None
-    checksum: str | None = None
     # Examples that a step handles, if the workload says so.
     items: int | None = None
     # Of a program that calls Keras' fit: a step, the first step, and the loss after each epoch.
@@ -222,20 +222,26 @@ class MeanRatio:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputContrast:
-    """What the first calls of two versions of a case returned, and how far apart it is.
+    """What the first and the fifth call of two versions of a case returned, and how far apart it is.
 
-    `difference` is relative to the size of the values, and `ulps` counts the steps of the coarser type; neither is
-    known where the results have different forms.
+    All is about the `call` in which they are farther apart. `difference` is the largest one of a single value, relative
+    to its size or to the typical size of values, and at least this where not all values were kept (`complete`). `ulps`
+    counts the steps of the coarser type. Neither is known where the results have different forms.
     """
 
     case: Case
     baseline: Target
     candidate: Target
     verdict: OutputVerdict
+    call: OutputCall = "first"
     difference: float | None = None
     ulps: float | None = None
     # By how much replicates of one version differ among themselves.
     floor: float | None = None
+    # Values that differ, of those compared one by one.
+    changed: int = 0
+    compared: int = 0
+    complete: bool = True
     reason: str = ""
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from orchestrator.model.strict import STRICT
-from orchestrator.results.outputs import Distance, distance, read_sketch, show_share
+from orchestrator.results.sketches import Distance, find_distance, read_sketch, show_share
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ def explain(baseline: Sequence[LayerOutput], candidate: Sequence[LayerOutput]) -
         if old.type != new.type:
             return f"other layers are called: {where}, in place of {old.name} ({old.type})"
         found = _compare(old.output, new.output)
-        if found.share > found.allowed:
+        if found.exceeds:
             by = f"by {show_share(found.share)}" if math.isfinite(found.share) else f"({found.where})"
             return f"the first layer that returns something else is {where}: {by}, {_describe_weights(old, new)}"
     if len(baseline) != len(candidate):
@@ -39,11 +39,11 @@ def _describe_weights(old: LayerOutput, new: LayerOutput) -> str:
     if old.weights is None or new.weights is None:
         return "its weights are not known"
     found = _compare(old.weights, new.weights)
-    return "from other weights" if found.share > found.allowed else "from equal weights"
+    return "from other weights" if found.exceeds else "from equal weights"
 
 
 def _compare(old: str, new: str) -> Distance:
     one, other = read_sketch(old), read_sketch(new)
-    return (
-        Distance(math.inf, where="its sketch cannot be read") if one is None or other is None else distance(one, other)
-    )
+    if one is None or other is None:
+        return Distance(math.inf, where="its sketch cannot be read")
+    return find_distance(one, other)

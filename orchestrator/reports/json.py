@@ -136,8 +136,12 @@ def _output(output: OutputContrast) -> dict[str, Any]:
         "baseline": str(output.baseline),
         "candidate": str(output.candidate),
         "verdict": output.verdict,
+        "call": output.call,
         "difference": output.difference,
         "ulps": output.ulps,
         "floor": output.floor,
+        "changed": output.changed,
+        "compared": output.compared,
+        "complete": output.complete,
         "reason": output.reason or None,
     }

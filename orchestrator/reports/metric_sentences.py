@@ -9,7 +9,7 @@ from orchestrator.metrics.spec import MetricSpec
 from orchestrator.model import ArmKey, ArmResult, Comparison, Contrast, OutputContrast, Target
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import ratio
-from orchestrator.results.outputs import show_share
+from orchestrator.results.sketches import show_share
 from orchestrator.terminal.counts import format_count
 
 # Versions with a sentence for each metric.
@@ -108,7 +108,7 @@ def _of_outputs(outputs: Sequence[OutputContrast], names: Mapping[str, str]) -> 
         if differing := [each for each in own if each.verdict == "differs"]:
             worst = max(differing, key=lambda each: math.inf if each.difference is None else each.difference)
             most = "most in " if len(differing) > 1 else ""
-            how = worst.reason if worst.difference is None else f"by {show_share(worst.difference)} of its size"
+            how = _describe_difference(worst)
             yield (
                 f"{version} returns other results than {worst.baseline} in {len(differing)} of "
                 f"{format_count(len(own), 'case')} ({most}{names.get(worst.case.label, worst.case.label)}: {how})."
@@ -123,3 +123,10 @@ def _of_outputs(outputs: Sequence[OutputContrast], names: Mapping[str, str]) -> 
         yield f"results of {format_count(len(outputs), 'comparison')}: {', '.join(rest)}."
     if counts["differs"]:
         yield "`tfcompare profile --explain-output` names the first layer of Keras that returns something else."
+
+
+def _describe_difference(output: OutputContrast) -> str:
+    if output.difference is None:
+        return output.reason
+    least = "" if output.complete else "at least "
+    return "; ".join(filter(None, (f"one value by {least}{show_share(output.difference)}", output.reason)))

@@ -13,7 +13,7 @@ from orchestrator.reports.grid import Grid
 from orchestrator.reports.matrix import CaseBlock, describe_means, draw_blocks, means_of, rows_of_metric
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.table import below, describe_place, render_warnings
-from orchestrator.results.outputs import show_share
+from orchestrator.results.sketches import show_share
 from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.text import clip, safe_text
 
@@ -26,8 +26,8 @@ LIKE_VERDICTS: Mapping[OutputVerdict, ShownVerdict] = {
 }  # fmt: skip
 LEGEND = (
     "  ".join(f"{mark} {verdict}" for verdict, mark in OUTPUT_MARKS.items()),
-    "what the first call returned, and the largest difference as a share of its size",
-    "within tolerance: 1e-4 of it for float32, 1e-8 for float64, 0.8% for float16",
+    "what the first and the fifth call returned, and the largest difference of one value, relative to its size or to",
+    "the typical size; where values were sampled, at least this. Tolerance: 1e-4 for float32, 1e-8 for float64",
 )
 NOTHING = "nothing was compared in addition to times; --metric names what to compare"
 NARROWEST = 8

@@ -373,7 +373,6 @@ def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicat
         percentiles_ms=_percentiles_ms(replicates),
         traces=replicates[-1].traces,
         traces_per_call=_traces_per_call(replicates),
-        checksum=replicates[-1].checksum,
         items=replicates[-1].items,
         step_ms=_median_ms(replicate.step_ns for replicate in replicates),
         first_step_ms=_median_ms(replicate.first_step_ns for replicate in replicates),

@@ -1,98 +1,26 @@
-"""Whether two versions return the same: sketches of their first results, against those of other replicates.
+"""Whether two versions return the same: sketches of their results, against those of other replicates.
 
-A sketch is what a worker says of a result, so it is read like anything that a worker sends. Floating-point numbers are
-compared on the scale of their part of the result, as a share of its root mean square.
+What the first call returned is compared, and what the fifth did: an update of weights shows only in a later call.
 """
 
-import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Annotated
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from orchestrator.model import ArmKey, OutputContrast, Plan, VersionPair
+from orchestrator.model import ArmKey, OutputCall, OutputContrast, OutputVerdict, Plan, VersionPair
 from orchestrator.results.replicates import Replicate
+from orchestrator.results.sketches import Distance, Sketch, find_distance, read_sketch, show_share
 
-# No worker writes more.
-LONGEST, MOST_PARTS = 2**16, 64
-# The distance from 1 to the next number of each type, and the share that is not called a difference.
-PRECISION: Mapping[str, float] = {
-    "float64": 2.0**-52, "complex128": 2.0**-52, "float": 2.0**-23, "float32": 2.0**-23, "complex64": 2.0**-23,
-    "float16": 2.0**-10, "bfloat16": 2.0**-7,
-}  # fmt: skip
-TOLERANCE: Mapping[str, float] = {
-    "float64": 1e-8, "complex128": 1e-8, "float": 1e-4, "float32": 1e-4, "complex64": 1e-4,
-    "float16": 8e-3, "bfloat16": 6e-2,
-}  # fmt: skip
 # Each round has other seeds.
 FEWEST_ROUNDS = 2
-# Sums of equal numbers differ by the order of additions.
-EQUAL_MOMENTS = 1e-8
 UNSTEADY = (
     "replicates of {version} already differ from each other{size}: give its model the same weights with "
     "compat.fix_weights, or seed what is random"
 )
-
-Number = Annotated[float, Field(allow_inf_nan=False)]
-# No larger integer has its place in an array.
-Integer = Annotated[int, Field(ge=-(2**64), le=2**64)]
-Word = Annotated[str, Field(max_length=80)]
-
-
-class SketchPart(BaseModel):
-    """One array, number or text of a result."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    name: Word
-    type: Word
-    shape: Annotated[tuple[Integer, ...], Field(max_length=64)]
-    digest: Annotated[str, Field(max_length=12)] | None = None
-    odd: tuple[Integer, Integer, Integer] = (0, 0, 0)
-    mean: Number = 0.0
-    rms: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    values: Annotated[tuple[Integer | float, ...], Field(max_length=512)] = ()
-
-    @property
-    def form(self) -> str:
-        return f"{self.type}[{','.join(map(str, self.shape))}]"
-
-    @property
-    def says_something(self) -> bool:
-        """Whether more is known of it than its type."""
-        return self.digest is not None or bool(self.values) or 0 in self.shape
-
-
-class Sketch(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-    parts: Annotated[tuple[SketchPart, ...], Field(max_length=MOST_PARTS)]
-    left_out: Annotated[int, Field(ge=0)]
-
-
-@dataclass(frozen=True)
-class Distance:
-    """How far apart two results are: as a share of their size, in steps of their type, and where.
-
-    It is infinite where they have different forms. `allowed` is the share that is no difference.
-    """
-
-    share: float = 0.0
-    ulps: float | None = None
-    allowed: float = 0.0
-    where: str = ""
-
-
-def read_sketch(text: str | None) -> Sketch | None:
-    """Return a sketch, or None if there is none that can be read."""
-    if not text or len(text) > LONGEST:
-        return None
-    try:
-        return Sketch.model_validate(json.loads(text))
-    except (ValidationError, ValueError, RecursionError):
-        return None
+# Of two calls, the one whose verdict comes first here decides.
+WORST: Sequence[OutputVerdict] = ("differs", "not comparable", "equal within tolerance", "equal")
+# The sketches of one call of an arm, each of those that differ once.
+Sketches = Sequence[Sketch | None]
 
 
 def find_output_pairs(plan: Plan) -> tuple[VersionPair, ...]:
@@ -104,13 +32,16 @@ def find_output_pairs(plan: Plan) -> tuple[VersionPair, ...]:
 
 def compare_outputs(plan: Plan, replicates: Iterable[Replicate]) -> tuple[OutputContrast, ...]:
     """Compare what every version of a case returned with what its baseline did, where both were measured."""
-    texts: dict[ArmKey, dict[str | None, None]] = {}
+    texts: dict[ArmKey, tuple[dict[str | None, None], dict[str | None, None]]] = {}
     rounds: dict[ArmKey, set[int]] = {}
     for replicate in sorted(replicates, key=lambda each: each.number):
-        texts.setdefault(replicate.arm, {})[replicate.output] = None
+        of_first, of_fifth = texts.setdefault(replicate.arm, ({}, {}))
+        of_first[replicate.output] = None
+        # Not every replicate makes five calls.
+        if replicate.fifth_output is not None:
+            of_fifth[replicate.fifth_output] = None
         rounds.setdefault(replicate.arm, set()).add(replicate.round)
-    sketches = {text: read_sketch(text) for of_arm in texts.values() for text in of_arm}
-    by_arm = {arm: [sketches[text] for text in of_arm] for arm, of_arm in texts.items()}
+    by_arm = {arm: [[*map(read_sketch, of_call)] for of_call in of_arm] for arm, of_arm in texts.items()}
     measured = (pair for pair in find_output_pairs(plan) if by_arm.keys() >= set(pair.arms))
     compared = ((pair, _compare(pair, *(by_arm[key] for key in pair.arms))) for pair in measured)
     return tuple(_doubt(found, min(len(rounds[key]) for key in pair.arms)) for pair, found in compared)
@@ -123,88 +54,64 @@ def _doubt(found: OutputContrast, rounds: int) -> OutputContrast:
     return replace(found, verdict="not comparable", reason="a single round does not tell a difference from chance")
 
 
-def _compare(
-    pair: VersionPair, baseline: Sequence[Sketch | None], candidate: Sequence[Sketch | None]
-) -> OutputContrast:
+def _compare(pair: VersionPair, baseline: Sequence[Sketches], candidate: Sequence[Sketches]) -> OutputContrast:
+    """Return the finding about the call in which the versions are farther apart; the first one if they are equal."""
+    calls: tuple[OutputCall, OutputCall] = ("first", "fifth")
     unknown = OutputContrast(case=pair.case, baseline=pair.baseline, candidate=pair.candidate, verdict="not comparable")
+    found = [
+        _compare_call(replace(unknown, call=call), old, new)
+        for call, old, new in zip(calls, baseline, candidate, strict=True)
+    ]
+    worst = min(found, key=lambda each: (WORST.index(each.verdict), -_size(each)))
+    if worst.call == "fifth" and worst.reason and worst.verdict in ("differs", "not comparable"):
+        return replace(worst, reason=f"in the fifth call: {worst.reason}")
+    return worst
+
+
+def _size(output: OutputContrast) -> float:
+    if output.difference is None:
+        return math.inf if output.verdict == "differs" else 0.0
+    return output.difference
+
+
+def _compare_call(unknown: OutputContrast, baseline: Sketches, candidate: Sketches) -> OutputContrast:
     known = [[sketch for sketch in of_arm if sketch] for of_arm in (baseline, candidate)]
-    if any(len(own) < len(of_arm) for own, of_arm in zip(known, (baseline, candidate), strict=True)):
+    if any(not own or len(own) < len(of_arm) for own, of_arm in zip(known, (baseline, candidate), strict=True)):
         return replace(unknown, reason="its results were not kept")
-    if not any(part.says_something for own in known for sketch in own for part in sketch.parts):
+    if not any(sketch.says_something for own in known for sketch in own):
         return replace(unknown, reason="its calls return nothing that has a value")
-    floors = [_floor(own) for own in known]
-    for version, floor in zip((pair.baseline, pair.candidate), floors, strict=True):
-        if floor.share > floor.allowed:
+    floors = [max((find_distance(own[0], each) for each in own), key=lambda each: each.excess) for own in known]
+    for version, floor in zip((unknown.baseline, unknown.candidate), floors, strict=True):
+        if floor.exceeds:
             size = f" by {show_share(floor.share)}" if math.isfinite(floor.share) else f" ({floor.where})"
             return replace(unknown, reason=UNSTEADY.format(version=version, size=size))
-    found, floor_share = distance(known[0][0], known[1][0]), max(floor.share for floor in floors)
-    if not math.isfinite(found.share):
-        return replace(unknown, verdict="differs", reason=found.where, floor=floor_share)
+    found, floor_share = find_distance(known[0][0], known[1][0]), max(floor.share for floor in floors)
     # Replicates that differ by nearly as much as is allowed may differ twice as much from those of another version.
-    near = found.share <= max(found.allowed, 2 * floor_share)
+    differs = found.share > max(found.allowed, 2 * floor_share)
+    if found.unknown and not differs:
+        return replace(unknown, reason=found.unknown)
+    finite = math.isfinite(found.share)
     return replace(
         unknown,
-        verdict="equal" if found.share == 0.0 else "equal within tolerance" if near else "differs",
-        difference=found.share,
-        ulps=found.ulps,
+        verdict="differs" if differs else "equal" if found.identical else "equal within tolerance",
+        difference=found.share if finite else None,
+        ulps=found.ulps if finite else None,
         floor=floor_share,
-        reason=found.where,
+        changed=found.changed,
+        compared=found.compared,
+        complete=found.complete,
+        reason="; ".join(filter(None, (found.where, _describe_values(found, differs)))),
     )
 
 
-def _floor(sketches: Sequence[Sketch]) -> Distance:
-    """Return how far the replicates of one arm are from its first one."""
-    return max((distance(sketches[0], other) for other in sketches), key=lambda each: each.share)
-
-
-def distance(one: Sketch, other: Sketch) -> Distance:
-    """Return the distance of the parts that are farthest apart."""
-    if [part.name for part in one.parts] != [part.name for part in other.parts] or one.left_out != other.left_out:
-        counts = (f"{len(sketch.parts) + sketch.left_out}" for sketch in (one, other))
-        return Distance(math.inf, where=f"a result of {' parts against one of '.join(counts)}")
-    found = [_distance(mine, theirs) for mine, theirs in zip(one.parts, other.parts, strict=True)]
-    return max(found, key=lambda each: (each.share, bool(each.where)), default=Distance())
-
-
-def _distance(one: SketchPart, other: SketchPart) -> Distance:
-    place = f" of {one.name}" if one.name else ""
-    if one.shape != other.shape:
-        return Distance(math.inf, where=f"{other.form}{place}, not {one.form}")
-    if {one.type, other.type} <= PRECISION.keys():
-        return _of_floats(one, other, place)
-    if one.type != other.type:
-        return Distance(math.inf, where=f"{other.form}{place}, not {one.form}")
-    if one.digest != other.digest:
-        return Distance(math.inf, where=f"other values in {one.form}{place}")
-    return Distance()
-
-
-def _of_floats(one: SketchPart, other: SketchPart, place: str) -> Distance:
-    coarser = max(one.type, other.type, key=PRECISION.__getitem__)
-    where = f"{other.type}{place}, not {one.type}" if one.type != other.type else ""
-    if one.odd != other.odd or len(one.values) != len(other.values):
-        names = ("NaN", "inf", "-inf")
-        counts = zip(names, one.odd, other.odd, strict=True)
-        odd = (f"{theirs} {name}, not {mine}" for name, mine, theirs in counts if mine != theirs)
-        return Distance(math.inf, where=", ".join(odd) + place)
-    differences = [_apart(mine, theirs) for mine, theirs in zip(one.values, other.values, strict=True)]
-    if any(map(math.isinf, differences)):
-        return Distance(math.inf, where=f"NaN or inf in other places{place}")
-    scale = max(one.rms, other.rms)
-    moments = [abs(one.mean - other.mean), abs(one.rms - other.rms)]
-    differences += [difference for difference in moments if difference > EQUAL_MOMENTS * scale]
-    largest = max(differences, default=0.0)
-    if largest == 0.0:
-        return Distance(where=where)
-    share = largest / scale if scale else math.inf
-    return Distance(share, share / PRECISION[coarser], TOLERANCE[coarser], where)
-
-
-def _apart(one: float, other: float) -> float:
-    if one == other or (math.isnan(one) and math.isnan(other)):
-        return 0.0
-    difference = abs(other - one)
-    return math.inf if math.isnan(difference) else difference
+def _describe_values(found: Distance, differs: bool) -> str:
+    """Return how many values differ, or how values were compared of which not all are kept."""
+    if found.identical or (found.complete and not differs) or not found.compared:
+        return ""
+    if not differs:
+        return f"beyond {found.compared:,} values compared by sums"
+    of = f"{found.compared:,} {'' if found.complete else 'sampled '}values"
+    return f"{found.changed:,} of {of} differ" if found.changed else f"none of {of} differs, others do"
 
 
 def describe_output(verdict: str, difference: float | None, reason: str) -> str:
@@ -213,8 +120,3 @@ def describe_output(verdict: str, difference: float | None, reason: str) -> str:
         return f"results {verdict}{f': {reason}' if reason else ''}"
     by = f" by {show_share(difference)}" if difference is not None else ""
     return f"results differ{by}{f' ({reason})' if reason else ''}"
-
-
-def show_share(share: float) -> str:
-    """Format a share of a result's size: `12%` of it, `0.04%`, or `3e-07`."""
-    return f"{share * 100:.2g}%" if 1e-4 <= share < 1 else f"{share:.0%}" if share >= 1 else f"{share:.1g}"

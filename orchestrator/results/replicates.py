@@ -51,7 +51,6 @@ class Replicate(NamedTuple):
     psi_us: int | None
     traces: int | None
     calls: int | None
-    checksum: str | None
     # In arrays, since a tuple holds each number as a separate object.
     bursts: Sequence[float]
     cpu_bursts: Sequence[float]
@@ -67,11 +66,12 @@ class Replicate(NamedTuple):
     device: str | None = None
     gpu_memory_kb: int | None = None
     # Earlier releases did not record these: what it held after the first calls, by how much later ones made that grow,
-    # and a sketch of what the first call returned.
+    # and sketches of what the first and the fifth call returned.
     memory_kb: int | None = None
     growth_bytes: int | None = None
     growth_calls: int | None = None
     output: str | None = None
+    fifth_output: str | None = None
     # Logs of the 50th, 95th and 99th percentile of its steady calls, if there are enough of them.
     percentiles: tuple[float, ...] = ()
 

@@ -57,7 +57,6 @@ class Row(BaseModel):
     psi_us: Amount | None
     traces: Count | None
     calls: Count | None
-    checksum: str | None
     items: Annotated[int, Field(ge=1, le=2**31 - 1)] | None
     first_step_ns: Duration | None
     step_ns: Duration | None
@@ -68,6 +67,7 @@ class Row(BaseModel):
     growth_bytes: Change | None
     growth_calls: Count | None
     output: str | None
+    fifth_output: str | None
 
 
 @dataclass(frozen=True)
@@ -175,9 +175,9 @@ def compact_stream(path: Path, data: bytes) -> bytes:
 
 def _read_batches(path: Path, data: bytes, expected: pa.Schema) -> tuple[pa.Table, bool]:
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
-        schema = _check_schema(path, reader.schema, expected)
+        _check_schema(path, reader.schema, expected)
         try:
-            return _complete(reader.read_all(), expected), False
+            return reader.read_all(), False
         except (pa.ArrowException, OSError):
             pass
     # One at a time takes long, but finds where a stream ends that was cut.
@@ -187,35 +187,20 @@ def _read_batches(path: Path, data: bytes, expected: pa.Schema) -> tuple[pa.Tabl
             try:
                 batches.append(reader.read_next_batch())
             except StopIteration:
-                return _complete(pa.Table.from_batches(batches, schema), expected), False
+                return pa.Table.from_batches(batches, expected), False
             except (pa.ArrowException, OSError):
-                return _complete(pa.Table.from_batches(batches, schema), expected), True
+                return pa.Table.from_batches(batches, expected), True
 
 
-def _complete(table: pa.Table, expected: pa.Schema) -> pa.Table:
-    """Add the columns that an earlier contract did not have, without a value."""
-    if table.schema.equals(expected):
-        return table
-    columns = [
-        table[field.name] if field.name in table.column_names else pa.nulls(table.num_rows, field.type)
-        for field in expected
-    ]
-    return pa.table(columns, schema=expected)
-
-
-def _check_schema(path: Path, actual: pa.Schema, expected: pa.Schema) -> pa.Schema:
-    """Return the schema that the stream's own contract promises."""
+def _check_schema(path: Path, actual: pa.Schema, expected: pa.Schema) -> None:
     fingerprint = (actual.metadata or {}).get(contract.FINGERPRINT_KEY, b"none").decode("ascii", "replace")
-    if fingerprint not in contract.READABLE:
+    if fingerprint != contract.FINGERPRINT:
         raise ContractBroken(
             f"{path} was written under contract {fingerprint}, this tfcompare reads {contract.FINGERPRINT}; "
             "read it with the tfcompare that wrote it (see the run's manifest.json), or run again"
         )
-    lacking = contract.READABLE[fingerprint]
-    promised = pa.schema([field for field in expected if field.name not in lacking])
-    if not actual.equals(promised):
+    if not actual.equals(expected):
         raise ContractBroken(f"{path} carries other columns than its contract says; run its version again")
-    return promised
 
 
 def check(path: Path, table: pa.Table, run: str, version: Target | None = None) -> pa.Table:

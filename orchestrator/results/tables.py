@@ -22,7 +22,7 @@ ARM = pa.schema(
     [
         ("version", TEXT), ("outcome", TEXT), ("reason", TEXT), ("rounds", COUNT),
         ("median_ms", NUMBER), ("first_ms", NUMBER), ("second_ms", NUMBER), ("build_s", NUMBER), ("train_s", NUMBER),
-        ("import_s", NUMBER), ("peak_rss_mb", NUMBER), ("traces", COUNT), ("checksum", TEXT), ("drift", NUMBER),
+        ("import_s", NUMBER), ("peak_rss_mb", NUMBER), ("traces", COUNT), ("drift", NUMBER),
         ("median_s", NUMBER), ("first_s", NUMBER), ("second_s", NUMBER), ("peak_rss_bytes", NUMBER),
         ("traces_per_call", NUMBER), ("failure", TEXT), ("external", pa.bool_()), ("items", COUNT),
         ("items_per_s", NUMBER), ("first_step_s", NUMBER), ("step_s", NUMBER), ("loss", NUMBER),
@@ -44,10 +44,10 @@ REPLICATE = pa.schema(
         ("version", TEXT), ("round", COUNT), ("replicate", COUNT), ("build_ns", COUNT), ("first_ns", NUMBER),
         ("second_ns", NUMBER), ("calls_ns", NUMBER), ("steady_ns", NUMBER), ("rise", NUMBER), ("import_ns", COUNT),
         ("peak_rss_kb", COUNT), ("minor_faults", COUNT), ("major_faults", COUNT), ("involuntary_switches", COUNT),
-        ("steal_ns", COUNT), ("psi_us", COUNT), ("traces", COUNT), ("checksum", TEXT), ("cpu_ns", NUMBER),
+        ("steal_ns", COUNT), ("psi_us", COUNT), ("traces", COUNT), ("cpu_ns", NUMBER),
         ("calls", COUNT), ("first_call_ns", NUMBER), ("items", COUNT), ("first_step_ns", COUNT), ("step_ns", COUNT),
         ("losses", TEXT), ("device", TEXT), ("gpu_memory_kb", COUNT), ("memory_kb", COUNT), ("growth_bytes", COUNT),
-        ("growth_calls", COUNT), ("output", TEXT),
+        ("growth_calls", COUNT), ("output", TEXT), ("fifth_output", TEXT),
     ]
 )  # fmt: skip
 

@@ -299,7 +299,7 @@ def test_rows_that_cannot_be_written_cost_their_replicate_alone(veteran: Bench):
 
         def build(tf, params):
             [replicate] = [one for one in gc.get_objects() if type(one).__name__ == "Replicate"]
-            replicate.checksum = "caf\\udce9"
+            replicate.device = "caf\\udce9"
             real = replicate.calls.columns
             def step():
                 real["wall_ns"][0] = "long"

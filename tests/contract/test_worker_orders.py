@@ -34,7 +34,7 @@ def test_hello_tells_what_was_imported(fresh: Bench):
 
 
 def test_from_hello_to_quit_a_replicate_becomes_rows_that_the_host_reads(bench: Bench):
-    """Every phase stands in the stream in order, with its steps, its traces and its checksum."""
+    """Every phase stands in the stream in order, with its steps, its traces and its results."""
     number = bench.measure(round=4)
     assert bench.client.quit()
     table, cut = streams.read_stream(bench.stream)
@@ -47,7 +47,8 @@ def test_from_hello_to_quit_a_replicate_becomes_rows_that_the_host_reads(bench: 
     (replicate,) = replicates.load([streams.Stream.at(bench.stream)], RUN).replicates
     assert replicate.version == stub.VERSION
     assert replicate.traces == 1
-    assert replicate.checksum
+    assert replicate.output
+    assert replicate.fifth_output
     assert replicate.import_ns
     assert replicate.peak_rss_kb
 
@@ -129,9 +130,7 @@ def test_the_same_seed_gives_every_replicate_the_same_numbers(bench: Bench):
         bench.burst(number)
         bench.close(number)
     bench.client.quit()
-    first, same, other = (
-        found.checksum for found in replicates.load([streams.Stream.at(bench.stream)], RUN).replicates
-    )
+    first, same, other = (found.output for found in replicates.load([streams.Stream.at(bench.stream)], RUN).replicates)
     assert first == same != other
 
 
@@ -148,7 +147,7 @@ def test_two_commits_of_ones_own_code_are_two_values_of_a_parameter(bench: Bench
         bench.measure("commits", {"code": code})
     bench.client.quit()
     before, after, again = (
-        found.checksum for found in replicates.load([streams.Stream.at(bench.stream)], RUN).replicates
+        found.output for found in replicates.load([streams.Stream.at(bench.stream)], RUN).replicates
     )
     assert before == again != after
 

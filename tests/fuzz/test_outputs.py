@@ -6,10 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from orchestrator.results.outputs import distance, read_sketch
+from orchestrator.results.sketches import find_distance, read_sketch
 from tests.fuzz.damage import TEXTS, damaged_json, damaged_text
 from tests.fuzz.memory import bounded_memory
-from workloads.values import sketch
+from workloads.sketches import sketch
 
 SAMPLES = [
     sketch(value)
@@ -26,7 +26,7 @@ def compares(one: str, other: str) -> None:
         sketches = [each for each in map(read_sketch, (one, other)) if each]
         for mine in sketches:
             for theirs in sketches:
-                assert distance(mine, theirs).share >= 0
+                assert find_distance(mine, theirs).share >= 0
 
 
 @given(st.sampled_from(SAMPLES), st.one_of(TEXTS, *map(damaged_text, SAMPLES)))

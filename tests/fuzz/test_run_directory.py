@@ -3,6 +3,8 @@
 import json
 import shutil
 from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from hypothesis import given
@@ -17,9 +19,11 @@ from orchestrator.results.streams import Stream
 from tests.fuzz.damage import damaged_bytes, damaged_json, damaged_text, dump
 from tests.fuzz.memory import bounded_memory
 from tests.support.bench import RUN
-from tests.support.golden import GOLDEN, stream
+from tests.support.export_runs import everything
+from tests.support.golden import stream
 
-SAMPLE = GOLDEN / "control-1"
+FOLDER = TemporaryDirectory()
+SAMPLE = everything(Path(FOLDER.name) / "run").path
 STREAM = "streams/2.0.0-1.arrow"
 ENTRIES = [json.loads(line) for line in (SAMPLE / "journal.jsonl").read_text().splitlines()]
 

@@ -193,7 +193,7 @@ class Actor:
             run=self._run,
             position=opened["position"],
         )
-        written[0].update(memory_kb=part.memory_kb, output=part.output)
+        written[0].update(memory_kb=part.memory_kb, output=part.output, fifth_output=part.output)
         self._stream.write_batch(pa.RecordBatch.from_pylist(written, schema=contract.arrow_schema(pa)))
         self._file.flush()
         return {"kind": "closed", "rows": len(written)}

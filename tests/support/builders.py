@@ -147,7 +147,6 @@ def arm(of: Case, version: Version = OLD, **changes: Any) -> ArmResult:
         peak_rss_mb=300.0,
         memory_bytes=300 * 2.0**20,
         traces=1,
-        checksum="abcdef",
     )
     return replace(made, **changes)
 
@@ -209,8 +208,8 @@ def rows(
     walls = [("build", 500 * MS), ("first", 50 * MS), ("second", 20 * MS), ("warmup", 10 * MS)]
     walls += [("steady", wall) for wall in steady]
     of_programs = dict.fromkeys(("items", "first_step_ns", "step_ns", "losses", "device", "gpu_memory_kb"))
-    of_programs |= dict.fromkeys(("memory_kb", "growth_bytes", "growth_calls", "output"))
-    facts = dict.fromkeys(contract.REPLICATE_FIELDS, 1) | {"checksum": "abcdef"} | of_programs
+    of_programs |= dict.fromkeys(("memory_kb", "growth_bytes", "growth_calls", "output", "fifth_output"))
+    facts = dict.fromkeys(contract.REPLICATE_FIELDS, 1) | of_programs
     return [
         {
             "run": run,
@@ -238,7 +237,7 @@ def replicate(**figures: Any) -> Replicate:
         "version": target(NEW), "case": case().label, "round": 1, "number": 1, "build_ns": 3_000, "first_ns": 100.0,
         "second_ns": 90.0, "calls_ns": 1.0, "steady_ns": 80.0, "cpu_ns": 85.0, "rise": 0.0, "import_ns": None,
         "peak_rss_kb": 900, "minor_faults": None, "major_faults": None, "involuntary_switches": None,
-        "steal_ns": None, "psi_us": None, "traces": 7, "calls": 5, "checksum": None, "bursts": (4.0, 4.1),
+        "steal_ns": None, "psi_us": None, "traces": 7, "calls": 5, "bursts": (4.0, 4.1),
         "cpu_bursts": (4.2,), "first_call_ns": 5_000.0, "percentiles": (1.0, 2.0, 3.0),
     }  # fmt: skip
     return Replicate(**{**plain, **figures})

@@ -1,4 +1,4 @@
-"""Where the runs, streams and histories of earlier releases are."""
+"""Where the streams of real workers and the histories of earlier releases are."""
 
 from pathlib import Path
 

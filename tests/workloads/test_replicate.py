@@ -69,7 +69,7 @@ def test_memory_is_read_once_after_as_many_calls_in_every_arm(monkeypatch: pytes
     memory = replicate.Memory()
     for count in range(10):
         memory.called(count)
-        assert memory.peak_kb == (100 * replicate.MEMORY_CALLS if count >= replicate.MEMORY_CALLS else None)
+        assert memory.peak_kb == (100 * replicate.EARLY_CALLS if count >= replicate.EARLY_CALLS else None)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_memory_is_the_peak_without_pages_of_files(
     monkeypatch: pytest.MonkeyPatch, seen: list[tuple[int, int, int]], peak_kb: int
 ):
     memory = replicate.Memory()
-    for count, (peak, resident, of_files) in zip((0, 1, replicate.MEMORY_CALLS), seen, strict=True):
+    for count, (peak, resident, of_files) in zip((0, 1, replicate.EARLY_CALLS), seen, strict=True):
         monkeypatch.setattr(replicate, "_peak_kb", lambda peak=peak: peak)
         monkeypatch.setattr(replicate, "_resident_kb", lambda held=(resident, of_files): held)
         memory.called(count)

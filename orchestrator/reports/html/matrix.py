@@ -12,7 +12,7 @@ from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.html.escape import escape_value
 from orchestrator.reports.html.rows import VERDICTS, Verdict, verdict_by
 from orchestrator.reports.metrics import LIKE_VERDICTS, OUTPUT_MARKS, outputs_by_case
-from orchestrator.results.outputs import show_share
+from orchestrator.results.sketches import show_share
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _add_means(
 
 
 def _results(comparison: Comparison, versions: Sequence[Target], anchors: dict[str, str]) -> Matrix:
-    """Return what the first calls returned, in a single group."""
+    """Return what the first and the fifth calls returned, in a single group."""
     names = short_names(arm.case for arm in comparison.arms)
     rows = tuple(
         MatrixRow(
@@ -130,7 +130,7 @@ def _results(comparison: Comparison, versions: Sequence[Target], anchors: dict[s
         )
         for label, of_case in outputs_by_case(comparison).items()
     )
-    group = MatrixGroup("first calls", "", "", rows)
+    group = MatrixGroup("first and fifth calls", "", "", rows)
     return Matrix(
         id="results",
         title=f"Results, against {escape_value(comparison.plan.versions[0])}",

@@ -38,7 +38,7 @@ from tests.conftest import ROOT
 from tests.support.actors import Dressing, Part, Stage, offer
 from tests.support.builders import arm, case, comparison, contrast, manifest, plan, version_pair
 from tests.support.worlds import verdict_of
-from workloads.values import sketch
+from workloads.sketches import sketch
 
 CASE = "predict[call=predict,state=uncompiled,model=tiny]"
 RELEASES = ("1.14.0", "1.15.5", "2.0.0", "2.1.4", "2.2.3", "2.3.4")

@@ -13,7 +13,7 @@ from orchestrator.model import EnvironmentFacts
 from orchestrator.results.run import Run, load_run
 from tests.support.builders import manifest, plan, rows, run_directory, target, write_stream
 from tests.support.trends import POWER, PREDICT, RELEASES, written
-from workloads.values import sketch
+from workloads.sketches import sketch
 
 HOST = {"id": "abc", "cpu": "A CPU", "kernel": "6.1", "gpus": "NVIDIA L4, driver 535.1"}
 
@@ -54,7 +54,9 @@ def test_other_metrics_and_results_are_followed_as_well(tmp_path: Path):
         batches = []
         for count in range(1, 5):
             of_replicate = rows(version=version, round=count, replicate=4 * place + count)
-            of_replicate[0].update(memory_kb=1000 * (1 + place) + count, output=sketch(2.0 + place))
+            of_replicate[0].update(
+                memory_kb=1000 * (1 + place) + count, output=sketch(2.0 + place), fifth_output=sketch(2.0)
+            )
             batches.append(of_replicate)
         write_stream(directory.results / f"{version}-1.arrow", batches)
     points = {point.metric: point for point in of_run(load_run(directory.path), "screen")}

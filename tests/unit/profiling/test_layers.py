@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from orchestrator.profiling.layers import LayerOutput, explain
-from workloads.values import sketch
+from workloads.sketches import sketch
 
 VALUES = np.random.RandomState(1).rand(4, 3).astype("float32")
 OTHER = VALUES * np.float32(1.01)
@@ -28,10 +28,10 @@ NET = (layer("a"), layer("b"), layer("net", kind="Model"))
         ((layer("a_1"), *NET[1:]), "all 3 layers return the same"),
         (
             (NET[0], layer("b", OTHER), layer("net", OTHER, kind="Model")),
-            "the first layer that returns something else is b (Dense), layer 2 of 3: by 1.7%, from equal weights",
+            "the first layer that returns something else is b (Dense), layer 2 of 3: by 0.99%, from equal weights",
         ),
-        ((layer("a", OTHER, (OTHER,)), *NET[1:]), "layer 1 of 3: by 1.7%, from other weights"),
-        ((layer("a", OTHER, None), *NET[1:]), "by 1.7%, its weights are not known"),
+        ((layer("a", OTHER, (OTHER,)), *NET[1:]), "layer 1 of 3: by 0.99%, from other weights"),
+        ((layer("a", OTHER, None), *NET[1:]), "by 0.99%, its weights are not known"),
         ((layer("a", VALUES[:2]), *NET[1:]), "layer 1 of 3: (float32[2,3], not float32[4,3]), from equal weights"),
         (
             (NET[0], layer("b", kind="Dropout"), NET[2]),

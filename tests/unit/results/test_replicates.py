@@ -111,11 +111,11 @@ def test_what_is_not_said_row_by_row_is_said_all_the_same(tmp_path: Path):
     """The fields of a replicate that are null in every row, in some, and labels that come late in the stream."""
     batches = [rows(case(style=name), replicate=number) for number, name in enumerate("abc", 1)]
     for batch in batches:
-        batch[0]["psi_us"] = None
-    batches[1][0] |= {"traces": None, "checksum": None}
-    batches[2][0] |= {"traces": 7, "checksum": "ffffff"}
+        batch[0] |= {"psi_us": None, "device": "abcdef"}
+    batches[1][0] |= {"traces": None, "device": None}
+    batches[2][0] |= {"traces": 7, "device": "ffffff"}
     loaded = load(write_stream(tmp_path / "a.arrow", batches))
-    assert [(one.case, one.psi_us, one.traces, one.checksum) for one in loaded.replicates] == [
+    assert [(one.case, one.psi_us, one.traces, one.device) for one in loaded.replicates] == [
         ("power[style=a]", None, 1, "abcdef"),
         ("power[style=b]", None, None, None),
         ("power[style=c]", None, 7, "ffffff"),

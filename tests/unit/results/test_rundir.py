@@ -31,8 +31,6 @@ from tests.support.builders import (
     write_stream,
 )
 
-GOLDEN = Path(__file__).parents[2] / "golden" / "run-1"
-
 ENTRIES = [
     Calibrated(case="power", warmup=3, bursts=2, calls=10),
     Ended(version=target("1.0.0"), case="power", round=1, replicate=1, outcome="measured"),
@@ -288,18 +286,6 @@ def test_a_plan_of_an_earlier_release_finds_the_cases_that_it_measured(tmp_path:
     assert here == case_pair(EAGER, FUNCTION)
     assert elsewhere.arms == case_pair(EAGER, ELSEWHERE).arms
     assert elsewhere.baseline == EAGER
-
-
-def test_the_plan_of_an_earlier_release_is_written_as_it_was_read(tmp_path: Path):
-    golden = RunDir(GOLDEN)
-    asked = golden.read_plan()
-    assert {pair.kind: pair.cases for pair in asked.pairs} == {
-        "version": asked.cases[1:],
-        "case": (asked.cases[1], asked.cases[0]),
-    }
-    run = RunDir.create(tmp_path / "run")
-    run.write_plan(asked)
-    assert (run.path / "plan.json").read_bytes() == (golden.path / "plan.json").read_bytes()
 
 
 @pytest.mark.parametrize(

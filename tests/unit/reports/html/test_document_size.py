@@ -65,10 +65,10 @@ def _stream(version: str, place: int, labels: list[str]) -> pa.Table:
         "cpu_ns": wall,
         "steps": np.ones(count * rows),
         **facts,
-        "checksum": _label(np.zeros(count * rows), ["abcdef"]),
         "losses": _label(np.zeros(count * rows), ["[]"]),
         "device": _label(np.zeros(count * rows), ["NVIDIA H100"]),
         "output": _label(np.zeros(count * rows), ["{}"]),
+        "fifth_output": _label(np.zeros(count * rows), ["{}"]),
     }
     schema = contract.arrow_schema(pa)
     return pa.table([_typed(columns[one.name], one.type) for one in schema], schema=schema)

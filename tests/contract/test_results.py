@@ -1,0 +1,45 @@
+"""What real workers keep of results that differ where a sample of the first call does not show it."""
+
+import pytest
+
+from orchestrator.model import OutputContrast
+from orchestrator.results import replicates, streams
+from orchestrator.results.outputs import compare_outputs
+from tests.support.bench import RUN, Bench
+from tests.support.builders import NEW, OLD, case, plan, target
+from tests.support.other_results import BODIES, FIFTH, WITHOUT_VALUE, write
+
+HEAD = """
+    import numpy
+
+    def build(tf, params):
+        new = params["arm"] == "new"
+        draw = numpy.random.RandomState(0)
+"""
+
+
+def measure(bench: Bench, name: str, *arms: str) -> OutputContrast:
+    """The finding about two versions of which one behaves as the first arm and the other as the second one."""
+    bench.workload(name, write(HEAD, name))
+    for number in (1, 2):
+        for arm in arms:
+            bench.measure(name, {"arm": arm}, round=number)
+    assert bench.client.quit()
+    found = replicates.load([streams.Stream.at(bench.stream)], RUN).replicates
+    named = [
+        each._replace(case=case().label, version=target((OLD, NEW)[place % 2])) for place, each in enumerate(found)
+    ]
+    [output] = compare_outputs(plan([case()]), named)
+    return output
+
+
+@pytest.mark.parametrize("name", BODIES)
+def test_another_result_differs_or_is_not_comparable(bench: Bench, name: str):
+    found = measure(bench, name, "old", "new")
+    assert found.verdict == ("not comparable" if name in WITHOUT_VALUE else "differs"), found
+    assert found.call == ("fifth" if name in FIFTH else "first")
+
+
+@pytest.mark.parametrize("name", [name for name in BODIES if name not in WITHOUT_VALUE])
+def test_the_same_result_is_equal(bench: Bench, name: str):
+    assert measure(bench, name, "new", "new").verdict == "equal"
