@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.metrics import KEYS, NAMES
-from tests.support import keras, libcuda
+from tests.support import keras, libcuda, other_results
 from tests.support.truths import GPU_LINE, Stage
 
 pytestmark = pytest.mark.slow
@@ -159,3 +159,17 @@ def test_slow_calls_are_in_the_tail_and_not_in_the_middle(stage: Stage) -> None:
     verdicts = {entry["metric"]: entry["verdict"] for entry in answer["metrics"]}
     assert verdicts["p95"] == "slower"
     assert verdicts["p50"] in ("same", "inconclusive")
+
+
+def test_results_that_differ_outside_of_a_sample_of_the_first_call_differ(stage: Stage) -> None:
+    head = "import numpy\n\ndef build(tf, params):\n    new, draw = NEWER, numpy.random.RandomState(0)\n"
+    own = {f"{name}.py": other_results.write(head, name) for name in other_results.BODIES}
+    for differ, expected in ((True, "differs"), (False, "equal")):
+        code, answer, told = stage.measure(own, "--rounds", "4", "--metric", "output", differ=differ)
+        assert code == 0, told
+        verdicts = {entry["workload"]: entry["verdict"] for entry in answer["outputs"]}
+        assert verdicts == {
+            name: "not comparable" if name in other_results.WITHOUT_VALUE else expected for name in other_results.BODIES
+        }
+        calls = {entry["workload"]: entry["call"] for entry in answer["outputs"]}
+        assert [name for name in calls if calls[name] == "fifth"] == (list(other_results.FIFTH) if differ else [])
