@@ -159,4 +159,7 @@ def _alarm_object(alarm: Alarm) -> dict[str, Any]:
         "bad": alarm.bad or None,
         "commits": alarm.commits or None,
         "findings": list(alarm.findings),
+        "undoes": alarm.undoes or None,
+        "left": alarm.left,
+        "apart": list(alarm.apart),
     }

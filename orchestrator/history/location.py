@@ -4,6 +4,7 @@ It is apart from `store`, which imports pyarrow: `nightly serve` waits for days 
 """
 
 import os
+import shlex
 from pathlib import Path
 
 from orchestrator.catalog import user_data
@@ -14,4 +15,13 @@ VARIABLE = "TFCOMPARE_HISTORY"
 def history_path(asked: Path | None) -> Path:
     """Return the history that was asked for, by a flag or in the environment, or else the user's own."""
     named = asked or os.environ.get(VARIABLE)
-    return (Path(named) if named else user_data.directory() / "history").absolute()
+    return Path(named).absolute() if named else _own()
+
+
+def name_in_commands(history: Path) -> str:
+    """Return the flag that names a history in a command, or '' for the user's own."""
+    return "" if history == _own() else f" --history {shlex.quote(str(history))}"
+
+
+def _own() -> Path:
+    return (user_data.directory() / "history").absolute()

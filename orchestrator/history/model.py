@@ -231,6 +231,14 @@ class Alarm:
     findings: tuple[str, ...] = ()
     # Whether every build between those that were measured by night has been looked at.
     searched: bool = False
+    # What it takes back, in words, if it follows an improvement.
+    undoes: str = ""
+    # Whether a later night has confirmed it.
+    borne_out: bool = False
+    # The ratio to the level before it that is left of it, if another step has made it smaller.
+    left: float | None = None
+    # What changed since, so that the level before it says nothing of later nights.
+    apart: tuple[str, ...] = ()
 
     @property
     def raised(self) -> date:
@@ -247,6 +255,11 @@ class Alarm:
     @property
     def is_provisional(self) -> bool:
         return self.state == "new" and self.needs_second_night
+
+    @property
+    def is_established(self) -> bool:
+        """Whether nights, or a user, have said that this is a level and no stray."""
+        return self.borne_out or not self.needs_second_night or self.state in ("confirmed", "known", "muted")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -273,6 +286,20 @@ class Moved:
     night: date | None = None
     note: str = ""
     until: date | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Resized:
+    """What a later night has shown of an alarm that stays open; what is empty leaves the alarm as it is."""
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["resized"] = "resized"
+    at: datetime
+    alarm: str
+    night: date
+    left: float | None = None
+    apart: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -324,7 +351,9 @@ class Night:
     flags: tuple[str, ...] = ()
 
 
-Event = AlarmOpened | Moved | Explained | Night
+# What a nightly run finds of alarms when it judges.
+Judged = AlarmOpened | Moved | Resized
+Event = Judged | Explained | Night
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -337,11 +366,15 @@ class NightReport:
     still: tuple[Alarm, ...] = ()
     # Those that waited for a second night, and that tonight was it.
     confirmed: tuple[Alarm, ...] = ()
+    # Those of which tonight shows that another part is left than before.
+    resized: tuple[Alarm, ...] = ()
     appeared: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     # The page that shows what was measured; nothing if there is none.
     page: str = ""
+    # The flag that names the history in commands; nothing if it is the user's own.
+    history: str = ""
     # What ended it before its time.
     failure: BaseException | None = None
 
@@ -349,7 +382,8 @@ class NightReport:
     def happened(self) -> bool:
         """Whether this nightly run has something that people need to know tonight."""
         quiet = self.night.outcome in ("measured", "skipped")
-        return bool(self.opened or self.confirmed or self.recovered or self.vanished or self.warnings) or not quiet
+        moved = self.opened or self.confirmed or self.recovered or self.resized
+        return bool(moved or self.vanished or self.warnings) or not quiet
 
     @property
     def certain(self) -> tuple[Alarm, ...]:

@@ -30,7 +30,7 @@ from orchestrator.terminal import strict_json
 
 T = TypeVar("T")
 # Of an event's file. One without a number has layout 1.
-EVENT_LAYOUT = 4
+EVENT_LAYOUT = 5
 
 
 @cache

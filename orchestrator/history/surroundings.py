@@ -1,6 +1,6 @@
 """Describes what changed around a series between two points, and which of these changes begin a new segment."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import date
 from itertools import pairwise
 
@@ -19,10 +19,11 @@ CUTS = {
 }
 # Earlier releases did not record these, which is no change.
 RECORDED_LATER = ("worker", "variables", "reference_variables", "boot", "microcode", "governor")
+BOOT = "boot"
 # What belongs to the machine and not to TensorFlow, and moves many series at once.
 OF_MACHINE = {
     "kernel": "kernel",
-    "boot": "boot",
+    BOOT: "boot",
     "microcode": "microcode",
     "governor": "governor of the CPU's clock",
     "machine": "CPU",
@@ -61,16 +62,21 @@ def weekday_change(before: Point, after: Point) -> tuple[str, ...]:
     return (f"weekday: {before.night:%A} -> {after.night:%A}",)
 
 
-def machine_changes(before: Point, after: Point) -> tuple[str, ...]:
-    """Return what changed about the machine between two points."""
-    return tuple(change for name in OF_MACHINE if (change := _change(name, before, after)))
+def machine_changes(before: Point, after: Point, usual: Collection[str] = ()) -> tuple[str, ...]:
+    """Return what changed about the machine between two points, but for what is usual there."""
+    return tuple(change for name in OF_MACHINE if name not in usual and (change := _change(name, before, after)))
+
+
+def is_restarted(before: Point, after: Point) -> bool:
+    """Return whether the machine was started between two points."""
+    return bool(_change(BOOT, before, after))
 
 
 def _change(name: str, before: Point, after: Point) -> str:
     was, now = (getattr(point.surroundings, name) for point in (before, after))
     if was == now or (name in RECORDED_LATER and not (was and now)):
         return ""
-    if name == "boot":
+    if name == BOOT:
         (was, _, was_id), (now, _, now_id) = was.rpartition(" "), now.rpartition(" ")
         # The same start, seen through a clock that was set in between.
         if was_id == now_id:

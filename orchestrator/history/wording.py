@@ -20,7 +20,10 @@ def describe_size(key: Key, change: Change, said: str = "") -> str:
 
 
 def describe_alarm(alarm: Alarm) -> str:
-    return describe_size(alarm.key, alarm.change, alarm.said)
+    if alarm.left is None or alarm.state == "recovered":
+        return describe_size(alarm.key, alarm.change, alarm.said)
+    way = describe_direction(alarm.key, alarm.change)
+    return f"{ratio(alarm.left)} {way} now, {ratio(alarm.change.ratio)} at first"
 
 
 def describe_evidence(alarm: Alarm) -> str:
@@ -30,9 +33,16 @@ def describe_evidence(alarm: Alarm) -> str:
     return f"{evidence}; provisional until other nights confirm it" if alarm.is_provisional else evidence
 
 
+def describe_apart(alarm: Alarm) -> str:
+    """Return why nights no longer show whether an alarm holds; '' if they do."""
+    if not alarm.apart or alarm.state == "recovered":
+        return ""
+    return f"its surroundings have changed since, so no night can end it: {'; '.join(alarm.apart)}"
+
+
 def describe_cause(alarm: Alarm) -> tuple[str, ...]:
-    """Return what is known of an alarm's cause: between which builds it lies, and what a profile shows."""
-    lines = []
+    """Return what is known of an alarm's cause: what it undoes, between which builds it lies, what a profile shows."""
+    lines = [line for line in (alarm.undoes, describe_apart(alarm)) if line]
     if alarm.good and alarm.bad:
         lines.append(f"between {alarm.good} (as before) and {alarm.bad} (changed)")
     if alarm.commits:
@@ -44,6 +54,6 @@ def describe_levels(alarm: Alarm) -> str:
     """Return how a version stood to the reference before and after a change."""
     change, metric = alarm.change, alarm.key.metric
     if metric == RESULTS:
-        return f"its results were equal until {change.last}"
+        return f"its results {'were equal' if change.before == 1 else 'differed by less'} until {change.last}"
     subject = "it took" if metric == TIME else f"its {describe_followed(metric)} was"
     return f"{subject} {ratio(change.before)} before and {ratio(change.after)} since"

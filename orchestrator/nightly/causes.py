@@ -27,7 +27,7 @@ from orchestrator.history.model import Alarm, Explained, Key
 from orchestrator.history.points import commit_of
 from orchestrator.metrics.followed import RESULTS, TIME, name_followed
 from orchestrator.model import Target
-from orchestrator.nightly.options import DECISIVE, NightContext, NightOptions, list_flags
+from orchestrator.nightly.options import NightContext, NightOptions, list_flags
 from orchestrator.nightly.stages import make_child
 from orchestrator.nightly.subprocess_run import ChildEnd
 from orchestrator.nightly.versions import is_nightly
@@ -41,6 +41,8 @@ MOST_PROFILED = 3
 ID = re.compile(r"[0-9a-f]{6}")
 # Flags of a night that mean something else for a single case, or that the other command does not have.
 NOT_FOR_SEARCHES = frozenset(("--budget",))
+IN_COMMANDS = frozenset(("--engine", "--gpu"))
+OF_PATHS = frozenset(("--workload-dir", "--data", "--wheelhouse", "--ca-bundle"))
 OF_FLEETS = frozenset(("--on", "--where"))
 NOT_FOR_PROFILES = NOT_FOR_SEARCHES | OF_FLEETS | {"--gpu-exclusive", "--lock-clocks"}
 
@@ -88,14 +90,13 @@ def _look(
 
 
 def add_flags(alarm: Alarm, options: NightOptions) -> Alarm:
-    """Return an alarm whose commands measure the workloads of the night, and in what it measured them."""
-    flags = {flag: value for flag, value in list_flags(options.flags) if flag in DECISIVE | OF_FLEETS}
-    if options.own_workloads:
-        # The commands are for any folder.
-        flags["--workload-dir"] = str(options.own_workloads.absolute())
+    """Return an alarm whose commands measure, from any folder, what the night did, and in what it did."""
+    flags = [
+        (flag, _make_absolute(flag, value)) for flag, value in list_flags(options.flags) if flag not in IN_COMMANDS
+    ]
 
-    def add(command: str, others: Collection[str] = ()) -> str:
-        words = [word for flag, value in flags.items() if flag not in others for word in (flag, value) if word]
+    def add(command: str, others: Collection[str] = NOT_FOR_SEARCHES) -> str:
+        words = [word for flag, value in flags if flag not in others for word in (flag, value) if word]
         return shlex.join([*shlex.split(command), *words]) if command else ""
 
     return replace(
@@ -105,6 +106,14 @@ def add_flags(alarm: Alarm, options: NightOptions) -> Alarm:
         # Where the build is the same, two runs are compared instead.
         bisect=add(alarm.bisect) if alarm.bisect.startswith("tfcompare bisect") else alarm.bisect,
     )
+
+
+def _make_absolute(flag: str, value: str) -> str:
+    if flag not in OF_PATHS:
+        return value
+    # A folder of data may have a name before it.
+    name, equals, path = value.rpartition("=")
+    return f"{name}{equals}{Path(path).absolute()}"
 
 
 @dataclass(frozen=True)

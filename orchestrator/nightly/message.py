@@ -3,18 +3,20 @@
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import log
 from typing import Literal
 
 from orchestrator.history.model import Alarm, Night, NightReport
 from orchestrator.history.wording import (
     describe_alarm,
+    describe_apart,
     describe_cause,
     describe_direction,
     describe_evidence,
     describe_levels,
 )
+from orchestrator.metrics import TIMES
 from orchestrator.metrics.followed import RESULTS, TIME
 from orchestrator.nightly.message_formats import Code, Command, MessageSection, Words, as_html, as_markdown, as_text
 
@@ -64,11 +66,12 @@ def trial(host: str) -> Message:
 
 def summary(report: NightReport) -> str:
     """Summarize a nightly run in a few words, most serious facts first."""
-    ways = Counter(describe_direction(alarm.key, alarm.change) for alarm in _worst_first(report.opened))
+    ways = Counter(describe_direction(alarm.key, alarm.change) for alarm in _worst_first(_list_causes(report.opened)))
     ended = {"failed": ["the nightly run failed"], "hung": ["the nightly run hung"], "skipped": ["skipped"]}
     counts = (
         *((count, way) for way, count in ways.items()),
         (len(report.confirmed), "confirmed"),
+        (len(report.resized), "of another size"),
         (len(report.recovered), "recovered"),
         (len(report.vanished), "vanished"),
         (len(report.appeared), "appeared"),
@@ -87,19 +90,21 @@ def _gravity(report: NightReport) -> Gravity:
         or any(alarm.change.direction == "slower" for alarm in (*report.opened, *report.confirmed))
     ):
         return "warning"
-    return "success" if report.opened or report.recovered else "info"
+    return "success" if report.opened or report.recovered or report.resized else "info"
 
 
 def _sections(report: NightReport, most: int) -> Iterator[MessageSection]:
     yield from _bad_ending(report.night, most)
     yield from _suspicion(report)
-    yield from _alarms_opened(report.opened, most)
+    yield from _alarms_opened(report.opened, report.history, most)
     yield from _build_list_section("Confirmed by a second night", list(map(_still, report.confirmed)), most)
+    yield from _build_list_section("Of another size than before", list(map(_still, report.resized)), most)
     yield from _build_list_section("Recovered", [_was(alarm) for alarm in report.recovered], most)
     yield from _build_list_section("Vanished from the suite", [(Code(name),) for name in report.vanished], most)
     yield from _build_list_section("New in the suite", [(Code(name),) for name in report.appeared], most)
     yield from _build_list_section("Warnings", [(Code(text),) for text in report.warnings], most)
-    still = [_still(alarm) for alarm in _worst_first(report.still) if alarm not in report.confirmed]
+    told = (*report.confirmed, *report.resized)
+    still = [_still(alarm) for alarm in _worst_first(report.still) if alarm not in told]
     yield from _build_list_section("Still open from earlier nights", still, min(most, MOST_STILL))
     yield _night(report, most)
 
@@ -134,18 +139,38 @@ def _suspicion(report: NightReport) -> Iterator[MessageSection]:
             )
 
 
-def _alarms_opened(alarms: Sequence[Alarm], most: int) -> Iterator[MessageSection]:
-    yield from map(_alarm, _worst_first(alarms)[:most])
-    if len(alarms) > most:
-        count = f"and {len(alarms) - most} more" if most else f"{len(alarms)} changes"
-        yield MessageSection((f"{count}: ", Code("tfcompare history")))
+def _alarms_opened(alarms: Sequence[Alarm], history: str, most: int) -> Iterator[MessageSection]:
+    causes = _list_causes(alarms)
+    for alarm in _worst_first(causes)[:most]:
+        yield _alarm(alarm, [other for other in alarms if other not in causes and _follows(other, alarm)], history)
+    if len(causes) > most:
+        count = f"and {len(causes) - most} more" if most else f"{len(causes)} changes"
+        yield MessageSection((f"{count}: ", Code(f"tfcompare history{history}")))
+
+
+def _list_causes(alarms: Sequence[Alarm]) -> list[Alarm]:
+    """Return the alarms without those about first calls and the like that one about the calls themselves explains.
+
+    These have a line in its text, since the cause of slower calls is also what made the first one slower.
+    """
+    return [alarm for alarm in alarms if not any(_follows(alarm, other) for other in alarms)]
+
+
+def _follows(alarm: Alarm, calls: Alarm) -> bool:
+    return (
+        calls.key.metric == TIME != alarm.key.metric in TIMES
+        and replace(alarm.key, metric=TIME) == calls.key
+        and alarm.change.direction == calls.change.direction
+        # What sets an exit code needs its own words.
+        and (alarm.is_provisional or not calls.is_provisional)
+    )
 
 
 def _worst_first(alarms: Iterable[Alarm]) -> list[Alarm]:
     return sorted(alarms, key=lambda alarm: (alarm.change.direction == "faster", -abs(log(alarm.change.ratio))))
 
 
-def _alarm(alarm: Alarm) -> MessageSection:
+def _alarm(alarm: Alarm, followers: Sequence[Alarm], history: str) -> MessageSection:
     change, key = alarm.change, alarm.key
     lines: list[Words | Command] = [
         (f"since {change.first}, the last night as before was {change.last}; {describe_evidence(alarm)}",),
@@ -157,13 +182,14 @@ def _alarm(alarm: Alarm) -> MessageSection:
         lines.append(("nothing else that is recorded changed with it",))
     lines += [(Code(text),) for text in describe_cause(alarm)]
     look_into = "see which layer it is" if key.metric == RESULTS else "see where the time goes"
+    lines += [(f"also: {describe_alarm(other)}, alarm {other.id}",) for other in followers]
     commands = (
         ("reproduce", alarm.reproduce),
         ("see the search" if alarm.searched else "find the cause", alarm.bisect),
         (look_into, alarm.profile),
     )
     lines += [Command(label, text) for label, text in commands if text]
-    lines.append(Command("if it is meant to be", f"tfcompare history mute {alarm.id} --note WHY"))
+    lines.append(Command("if it is meant to be", f"tfcompare history mute {alarm.id} --note WHY{history}"))
     return MessageSection((f"{describe_alarm(alarm)}: ", *_where(alarm)), tuple(lines))
 
 
@@ -177,7 +203,8 @@ def _was(alarm: Alarm) -> Words:
 
 def _still(alarm: Alarm) -> Words:
     note: Words = (", known: ", Code(alarm.note)) if alarm.note else ()
-    return (f"{describe_alarm(alarm)}: ", *_where(alarm), f" since {alarm.change.first}", *note)
+    apart: Words = ("; ", Code(describe_apart(alarm))) if alarm.apart else ()
+    return (f"{describe_alarm(alarm)}: ", *_where(alarm), f" since {alarm.change.first}", *note, *apart)
 
 
 def _build_list_section(what: str, lines: Sequence[Words], most: int) -> Iterator[MessageSection]:
@@ -200,7 +227,7 @@ def _night(report: NightReport, most: int) -> MessageSection:
         lines += [(Code(text),) for text in night.said[:most]]
     if report.page:
         lines.append(Command("report", report.page))
-    lines.append(Command("all nights", "tfcompare history"))
+    lines.append(Command("all nights", f"tfcompare history{report.history}"))
     versions = Code(", ".join(night.versions))
     return MessageSection((f"Night of {night.night}, suite ", Code(night.suite), ", versions ", versions), tuple(lines))
 

@@ -2,6 +2,7 @@
 
 import os
 import socket
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -145,7 +146,7 @@ def run(
     selected = tuple(selection.case or ())
     parse.refuse_logins((*words, *selected), "the arguments of a nightly run, which every user can read,")
     # What only a night needs: a second of imports that `nightly status` does without.
-    from orchestrator.history.location import history_path
+    from orchestrator.history.location import history_path, name_in_commands
     from orchestrator.nightly import message, night
     from orchestrator.nightly import notify as notifying
     from orchestrator.nightly.options import NightOptions
@@ -177,7 +178,7 @@ def run(
         say,
         is_own_file=not is_of_folder(context, "notify_file"),
     )
-    summary = night.run_night(asked, say)
+    summary = replace(night.run_night(asked, say), history=name_in_commands(asked.history))
     if summary.night.outcome == "skipped":
         return
     notification = message.compose(summary, socket.gethostname())
@@ -209,7 +210,7 @@ def ending(summary: "NightReport") -> BaseException | None:
         return summary.failure
     worse = [alarm for alarm in summary.certain if alarm.change.direction == "slower"]
     if worse:
-        return OutcomeFound(f"{format_count(len(worse), 'new alarm')}; `tfcompare history` shows them")
+        return OutcomeFound(f"{format_count(len(worse), 'new alarm')}; `tfcompare history{summary.history}` shows them")
     end = summary.night
     if end.outcome == "hung":
         return ArmsDied(f"the nightly run of {end.night} took too long and was ended")

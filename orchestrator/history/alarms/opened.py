@@ -24,6 +24,7 @@ def open_alarm(
     said: str = "",
     *,
     proven: bool = True,
+    undoes: str = "",
 ) -> Alarm:
     """Return the alarm of a change that tonight has shown; `between` are the points before and after it."""
     key, latest = series.key, series.latest
@@ -43,6 +44,7 @@ def open_alarm(
         night=today,
         said=said,
         proven=proven,
+        undoes=undoes,
         good=good,
         bad=bad,
         commits=commits,

@@ -1,43 +1,57 @@
 """Judges what a case returned: an alarm is opened when a version no longer returns what the reference does.
 
-The verdict of a night rests on several replicates of both versions, so a night needs no confirmation by another. A case
-whose results change back and forth between nights, as those near a tolerance do, has one alarm that stays open.
+The verdict of a night rests on several replicates of both versions, so a night needs no confirmation by another, and no
+level from before: what else changed that night is named, and hides nothing. A case whose results change back and forth
+between nights, as those near a tolerance do, has one alarm that stays open, until they differ by several times as much.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime
 from pathlib import Path
 
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.opened import open_alarm
-from orchestrator.history.model import Alarm, AlarmOpened, Change, Moved, Point, Series
-from orchestrator.history.surroundings import cuts
+from orchestrator.history.model import Alarm, AlarmOpened, Change, Judged, Moved, Point, Series
 from orchestrator.results.outputs import describe_output
 
 DIFFERS, NOT_COMPARABLE = "differs", "not comparable"
 # This many nights with equal results make another one a change, and end an alarm.
 NIGHTS = 2
+# A difference that is this many times what people were told is another one.
+GROWN = 5.0
 
 
-def judge(
-    series: Series, alarms: Sequence[Alarm], today: date, now: datetime, runs: Path
-) -> Iterator[AlarmOpened | Moved]:
+def judge(series: Series, alarms: Sequence[Alarm], today: date, now: datetime, runs: Path) -> Iterator[Judged]:
     """Judge the results of one case in one version tonight."""
     nights = comparable_nights(series.points)
     if not nights or nights[-1].night != today:
         return
-    differs = nights[-1].verdict == DIFFERS
-    is_open = [alarm for alarm in alarms if state.is_open(alarm)]
+    is_open = sorted((alarm for alarm in alarms if state.is_open(alarm)), key=lambda alarm: alarm.raised)
+    # What each of them says, as its night measured it; later alarms are about larger differences.
+    told = {night.night: _measure(night) for night in nights}
+    known = 0.0
     for alarm in is_open:
-        if differs and alarm.state == "new" and alarm.raised < today:
+        shows = [_measure(night) > GROWN * known and night.night >= alarm.raised for night in nights[-NIGHTS:]]
+        if shows[-1] and alarm.state == "new" and alarm.raised < today:
             yield Moved(at=now, alarm=alarm.id, state="confirmed", night=today)
-        elif all(night.verdict != DIFFERS and night.night > alarm.raised for night in nights[-NIGHTS:]):
+        elif not any(shows) and all(night.night > alarm.raised for night in nights[-NIGHTS:]):
             yield Moved(at=now, alarm=alarm.id, state="recovered", night=today)
+        known = max(known, told.get(alarm.raised, alarm.change.ratio - 1))
     before = nights[-1 - NIGHTS : -1]
-    if differs and not is_open and len(before) == NIGHTS and _is_comparable(before, nights[-1]):
+    was_equal = len(before) == NIGHTS and not any(map(_measure, before))
+    if before and _measure(nights[-1]) > GROWN * known and (is_open or was_equal):
         change = _change(before[-1], nights[-1])
         alarm = open_alarm(series, change, (before[-1], nights[-1]), now, runs, describe(nights[-1]))
         yield AlarmOpened(at=now, alarm=alarm)
+
+
+def _measure(night: Point) -> float:
+    """Return the share by which results differed on a night: 0 if they did not, infinity if it has none."""
+    if night.verdict != DIFFERS:
+        return 0.0
+    share = night.version_figure
+    return share if share and math.isfinite(share) else math.inf
 
 
 def comparable_nights(points: Sequence[Point]) -> list[Point]:
@@ -46,15 +60,10 @@ def comparable_nights(points: Sequence[Point]) -> list[Point]:
     return list(by_night.values())
 
 
-def _is_comparable(before: Sequence[Point], tonight: Point) -> bool:
-    """Return whether the results were equal until tonight, in the same surroundings."""
-    return all(night.verdict != DIFFERS and not cuts(night, tonight) for night in before)
-
-
 def _change(before: Point, tonight: Point) -> Change:
-    ratio = 1 + min(1.0, tonight.version_figure if tonight.version_figure is not None else 1.0)
+    was, ratio = (1 + min(1.0, _measure(night)) for night in (before, tonight))
     return Change(
-        first=tonight.night, last=before.night, before=1.0, after=ratio, ratio=ratio, ci_low=ratio, ci_high=ratio, p=0.0
+        first=tonight.night, last=before.night, before=was, after=ratio, ratio=ratio, ci_low=ratio, ci_high=ratio, p=0.0
     )
 
 

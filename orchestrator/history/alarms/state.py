@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
 
-from orchestrator.history.model import Alarm, AlarmOpened, Event, Explained, Moved
+from orchestrator.history.model import Alarm, AlarmOpened, Event, Explained, Moved, Resized
 
 # A nightly run does not report these again.
 OPEN = ("new", "confirmed", "known", "muted")
@@ -33,7 +33,11 @@ def current(events: Iterable[Event]) -> tuple[Alarm, ...]:
                 until=event.until,
                 since=event.at,
                 closed=_night(event) if event.state == "recovered" else None,
+                borne_out=was.borne_out or event.state == "confirmed",
             )
+        elif isinstance(event, Resized) and event.alarm in by_id:
+            was = by_id[event.alarm]
+            by_id[event.alarm] = replace(was, left=event.left or was.left, apart=event.apart or was.apart)
         elif isinstance(event, Explained) and event.alarm in by_id:
             by_id[event.alarm] = _explain(by_id[event.alarm], event)
     return tuple(sorted(by_id.values(), key=lambda alarm: alarm.opened, reverse=True))

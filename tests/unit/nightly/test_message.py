@@ -117,6 +117,33 @@ def test_what_ended_came_went_and_warns_has_its_own_lines() -> None:
     assert "  report: /history/runs/x/report.html\n" in text
 
 
+def test_what_one_cause_made_slower_is_told_once_and_with_all_of_it() -> None:
+    calls = alarm(1.12)
+    first = replace(alarm(3.0, id="b"), key=replace(calls.key, metric="first"))
+    memory = replace(alarm(1.3, id="c"), key=replace(calls.key, metric="peak_rss"))
+    faster = replace(alarm(0.5, id="d"), key=replace(calls.key, metric="build"))
+    message = compose(NightReport(night=NIGHT, opened=(calls, first, memory, faster)))
+    assert "1 more peak memory, 1 slower, 1 faster" in message.title
+    assert "also: 3.00x slower first call (2.91-3.09), alarm b" in " ".join(message.text.split())
+    assert message.text.count("reproduce:") == 3
+
+
+@pytest.mark.parametrize("calls", [None, "provisional", "faster"])
+def test_a_first_call_that_nothing_else_tells_of_has_its_own_words(calls: str | None) -> None:
+    times = {"provisional": alarm(1.05, proven=False), "faster": alarm(0.9)}
+    first = alarm(3.0, id="b")
+    first = replace(first, key=replace(first.key, metric="first"))
+    message = compose(NightReport(night=NIGHT, opened=(*([times[calls]] if calls else []), first)))
+    assert "1 slower first call" in message.title
+    assert "also: " not in message.text
+
+
+def test_commands_about_a_history_elsewhere_name_it() -> None:
+    text = compose(replace(SOMETHING, history=" --history '/a b'")).text
+    assert "tfcompare history mute 3f2a1b --note WHY --history '/a b'" in text
+    assert "all nights: tfcompare history --history '/a b'" in text
+
+
 def test_of_alarms_told_before_three_are_a_reminder() -> None:
     text = compose(NightReport(night=NIGHT, still=slower(5))).text
     assert "Still open from earlier nights: 5\n" in text

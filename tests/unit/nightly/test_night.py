@@ -313,18 +313,20 @@ def test_the_commands_of_an_alarm_measure_what_the_night_did_from_any_folder(
     monkeypatch.chdir(tmp_path)
     remembered(monkeypatch, tmp_path, options)
     monkeypatch.setattr(Child, "run", paced((0.14, 0.14, 0.14, 0.14), []))
-    flags = ("--workload-dir", "mine", "--threads", "2,1", "--lock-clocks", "1200", "--timeout", "5m")
+    flags = (
+        "--workload-dir", "mine", "--data", "mine", "--data", "set=there", "--threads", "2,1", "--base", "mine=x",
+        "--inherit-env", "--budget", "10m", "--engine", "venv", "--lock-clocks", "1200",
+    )  # fmt: skip
     told, _ = said(replace(options, own_workloads=Path("mine"), flags=(*flags, "--where", "host=a b")))
     [alarm] = told.opened
-    measured = f"--workload-dir {tmp_path}/mine --threads 2,1"
-    assert alarm.reproduce.endswith(f" --control {measured} --lock-clocks 1200 --where 'host=a b'")
-    assert alarm.profile.endswith(f" {measured}")
+    folders = f"--workload-dir {tmp_path}/mine --data {tmp_path}/mine --data set={tmp_path}/there"
+    measured = f"{folders} --threads 2,1 --base mine=x --inherit-env"
+    assert alarm.reproduce.endswith(f" --engine venv --control {measured} --lock-clocks 1200 --where 'host=a b'")
+    assert alarm.profile.endswith(f" --engine venv {measured}")
     assert alarm.bisect.startswith("tfcompare compare ")
     searched = add_flags(replace(alarm, bisect="tfcompare bisect --good nightly-20261101"), options)
     assert searched.bisect == "tfcompare bisect --good nightly-20261101"
-    assert add_flags(searched, replace(options, flags=flags)).bisect.endswith(
-        " --workload-dir mine --threads 2,1 --lock-clocks 1200"
-    )
+    assert add_flags(searched, replace(options, flags=flags)).bisect.endswith(f" {measured} --lock-clocks 1200")
     opened = [event.alarm for event in Store(options.history).events()[0] if isinstance(event, AlarmOpened)]
     assert [each.reproduce for each in opened] == [alarm.reproduce]
 

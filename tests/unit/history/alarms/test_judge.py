@@ -2,63 +2,19 @@
 
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, date, datetime, time, timedelta
-from pathlib import Path
+from datetime import timedelta
 
 import pytest
 
 from orchestrator.history.alarms import state
-from orchestrator.history.alarms.judge import NightVerdict, judge, report_events
-from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved, Night, NightReport, Point
+from orchestrator.history.alarms.judge import judge, report_events
+from orchestrator.history.model import Moved, NightReport, Point, State
 from orchestrator.history.wording import describe_alarm
-from tests.support.nights import FIRST, SURROUNDINGS, history, labels, series_of
+from tests.support.judged_nights import CASE, RUNS, at, day, judged, lived, made, night_of, opened, steady
+from tests.support.nights import SURROUNDINGS, history, labels, series_of
 
-RUNS = Path("history/runs")
-[CASE] = labels(1)
-STEP = 20
-
-
-def at(night: date) -> datetime:
-    return datetime.combine(night, time(4), UTC)
-
-
-def day(number: int) -> date:
-    return FIRST + timedelta(days=number)
-
-
-def made(nights: int, steps: Mapping[int, float], versions: tuple[str, ...] = ("2.0.0",), **changes: object):
-    """Thirty rounds a night, as nights have that were confirmed."""
-    points = history(nights, 1, versions, steps={(CASE, versions[0]): steps}, noise=0.02, **changes)
-    return [replace(point, rounds=40 if point.version == versions[0] else 10) for point in points]
-
-
-def judged(points: list[Point], events: list[Event], tonight: date) -> NightVerdict:
-    own = {point.key for point in points if point.night == tonight}
-    so_far = [point for point in points if point.night <= tonight]
-    alike = {point.run for point in so_far}
-    return judge(series_of(so_far), state.current(events), tonight, at(tonight), own, RUNS, alike)
-
-
-def lived(points: list[Point], first: int = 0) -> list[Event]:
-    """The events of every night, one after another."""
-    events: list[Event] = []
-    for night in sorted({point.night for point in points}):
-        if night >= day(first):
-            events += judged(points, events, night).events
-    return events
-
-
-def opened(events: list[Event]) -> list[Alarm]:
-    return [event.alarm for event in events if isinstance(event, AlarmOpened)]
-
-
-def night_of(tonight: date) -> Night:
-    return Night(
-        at=at(tonight), night=tonight, started=at(tonight), host="host", suite="made", versions=("2.0.0",),
-        run="r", outcome="measured", said=(), cells=1, screened=1, confirmed=1, exit_code=0,
-    )  # fmt: skip
+STEP, LANDS = 20, 30
 
 
 def test_nights_that_are_alike_raise_nothing():
@@ -92,49 +48,25 @@ def test_memory_is_an_alarm_in_its_own_words_and_says_nothing_of_times():
     assert alarm.profile == "", "a profile is of times"
 
 
-def rebooted(cases: int, moved: int, **changes: str) -> list[Point]:
-    """The machine reboots just before the step. Only the first cases show the step."""
-    names = labels(cases)
-    points = history(26, cases, ("2.0.0",), steps={(name, "2.0.0"): {STEP: 1.15} for name in names[:moved]}, noise=0.02)
-    before, after = (replace(SURROUNDINGS, boot=boot) for boot in ("2024-01-01 08:00 UTC a", "2024-01-20 23:00 UTC b"))
-    return [
-        replace(
-            point,
-            rounds=40 if point.version == "2.0.0" else 10,
-            surroundings=replace(after, **changes) if point.night >= day(STEP) else before,
-        )
-        for point in points
-    ]
-
-
-def test_steps_of_several_cases_that_begin_with_a_reboot_are_one_notice_and_known():
-    points = rebooted(4, 3)
-    events = lived(points, first=STEP)
-    found = opened(events)
-    assert {alarm.state for alarm in found} == {"known"}
-    assert len({alarm.key.case for alarm in found}) == 3
-    note = "began when the machine changed: boot: 2024-01-01 08:00 UTC -> 2024-01-20 23:00 UTC"
-    assert {alarm.note for alarm in found} == {note}
-    tonight = judged(points, [], day(STEP))
-    [notice] = tonight.warnings
-    assert notice.startswith(f"3 series of host host {note}; suspect the machine")
-    report = report_events(NightReport(night=night_of(day(STEP))), tonight, state.current(tonight.events), day(STEP))
-    assert report.opened == ()
-    assert len(report.still) == 3
-
-
-def test_a_step_of_one_case_after_a_reboot_is_an_alarm():
-    [alarm] = opened(lived(rebooted(4, 1), first=STEP))
-    assert alarm.state == "new"
-    assert any(text.startswith("boot: ") for text in alarm.surroundings)
-
-
 def test_a_metric_that_is_new_makes_no_case_new():
     times = made(12, {})
     memory = [replace(point, metric="peak_rss") for point in times if point.night >= day(6)]
     found = judged([*times, *memory], [], day(6))
     assert (found.appeared, found.vanished) == ((), ())
     assert judged([*times, *memory[:-2]], [], day(11)).vanished == ()
+
+
+@pytest.mark.parametrize("said", ["known", "muted", None])
+@pytest.mark.parametrize("later", [0, 2, 10])
+def test_what_is_known_of_times_hides_nothing_of_first_calls(said: State | None, later: int):
+    times = made(36, {STEP: 1.1})
+    first = [replace(point, metric="first") for point in made(36, {STEP + later: 3.0})]
+    says = {STEP + later - 1: said} if said and later else {}
+    alarms = opened(lived(sorted([*times, *first], key=lambda point: point.started), first=STEP - 1, says=says))
+    assert sorted((alarm.key.metric, alarm.raised) for alarm in alarms) == [
+        ("first", day(STEP + later)),
+        ("steady", day(STEP)),
+    ]
 
 
 @pytest.mark.parametrize(("size", "waits"), [(1.06, True), (1.15, False)])
@@ -152,21 +84,6 @@ def test_a_small_step_of_one_night_waits_for_a_second_one(size: float, waits: bo
 def test_an_improvement_is_an_alarm_too():
     [alarm] = opened(lived(made(30, {STEP: 0.85}), first=STEP - 2))
     assert alarm.change.direction == "faster"
-
-
-def test_what_comes_back_is_recovered_and_not_an_alarm_of_its_own():
-    events = lived(made(40, {STEP: 1.2, STEP + 8: 1 / 1.2}), first=STEP - 2)
-    [alarm] = opened(events)
-    assert [event.state for event in events if isinstance(event, Moved)] == ["confirmed", "recovered"]
-    assert [event.night for event in events if isinstance(event, Moved)][-1] <= day(STEP + 10)
-    assert state.current(events)[0].state == "recovered"
-    assert alarm.id == state.current(events)[0].id
-
-
-def test_a_second_step_is_a_second_alarm():
-    found = opened(lived(made(45, {STEP: 1.2, STEP + 12: 1.2}), first=STEP - 2))
-    assert len(found) == 2
-    assert len({alarm.id for alarm in found}) == 2
 
 
 def test_a_muted_alarm_is_neither_opened_again_nor_told():
@@ -289,100 +206,6 @@ def test_what_is_listed_of_a_night_is_what_its_events_were():
     assert told.recovered == ()
     assert told.happened
     assert not report_events(NightReport(night=night), replace(found, events=()), (), day(STEP)).happened
-
-
-def test_a_freak_night_is_over_when_the_next_ones_say_so():
-    points = made(STEP + 8, {STEP: 1.3, STEP + 1: 1 / 1.3})
-    events = lived(points, first=STEP - 2)
-    states = [event.state for event in events if isinstance(event, Moved)]
-    assert len(opened(events)) == 1
-    assert states[-1] == "recovered"
-    [alarm] = state.current(events)
-    assert alarm.state == "recovered"
-    assert math.isclose(alarm.change.ratio, 1.3, rel_tol=0.1)
-
-
-# The nights of each event, and what it was; a step is confirmed by the night after it.
-LANDS, REVERTED, AGAIN = 30, 32, 35
-FIRST_LANDING = [(LANDS, "slower"), (LANDS + 1, "confirmed"), (REVERTED, "recovered")]
-REPEATED_STEPS = [
-    pytest.param(
-        {LANDS: 1.1, REVERTED: 1 / 1.1, AGAIN: 1.1}, [*FIRST_LANDING, (AGAIN, "slower"), (AGAIN + 1, "confirmed")],
-        id="lands again within a week",
-    ),
-    pytest.param(
-        {LANDS: 1.1, REVERTED: 1 / 1.1, AGAIN: 1.3}, [*FIRST_LANDING, (AGAIN, "slower"), (AGAIN + 1, "confirmed")],
-        id="lands again, larger",
-    ),
-    pytest.param(
-        {LANDS: 1.1, LANDS + 4: 1.1},
-        [(LANDS, "slower"), (LANDS + 1, "confirmed"), (LANDS + 4, "slower"), (LANDS + 5, "confirmed")],
-        id="a second step within a week",
-    ),
-    pytest.param(
-        {LANDS: 1.1, REVERTED: 1 / 1.1, 45: 1.1}, [*FIRST_LANDING, (45, "slower"), (46, "confirmed")],
-        id="lands again after two weeks",
-    ),
-    pytest.param(
-        {LANDS: 0.9, 40: 1 / 0.9, 70: 1.045},
-        [(LANDS, "faster"), (LANDS + 1, "confirmed"), (40, "recovered"), (70, "slower"), (71, "confirmed")],
-        id="smaller than an improvement that ended long ago",
-    ),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("steps", "expected"), REPEATED_STEPS)
-def test_a_step_after_an_alarm_of_the_same_series_is_an_alarm_of_its_own(
-    steps: dict[int, float], expected: list[tuple[int, str]]
-):
-    events = lived(steady(max(steps) + 8, steps), first=LANDS - 2)
-    assert [_what(event) for event in events] == expected
-
-
-def steady(nights: int, steps: dict[int, float]) -> list[Point]:
-    """Return points whose noise is small beside every step, so that each is found on its first night."""
-    points = history(nights, 1, ("2.0.0",), steps={(CASE, "2.0.0"): steps}, noise=0.008)
-    return [replace(point, rounds=72 if point.version == "2.0.0" else 12) for point in points]
-
-
-def _what(event: Event) -> tuple[int, str]:
-    if isinstance(event, AlarmOpened):
-        return (event.at.date() - FIRST).days, event.alarm.change.direction
-    assert isinstance(event, Moved)
-    return (event.at.date() - FIRST).days, event.state
-
-
-def test_two_steps_that_are_reverted_together_both_recover():
-    events = lived(steady(50, {LANDS: 1.1, LANDS + 4: 1.1, 44: 1 / 1.21}), first=LANDS - 2)
-    assert [alarm.change.direction for alarm in opened(events)] == ["slower", "slower"]
-    assert [alarm.state for alarm in state.current(events)] == ["recovered", "recovered"]
-
-
-def test_a_recovered_alarm_whose_step_is_still_there_is_raised_again():
-    points = steady(LANDS + 2, {LANDS: 1.1})
-    tonight = day(LANDS + 1)
-    [alarm] = opened(lived([point for point in points if point.night <= day(LANDS)], first=LANDS))
-    closed = [
-        AlarmOpened(at=alarm.opened, alarm=alarm),
-        Moved(at=at(tonight), alarm=alarm.id, state="recovered", night=tonight),
-    ]
-    found = judged(points, closed, tonight)
-    assert [(event.alarm, event.state) for event in found.events if isinstance(event, Moved)] == [(alarm.id, "new")]
-    night = Night(
-        at=at(tonight), night=tonight, started=at(tonight), host="host", suite="made", versions=("2.0.0",), run="r",
-        outcome="measured", said=(), cells=1, screened=1, confirmed=1, exit_code=0,
-    )  # fmt: skip
-    told = report_events(NightReport(night=night), found, state.current([*closed, *found.events]), tonight)
-    assert [one.id for one in told.opened] == [alarm.id]
-    assert told.still == ()
-
-
-def test_a_step_of_another_size_is_not_the_one_that_is_known():
-    points = steady(LANDS + 8, {LANDS: 1.05, LANDS + 1: 1.2})
-    found = opened(lived(points, first=LANDS))
-    assert len(found) == 2
-    assert math.isclose(found[1].change.ratio, 1.05 * 1.2, rel_tol=0.05)
-    assert found[0].id != found[1].id
 
 
 def test_an_alarm_is_dated_by_its_night_and_not_by_the_clock():

@@ -1,17 +1,15 @@
-"""A step is believed when what nights do by themselves does not explain it: freak nights, weekends, reboots."""
+"""A step is believed when what nights do by themselves does not explain it: freak nights and weekends."""
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from orchestrator.history.alarms.noise_model import nights_of
-from orchestrator.history.alarms.proof import find_strays, is_like_others, is_proven, machine_change_at
-from orchestrator.history.model import Change, Key, Segment, Series
+from orchestrator.history.alarms.proof import find_strays, is_proven
+from orchestrator.history.model import Change, Segment, Series
 from orchestrator.history.surroundings import is_weekend
-from tests.support.nights import history
 from tests.support.segments import BEGIN, key, noisy, segment
 
 # A Monday and the Saturday after it, long after the first night.
@@ -94,46 +92,3 @@ def test_what_all_weekends_do_is_taken_away_and_what_one_does_is_not():
     before, cleared, kept = (nights_of(segment(each)).effects for each in (effects, usual, once))
     assert cleared[inside] == pytest.approx(before[inside], abs=0.012)
     assert kept[SATURDAY:] == pytest.approx(before[SATURDAY:] + 0.05, abs=0.012)
-
-
-STARTS = ("2024-01-01 08:00 UTC a", "2024-01-20 23:00 UTC b")
-REBOOT = 20
-
-
-def rebooted(moved: Sequence[float]) -> dict[Key, Series]:
-    """Cases that a reboot moved by so much."""
-    cases = {key(f"case{number}"): nights(REBOOT, *[size] * 6) for number, size in enumerate(moved)}
-    point = history(1, 1)[0]
-    return {
-        name: Series(
-            key=name,
-            segments=(segment(effects),),
-            points=tuple(
-                replace(
-                    point, night=BEGIN + timedelta(night), effect=effect,
-                    surroundings=replace(point.surroundings, boot=STARTS[night >= REBOOT]),
-                )
-                for night, effect in enumerate(effects)
-            ),
-        )
-        for name, effects in cases.items()
-    }  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("others", "like"), [((0.03, -0.02, 0.04, -0.03), True), ((0.0, 0.0, 0.0, 0.0), False), ((), False)]
-)
-def test_a_step_with_a_reboot_is_the_machines_if_that_moved_other_cases_as_much(others: tuple[float, ...], like: bool):
-    series = rebooted((0.05, *others))
-    first, step = key("case0"), change(REBOOT, 0.05)
-    of = machine_change_at(series[first], step)
-    assert of is not None
-    assert of.night == BEGIN + timedelta(REBOOT)
-    assert is_like_others(step, of, first, series) == like
-
-
-def test_a_step_may_seem_to_begin_some_nights_after_the_reboot():
-    series = rebooted((0.03, 0.03, -0.02))[key("case0")]
-    near, far = (machine_change_at(series, change(REBOOT + off, 0.03)) for off in (3, 4))
-    assert near is not None
-    assert far is None

@@ -1,7 +1,7 @@
 """Results of a case, night after night: an alarm begins when they no longer equal the reference's, and ends in time."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.judge import judge
-from orchestrator.history.model import Alarm, AlarmOpened, Event, Key, Moved, Point
+from orchestrator.history.model import Alarm, AlarmOpened, Event, Key, Moved, Point, State
 from orchestrator.history.wording import describe_alarm, describe_levels
 from tests.support.nights import FIRST, SURROUNDINGS, history, series_of
 
@@ -42,14 +42,17 @@ def nights(verdicts: Sequence[str], difference: float | None = 0.02, **changes: 
     ]
 
 
-def lived(points: Sequence[Point]) -> tuple[list[Event], tuple[Alarm, ...]]:
-    """The events of every night, and the alarms that are left of them."""
+def lived(points: Sequence[Point], says: Mapping[int, State] | None = None) -> tuple[list[Event], tuple[Alarm, ...]]:
+    """The events of every night, and the alarms that are left of them; a user may say something of the open ones."""
     events: list[Event] = []
     for night in sorted({point.night for point in points}):
         so_far = [point for point in points if point.night <= night]
         own: set[Key] = {point.key for point in points if point.night == night}
         now = datetime.combine(night, time(4), UTC)
         events += judge(series_of(so_far), state.current(events), night, now, own, RUNS).events
+        if said := (says or {}).get((night - FIRST).days):
+            is_open = filter(state.is_open, state.current(events))
+            events += [Moved(at=now + timedelta(hours=1), alarm=alarm.id, state=said, note="so") for alarm in is_open]
     return events, state.current(events)
 
 
@@ -113,10 +116,50 @@ def test_what_has_no_share_has_a_reason():
     assert math.isfinite(alarm.change.p)
 
 
-def test_another_workload_returns_other_results_without_an_alarm():
+@pytest.mark.parametrize("what", ["driver", "reference_image", "source", "worker"])
+def test_what_else_changed_that_night_hides_no_other_results(what: str):
     points = nights([EQUAL, EQUAL, DIFFERS, DIFFERS])
-    changed = replace(SURROUNDINGS, source="another")
-    assert lived([*points[:2], *(replace(point, surroundings=changed) for point in points[2:])]) == ([], ())
+    before, after = (replace(SURROUNDINGS, **{what: which}) for which in ("old", "new"))
+    points = [replace(point, surroundings=after if point.night >= day(2) else before) for point in points]
+    events, [alarm] = lived(points)
+    assert states(events) == [("opened", 2), ("confirmed", 3)]
+    assert any(text.endswith(": old -> new") for text in alarm.surroundings)
+    same = [replace(point, verdict=EQUAL, version_figure=None) for point in points]
+    assert lived(same) == ([], ())
+
+
+def differing(*shares: float | None) -> list[Point]:
+    """Two nights with equal results, and some that differ by these shares."""
+    points = nights([EQUAL, EQUAL, *[DIFFERS if share != 0.0 else EQUAL for share in shares]])
+    return [replace(point, version_figure=share) for point, share in zip(points, (0.0, 0.0, *shares), strict=True)]
+
+
+@pytest.mark.parametrize("said", ["known", "muted", None])
+def test_results_that_differ_by_much_more_are_another_alarm(said: State | None):
+    events, _ = lived(differing(0.001, 0.001, 0.002, 5.0, 5.0), {3: said} if said else {})
+    assert [what for what in states(events) if what[0] == "opened"] == [("opened", 2), ("opened", 5)]
+    first, second = (event.alarm for event in events if isinstance(event, AlarmOpened))
+    assert (first.said, second.said) == ("results differ by 0.1%", "results differ by 500%")
+    assert describe_levels(second) == f"its results differed by less until {day(4)}"
+    assert second.id != first.id
+
+
+def test_results_that_differ_a_little_more_are_no_other_alarm():
+    events, _ = lived(differing(0.001, 0.001, 0.004, 0.002, 0.004), {3: "known"})
+    assert [what for what in states(events) if what[0] == "opened"] == [("opened", 2)]
+
+
+def test_each_difference_ends_where_the_one_before_was():
+    events, alarms = lived(differing(0.001, 0.001, 5.0, 5.0, 0.001, 0.001, 0.0, 0.0))
+    assert states(events) == [
+        ("opened", 2), ("confirmed", 3), ("opened", 4), ("confirmed", 5), ("recovered", 7), ("recovered", 9)
+    ]  # fmt: skip
+    assert {alarm.state for alarm in alarms} == {"recovered"}
+
+
+def test_a_difference_that_has_no_share_is_more_than_any():
+    events, _ = lived(differing(0.5, 0.5, None, None), {3: "known"})
+    assert [what for what in states(events) if what[0] == "opened"] == [("opened", 2), ("opened", 4)]
 
 
 def test_a_night_that_was_confirmed_counts_by_what_it_said_last():

@@ -1,0 +1,208 @@
+"""Judges the levels of one series: which of its alarms hold, end or shrink, and which step is a new one.
+
+A step is judged by the level right before it. So an improvement and the step that takes it back are two alarms, and an
+alarm ends only at the level from before it. Levels of two segments are never compared.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from math import copysign, exp, log, sqrt
+from pathlib import Path
+
+import numpy as np
+
+from orchestrator.history.alarms import state
+from orchestrator.history.alarms.noise_model import nights_of
+from orchestrator.history.alarms.opened import open_alarm
+from orchestrator.history.alarms.proof import find_strays, is_proven
+from orchestrator.history.alarms.steps import MIN_SIZE, changes, news
+from orchestrator.history.model import Alarm, AlarmOpened, Change, Judged, Key, Moved, Resized, Segment, Series, State
+from orchestrator.history.surroundings import first_after
+
+# Later nights show better where exactly a step began: within this many days it is the same step.
+WOBBLE = timedelta(days=7)
+# A step whose size, as a logarithm, is now this many times what it was is another step.
+MOST_RESIZED = 2
+# At least and at most this many of the last nights show that a level is not what it was, by this many standard errors.
+FEWEST_TO_RECOVER, MOST_TO_RECOVER, SURE_TO_RECOVER = 2, 14, 2.3
+
+
+def judge(
+    series: Series,
+    alarms: Sequence[Alarm],
+    today: date,
+    now: datetime,
+    runs: Path,
+    all_series: Mapping[Key, Series],
+) -> Iterator[Judged]:
+    """Judge a series that has a value tonight; `alarms` are all that it ever had."""
+    segment = series.segments[-1]
+    steps, tonight = changes(segment), news(segment)
+    here = [alarm for alarm in alarms if segment.values[0].night <= alarm.change.last]
+    for alarm in filter(state.is_open, alarms):
+        if alarm not in here:
+            if (apart := _list_cuts(alarm, series)) != alarm.apart:
+                yield Resized(at=now, alarm=alarm.id, night=today, apart=apart)
+        elif _has_recovered(alarm, segment, steps):
+            yield Moved(at=now, alarm=alarm.id, state="recovered", night=today)
+        else:
+            if alarm.state == "new" and alarm.raised < today and _is_borne_out(alarm, series, all_series):
+                yield Moved(at=now, alarm=alarm.id, state="confirmed", night=today)
+            if tonight and (left := _find_left(alarm, steps)):
+                yield Resized(at=now, alarm=alarm.id, night=today, left=left)
+    # What the series shows of long ago may come and go with what is known of its noise: only what is new is an alarm.
+    for change in tonight:
+        same = [alarm for alarm in here if _is_same(alarm, change, steps)]
+        if any(map(state.is_open, same)) or any(_tells(alarm, change) for alarm in here):
+            continue
+        if not same:
+            between = first_after(series.points, change.first)
+            proven = is_proven(change, segment, find_strays(series, all_series))
+            undoes = _describe_undone(change, here)
+            alarm = open_alarm(series, change, between, now, runs, proven=proven, undoes=undoes)
+            yield AlarmOpened(at=now, alarm=alarm)
+        elif _holds(same[0], segment):
+            again: State = "known" if state.is_by_machine(same[0]) else "new"
+            yield Moved(at=now, alarm=same[0].id, state=again, night=today)
+
+
+def _list_cuts(alarm: Alarm, series: Series) -> tuple[str, ...]:
+    """Return what began the segments since an alarm."""
+    later = [segment for segment in series.segments if segment.values[0].night > alarm.change.last]
+    return tuple(dict.fromkeys(because for segment in later for because in segment.because))
+
+
+def _is_same(alarm: Alarm, change: Change, steps: Sequence[Change]) -> bool:
+    """Return whether an alarm is about this step, one of `steps`.
+
+    Seen from a later night, the step may begin on a different night.
+    """
+    step = alarm.change
+    if change.direction != step.direction or _was_closed(alarm, change):
+        return False
+    if not step.first - WOBBLE <= change.first <= max(step.first, alarm.raised) + WOBBLE:
+        return False
+    # Another step that is nearer is the alarm's, or has ended what it was about.
+    nearest = min(steps, key=lambda other: abs(other.first - step.first))
+    # What was believed at once may turn out to be smaller, and is no second alarm then.
+    least = 0.0 if state.is_open(alarm) and not alarm.is_provisional else 1 / MOST_RESIZED
+    return nearest == change and least <= log(change.ratio) / log(step.ratio) <= MOST_RESIZED
+
+
+def _was_closed(alarm: Alarm, change: Change) -> bool:
+    """Return whether an alarm was over before a step began."""
+    return alarm.closed is not None and alarm.closed < change.first
+
+
+def _find_own(alarm: Alarm, steps: Sequence[Change]) -> Change | None:
+    """Return the step of an alarm as the nights show it by now, if they still do."""
+    return next((change for change in steps if _is_same(alarm, change, steps)), None)
+
+
+def _find_later(alarm: Alarm, steps: Sequence[Change]) -> Change | None:
+    """Return the last step, if it began after that of an alarm."""
+    last = steps[-1] if steps else None
+    return last if last and last.first > alarm.change.first and not _is_same(alarm, last, steps) else None
+
+
+def _measure_rest(alarm: Alarm, before: float, level: float) -> float:
+    """Return how far a level is from that before an alarm, as a logarithm; below 0 it is on the other side."""
+    return copysign(1.0, log(alarm.change.ratio)) * (log(level) - log(before))
+
+
+def _margin(alarm: Alarm) -> float:
+    """Return how near to the level before an alarm nights have to be to end it."""
+    half = abs(log(alarm.change.ratio)) / 2
+    # One that no other night has borne out ends as soon as nights do not show it.
+    return half if alarm.is_provisional else min(MIN_SIZE, half)
+
+
+def _has_recovered(alarm: Alarm, segment: Segment, steps: Sequence[Change]) -> bool:
+    own = _find_own(alarm, steps)
+    if later := _find_later(alarm, steps):
+        return _measure_rest(alarm, (own or alarm.change).before, later.after) <= _margin(alarm)
+    return own is None and _is_back(alarm, segment)
+
+
+def _is_back(alarm: Alarm, segment: Segment) -> bool:
+    """Return whether nights after an alarm show the level from before it, although no step shows its end.
+
+    One or two nights may stray by half of a small step, and the more nights there are, the less.
+    """
+    nights = nights_of(segment)
+    later = sum(night > alarm.raised for night in nights.dates)
+    half = abs(log(alarm.change.ratio)) / 2
+    for count in range(FEWEST_TO_RECOVER, min(later, MOST_TO_RECOVER) + 1):
+        weights = nights.weights[-count:]
+        level = float(np.average(nights.effects[-count:], weights=weights))
+        rest = _measure_rest(alarm, alarm.change.before, exp(level))
+        doubt = SURE_TO_RECOVER / sqrt(float(weights.sum()))
+        if rest + doubt < half and rest <= _margin(alarm):
+            return True
+    return False
+
+
+def _find_left(alarm: Alarm, steps: Sequence[Change]) -> float | None:
+    """Return the ratio to the level before an alarm that is left of it, if people were told another one."""
+    own, later = _find_own(alarm, steps), _find_later(alarm, steps)
+    if alarm.is_provisional or state.is_by_machine(alarm) or not (own or later):
+        return None
+    whole, told = abs(log(alarm.change.ratio)), abs(log(alarm.left or alarm.change.ratio))
+    level = later.after if later else own.after if own else alarm.change.after
+    # What came on top of it is an alarm of its own.
+    left = min(whole, max(0.0, _measure_rest(alarm, (own or alarm.change).before, level)))
+    # Every night shows the size of one and the same step a little differently.
+    differs = abs(left - told) > MIN_SIZE if later else left < told / MOST_RESIZED
+    return exp(copysign(left, log(alarm.change.ratio))) if differs else None
+
+
+def _tells(alarm: Alarm, change: Change) -> bool:
+    """Return whether the end of an alarm, or what is left of it, tells all that there is to say of a step.
+
+    A step back after an improvement is news, unless that was but a stray. No version undoes what a machine did.
+    """
+    if state.is_by_machine(alarm) or _was_closed(alarm, change):
+        return False
+    if change.direction == alarm.change.direction or change.first <= alarm.change.first:
+        return False
+    if alarm.change.direction == "faster" and alarm.is_established:
+        return False
+    # Past the level from before it, more has changed than the alarm was about.
+    return _measure_rest(alarm, alarm.change.before, change.after) >= -MIN_SIZE
+
+
+def _describe_undone(change: Change, alarms: Sequence[Alarm]) -> str:
+    """Return which improvement a step takes back, as a whole or in part; '' if none."""
+    improvements = [
+        alarm
+        for alarm in alarms
+        if alarm.change.direction == "faster"
+        and alarm.is_established
+        and alarm.change.first < change.first
+        and not _was_closed(alarm, change)
+        and not state.is_by_machine(alarm)
+    ]
+    if change.direction == "faster" or not improvements:
+        return ""
+    last = max(improvements, key=lambda alarm: alarm.change.first)
+    whole = _measure_rest(last, last.change.before, change.after) <= _margin(last)
+    return f"undoes {'' if whole else 'a part of '}the improvement of {last.change.first}"
+
+
+def _holds(alarm: Alarm, segment: Segment, nights: int = 1) -> bool:
+    """Return whether the last nights are nearer to the level after the step than to the level before it."""
+    last = segment.values[-nights:]
+    level = sum(value.effect * value.rounds for value in last) / sum(value.rounds for value in last)
+    before, after = log(alarm.change.before), log(alarm.change.after)
+    return abs(level - after) < abs(level - before)
+
+
+def _is_borne_out(alarm: Alarm, series: Series, all_series: Mapping[Key, Series]) -> bool:
+    """Return whether later nights confirm an alarm."""
+    segment = series.segments[-1]
+    if not alarm.needs_second_night:
+        return _holds(alarm, segment)
+    nights = sum(value.night >= alarm.change.first for value in segment.values)
+    if not nights or not _holds(alarm, segment, nights):
+        return False
+    return is_proven(alarm.change, segment, find_strays(series, all_series))
