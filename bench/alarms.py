@@ -30,11 +30,11 @@ from bench.nights import BEGIN, SCREEN, Cell
 from bench.repeated import NOWHERE
 from orchestrator.history.alarms import judge, state
 from orchestrator.history.alarms import steps as detect
-from orchestrator.history.model import Event, Key, NightReport, Point, Segment, Series, Value
+from orchestrator.history.model import AlarmOpened, Event, Key, NightReport, Point, Segment, Series, Value
 from orchestrator.history.model import Night as NightOf
 
 SEED = 7
-KEY = "case{:03}"
+KEY, PINNED = "case{:03}", "2.16.2"
 PROCESSES = 2
 SPREAD = 0.03
 # Of a screened night, and of one round of it.
@@ -84,14 +84,15 @@ class Task:
 
 @dataclass(frozen=True)
 class Watched:
-    """The results for the cases of a task.
+    """The results for the cases of a task: alarms that set an exit code, and those of any kind, night by night.
 
-    Holds what was found night by night, the ratio of the rounds for confirmations to those for screening, and the
-    series as they were kept and as they would be without confirmations.
+    `more` is the ratio of the rounds for confirmations to those for screening, `kept` the series with, `screened`
+    those without confirmations.
     """
 
     task: Task
     found: list[ByNight]
+    opened: list[ByNight]
     more: float
     kept: list[Nightly]
     screened: list[Nightly]
@@ -101,21 +102,21 @@ def watch(task: Task) -> Watched:
     """Simulate a task night after night.
 
     All cases are screened. The suspects are confirmed until that is settled; then the night is judged as a real one is.
-    What is found are alarms that set an exit code.
     """
     rng = np.random.default_rng((SEED, task.seed))
     at = AT if task.step else None
+    kind = kinds.KINDS[task.kind] if task.kind else kinds.Kind()
     if task.kind:
-        kind = kinds.KINDS[task.kind]
-        cells, boot = kinds.cells(kind, rng, CASES, task.nights, task.step, at, SLOWED), kind.boot
+        cells = kinds.cells(kind, rng, CASES, task.nights, task.step, at, SLOWED)
     else:
-        cells, boot = nights.cells(rng, CASES, task.nights, task.spread, task.step, at, SLOWED), 0
-    world = _World([_Watched(KEY.format(place), cell, boot) for place, cell in enumerate(cells)])
+        cells = nights.cells(rng, CASES, task.nights, task.spread, task.step, at, SLOWED)
+    world = _World([_Watched(place, cell, kind) for place, cell in enumerate(cells)])
     for night in range(task.nights):
         world.live(night, judged=night >= task.since)
     return Watched(
         task=task,
         found=world.found,
+        opened=world.opened,
         more=world.spent / CASES / (task.nights - task.since),
         kept=[_nightly(case.series, task) for case in world.cases],
         screened=[_nightly([night.screened for night in cell.series], task) for cell in cells],
@@ -125,9 +126,10 @@ def watch(task: Task) -> Watched:
 class _Watched:
     """A case as the history has it: its series, that of the control arm, and its points."""
 
-    def __init__(self, name: str, cell: Cell, boot: int) -> None:
-        self.key = Key.parse(name, "nightly", "2.13", "cpu", "venv", "host")
-        self.cell, self.boot = cell, boot
+    def __init__(self, place: int, cell: Cell, kind: kinds.Kind) -> None:
+        version = PINNED if kind.pinned and place % 2 else "nightly"
+        self.key = Key.parse(KEY.format(place), version, "2.13", "cpu", "venv", "host")
+        self.cell, self.boot = cell, kind.boot
         self.series: list[Value] = []
         self.control: list[Value] = []
         self.points: list[Point] = []
@@ -156,7 +158,9 @@ class _World:
     def __init__(self, cases: list[_Watched]) -> None:
         self.cases = cases
         self.by_key = {case.key: case for case in cases}
+        self.places = {case.key: place for place, case in enumerate(cases)}
         self.found: list[ByNight] = [[] for _ in cases]
+        self.opened: list[ByNight] = [[] for _ in cases]
         self.events: list[Event] = []
         self.spent = 0
 
@@ -178,25 +182,26 @@ class _World:
 
     def _judge(self, night: int, suspects: Sequence[Key]) -> None:
         alarms = state.current(self.events)
-        # What is no suspect and has no alarm has nothing new.
-        own = {*suspects, *(alarm.key for alarm in alarms if state.is_open(alarm))}
+        # What is no suspect and has no open alarm has nothing new.
+        own = {*suspects, *(alarm.key for alarm in filter(state.is_open, alarms))}
         today = BEGIN + timedelta(night)
         now = datetime.combine(today, time(6), UTC)
-        all_series = {case.key: case.whole for case in self.cases}
-        verdict = judge.judge(all_series, alarms, today, now, own, Path("runs"))
+        verdict = judge.judge({case.key: case.whole for case in self.cases}, alarms, today, now, own, Path("runs"))
         self.events += verdict.events
         report = judge.report_events(NightReport(night=_night(now)), verdict, state.current(self.events), today)
-        places = {case.key: place for place, case in enumerate(self.cases)}
-        for alarm in report.certain:
-            first = (alarm.change.first - BEGIN).days
-            self.found[places[alarm.key]].append((night, [(first, alarm.change.direction == "slower")]))
+        opened = [event.alarm for event in verdict.events if isinstance(event, AlarmOpened)]
+        for alarms, found in ((report.certain, self.found), (opened, self.opened)):
+            for alarm in alarms:
+                first = (alarm.change.first - BEGIN).days
+                found[self.places[alarm.key]].append((night, [(first, alarm.change.direction == "slower")]))
 
 
 def _point(key: Key, value: Value, boot: int) -> Point:
     return Point(
         night=value.night, started=datetime.combine(value.night, time(2), UTC), run=f"{value.night:%Y%m%d}",
         stage="screen", suite="made", host=key.host, engine=key.engine, device=key.device,
-        reference=str(key.reference), version=str(key.version), build=f"2.22.0.dev{value.night:%Y%m%d}",
+        reference=str(key.reference), version=str(key.version),
+        build=PINNED if key.version == PINNED else f"2.22.0.dev{value.night:%Y%m%d}",
         case=key.case, outcome="measured", reason="", effect=value.effect, error=value.error, rounds=value.rounds,
         verdict="inconclusive", reference_ms=1.0, version_ms=1.0,
         surroundings=replace(NOWHERE, boot=f"2026-01-01 08:00 UTC boot-{boot}"),
@@ -295,10 +300,6 @@ def section() -> Section:
     return Section("\n".join(lines), figures)
 
 
-def _times() -> str:
-    return ", ".join(map(str, detect.CONFIRM_TIMES))
-
-
 def _quiet(spread: float) -> list[Task]:
     return [Task(seed, spread, LONG, 0) for seed in range(WORLDS[spread])]
 
@@ -384,9 +385,10 @@ def _as_soon(own: Record, others: Sequence[Record]) -> list[str]:
 
 
 def _told_of_noise() -> list[str]:
+    times = ", ".join(map(str, detect.CONFIRM_TIMES))
     return [
         f"Simulated nights of {CASES} cases on the noise of `bench/recorded.json`, drawn in blocks of {nights.BLOCK}",
-        f"rounds, {SCREEN} rounds per screen, and confirmations of {_times()} times as many for",
+        f"rounds, {SCREEN} rounds per screen, and confirmations of {times} times as many for",
         f"what is not settled, for at most {CASES // detect.MOST_AGAIN} cases per night; the control arm is",
         f"drawn as well. Of a screened night's variance {nights.share():.0%} is the night's own, in the series and in",
         f"the control arm: no rounds average it out. A history begins with its first night and lives {LONG} nights;",

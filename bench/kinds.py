@@ -65,8 +65,9 @@ def spiked(rng: np.random.Generator, shape: tuple[int, int], spread: float) -> F
 class Kind:
     """What nights stray by, the law of a round, and what a run's workers differ by.
 
-    `loud` is the share of nights whose rounds stray four times as far, `mixed` whether cases stray by 1 to 10 %, and
-    `boot` after how many nights the machine restarts.
+    `loud` is the share of nights whose rounds stray four times as far, `mixed` whether cases stray by 1 to 10 %,
+    `boot` after how many nights the machine restarts, and `pinned` whether every second case is that of a version that
+    stays the same.
     """
 
     of_night: Draw = nothing
@@ -75,6 +76,7 @@ class Kind:
     loud: float = 0.0
     mixed: bool = False
     boot: int = 0
+    pinned: bool = False
 
 
 KINDS: Mapping[str, Kind] = {
@@ -90,6 +92,7 @@ KINDS: Mapping[str, Kind] = {
     "weekends of up to 6 %": Kind(weekends(0.06)),
     "reboots after 20 nights, levels of 1 %": Kind(reboots(0.01, 20), boot=20),
     "reboots after 20 nights, levels of 2 %": Kind(reboots(0.02, 20), boot=20),
+    "the same, half of it in a pinned version": Kind(reboots(0.02, 20), boot=20, pinned=True),
     "a drift of 0.03 % a night": Kind(drift(0.0003)),
 }
 

@@ -46,11 +46,13 @@ def section() -> Section:
             f"{CASES * WORLDS} cases of each kind for {LONG} nights, {CASES * WORLDS * LONG // MONTH} case-months, and",
             f"{len(SLOWED)} that become {STEP:.0%} slower on night {AT + 1}. Rounds stray by 3 % unless the kind says",
             "otherwise; screens, confirmations and judging are those of a real night; an alarm counts when it sets an",
-            "exit code, so those that are opened as provisional or as known are not counted. None of these kinds set a",
-            "constant. A drift is a true change, and is reported in steps.",
+            "exit code, and in the column of any kind whatever it is: provisional and known ones as well. None of",
+            "these kinds set a constant. A drift is a true change, and is reported in steps. A start of the machine",
+            "explains at most 3 %, and only next to a version that stays the same: what it does to a nightly alone is",
+            "an alarm that names it.",
             "",
-            f"| nights | rounds more | +{STEP:.0%}: nights | within {AFTER} |",
-            "|---|---|---|---|",
+            f"| nights | alarms of any kind | rounds more | nights to +{STEP:.0%} | missed |",
+            "|---|---|---|---|---|",
         ]
         figures: list[Figure] = []
         for kind in KINDS:
@@ -72,10 +74,15 @@ def _row(kind: str, quiet: Sequence[Watched], slowed: Watched) -> tuple[str, Fig
     record = Record(kind, false, sum(len(world.found) * world.task.nights / MONTH for world in quiet), {STEP: delays})
     more = statistics.fmean(world.more for world in quiet)
     median = record.median(STEP)
-    found = sum(nights is not None and nights <= AFTER for nights in delays) / len(delays)
+    missed = sum(nights is None or nights > AFTER for nights in delays)
+    opened = sum(len(told(cell)) for world in quiet for cell in world.opened)
     rate = 100 * record.false / record.months
     figure = Figure(f"{kind}: false alarms a month and 100 cases", rate, "count", "least", MOST_FALSE, record.limits)
-    return f"| {kind} | {more:.0%} | {'> ' * (median > AFTER)}{min(median, AFTER):g} | {found:.0%} |", figure
+    cells = [kind, f"{100 * opened / record.months:.3g}", f"{more:.0%}"]
+    return (
+        f"| {' | '.join(cells)} | {'> ' * (median > AFTER)}{min(median, AFTER):g} | {missed} of {len(delays)} |",
+        figure,
+    )
 
 
 def _of_others(pool: multiprocessing.pool.Pool, quiet: Sequence[Watched]) -> list[str]:

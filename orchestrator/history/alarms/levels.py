@@ -143,16 +143,16 @@ def _is_back(alarm: Alarm, segment: Segment) -> bool:
 
 
 def _find_left(alarm: Alarm, steps: Sequence[Change]) -> float | None:
-    """Return the ratio to the level before an alarm that is left of it, if people were told another one."""
+    """Return the ratio to the level before an alarm that is left of it, if reports have another one so far."""
     own, later = _find_own(alarm, steps), _find_later(alarm, steps)
     if alarm.is_provisional or state.is_by_machine(alarm) or not (own or later):
         return None
-    whole, told = abs(log(alarm.change.ratio)), abs(log(alarm.left or alarm.change.ratio))
+    whole, reported = abs(log(alarm.change.ratio)), abs(log(alarm.left or alarm.change.ratio))
     level = later.after if later else own.after if own else alarm.change.after
-    # What came on top of it is an alarm of its own.
+    # What came on top of it is another alarm.
     left = min(whole, max(0.0, _measure_rest(alarm, (own or alarm.change).before, level)))
     # Every night shows the size of one and the same step a little differently.
-    differs = abs(left - told) > MIN_SIZE if later else left < told / MOST_RESIZED
+    differs = abs(left - reported) > MIN_SIZE if later else left < reported / MOST_RESIZED
     return exp(copysign(left, log(alarm.change.ratio))) if differs else None
 
 

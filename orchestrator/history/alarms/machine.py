@@ -1,8 +1,8 @@
 """Recognises what a machine did to all series at once, which is no news about TensorFlow. Pure functions.
 
 A reboot, another kernel or microcode may move levels by a percent or two, and never by more than 3 %: a version is
-measured next to its reference on the same machine. Only what nobody changed can tell that the machine moved levels:
-versions that are the same build as before, and the reference's second measurement.
+measured next to its reference on the same machine. Only what is as before can tell that the machine moved levels:
+versions of which the build is the same, and the reference's second measurement.
 """
 
 import math
@@ -25,10 +25,10 @@ from orchestrator.terminal.counts import name_some
 
 # No larger step is the machine's.
 MOST = math.log(1.03)
-# A step is the machine's if it is at most this many times what the change of the machine did to what nobody changed.
+# A step is the machine's if it is at most this many times what the change of the machine did to unchanged versions.
 # What such changes do usually counts as some cases.
 LIKE_OTHERS, USUAL_SHIFT, PRIOR_CASES = 3.5, 0.01, 4
-# What nobody changed has moved if chance moves it as far with at most this probability.
+# Unchanged versions have moved if chance moves them as far with at most this probability.
 MOVED = 0.05
 # The nights on each side of a machine change that say what it did.
 AROUND = 5
@@ -87,7 +87,7 @@ def _is_started_nightly(nights: Sequence[Point]) -> bool:
 
 
 def is_like_others(change: Change, of: MachineChange, key: Key, all_series: Mapping[Key, Series]) -> bool:
-    """Return whether a step is no larger than what a change of the machine did to what nobody changed."""
+    """Return whether a step is no larger than what a change of the machine did to unchanged versions."""
     shifts = list(_measure_shifts(of.night, key, all_series))
     if not shifts:
         return False
@@ -101,7 +101,7 @@ def is_like_others(change: Change, of: MachineChange, key: Key, all_series: Mapp
 
 
 def _measure_shifts(night: date, key: Key, all_series: Mapping[Key, Series]) -> Iterable[tuple[float, float]]:
-    """Yield by how much each series that nobody changed moved on a night, and the variance of that."""
+    """Yield by how much each series of an unchanged version moved on a night, and the variance of that."""
     controls: set[Key] = set()
     for other, series in all_series.items():
         if not is_alike(other, key) or not series.segments:

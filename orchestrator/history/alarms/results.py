@@ -18,7 +18,7 @@ from orchestrator.results.outputs import describe_output
 DIFFERS, NOT_COMPARABLE = "differs", "not comparable"
 # This many nights with equal results make another one a change, and end an alarm.
 NIGHTS = 2
-# A difference that is this many times what people were told is another one.
+# A difference that is this many times what an alarm says is another one.
 GROWN = 5.0
 
 
