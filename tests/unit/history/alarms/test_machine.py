@@ -72,10 +72,9 @@ def test_what_a_start_did_to_versions_that_nobody_changed_too_is_one_notice_and_
     [notice] = tonight.warnings
     assert f"series of host host {note}; suspect the machine before TensorFlow: " in notice
     assert f"{CASES[0]} in {NIGHTLY}" in notice
-    report = report_events(
-        NightReport(night=night_of(day(REBOOT))), tonight, state.current(tonight.events), day(REBOOT)
-    )
-    assert (report.opened, len(report.still)) == ((), len(alarms))
+    after = state.current(tonight.events)
+    report = report_events(NightReport(night=night_of(day(REBOOT))), tonight, after, day(REBOOT))
+    assert (report.opened, report.still) == ((), after)
     assert exit_codes(events) == {}
 
 
