@@ -19,8 +19,9 @@ from orchestrator.engines.docker.engine import DockerEngine
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.model import Contrast
 from orchestrator.options import EngineOptions
-from orchestrator.results.comparison import gather, samples
+from orchestrator.results.comparison import gather
 from orchestrator.results.rundir import RunDir
+from orchestrator.results.samples import samples
 from orchestrator.stats.contrasts import Samples
 from orchestrator.stats.paired import estimate
 

@@ -46,6 +46,7 @@ PARTS: Mapping[str, Part] = {
     "bodies": Part("Other people's code", (*MEASURING, "bench/workloads/bodies.py")),
     "workers": Part("Workers", (":(glob)workloads/*.py", "orchestrator/engines/worker")),
     "metrics": Part("Other metrics", (*MEASURING, "orchestrator/metrics", SUITE)),
+    "first_calls": Part("First calls", ("orchestrator/stats", "orchestrator/plan", "bench/recorded.json")),
     "overhead": Part("Overhead", (*MEASURING, VENV, SUITE)),
     "images": Part("Images", ("orchestrator/engines", "orchestrator/images", "images", "orchestrator/measure")),
     "isolation": Part("Isolation", (*MEASURING, VENV, "orchestrator/engines/docker")),

@@ -6,7 +6,8 @@ One JSON object a line goes each way. The host sends commands and waits for one 
     probe -> probed | died       the GPUs that TensorFlow sees, asked in a fork so that the worker stays clean; if there is
                                          none, also what the driver says and which libraries are absent
     open  -> opened | refused | died     a fork of the worker; or, where `hello` forbade forks, the worker itself, once;
-                                         with the `words` of a program each call runs it, and without them is a workload
+                                         with the `words` of a program each call runs it, and without them is a workload;
+                                         `once` makes its first call and no other, and is closed without a burst
     burst -> measured | died     `calls` timed calls of the replicate's step, and more until `least_s` have passed
     close -> closed | died       the replicate's rows go to the stream as one flushed record batch
     profile -> profiled | refused | died     a fork that runs its calls under a profiler and ends; no row comes of it. Of 0
@@ -115,6 +116,7 @@ COMMANDS = {
         "position": int,
         "seed": int,
         "warmup": int,
+        "once": bool,
         "timeout_s": float,
     },
     "burst": {"replicate": int, "calls": int, "timeout_s": float, "least_s": float},

@@ -335,10 +335,12 @@ class Replicate:
         self.stage = "a call"
         first_ns, output = self._call(0, "first")
         self.output = sketch(output)
-        second_ns, _ = self._call(0, "second")
-        self.usual_ns = second_ns
-        for _ in range(order["warmup"]):
-            self.usual_ns, _ = self._call(0, "warmup")
+        second_ns = 0
+        if not order["once"]:
+            second_ns, _ = self._call(0, "second")
+            self.usual_ns = second_ns
+            for _ in range(order["warmup"]):
+                self.usual_ns, _ = self._call(0, "warmup")
         return self._answer(
             "opened", build_ns=build_ns, first_ns=first_ns, second_ns=second_ns, steps=self.steps,
             items=self.items or 0, output=values.describe(output), threads=compat.threads(self.tf),

@@ -10,9 +10,9 @@ from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS
 from orchestrator.model import ArmResult, Contrast, EnvironmentFacts, Manifest, Outcome, Target, VersionPair
 from orchestrator.old_flags import RENAMED_SUITES
-from orchestrator.results.comparison import samples
 from orchestrator.results.rewritten import WORKER
 from orchestrator.results.run import Run
+from orchestrator.results.samples import samples
 from orchestrator.stats.contrasts import measure
 
 UNKNOWN = "unknown"
@@ -32,7 +32,7 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
         for contrast in (*times, *comparison.of_metrics)
         if isinstance(contrast.pair, VersionPair) and contrast.pair.baseline == plan.versions[0]
     }
-    by_arm = samples(replace(plan, pairs=tuple(contrasts)), run.replicates)
+    by_arm = samples(replace(plan, pairs=tuple(contrasts)), run.replicates, run.openings)
     arms = {arm.key: arm for arm in run.arms}
     points = []
     for pair, contrast in contrasts.items():

@@ -21,6 +21,8 @@ class Budget:
     started: float
     # Seconds that the last visit of a case took.
     costs: dict[str, float] = field(default_factory=dict)
+    # Seconds that the last visit of a case for its first calls alone took.
+    once: dict[str, float] = field(default_factory=dict)
     # Their mean, until another one is learnt: a round asks for each case.
     _usual_s: float | None = None
     # Seconds that pilots took, each of one group.
@@ -47,6 +49,10 @@ class Budget:
         self.costs.update((case.label, seconds / len(group)) for case in group)
         self._usual_s = None
 
+    def learn_once(self, group: Group, seconds: float) -> None:
+        """Remember what a visit of these cases for their first calls alone took."""
+        self.once.update((case.label, seconds / len(group)) for case in group)
+
     def learn_pilot(self, seconds: float) -> None:
         self.pilots.append(seconds)
 
@@ -60,6 +66,10 @@ class Budget:
             self._usual_s = fmean(self.costs.values()) if self.costs else 0.0
         return sum(self.costs.get(case.label, self._usual_s) for group in groups for case in group)
 
-    def fits(self, group: Group) -> bool:
+    def estimate_once_s(self, group: Group) -> float:
+        return sum(self.once.get(case.label, 0.0) for case in group)
+
+    def fits(self, group: Group, *, once: bool = False) -> bool:
         """Return whether a round that has begun may visit these cases as well."""
-        return self.estimate_s([group]) <= self.left_s + self.overtime_s
+        seconds = self.estimate_once_s(group) if once else self.estimate_s([group])
+        return seconds <= self.left_s + self.overtime_s

@@ -40,13 +40,13 @@ def read_past(plan: Plan, entries: Sequence[Entry]) -> Past:
         if isinstance(entry, Calibrated):
             # Older runs have one effort for all arms of a case.
             versions = (entry.version,) if entry.version else plan.versions
-            effort = Effort(entry.warmup, entry.bursts, entry.calls)
+            effort = Effort(entry.warmup, entry.bursts, entry.calls, entry.once)
             progress.efforts.update((ArmKey(entry.case, version), effort) for version in versions)
             measured |= {(entry.case, FIRST_ROUND)} if entry.counts else set()
         elif isinstance(entry, Ended):
             progress.replicates = max(progress.replicates, entry.replicate)
             last_round = max(last_round, entry.round)
-            if entry.round != PILOT_ROUND and not entry.external:
+            if entry.round != PILOT_ROUND and not entry.external and not entry.once:
                 measured.add((entry.case, entry.round))
             if entry.closes_arm and not entry.external:
                 progress.ended.add(entry.arm)

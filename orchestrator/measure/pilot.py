@@ -3,7 +3,7 @@
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from statistics import median
 
 from orchestrator.contract import PILOT_ROUND
@@ -45,7 +45,8 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
         visit = visitor.visit([arm for arm in order if arm.key not in progress.ended], PILOT_ROUND)
     wanted = {arm: progress.efforts.get(arm.key) or _effort(visitor, arm, timed) for arm, timed in visit.timed.items()}
     aligned = calibrate.align(wanted, {arm: timed.pilot.call_s for arm, timed in visit.timed.items()})
-    efforts = {arm: effort for arm, effort in aligned.items() if arm.key not in progress.efforts}
+    once = _plan_once(visitor.plan, visit, aligned)
+    efforts = {arm: replace(effort, once=once) for arm, effort in aligned.items() if arm.key not in progress.efforts}
     alike = all(_is_alike(visit.timed[arm], effort) for arm, effort in efforts.items())
     counts = may_count and alike and not visit.cause and not visit.is_divided
     for arm, effort in efforts.items():
@@ -56,6 +57,20 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
     if counts:
         progress.rounds.update({arm.case.label for arm in efforts})
     return visit
+
+
+def opens_alone(plan: Plan) -> bool:
+    """Return whether a round has visits of one call: something compares first calls, and a fork is cheap."""
+    compared = {*plan.metrics, *(pair.metric for pair in plan.pairs)}
+    return plan.isolation == "fork" and not plan.program and any(METRICS[metric].of_openings for metric in compared)
+
+
+def _plan_once(plan: Plan, visit: Visit, efforts: Mapping[Arm, calibrate.Effort]) -> int:
+    """Return how many visits of one call a round adds for all of these arms alike."""
+    if not opens_alone(plan):
+        return 0
+    whole_s = sum(calibrate.visit_s(timed.pilot, efforts[arm]) for arm, timed in visit.timed.items())
+    return calibrate.plan_once(visit.open_s, whole_s)
 
 
 def _effort(visitor: Visitor, arm: Arm, timed: Timed) -> calibrate.Effort:

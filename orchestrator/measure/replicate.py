@@ -52,9 +52,13 @@ class Replicates:
     progress: Progress
 
     def open(
-        self, arm: Arm, round: int, *, position: int, warmup: int, timeout_s: float | None = None
-    ) -> "LiveReplicate | None":
-        """Open a replicate; return None if its worker is gone, or if it refused or died at once."""
+        self, arm: Arm, round: int, *, position: int, warmup: int = 0, once: bool = False,
+        timeout_s: float | None = None,
+    ) -> "LiveReplicate | None":  # fmt: skip
+        """Open a replicate; return None if its worker is gone, or if it refused or died at once.
+
+        `once` lets it make its first call and no other.
+        """
         case, version = arm
         worker = self.workers.acquire(version)
         if worker is None:
@@ -62,12 +66,12 @@ class Replicates:
         self.progress.replicates += 1
         plan = self.prepared.plan
         memory = self.workers.mark_memory(worker.pid)
-        replicate = LiveReplicate(self, arm, round, self.progress.replicates, worker, memory)
+        replicate = LiveReplicate(self, arm, round, self.progress.replicates, worker, memory, once)
         try:
             answer = worker.open(
                 case, replicate=replicate.number, round=round, position=position,
-                seed=seed_of_round(plan.seed, round), warmup=warmup, timeout_s=timeout_s or plan.timeout_s,
-                program=plan.program,
+                seed=seed_of_round(plan.seed, round), warmup=warmup, once=once,
+                timeout_s=timeout_s or plan.timeout_s, program=plan.program,
                 large=[file.name for file in plan.large],
             )  # fmt: skip
         except WorkerDied as death:
@@ -91,6 +95,7 @@ class LiveReplicate:
     worker: WorkerClient
     # When it was opened.
     memory: MemoryMark
+    once: bool
     second_ns: int = 0
     threads: tuple[int, ...] = ()
 
@@ -205,6 +210,9 @@ class LiveReplicate:
 
     def _record(self, **how: Any) -> Ended:
         case, version = self.arm
-        ended = Ended(version=version, case=case.label, round=self.round, replicate=self.number, **how)
+        ended = Ended(
+            version=version, case=case.label, round=self.round, replicate=self.number,
+            once=self.once, **how,
+        )  # fmt: skip
         self.of.prepared.directory.record(ended)
         return ended

@@ -2,8 +2,7 @@
 
 import random
 import time
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
 from orchestrator.measure import pacing
@@ -26,8 +25,9 @@ from orchestrator.measure.visit import Group, Visit, Visitor
 from orchestrator.measure.warm import make_gpu_code
 from orchestrator.measure.workers import Workers
 from orchestrator.metrics import METRICS, describe_verdict
-from orchestrator.model import Arm, ArmKey, Case, Comparison, Contrast, Pair, Plan, Postponed, Target
+from orchestrator.model import Arm, ArmKey, Case, Comparison, Contrast, Pair, Postponed, Target
 from orchestrator.plan.order import group_linked, round_order
+from orchestrator.plan.pairs import find_linked
 from orchestrator.results.claims import judge_claims
 from orchestrator.results.comparison import FIRST_ROUND, judge_run
 from orchestrator.stats.looks import FEWEST_ROUNDS
@@ -161,6 +161,7 @@ class RoundLoop:
             self.budget.learn_pilot(visit.seconds)
             if visit.timed:
                 self.budget.learn(group, visit_s(visit, self.progress.efforts))
+                self.budget.learn_once(group, visit.open_s)
                 visits.append(visit)
         self.unreached = frozenset(case.label for group in (*lacking, *late) for case in group)
         if visits and number == FIRST_ROUND:
@@ -247,7 +248,24 @@ class RoundLoop:
     def _waiting(self, group: Group, visits: int = 1) -> Waiting:
         rounds = min(self.progress.rounds[case.label] for case in group)
         postponed = any(case.label in self.postponed for case in group)
-        return Waiting(visits * self.budget.estimate_s([group]), rounds, postponed)
+        return Waiting(self._round_s(group, visits), rounds, postponed)
+
+    def _round_s(self, group: Group, visits: int) -> float:
+        """Return the seconds of a round that these cases take."""
+        rounds = min(self.progress.rounds[case.label] for case in group)
+        once = self._count_once(group, rounds + 1, visits) * self.budget.estimate_once_s(group)
+        return visits * self.budget.estimate_s([group]) + once
+
+    def _count_once(self, group: Group, nth: int, visits: int) -> int:
+        """Return how often their nth round visits these cases for their first calls alone.
+
+        That is as often as was planned, less whole visits. Where only times end the rounds, the first rounds do it: a
+        case that needs more rounds gets enough first calls with them.
+        """
+        if nth > FEWEST_ROUNDS and not self.cold.intersection(case.label for case in group):
+            return 0
+        planned = (effort.once for arm in self._arms(group) if (effort := self.progress.efforts.get(arm.key)))
+        return max(max(planned, default=0) - (visits - 1), 0)
 
     def _choose(self, cases: Sequence[Case], number: int) -> tuple[list[Group], int]:
         """Return the groups that the next round visits, and how often.
@@ -282,12 +300,12 @@ class RoundLoop:
 
     def _round(self, groups: Sequence[Group], number: int, visits: int) -> int:
         """Visit the groups in random order, with new workers; return how many of them the budget leaves out."""
-        if number == FIRST_ROUND:
-            # The pilot of the others was their first round.
-            groups = [group for group in groups if not any(self.progress.rounds[case.label] for case in group)]
         groups = [group for group in groups if any(map(self._has_effort, self._arms(group)))]
-        if not groups:
-            return 0
+        visited: list[Group] = []
+        if number == FIRST_ROUND:
+            # Their pilot was their first round.
+            visited = [group for group in groups if any(self.progress.rounds[case.label] for case in group)]
+            groups = [group for group in groups if group not in visited]
         begun_s = self.budget.passed_s
         if number > self.rounds.first_round and not self.keep_workers:
             self.workers.renew({arm.version for group in groups for arm in self._arms(group)}, number)
@@ -297,10 +315,14 @@ class RoundLoop:
             for position, group in enumerate(order):
                 if self.budget.fits(group):
                     self._visit_quietly(order, position, number, visit)
+                    visited += [group] if visit == 0 else []
                 elif visit == 0:
                     left_out += 1
             order = draw.sample(order, len(order))
-        last, round_s = self.rounds.looks[-1], visits * self.budget.estimate_s(order) + self._start_s
+        self._visit_once(visited, number, visits, draw)
+        if not order:
+            return 0
+        last, round_s = self.rounds.looks[-1], sum(self._round_s(group, visits) for group in order) + self._start_s
         # An upper limit: cases leave the rotation as their verdicts come in.
         ahead_s = min((last - number) * round_s, self.budget.left_s)
         cases = sum(map(len, order))
@@ -324,6 +346,19 @@ class RoundLoop:
             self.progress.redone[case.label] += again
         if again:
             self._visit(group, number, turn)
+
+    def _visit_once(self, groups: Sequence[Group], number: int, visits: int, draw: random.Random) -> None:
+        """Visit cases for their first calls alone, as often as was planned, and each time in another order."""
+        counts = {
+            group: self._count_once(group, min(self.progress.rounds[case.label] for case in group), visits)
+            for group in groups
+        }
+        for turn in range(max(counts.values(), default=0)):
+            for group in draw.sample(groups, len(groups)):
+                if turn < counts[group] and self.budget.fits(group, once=True):
+                    arms = list(filter(self._has_effort, self._arms(group)))
+                    order = round_order(arms, self.rounds.seed, group[0].label, number + visits + turn)
+                    self.budget.learn_once(group, self.visitor.visit_once(order, number))
 
     def _may_repeat(self, order: Sequence[Group], position: int, number: int) -> bool:
         waiting = [self._waiting(group) for group in order]
@@ -349,19 +384,6 @@ class RoundLoop:
 
 def _count(count: int) -> str:
     return "1 round" if count == 1 else f"{count} rounds"
-
-
-def find_linked(plan: Plan) -> Mapping[str, list[tuple[ArmKey, ...]]]:
-    """Return, by case, the arms that a comparison or a claim needs together; a case may be planned in one arm alone."""
-    together: list[tuple[ArmKey, ...]] = [pair.arms for pair in plan.pairs]
-    together += [arms for claim in plan.claims for arms in claim.linked]
-    planned = Counter(arm.case for arm in plan.arms())
-    together += [(arm.key,) for arm in plan.arms() if planned[arm.case] == 1]
-    linked: dict[str, list[tuple[ArmKey, ...]]] = defaultdict(list)
-    for arms in together:
-        for label in {arm.case for arm in arms}:
-            linked[label].append(arms)
-    return linked
 
 
 def describe_decision(contrast: Contrast) -> str:

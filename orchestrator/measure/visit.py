@@ -43,6 +43,11 @@ class Visit:
     seconds: float
 
     @property
+    def open_s(self) -> float:
+        """The seconds until all of its arms had built and made their first calls."""
+        return sum(timed.open_s for timed in self.timed.values())
+
+    @property
     def is_divided(self) -> bool:
         """Whether not all arms were open at once."""
         return any(len(timed.replicates) > 1 for timed in self.timed.values())
@@ -93,6 +98,17 @@ class Visitor:
             causes += [cause] if cause else []
         causes = self.progress.repeats[repeats:] + causes
         return Visit(timed, next(iter(causes), ""), time.monotonic() - begun)
+
+    def visit_once(self, order: Sequence[Arm], number: int) -> float:
+        """Let these arms make their first calls, one arm after the other; return the seconds that it took."""
+        begun = time.monotonic()
+        for position, arm in enumerate(order):
+            if arm.key not in self.progress.ended:
+                self.view.measuring(arm.version, arm.case, number)
+                replicate = self.replicates.open(arm, number, position=position, once=True)
+                if replicate:
+                    replicate.close()
+        return time.monotonic() - begun
 
     def _sittings(self, order: Sequence[Arm]) -> list[tuple[int, Sequence[Arm]]]:
         """Return which arms are open at once, and the position of the first of them."""

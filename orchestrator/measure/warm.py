@@ -24,7 +24,7 @@ def make_gpu_code(
             if is_closed(arm.key):
                 continue
             opened = time.monotonic()
-            replicate = visitor.replicates.open(arm, PILOT_ROUND, position=0, warmup=0, timeout_s=SLOW_START_TIMEOUT_S)
+            replicate = visitor.replicates.open(arm, PILOT_ROUND, position=0, timeout_s=SLOW_START_TIMEOUT_S)
             # Also what only steady calls run has to be made, and no replicate counts without one.
             if replicate and replicate.burst(1):
                 replicate.close()

@@ -12,5 +12,6 @@ SPEC = MetricSpec(
     logs=lambda replicate: log_of(replicate.build_ns),
     figure=lambda arm: None if arm.build_s is None else arm.build_s * 1e3,
     show=format_time,
+    of_openings=True,
     margin=0.1,
 )

@@ -12,6 +12,7 @@ SPEC = MetricSpec(
     logs=lambda replicate: log_of(replicate.first_call_ns),
     figure=lambda arm: arm.first_call_ms,
     show=format_time,
+    of_openings=True,
     # What happens once scatters more than what happens often.
     margin=0.1,
 )

@@ -67,6 +67,8 @@ class MetricSpec:
     show: Callable[[float], str]
     # Unless the user names one; without any, it is the margin of times.
     margin: float | None = None
+    # Whether a replicate that makes a single call has it as well.
+    of_openings: bool = False
     # Whether all cases of a version share it.
     of_versions: bool = False
     # Whether one look at it says all, so that nothing is left to chance.

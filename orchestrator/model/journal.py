@@ -24,6 +24,7 @@ class Calibrated:
     warmup: int
     bursts: int
     calls: int
+    once: int = 0
     counts: bool = False
 
 
@@ -54,6 +55,8 @@ class Ended:
     rows: int | None = None
     # Inter-op and intra-op threads as TensorFlow states them, 0 where it chooses; None where it did not say.
     threads: tuple[int, ...] | None = None
+    # Whether it was to make its first call and no other.
+    once: bool = False
     # What it died of, and whether that came from outside of its code; older runs say neither.
     failure: FailureKind | None = None
     external: bool = False

@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from packaging.version import InvalidVersion
@@ -10,7 +10,7 @@ from packaging.version import Version as Number
 
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import MetricSpec
-from orchestrator.model import ArmResult, Case, CasePair, Metric, Pair, Plan, Target, VersionPair, Workload
+from orchestrator.model import ArmKey, ArmResult, Case, CasePair, Metric, Pair, Plan, Target, VersionPair, Workload
 
 # Rounds after which a run is judged, and the error that these looks share.
 LOOKS = (4, 6, 8, 10, 13, 16, 20)
@@ -129,3 +129,16 @@ def reference_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[VersionPair,
 def looks_left(looks: Sequence[int], rounds: int) -> tuple[int, ...]:
     """Return the planned looks that more rounds may still take."""
     return tuple(look for look in looks if look > rounds)
+
+
+def find_linked(plan: Plan) -> Mapping[str, list[tuple[ArmKey, ...]]]:
+    """Return, by case, the arms that a comparison or a claim needs together; a case may be planned in one arm alone."""
+    together: list[tuple[ArmKey, ...]] = [pair.arms for pair in plan.pairs]
+    together += [arms for claim in plan.claims for arms in claim.linked]
+    planned = Counter(arm.case for arm in plan.arms())
+    together += [(arm.key,) for arm in plan.arms() if planned[arm.case] == 1]
+    linked: dict[str, list[tuple[ArmKey, ...]]] = defaultdict(list)
+    for arms in together:
+        for label in {arm.case for arm in arms}:
+            linked[label].append(arms)
+    return linked

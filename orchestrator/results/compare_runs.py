@@ -26,11 +26,11 @@ from orchestrator.model import (
     VerdictName,
     show_verdict,
 )
-from orchestrator.results.comparison import samples
 from orchestrator.results.endings import read_endings
 from orchestrator.results.rewritten import WORKER, Rewritten, find_rewritten
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.rundir import RunDir
+from orchestrator.results.samples import samples
 from orchestrator.stats.contrasts import FALSE_DISCOVERIES, Measured, compare_figures, measure, of_many
 from orchestrator.stats.looks import LookSchedule
 from orchestrator.stats.paired import Estimate
@@ -235,7 +235,7 @@ class Compared:
 
 
 def _measure_pairs(run: Run, pairs: list[Pair]) -> list[Stopped | None]:
-    by_arm = samples(replace(run.plan, pairs=tuple(pairs)), run.replicates)
+    by_arm = samples(replace(run.plan, pairs=tuple(pairs)), run.replicates, run.openings)
     schedule = _schedule(run)
     found = (measure(by_arm, pair) for pair in pairs)
     return [Stopped(measured, schedule) if measured else None for measured in found]

@@ -2,21 +2,17 @@
 
 import json
 import math
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
-from operator import attrgetter
+from functools import cached_property
 from statistics import median
-from typing import TypeVar
 
 import pyarrow as pa
 
 from orchestrator import contract
 from orchestrator.metrics import METRICS, choose_metrics
 from orchestrator.metrics.leak import is_known
-from orchestrator.metrics.spec import Logs
-from orchestrator.model import Arm, ArmKey, ArmResult, Comparison, Contrast, Manifest, Metric, Plan, VersionPair
+from orchestrator.model import Arm, ArmResult, Comparison, Contrast, Manifest, Metric, Plan, VersionPair
 from orchestrator.plan.pairs import metric_pairs, neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
 from orchestrator.results.endings import Endings, summarise_endings
@@ -24,18 +20,12 @@ from orchestrator.results.means import find_means, find_set_means
 from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
+from orchestrator.results.samples import ByArm, differences, group_by_arm
 from orchestrator.results.warnings import check_control, check_following, check_noise, check_run
-from orchestrator.stats.contrasts import Beside, Samples, compare, compare_figures
+from orchestrator.stats.contrasts import Beside, Samples, Schedule, compare, compare_figures
 from orchestrator.stats.drift import drift
-from orchestrator.stats.looks import LookSchedule
-from orchestrator.stats.round_times import RoundTimes
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 FIRST_ROUND = 1
-MOST_KEPT = 16
-
 POSTPONED = "the budget holds too few rounds; --resume measures it"
 
 
@@ -49,12 +39,14 @@ class Gathered:
     replicates: tuple[Replicate, ...]
     # Those that do not count.
     pilots: tuple[Replicate, ...]
+    # Those whose build and first call count.
+    openings: tuple[Replicate, ...]
     problems: tuple[str, ...]
     broken: tuple[str, ...]
 
     @cached_property
-    def by_arm(self) -> Mapping[ArmKey, Sequence[Replicate]]:
-        return _by_arm(self.replicates)
+    def by_arm(self) -> ByArm:
+        return ByArm.of(self.replicates, self.openings)
 
 
 def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathered:
@@ -67,9 +59,12 @@ def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathe
     missing, unsynced = announced.missing(loaded.unread | endings.unread) if announced else ([], [])
     if loaded.replicates and not run.journal.exists():
         missing.append(f"{run.journal} is missing: it is not known which rounds were disturbed")
-    rounds, pilots = _split_pilots(loaded.replicates, endings)
+    rounds, pilots = _split_pilots((each for each in loaded.replicates if not each.once), endings)
+    openings = _find_openings(loaded.replicates, rounds, endings)
     problems = (*filter(None, [journal.skipped]), *loaded.problems, *unsynced)
-    return Gathered(plan, manifest, endings, rounds, pilots, problems, (*loaded.broken, *endings.broken, *missing))
+    return Gathered(
+        plan, manifest, endings, rounds, pilots, openings, problems, (*loaded.broken, *endings.broken, *missing)
+    )
 
 
 def _split_pilots(
@@ -89,6 +84,19 @@ def _split_pilots(
     return tuple(rounds), tuple(pilots)
 
 
+def _find_openings(
+    written: Iterable[Replicate], rounds: Iterable[Replicate], endings: Endings
+) -> tuple[Replicate, ...]:
+    """Return the replicates whose build and first call count: all of a round, also those of one call.
+
+    A pilot that is its arm's first round was the first to read its files, so it does not count next to others.
+    """
+    once = [each for each in written if each.once and each.number not in endings.redone]
+    warm = {each.arm for each in once if each.round == FIRST_ROUND}
+    whole = [each for each in rounds if each.number not in endings.counted or each.arm not in warm]
+    return (*whole, *once)
+
+
 def judge_run(run: RunDir, *, at_look: bool = False, metrics: Iterable[str] | None = None) -> Comparison:
     """Judge a run directory.
 
@@ -104,11 +112,13 @@ def judge_run(run: RunDir, *, at_look: bool = False, metrics: Iterable[str] | No
 
 def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
     plan, endings = gathered.plan, gathered.endings
-    arms, contrasts = compute_contrasts(plan, gathered.replicates, endings, gathered.pilots, flip=flip)
+    arms, contrasts = compute_contrasts(
+        plan, gathered.replicates, endings, gathered.pilots, gathered.openings, flip=flip
+    )
     arms = _with_environments(arms, gathered.manifest)
     metrics = judge_metrics(gathered, plan.metrics, arms) if flip else {}
     judged = (*contrasts, *(each for of_metric in metrics.values() for each in of_metric))
-    of_all = _samples(replace(plan, pairs=tuple(each.pair for each in judged)), gathered.by_arm)
+    of_all = gathered.by_arm.samples(replace(plan, pairs=tuple(each.pair for each in judged)))
     schedule = endings.schedule(plan.looks)
     return Comparison(
         plan=plan,
@@ -120,7 +130,7 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
         warnings=(
             *check_control(contrasts),
             *check_noise(plan, contrasts),
-            *check_following(_differences(plan, _samples(plan, gathered.by_arm))),
+            *check_following(differences(plan, gathered.by_arm.samples(plan))),
             *check_run(plan, gathered.manifest, endings, gathered.problems),
         ),
         broken=gathered.broken,
@@ -172,41 +182,47 @@ def compute_contrasts(
     replicates: Iterable[Replicate],
     endings: Endings,
     pilots: Iterable[Replicate] = (),
+    openings: Iterable[Replicate] | None = None,
     *,
     flip: bool,
 ) -> tuple[tuple[ArmResult, ...], tuple[Contrast, ...]]:
     """Compute arms and contrasts from replicates and endings, without reading any file."""
-    by_arm, pilots_by_arm = _by_arm(replicates), _by_arm(pilots)
-    arms = tuple(_result(arm, by_arm[arm.key], pilots_by_arm[arm.key], endings) for arm in plan.arms())
+    by_arm, pilots_by_arm = ByArm.of(replicates, openings), group_by_arm(pilots)
+    arms = tuple(
+        _result(arm, by_arm.replicates[arm.key], pilots_by_arm[arm.key], by_arm.openings[arm.key], endings)
+        for arm in plan.arms()
+    )
     if not any(arm.step_ms for arm in arms):
         # The program does not say how long its steps take.
         plan = replace(plan, pairs=tuple(pair for pair in plan.pairs if pair.metric != "step"))
-    return arms, _compare(plan, by_arm, endings, arms, flip=flip)
+    return arms, _compare(plan, by_arm, endings, arms, endings.schedule(plan.looks), flip=flip)
 
 
 def further(gathered: Gathered, pairs: tuple[VersionPair, ...], arms: Sequence[ArmResult]) -> tuple[Contrast, ...]:
     """Return a separate family of contrasts, for which no rounds were measured."""
     if not pairs:
         return ()
-    plan = replace(gathered.plan, pairs=pairs)
-    return _compare(plan, gathered.by_arm, gathered.endings, arms, flip=False)
+    looks, endings = gathered.plan.looks, gathered.endings
+    ends_rounds = {pair.metric for pair in gathered.plan.pairs}
+    is_bystander = all(METRICS[pair.metric].of_openings and pair.metric not in ends_rounds for pair in pairs)
+    schedule = endings.bystander_schedule(looks) if is_bystander else endings.schedule(looks)
+    return _compare(replace(gathered.plan, pairs=pairs), gathered.by_arm, endings, arms, schedule, flip=False)
 
 
 def _compare(
     plan: Plan,
-    by_arm: Mapping[ArmKey, Sequence[Replicate]],
+    by_arm: ByArm,
     endings: Endings,
     arms: Sequence[ArmResult],
+    schedule: Schedule,
     *,
     flip: bool,
 ) -> tuple[Contrast, ...]:
-    of_arms, beside = _samples(plan, by_arm), None
+    of_arms, beside = by_arm.samples(plan), None
     if any(pair.metric == "steady" for pair in plan.pairs):
         beside = Beside(
-            rises=_MadeWhenAsked(by_arm, lambda key: _by_round(by_arm[key], lambda replicate: (replicate.rise,))),
-            cpu=_MadeWhenAsked(by_arm, lambda key: _by_round(by_arm[key], METRICS["cpu"].logs)),
+            rises=by_arm.figures(lambda replicate: (replicate.rise,)), cpu=by_arm.figures(METRICS["cpu"].logs)
         )
-    schedule = endings.schedule(plan.looks)
     contrasts = compare(plan, of_arms, arms, schedule, beside, flip=flip)
     return tuple(
         _say_postponed(_mark_exploratory(contrast, of_arms, schedule, endings.exploratory), endings)
@@ -223,64 +239,7 @@ def _say_postponed(contrast: Contrast, endings: Endings) -> Contrast:
     return replace(contrast, reason="; ".join(filter(None, [f"postponed: {POSTPONED}", so_far])))
 
 
-def _differences(plan: Plan, of_arms: Samples) -> list[list[float]]:
-    """Return the differences of each pair from round to round, in order."""
-    series = []
-    for pair in plan.pairs:
-        baseline, candidate = (of_arms.get((*key, pair.metric), {}) for key in pair.arms)
-        series.append([candidate[number] - baseline[number] for number in sorted(baseline.keys() & candidate.keys())])
-    return series
-
-
-def samples(plan: Plan, replicates: Iterable[Replicate]) -> Samples:
-    """Return the samples from which verdicts are made."""
-    return _samples(plan, _by_arm(replicates))
-
-
-def _by_arm(replicates: Iterable[Replicate]) -> dict[ArmKey, list[Replicate]]:
-    by_arm: dict[ArmKey, list[Replicate]] = defaultdict(list)
-    for replicate in replicates:
-        by_arm[replicate.arm].append(replicate)
-    return by_arm
-
-
-def _samples(plan: Plan, by_arm: Mapping[ArmKey, Sequence[Replicate]]) -> Samples:
-    metrics = {pair.metric for pair in plan.pairs}
-    keys = [(*name, metric) for name in by_arm for metric in metrics]
-    return _MadeWhenAsked(keys, lambda key: _by_round(by_arm[ArmKey(*key[:2])], METRICS[key[2]].logs))
-
-
-class _MadeWhenAsked(Mapping[K, V]):
-    """Makes a value when it is asked for: the rounds of all arms at once would take as much as their replicates.
-
-    It keeps the last few, since the arms of a pair are asked for again and again.
-    """
-
-    def __init__(self, keys: Iterable[K], make: Callable[[K], V]) -> None:
-        self._keys = dict.fromkeys(keys)
-        self._make = lru_cache(MOST_KEPT)(make)
-
-    def __getitem__(self, key: K) -> V:
-        if key not in self._keys:
-            raise KeyError(key)
-        return self._make(key)
-
-    def __iter__(self) -> Iterator[K]:
-        return iter(self._keys)
-
-    def __len__(self) -> int:
-        return len(self._keys)
-
-
-def _by_round(replicates: Iterable[Replicate], logs: Callable[[Replicate], Logs]) -> dict[int, RoundTimes]:
-    rounds: dict[int, list[tuple[Logs, int]]] = defaultdict(list)
-    for replicate in sorted(replicates, key=attrgetter("number")):
-        if figures := logs(replicate):
-            rounds[replicate.round].append((figures, replicate.sitting))
-    return {number: RoundTimes(*zip(*of_round, strict=True)) for number, of_round in rounds.items()}
-
-
-def _mark_exploratory(contrast: Contrast, samples: Samples, schedule: LookSchedule, ends: Iterable[int]) -> Contrast:
+def _mark_exploratory(contrast: Contrast, samples: Samples, schedule: Schedule, ends: Iterable[int]) -> Contrast:
     """Mark a contrast with rounds after its last look. `ends` are the rounds after which exploratory ones began."""
     baseline, candidate = (samples.get((*name, contrast.pair.metric), {}) for name in contrast.pair.arms)
     rounds = baseline.keys() & candidate.keys()
@@ -325,10 +284,17 @@ def _read_losses(text: str | None) -> tuple[float, ...]:
         return ()
 
 
-def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicate], endings: Endings) -> ArmResult:
+def _result(
+    arm: Arm,
+    replicates: Sequence[Replicate],
+    pilots: Sequence[Replicate],
+    openings: Sequence[Replicate],
+    endings: Endings,
+) -> ArmResult:
     """Return the result of an arm; one that has no round yet shows the times of its pilot."""
     case, version = arm
     rounds = len({replicate.round for replicate in replicates})
+    openings = openings if replicates else pilots
     replicates = replicates or pilots
     if arm.key in endings.refused:
         return ArmResult(case=case, version=version, outcome="refused", reason=endings.refused[arm.key])
@@ -360,10 +326,10 @@ def _result(arm: Arm, replicates: Sequence[Replicate], pilots: Sequence[Replicat
         median_ms=median(replicate.steady_ns for replicate in replicates) / 1e6,
         # A program has no first calls.
         first_ms=_median_ms(replicate.first_ns for replicate in replicates),
-        first_call_ms=_median_ms(replicate.first_call_ns for replicate in replicates),
+        first_call_ms=_median_ms(replicate.first_call_ns for replicate in openings),
         second_ms=_median_ms(replicate.second_ns for replicate in replicates),
         train_s=median(replicate.calls_ns for replicate in replicates) / 1e9,
-        build_s=median(replicate.build_ns for replicate in replicates) / 1e9,
+        build_s=median(replicate.build_ns for replicate in openings) / 1e9,
         import_s=median(replicate.import_ns or 0 for replicate in replicates) / 1e9,
         peak_rss_mb=median(replicate.peak_rss_kb or 0 for replicate in replicates) / 1024,
         memory_bytes=_median_bytes(replicate.memory_kb or replicate.peak_rss_kb for replicate in replicates),

@@ -23,7 +23,13 @@ from orchestrator.model import (
     Watched,
 )
 from orchestrator.results.rundir import RunDir
-from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
+from orchestrator.stats.looks import (
+    BystanderSchedule,
+    LookSchedule,
+    Stretch,
+    make_bystander_schedule,
+    make_schedule,
+)
 
 
 @dataclass(frozen=True)
@@ -79,20 +85,28 @@ class Endings:
 
     def schedule(self, planned: tuple[int, ...]) -> LookSchedule:
         """Return the looks that judge this run: those planned, and one wherever something else ended its rounds."""
+        return make_schedule(self._stretches(planned, self._stopped))
+
+    def bystander_schedule(self, planned: tuple[int, ...]) -> BystanderSchedule:
+        """Return the looks that judge a metric that ended no rounds of this run."""
+        return make_bystander_schedule(self._stretches(planned, self._stopped))
+
+    @property
+    def _stopped(self) -> int | None:
         ended_early = self.finished is not None and self.finished.how != ""
-        return self._schedule(planned, self.rounds if ended_early else None)
+        return self.rounds if ended_early else None
 
     def spent(self, planned: tuple[int, ...]) -> float:
         """Return the share of the error that was spent, if no more rounds follow."""
-        schedule = self._schedule(planned, self.rounds)
+        schedule = make_schedule(self._stretches(planned, self.rounds))
         return schedule.spent[-1] if self.rounds >= schedule.looks[-1] else 0.0
 
-    def _schedule(self, planned: tuple[int, ...], stopped: int | None) -> LookSchedule:
+    def _stretches(self, planned: tuple[int, ...], stopped: int | None) -> list[Stretch]:
         looks, stretches = planned, []
         for rounds, more in self.extended:
             stretches.append(Stretch(looks, rounds))
             looks = more
-        return make_schedule([*stretches, Stretch(looks, stopped)])
+        return [*stretches, Stretch(looks, stopped)]
 
     @property
     def unread(self) -> frozenset[tuple[Target, int]]:
@@ -124,7 +138,7 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
                 del endings.died[entry.arm]
             if entry.round == PILOT_ROUND:
                 pilots[entry.arm] = entry.replicate
-            else:
+            elif not entry.once:
                 endings.postponed.discard(entry.case)
             if entry.threads:
                 endings.threads[entry.arm].add(entry.threads)

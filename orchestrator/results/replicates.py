@@ -4,6 +4,7 @@ Whole streams are processed at once, because a run may have millions of rows.
 """
 
 import itertools
+import math
 from array import array
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -76,6 +77,11 @@ class Replicate(NamedTuple):
     percentiles: tuple[float, ...] = ()
 
     @property
+    def once(self) -> bool:
+        """Whether it made its first call and no other."""
+        return not self.bursts
+
+    @property
     def sitting(self) -> int:
         """A number that replicates have in common if they were open at once, and nearly so if a worker was missing."""
         return self.number - self.position
@@ -102,7 +108,7 @@ class Loaded:
 class ReadStream:
     """One good stream: its rows, one summary and the number of rows per replicate, and whether it was cut short.
 
-    Its `idle` replicates, which have no steady call, are left out.
+    Its `idle` replicates, which were to make steady calls and have none, are left out.
     """
 
     stream: Stream
@@ -157,9 +163,10 @@ def read_replicates(stream: Stream, run: str) -> ReadStream:
 
 
 def _without_idle(table: pa.Table) -> tuple[pa.Table, frozenset[int]]:
-    """Leave out the replicates without a steady call: they have nothing to compare, and the others are sound."""
+    """Leave out the replicates that went beyond their first call and have no steady one; the others are sound."""
     numbers = figures(table, "replicate")
-    idle = np.setdiff1d(numbers, numbers[is_label(table, "phase", "steady")])
+    once = np.setdiff1d(numbers[is_label(table, "phase", "first")], numbers[is_label(table, "phase", "second")])
+    idle = np.setdiff1d(numbers, np.union1d(numbers[is_label(table, "phase", "steady")], once))
     if not len(idle):
         return table, frozenset()
     return table.filter(pa.array(~np.isin(numbers, idle))), frozenset(idle.tolist())
@@ -185,7 +192,10 @@ def admit_rows(read: ReadStream, admit: Admit | None) -> tuple[ReadStream, tuple
 
 
 def summarise(path: Path, table: pa.Table) -> list[Replicate]:
-    """Return one summary per replicate: its build row, its first two calls, and its bursts of steady calls."""
+    """Return one summary per replicate: its build row, its first two calls, and its bursts of steady calls.
+
+    One that makes a single call has no bursts, and its times of steady calls are 0.
+    """
     if table.num_rows == 0:
         return []
     rows = Rows.of(table)
@@ -295,6 +305,8 @@ def _odd_replicates(path: Path, numbers: Any, what: str) -> ContractBroken:
 def _bursts(rows: Rows) -> "tuple[list[array[float]], list[array[float]]]":
     """Return the logs of the mean wall and CPU times of each burst of steady calls, by replicate."""
     steady = np.flatnonzero(rows.phase("steady"))
+    if not len(steady):
+        return [array("d") for _ in rows.numbers], [array("d") for _ in rows.numbers]
     group, burst = rows.group[steady], rows.bursts[steady]
     begins = np.flatnonzero(np.r_[True, (group[1:] != group[:-1]) | (burst[1:] != burst[:-1])])
     counts = np.diff(np.r_[begins, len(steady)])
@@ -327,7 +339,7 @@ def _percentiles(rows: Rows, groups: Any) -> list[tuple[float, ...]]:
 
 def _typical_ns(bursts: Iterable[Sequence[float]]) -> Any:
     """Return the typical time of each replicate, rounded because logs do not keep the last digits."""
-    return np.round(np.exp([middle_mean(of_one) for of_one in bursts]), 3)
+    return np.round([math.exp(middle_mean(of_one)) if of_one else 0.0 for of_one in bursts], 3)
 
 
 def _rise(bursts: Sequence[float]) -> float:

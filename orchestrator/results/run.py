@@ -29,6 +29,8 @@ class Run:
     path: Path
     comparison: Comparison
     replicates: tuple[Replicate, ...]
+    # Those whose build and first call count: also those that made no other call.
+    openings: tuple[Replicate, ...]
 
     @property
     def plan(self) -> Plan:
@@ -76,4 +78,4 @@ def load_run(path: str | Path, also: Callable[[pa.Table], None] | None = None) -
     """
     directory = RunDir.open(Path(path))
     contents = gather(directory, also)
-    return Run(directory.path, judge(contents), contents.replicates)
+    return Run(directory.path, judge(contents), contents.replicates, contents.openings)

@@ -32,6 +32,9 @@ FEWEST_SLOW_BURSTS, MOST_SLOW_BURSTS = 3, 8
 ABOUT_AS_LONG = 1.5
 # The spread of replicates around their arm that bursts are weighed against; a pilot of one replicate cannot tell it.
 BETWEEN = 0.05
+# The first calls of an arm in an early round, with that of a whole visit, if the others take no more than this share of
+# a whole visit; `bench/first_calls.py` shows what they are good for.
+FIRST_CALLS, ONCE_SHARE = 4, 0.5
 # What a worker does before each burst, untimed: a call, or calls for this time. A call of a second needs none.
 LEAD_IN_S, LONG_CALL_S = 0.005, 1.0
 
@@ -57,11 +60,15 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Effort:
-    """The numbers of calls left out after the second, of bursts, and of calls per burst without its lead-in."""
+    """The numbers of calls left out after the second, of bursts, and of calls per burst without its lead-in.
+
+    `once` is how often an early round visits the arm in addition, for its first call and no other.
+    """
 
     warmup: int
     bursts: int
     calls: int
+    once: int = 0
 
 
 # A program is run once in each visit: it builds, warms up and makes its calls by itself.
@@ -112,6 +119,14 @@ def align(efforts: Mapping[Key, Effort], call_s: Mapping[Key, float]) -> dict[Ke
 def visit_s(pilot: Pilot, effort: Effort) -> float:
     """Estimate what one replicate of an arm takes."""
     return pilot.open_s + effort.warmup * pilot.call_s + effort.bursts * _burst_s(pilot.call_s, effort.calls)
+
+
+def plan_once(open_s: float, visit_s: float) -> int:
+    """Return how many visits of one call an early round adds if each takes this long, and a whole visit that long.
+
+    It is planned from what visits cost, before any first call that counts was timed.
+    """
+    return min(FIRST_CALLS - 1, int(ONCE_SHARE * visit_s / open_s)) if open_s > 0 else 0
 
 
 def error_of_bursts(pilot: Pilot) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from orchestrator.model import ArmKey, ArmResult, Contrast, Metric, Pair, Plan, Target, VerdictName
 from orchestrator.stats.drift import drift_of_ratio
-from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
+from orchestrator.stats.looks import BystanderSchedule, LookSchedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate, Sample, estimate
 from orchestrator.stats.robust import hodges_lehmann, sign_flip_p
 from orchestrator.stats.verdict import Judgement, Levels, describe_noise, judge, seed_percent, smallest_shown
@@ -15,6 +15,7 @@ from orchestrator.stats.verdict import Judgement, Levels, describe_noise, judge,
 # The log of a metric by round, by case label, version and metric.
 Samples = Mapping[tuple[str, Target, Metric], Mapping[int, Sample]]
 
+Schedule = LookSchedule | BystanderSchedule
 # Of the contrasts that are called slower or faster, the share that may be so by chance.
 FALSE_DISCOVERIES = 0.05
 # Of equal arms, at most this share is called slower or faster in all looks together. Trimming adds a little to what the
@@ -50,7 +51,7 @@ def compare(
     plan: Plan,
     samples: Samples,
     arms: Sequence[ArmResult],
-    schedule: LookSchedule | None = None,
+    schedule: Schedule | None = None,
     beside: Beside | None = None,
     *,
     flip: bool = False,
@@ -87,7 +88,7 @@ def measure(samples: Samples, pair: Pair) -> Measured | None:
     return Measured(found, max(baseline.keys() & candidate.keys())) if found else None
 
 
-def _error_of_each(schedule: LookSchedule, measured: Sequence[Measured | None]) -> float:
+def _error_of_each(schedule: Schedule, measured: Sequence[Measured | None]) -> float:
     """Return the error of all looks that each contrast may be judged by, given the number of contrasts.
 
     By Benjamini and Hochberg, no larger share of those found different is due to chance. The same error gives the
@@ -119,7 +120,7 @@ def of_many(ps: Sequence[float]) -> list[float]:
 @dataclass(frozen=True)
 class _Judge:
     plan: Plan
-    schedule: LookSchedule
+    schedule: Schedule
     error_of_each: Mapping[Metric, float]
     count: Mapping[Metric, int]
     beside: Beside

@@ -92,6 +92,22 @@ def test_the_memory_of_a_replicate_has_no_pages_of_files_that_it_maps(bench: Ben
     assert rows[2]["peak_rss_kb"] / 1024 > nothing + 60
 
 
+def test_a_replicate_of_one_call_has_its_build_and_its_first_call_and_no_other_row(bench: Bench):
+    number, opened = bench.open("good", warmup=3, once=True)
+    assert isinstance(opened, Opened)
+    assert (opened.first_ns > 0, opened.second_ns) == (True, 0)
+    assert bench.close(number) == Closed(rows=2)
+    whole = bench.measure()
+    assert bench.client.quit()
+    table = streams.check(bench.stream, streams.read_stream(bench.stream)[0], RUN)
+    phases = [row["phase"] for row in table.to_pylist() if row["replicate"] == number]
+    assert phases == ["build", "first"]
+    loaded = replicates.load([streams.Stream.at(bench.stream)], RUN)
+    assert loaded.problems == ()
+    assert {each.number: each.once for each in loaded.replicates} == {number: True, whole: False}
+    assert all(each.first_call_ns > 0 and each.build_ns >= 0 for each in loaded.replicates)
+
+
 def test_a_worker_whose_host_is_gone_closes_its_stream_and_ends(bench: Bench):
     bench.measure()
     bench.channel.close()
@@ -231,7 +247,7 @@ def test_a_replicate_that_is_open_cannot_be_opened_again(veteran: Bench):
     assert isinstance(opened, Opened)
     again = veteran.ask(
         "open", replicate=number, case="good", workload="good", params={}, program={}, round=1, position=0, seed=1,
-        warmup=1, timeout_s=1.0,
+        warmup=1, once=False, timeout_s=1.0,
     )  # fmt: skip
     assert again == {"kind": "error", "message": f"replicate {number} is open already"}
     assert isinstance(veteran.burst(number), Burst)
@@ -240,7 +256,7 @@ def test_a_replicate_that_is_open_cannot_be_opened_again(veteran: Bench):
 
 @pytest.mark.parametrize("kind", ["probe", "open", "burst", "close", "profile"])
 def test_nothing_is_done_before_hello(fresh: Bench, kind: str):
-    examples = {int: 1, float: 1.0, str: "x", dict: {}}
+    examples = {int: 1, float: 1.0, str: "x", dict: {}, bool: False}
     event = fresh.ask(kind, **{key: examples[wanted] for key, wanted in contract.COMMANDS[kind].items()})
     assert event == {"kind": "error", "message": f"{kind} before hello"}
     fresh.hello()

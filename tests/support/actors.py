@@ -41,6 +41,8 @@ class Part:
     """What a case does in a version."""
 
     ms: Callable[[int], float] = lambda number: 10.0
+    # Its first call, whose round is given, and how many replicates its worker opened before.
+    first_ms: Callable[[int, int], float] = lambda number, before: 50.0
     refuses: str = ""
     dies: Order | None = None
     how: str = "exit"
@@ -60,6 +62,7 @@ class Event:
     kind: str
     version: str
     calls: int = 0
+    once: bool = False
 
 
 @dataclass
@@ -123,6 +126,7 @@ class Actor:
         self._file = stream.open("wb")
         self._stream: Any = pa.ipc.new_stream(self._file, contract.arrow_schema(pa))
         self._open: dict[int, dict[str, Any]] = {}
+        self._begun = 0
         self._answers: list[str] = []
         self._run = ""
         self._here = True
@@ -158,11 +162,14 @@ class Actor:
             return {"kind": "bye"}
         number = order["replicate"]
         if order["kind"] == "open":
-            self._open[number] = {**order, "steady": []}
+            self._open[number] = {**order, "steady": [], "before": self._begun}
+            self._begun += 1
             self._stage.draws.setdefault(order["round"], set()).add(order["seed"])
         opened = self._open[number]
         part = self._stage.parts.get((opened["case"], self._version), Part())
-        told = Event(opened["round"], opened["case"], order["kind"], self._version, order.get("calls", 0))
+        told = Event(
+            opened["round"], opened["case"], order["kind"], self._version, order.get("calls", 0), opened["once"]
+        )
         self._stage.log.append(told)
         here = (order["kind"], opened["round"])
         if part.takes_its_worker_along == here and self._stage.count_death(opened["case"], self._version) <= part.times:
@@ -177,6 +184,7 @@ class Actor:
         call_ns = int(part.ms(opened["round"]) * MS)
         if order["kind"] == "open":
             times = dict.fromkeys(("build_ns", "first_ns", "second_ns"), call_ns)
+            times["second_ns"] *= not order["once"]
             return {"kind": "opened", "steps": 1, "items": 0, "output": "", "threads": [], **times}
         if order["kind"] == "burst":
             # Like a real worker, which goes on with a burst that is too short.
@@ -192,6 +200,8 @@ class Actor:
             steady=opened["steady"],
             run=self._run,
             position=opened["position"],
+            first=int(part.first_ms(opened["round"], opened["before"]) * MS),
+            once=opened["once"],
         )
         written[0].update(memory_kb=part.memory_kb, output=part.output, fifth_output=part.output)
         self._stream.write_batch(pa.RecordBatch.from_pylist(written, schema=contract.arrow_schema(pa)))

@@ -201,12 +201,17 @@ def comparison(**changes: Any) -> Comparison:
 
 def rows(
     of: Case | None = None, version: Version = NEW, *, round: int = 1, replicate: int = 1,
-    steady: Sequence[int] = (10 * MS,) * 3, steps: int = 1, run: str = RUN, **changes: Any,
+    steady: Sequence[int] = (10 * MS,) * 3, steps: int = 1, run: str = RUN, first: int = 50 * MS, once: bool = False,
+    **changes: Any,
 ) -> list[Row]:  # fmt: skip
-    """One replicate's rows, as a worker writes them: `steady` are its bursts of one call, `changes` go to every row."""
+    """One replicate's rows, as a worker writes them: `steady` are its bursts of one call, `changes` go to every row.
+
+    With `once` it makes its first call and no other.
+    """
     of = of or case()
-    walls = [("build", 500 * MS), ("first", 50 * MS), ("second", 20 * MS), ("warmup", 10 * MS)]
-    walls += [("steady", wall) for wall in steady]
+    walls = [("build", 500 * MS), ("first", first)]
+    if not once:
+        walls += [("second", 20 * MS), ("warmup", 10 * MS), *(("steady", wall) for wall in steady)]
     of_programs = dict.fromkeys(("items", "first_step_ns", "step_ns", "losses", "device", "gpu_memory_kb"))
     of_programs |= dict.fromkeys(("memory_kb", "growth_bytes", "growth_calls", "output", "fifth_output"))
     facts = dict.fromkeys(contract.REPLICATE_FIELDS, 1) | of_programs

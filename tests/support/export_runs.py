@@ -84,7 +84,7 @@ def ended(of: Case, version: str, outcome: str, reason: str) -> Ended:
 
 def of_scene(comparison: Comparison) -> Run:
     """A run of which there is only the comparison."""
-    return Run(Path("nowhere"), comparison, ())
+    return Run(Path("nowhere"), comparison, (), ())
 
 
 def hostile_directory(path: Path, text: str) -> RunDir:

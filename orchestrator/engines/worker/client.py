@@ -149,8 +149,9 @@ class WorkerClient:
 
     def open(
         self, case: Case, *, replicate: int, round: int, position: int, seed: int, warmup: int, timeout_s: float,
-        program: Sequence[str] = (), large: Sequence[str] = (),
+        program: Sequence[str] = (), large: Sequence[str] = (), once: bool = False,
     ) -> Opened | Refused | Died:  # fmt: skip
+        """Open a replicate; `once` lets it make its first call and no other."""
         order = {
             "kind": "open",
             "replicate": replicate,
@@ -162,6 +163,7 @@ class WorkerClient:
             "position": position,
             "seed": seed,
             "warmup": warmup,
+            "once": once,
             "timeout_s": timeout_s,
         }
         event = self._order(order, timeout_s, OpenedEvent)

@@ -1,0 +1,98 @@
+"""What verdicts are made from: the figures of each arm by round, from the replicates that count for a metric."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import attrgetter
+from typing import TypeVar
+
+from orchestrator.metrics import METRICS
+from orchestrator.metrics.spec import Logs
+from orchestrator.model import ArmKey, Metric, Plan
+from orchestrator.results.replicates import Replicate
+from orchestrator.stats.contrasts import Samples
+from orchestrator.stats.round_times import RoundTimes
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+MOST_KEPT = 16
+
+
+@dataclass(frozen=True)
+class ByArm:
+    """The replicates of each arm that give its figures, and those that give the times of its build and first call."""
+
+    replicates: Mapping[ArmKey, Sequence[Replicate]]
+    openings: Mapping[ArmKey, Sequence[Replicate]]
+
+    @classmethod
+    def of(cls, replicates: Iterable[Replicate], openings: Iterable[Replicate] | None = None) -> "ByArm":
+        """Group replicates by arm; without others, their own builds and first calls count."""
+        whole = group_by_arm(replicates)
+        return cls(whole, whole if openings is None else group_by_arm(openings))
+
+    def samples(self, plan: Plan) -> Samples:
+        metrics = {pair.metric for pair in plan.pairs}
+        keys = [(*name, metric) for name in self.replicates for metric in metrics]
+        return _MadeWhenAsked(keys, lambda key: self._by_round(ArmKey(*key[:2]), key[2]))
+
+    def _by_round(self, arm: ArmKey, metric: Metric) -> dict[int, RoundTimes]:
+        spec = METRICS[metric]
+        return _by_round((self.openings if spec.of_openings else self.replicates)[arm], spec.logs)
+
+    def figures(self, logs: Callable[[Replicate], Logs]) -> Mapping[ArmKey, Mapping[int, RoundTimes]]:
+        """Return some other figure of each arm by round."""
+        return _MadeWhenAsked(self.replicates, lambda arm: _by_round(self.replicates[arm], logs))
+
+
+def samples(plan: Plan, replicates: Iterable[Replicate], openings: Iterable[Replicate] | None = None) -> Samples:
+    """Return the samples from which verdicts are made."""
+    return ByArm.of(replicates, openings).samples(plan)
+
+
+def group_by_arm(replicates: Iterable[Replicate]) -> dict[ArmKey, list[Replicate]]:
+    by_arm: dict[ArmKey, list[Replicate]] = defaultdict(list)
+    for replicate in replicates:
+        by_arm[replicate.arm].append(replicate)
+    return by_arm
+
+
+class _MadeWhenAsked(Mapping[K, V]):
+    """Makes a value when it is asked for: the rounds of all arms at once would take as much as their replicates.
+
+    It keeps the last few, since the arms of a pair are asked for again and again.
+    """
+
+    def __init__(self, keys: Iterable[K], make: Callable[[K], V]) -> None:
+        self._keys = dict.fromkeys(keys)
+        self._make = lru_cache(MOST_KEPT)(make)
+
+    def __getitem__(self, key: K) -> V:
+        if key not in self._keys:
+            raise KeyError(key)
+        return self._make(key)
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+
+def _by_round(replicates: Iterable[Replicate], logs: Callable[[Replicate], Logs]) -> dict[int, RoundTimes]:
+    rounds: dict[int, list[tuple[Logs, int]]] = defaultdict(list)
+    for replicate in sorted(replicates, key=attrgetter("number")):
+        if figures := logs(replicate):
+            rounds[replicate.round].append((figures, replicate.sitting))
+    return {number: RoundTimes(*zip(*of_round, strict=True)) for number, of_round in rounds.items()}
+
+
+def differences(plan: Plan, of_arms: Samples) -> list[list[float]]:
+    """Return the differences of each pair from round to round, in order."""
+    series = []
+    for pair in plan.pairs:
+        baseline, candidate = (of_arms.get((*key, pair.metric), {}) for key in pair.arms)
+        series.append([candidate[number] - baseline[number] for number in sorted(baseline.keys() & candidate.keys())])
+    return series
