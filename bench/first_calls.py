@@ -103,7 +103,7 @@ def found_among(slower: float, noise: str, of_workers: float, first_calls: int, 
 def section() -> str:
     lines = [
         f"First calls whose ratio scatters by {SCATTER:.0%} from one to the next, {RUNS} simulated runs per figure:",
-        "the share of runs in which equal arms, +30 % and +50 % are called different. Judged alone, as where most cases",
+        "the share of runs in which equal arms, +30 % and +50 % are called different. Judged alone, as if most cases",
         f"differ, or as the only difference among {COMPARISONS}. Each of the first {FEWEST_ROUNDS} rounds has up to",
         f"{FIRST_CALLS} first calls of an arm. At the looks of times, with one in each round, these shares are",
         f"{_at_looks()}.",
