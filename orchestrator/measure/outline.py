@@ -2,9 +2,10 @@
 
 from orchestrator.machine.host import moment
 from orchestrator.measure.capacity import REPLICATE_MB, WORKER_MB, OpenAtOnce, open_at_once, read_capacity
-from orchestrator.plan.pairs import TREND_FROM
+from orchestrator.plan.pairs import TREND_FROM, opens_alone
 from orchestrator.plan.request import PlannedRun
-from orchestrator.stats.looks import count_fewest
+from orchestrator.stats.calibrate import ONCE_SHARE
+from orchestrator.stats.looks import FEWEST_ROUNDS, count_fewest
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.durations import format_minutes
 
@@ -52,7 +53,12 @@ def _describe_time(planned: PlannedRun, engine: str) -> str:
     round_s = len(arms) * ISOLATED_S
     if planned.isolate(engine) == "fork":
         round_s = len(arms) * REPLICATE_S + len({version for _, version in arms}) * START_S
-    took = ((looks + 1) * round_s for looks in (planned.looks[0], planned.looks[-1]))
+    plan = planned.freeze(engine)
+    once_s = len(arms) * REPLICATE_S * ONCE_SHARE if opens_alone(plan) else 0.0
+    took = (
+        (looks + 1) * round_s + (looks if plan.decides else min(looks, FEWEST_ROUNDS)) * once_s
+        for looks in (planned.looks[0], planned.looks[-1])
+    )
     return f"about {' to '.join(dict.fromkeys(map(format_minutes, took)))} min {ready}"
 
 

@@ -11,12 +11,17 @@ from orchestrator.measure.budget import RESERVE
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.visit import Group, Timed, Visit, Visitor
 from orchestrator.metrics import METRICS
+from orchestrator.metrics.percentiles import FEWEST_CALLS, PERCENTILES
 from orchestrator.model import Arm, ArmKey, Calibrated, Plan
+from orchestrator.plan.pairs import opens_alone
 from orchestrator.stats import calibrate
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR
-from orchestrator.stats.looks import Stretch, make_schedule
+from orchestrator.stats.looks import FEWEST_ROUNDS, Stretch, make_schedule
+from orchestrator.stats.paired import detectable, freedom_of
+from orchestrator.stats.percentile import count_calls
 from orchestrator.stats.slowdown import MOST_TOLD, format_margin
 from orchestrator.stats.verdict import rounds_for, smallest_shown
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.durations import format_budget, format_minutes, format_minutes_seconds
 
 # What rounds differ by even where bursts do not; a pilot of one visit cannot tell it.
@@ -57,12 +62,6 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
     if counts:
         progress.rounds.update({arm.case.label for arm in efforts})
     return visit
-
-
-def opens_alone(plan: Plan) -> bool:
-    """Return whether a round has visits of one call: something compares first calls, and a fork is cheap."""
-    compared = {*plan.metrics, *(pair.metric for pair in plan.pairs)}
-    return plan.isolation == "fork" and not plan.program and any(METRICS[metric].of_openings for metric in compared)
 
 
 def _plan_once(plan: Plan, visit: Visit, efforts: Mapping[Arm, calibrate.Effort]) -> int:
@@ -106,6 +105,35 @@ def typical_spread(visits: Sequence[Visit], per_round: int) -> float:
         for timed in visit.timed.values()
     ]
     return median(spreads) if spreads else 0.0
+
+
+def describe_percentiles(
+    plan: Plan, visits: Sequence[Visit], efforts: Mapping[ArmKey, calibrate.Effort], per_round: int
+) -> list[str]:
+    """Name the percentiles that some case cannot show, with the calls of a round that they need and that it makes."""
+    last = plan.looks[-1]
+    level = make_schedule([Stretch(plan.looks)]).level(last, DIFFERENCE_ERROR)
+    # Of an arm in a round: with it, all rounds together show the margin.
+    error = math.log1p(plan.margin) * math.sqrt(last / 2) / detectable(level, freedom_of(last))
+    lines = []
+    for metric in plan.metrics:
+        if metric not in PERCENTILES or last < FEWEST_ROUNDS:
+            continue
+        lacking = {
+            arm.case.label: (needed, made)
+            for visit in visits
+            for arm, timed in visit.timed.items()
+            if (needed := max(count_calls(timed.pilot.calls_ns, PERCENTILES[metric], error), FEWEST_CALLS))
+            > (made := efforts[arm.key].bursts * efforts[arm.key].calls * per_round)
+        }
+        if lacking:
+            case, (needed, made) = max(lacking.items(), key=lambda each: each[1][0] / each[1][1])
+            more = f" ({format_count(len(lacking) - 1, 'other case')} also make too few)" if len(lacking) > 1 else ""
+            lines.append(
+                f"{metric} needs about {needed:,} calls in a round to show {format_margin(plan.margin)}; {case} makes "
+                f"{made:,}{more}"
+            )
+    return lines
 
 
 def describe_rounds(

@@ -12,6 +12,7 @@ from orchestrator.measure.pacing import Waiting
 from orchestrator.measure.pilot import (
     calibrate_group,
     cold_cases,
+    describe_percentiles,
     describe_remedy,
     describe_rounds,
     patient_cases,
@@ -92,10 +93,11 @@ class RoundLoop:
         return ""
 
     def _show_decided(self, comparison: Comparison, number: int) -> None:
-        decided = {contrast.pair: contrast for contrast in comparison.contrasts if contrast.verdict != "inconclusive"}
+        contrasts = (*comparison.contrasts, *comparison.of_metrics)
+        decided = {contrast.pair: contrast for contrast in contrasts if contrast.verdict != "inconclusive"}
         new = [describe_decision(contrast) for pair, contrast in decided.items() if pair not in self.decided]
         self.decided |= decided.keys()
-        self.view.look_done(number, new, len(decided), len(comparison.contrasts))
+        self.view.look_done(number, new, len(decided), len(contrasts))
 
     def _end(self, cases: Iterable[Case], when: str) -> str:
         """End the run at its budget, which leaves cases with too few rounds for later."""
@@ -213,6 +215,8 @@ class RoundLoop:
                 break
         spread = typical_spread(visits, count)
         self.view.say(describe_rounds(self.rounds, fit, round_s, spread, self.plan.margin, self._remedy(groups)))
+        for line in describe_percentiles(self.plan, visits, self.progress.efforts, count):
+            self.view.say(line)
 
     def _remedy(self, groups: Sequence[Group]) -> str:
         """Say what a budget that is too short for verdicts on all cases still holds, and what would be enough."""
@@ -262,7 +266,7 @@ class RoundLoop:
         That is as often as was planned, less whole visits. Where only times end the rounds, the first rounds do it: a
         case that needs more rounds gets enough first calls with them.
         """
-        if nth > FEWEST_ROUNDS and not self.cold.intersection(case.label for case in group):
+        if nth > FEWEST_ROUNDS and not self.plan.decides and not self.cold.intersection(case.label for case in group):
             return 0
         planned = (effort.once for arm in self._arms(group) if (effort := self.progress.efforts.get(arm.key)))
         return max(max(planned, default=0) - (visits - 1), 0)
@@ -397,8 +401,9 @@ def describe_decision(contrast: Contrast) -> str:
 
 def find_undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:
     """Return the cases with a contrast, or a claim's statement about one, that more rounds could still decide."""
+    deciding = [each for metric in comparison.plan.decides for each in comparison.metrics.get(metric, ())]
     unsure: set[tuple[ArmKey, ...]] = {
-        contrast.pair.arms for contrast in comparison.contrasts if contrast.verdict == "inconclusive"
+        each.pair.arms for each in (*comparison.contrasts, *deciding) if each.verdict == "inconclusive"
     }
     for claim in judge_claims(comparison, comparison.plan.claims):
         for statement in (finding.statement for finding in claim.findings if finding.is_open):

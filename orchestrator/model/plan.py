@@ -69,6 +69,8 @@ class Plan:
     # What is judged across versions in addition to the pairs, from the rounds that these take. Earlier releases judged
     # nothing more.
     metrics: tuple[Metric, ...] = ()
+    # Of these, those that get more rounds while a comparison of theirs is open.
+    decides: tuple[Metric, ...] = ()
     # Whether what calls return is compared as well.
     outputs: bool = False
 

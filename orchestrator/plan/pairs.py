@@ -142,3 +142,9 @@ def find_linked(plan: Plan) -> Mapping[str, list[tuple[ArmKey, ...]]]:
         for label in {arm.case for arm in arms}:
             linked[label].append(arms)
     return linked
+
+
+def opens_alone(plan: Plan) -> bool:
+    """Return whether a round has visits of one call: something compares first calls, and a fork is cheap."""
+    compared = {*plan.metrics, *(pair.metric for pair in plan.pairs)}
+    return plan.isolation == "fork" and not plan.program and any(METRICS[metric].of_openings for metric in compared)

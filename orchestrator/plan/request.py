@@ -15,7 +15,7 @@ from orchestrator.catalog.selectors import MARGIN, select_cases
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import Suite
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.metrics import OF_PROGRAMS, USUAL, choose_metrics
+from orchestrator.metrics import METRICS, OF_PROGRAMS, USUAL, choose_metrics
 from orchestrator.model import Arm, Case, Claim, Isolation, LargeFile, Metric, Pair, Plan, Target, Workload, list_arms
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs, plan_program_pairs
@@ -132,6 +132,7 @@ class PlannedRun:
             program=options.program,
             requirements=options.requirements,
             metrics=metrics,
+            decides=tuple(metric for metric in metrics if options.metrics is not None and METRICS[metric].of_openings),
             outputs=outputs,
         )
 

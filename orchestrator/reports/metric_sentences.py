@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
 
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import MetricSpec
@@ -10,6 +11,7 @@ from orchestrator.model import ArmKey, ArmResult, Comparison, Contrast, OutputCo
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import ratio
 from orchestrator.results.sketches import show_share
+from orchestrator.stats.slowdown import MOST_TOLD
 from orchestrator.terminal.counts import format_count
 
 # Versions with a sentence for each metric.
@@ -23,7 +25,10 @@ def metric_sentences(comparison: Comparison) -> tuple[str, ...]:
         *(
             sentence
             for metric, contrasts in comparison.metrics.items()
-            for sentence in _of_metric(METRICS[metric], _to_tell(contrasts), arms, names)
+            for sentence in (
+                *_of_metric(METRICS[metric], _to_tell(contrasts), arms, names),
+                *_describe_reach(METRICS[metric], _to_tell(contrasts), asked=metric in comparison.plan.decides),
+            )
         ),
         *_of_outputs([each for each in comparison.outputs if not each.candidate.control], names),
     )
@@ -55,6 +60,16 @@ def _of_metric(
     elif counts["inconclusive"]:
         yet = " yet" if all(each.missing for each in rest) else ""
         yield f"{spec.about}{others}: nothing decided{yet} in {format_count(len(rest), 'comparison')}."
+
+
+def _describe_reach(spec: MetricSpec, contrasts: Sequence[Contrast], *, asked: bool) -> Iterator[str]:
+    """Say what rounds that are measured for other metrics could have shown, where they left a comparison open."""
+    reach = [each.mde for each in contrasts if each.verdict == "inconclusive" and each.mde is not None]
+    if spec.of_openings and reach:
+        typical = median(reach)
+        size = f"changes beyond {typical:.0%}" if typical <= MOST_TOLD else "changes beyond a factor of two"
+        more = "" if asked else f"; --metric {spec.name} measures more rounds for them"
+        yield f"{spec.about}: only {size} would have been seen in {format_count(len(reach), 'open comparison')}{more}."
 
 
 def _size(contrasts: Sequence[Contrast]) -> float:

@@ -100,7 +100,7 @@ def _find_openings(
 def judge_run(run: RunDir, *, at_look: bool = False, metrics: Iterable[str] | None = None) -> Comparison:
     """Judge a run directory.
 
-    A look delays the measurement, so it skips what no verdict on times needs. `metrics` are compared in addition to
+    A look delays the measurement, so it skips what needs no more rounds. `metrics` are compared in addition to
     times instead of those of the plan.
     """
     gathered = gather(run)
@@ -116,7 +116,7 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
         plan, gathered.replicates, endings, gathered.pilots, gathered.openings, flip=flip
     )
     arms = _with_environments(arms, gathered.manifest)
-    metrics = judge_metrics(gathered, plan.metrics, arms) if flip else {}
+    metrics = judge_metrics(gathered, plan.metrics if flip else plan.decides, arms)
     judged = (*contrasts, *(each for of_metric in metrics.values() for each in of_metric))
     of_all = gathered.by_arm.samples(replace(plan, pairs=tuple(each.pair for each in judged)))
     schedule = endings.schedule(plan.looks)
@@ -203,7 +203,7 @@ def further(gathered: Gathered, pairs: tuple[VersionPair, ...], arms: Sequence[A
     if not pairs:
         return ()
     looks, endings = gathered.plan.looks, gathered.endings
-    ends_rounds = {pair.metric for pair in gathered.plan.pairs}
+    ends_rounds = {*gathered.plan.decides, *(pair.metric for pair in gathered.plan.pairs)}
     is_bystander = all(METRICS[pair.metric].of_openings and pair.metric not in ends_rounds for pair in pairs)
     schedule = endings.bystander_schedule(looks) if is_bystander else endings.schedule(looks)
     return _compare(replace(gathered.plan, pairs=pairs), gathered.by_arm, endings, arms, schedule, flip=False)

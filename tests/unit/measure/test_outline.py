@@ -21,9 +21,9 @@ def test_how_long_it_takes_is_said_beforehand_and_of_claims_only_what_it_takes_a
     planned = check_request(SMOKE)
     selection = planned.selection
     open_ended = replace(planned, selection=replace(selection, budget_s=None))
-    assert "1 case x 2 versions, up to 20 rounds, about 0.3 to 1.3 min" in outline(open_ended, "venv")
+    assert "1 case x 2 versions, up to 20 rounds, about 0.4 to 1.3 min" in outline(open_ended, "venv")
     assert "up to 20 rounds, at most 0.2 min" in outline(check_request(replace(SMOKE, budget_s=12.0)), "venv")
-    assert "6 rounds, about 0.4 min" in outline(check_request(replace(SMOKE, rounds=6)), "venv")
+    assert "6 rounds, about 0.5 min" in outline(check_request(replace(SMOKE, rounds=6)), "venv")
     said = version_pair(selection.cases[0], *selection.targets)
     claims = (claim(Expectation(pair=said, effect="same", published=None), cases=selection.cases),)
     of_claims = check_request(RunOptions(claims=claims, budget_s=1140.0))

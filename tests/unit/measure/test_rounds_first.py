@@ -3,7 +3,6 @@
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,7 @@ from orchestrator.stats.calibrate import FIRST_CALLS
 from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Event, Part, Play, Stage, play
-from tests.support.builders import NEW, OLD, case, plan, version_pair
+from tests.support.builders import NEW, OLD, case, plan
 from tests.support.clock import Clock
 
 A, B = case("a"), case("b")
@@ -96,11 +95,22 @@ def test_a_first_call_that_costs_as_much_as_a_visit_is_made_once(tmp_path: Path,
 
 
 def test_rounds_that_a_first_call_keeps_open_all_have_them(tmp_path: Path, clock: Clock):
-    """The user has asked for its verdict."""
-    asked = (version_pair(A), replace(version_pair(A), metric="first", margin=0.1))
-    stage = stage_of(clock, dict.fromkeys((OLD, NEW), constant), names="a")
-    play(tmp_path, plan([A], looks=(6,), pairs=asked, metrics=("first",)), stage, started=0.0)
-    assert {number for number, _, _ in opened_once(stage)} == set(range(1, 7))
+    """The user has asked for its verdict; times are decided after four rounds."""
+    firsts = {OLD: scattered(1, spread=1.0), NEW: scattered(2, spread=1.0)}
+    stage = stage_of(clock, firsts)
+    played = measure(tmp_path, stage, looks=(4, 6, 8), decides=("first",))
+    assert {number for number, _, _ in opened_once(stage)} == set(range(1, 9))
+    assert {contrast.verdict for contrast in played.comparison.contrasts} == {"same"}
+
+
+@pytest.mark.parametrize(("decides", "rounds"), [((), 4), (("first",), 8)])
+def test_an_open_first_call_keeps_a_case_only_if_it_was_asked_for(
+    tmp_path: Path, clock: Clock, decides: tuple[Metric, ...], rounds: int
+):
+    firsts = {OLD: scattered(1, spread=1.0), NEW: scattered(2, spread=1.0)}
+    played = measure(tmp_path, stage_of(clock, firsts), looks=(4, 6, 8), decides=decides)
+    assert {arm.rounds for arm in played.comparison.arms} == {rounds}
+    assert {contrast.verdict for contrast in played.comparison.metrics["first"]} == {"inconclusive"}
 
 
 def test_whole_visits_of_a_round_take_the_place_of_visits_of_one_call(
@@ -182,3 +192,18 @@ def test_the_budget_and_the_plan_count_them(tmp_path: Path, clock: Clock):
     assert clock.now <= 1.1
     # Four arms of 0.17 s each, and three more openings of each.
     assert any("a round takes about 0.8 s" in line for line in said), said
+
+
+def test_a_percentile_that_a_case_cannot_show_is_announced_with_the_calls_it_needs(tmp_path: Path, clock: Clock):
+    """Calls of 0.2 s: five in a round. Quick ones that do not scatter make enough."""
+    said: list[str] = []
+
+    class Heard(Quiet):
+        def say(self, text: str) -> None:
+            said.append(text)
+
+    stage = Stage({("a", OLD): Part(lambda number: 200.0), ("a", NEW): Part(lambda number: 200.0)})
+    asked = plan([A, B], looks=(4, 6), metrics=("p99",))
+    play(tmp_path, asked, stage, view=Heard(), started=0.0)
+    (line,) = [line for line in said if "p99" in line]
+    assert line == "p99 needs about 1,000 calls in a round to show 5%; a makes 5"

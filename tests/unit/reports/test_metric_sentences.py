@@ -62,6 +62,27 @@ def test_a_sentence_for_a_version(ratios: list[tuple[float | None, str]], told: 
     assert list(metric_sentences(of(*ratios))) == told
 
 
+def test_open_first_calls_have_one_line_about_what_the_rounds_could_have_shown():
+    found = of((1.0, "same"), (1.3, "inconclusive"), (0.9, "inconclusive"), metric="first")
+    contrasts = [replace(each, mde=mde) for each, mde in zip(found.metrics["first"], (0.1, 0.3, 0.5), strict=True)]
+    told = metric_sentences(replace(found, metrics={"first": tuple(contrasts)}))
+    assert told[-1] == (
+        "first call: only changes beyond 40% would have been seen in 2 open comparisons; --metric first measures more "
+        "rounds for them."
+    )
+    asked = replace(found, plan=replace(found.plan, metrics=("first",), decides=("first",)))
+    assert metric_sentences(replace(asked, metrics={"first": tuple(contrasts)}))[-1].endswith("open comparisons.")
+    wild = [replace(each, mde=3.0) for each in contrasts]
+    told = metric_sentences(replace(found, metrics={"first": tuple(wild)}))
+    assert "only changes beyond a factor of two would have been seen in 2 open comparisons" in told[-1]
+
+
+def test_first_calls_that_are_all_decided_have_no_such_line():
+    assert not any(
+        "only changes" in line for line in metric_sentences(of((1.0, "same"), (2.0, "slower"), metric="first"))
+    )
+
+
 def test_what_all_cases_of_a_version_share_names_no_case():
     found = of((1.5, "slower"), metric="import")
     arms = tuple(replace(arm, import_s=2.0 if arm.version == OLD else 3.0) for arm in found.arms)

@@ -6,16 +6,21 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from orchestrator.stats.contrasts import DIFFERENCE_ERROR, MOST_CALLED_DIFFERENT
 from orchestrator.stats.looks import (
     AT_A_STOP,
     ERRORS,
     FEWEST_ROUNDS,
+    OF_BYSTANDERS,
     LookSchedule,
     Stretch,
     _find_where,
     count_fewest,
+    make_bystander_schedule,
     make_schedule,
 )
+from orchestrator.stats.paired import Estimate
+from orchestrator.stats.verdict import Levels, judge
 
 LOOKS = (4, 6, 8, 10, 13, 16, 20)
 WHOLE = make_schedule([Stretch(LOOKS)])
@@ -208,3 +213,52 @@ def test_a_limit_is_found_in_few_steps(function, wanted: float, root: float, mos
 
     assert _find_where(told, wanted, 1e-6, 1 - 1e-9) == pytest.approx(root, abs=1e-8)
     assert len(asked) <= most_calls
+
+
+@pytest.mark.parametrize(
+    ("stopped", "shares"),
+    [(None, {4: 1.0, 13: 1.0, 20: 1.0}), (7, {4: 1.0, 6: 1.0, 7: 0.5})],
+    ids=["by itself", "by its budget"],
+)
+def test_a_metric_that_ends_no_rounds_is_judged_once(stopped: int | None, shares: dict[int, float]):
+    """A case that has left has all of the error, and one that may get more rounds a part of it."""
+    schedule = make_bystander_schedule([Stretch(LOOKS, stopped)])
+    for rounds, share in shares.items():
+        assert schedule.level(rounds, 0.023) == pytest.approx(0.023 * OF_BYSTANDERS * share)
+        assert schedule.adjust(schedule.level(rounds, 0.023), rounds) == pytest.approx(0.023)
+
+
+def test_more_rounds_of_a_metric_that_ends_none_have_what_was_left():
+    schedule = make_bystander_schedule([Stretch(LOOKS, 7), Stretch((8, 10, 13, 16, 20), 12)])
+    spent = [schedule.level(rounds, 1.0) for rounds in (7, 12)]
+    assert spent == pytest.approx([OF_BYSTANDERS / 2, OF_BYSTANDERS / 4])
+    assert schedule.level(10, 1.0) == pytest.approx(OF_BYSTANDERS / 2)
+
+
+def test_rounds_after_all_error_was_spent_change_no_level():
+    schedule = make_bystander_schedule([Stretch(LOOKS), Stretch((30,))])
+    assert schedule.level(30, 1.0) == schedule.level(20, 1.0) == OF_BYSTANDERS
+    assert schedule.judges_last(range(1, 21))
+    assert not schedule.judges_last(range(1, 4))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("correlation", [0.0, 0.3, 0.6])
+@pytest.mark.parametrize("slowdown", [0.0, 0.05, 0.2])
+def test_equal_arms_are_called_different_as_rarely_where_times_of_the_same_noise_end_the_rounds(
+    correlation: float, slowdown: float
+):
+    """The noise of a round hits times and first calls alike, in part; the times of these arms are judged at all looks."""
+    draw, runs, spread = np.random.default_rng(26), 6000, 0.05
+    noise = draw.standard_normal((2, runs, LOOKS[-1]))
+    times = np.log1p(slowdown) + spread * noise[0]
+    firsts = correlation * noise[0] + np.sqrt(1 - correlation**2) * noise[1]
+    looks, once = make_schedule([Stretch(LOOKS)]), make_bystander_schedule([Stretch(LOOKS)])
+    different = 0
+    for of_times, of_firsts in zip(times.tolist(), firsts.tolist(), strict=True):
+        for look in LOOKS:
+            levels = Levels(looks.level(look, 0.05), looks.level(look, DIFFERENCE_ERROR))
+            if judge(Estimate(tuple(of_times[:look])), 0.05, levels).verdict != "inconclusive":
+                break
+        different += Estimate(tuple(of_firsts[:look])).p <= once.level(look, DIFFERENCE_ERROR)
+    assert different / runs <= MOST_CALLED_DIFFERENT + 0.002
