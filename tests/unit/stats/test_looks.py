@@ -248,7 +248,7 @@ def test_rounds_after_all_error_was_spent_change_no_level():
 def test_equal_arms_are_called_different_as_rarely_where_times_of_the_same_noise_end_the_rounds(
     correlation: float, slowdown: float
 ):
-    """The noise of a round hits times and first calls alike, in part; the times of these arms are judged at all looks."""
+    """A part of the noise of a round hits both. Times are judged at all looks."""
     draw, runs, spread = np.random.default_rng(26), 6000, 0.05
     noise = draw.standard_normal((2, runs, LOOKS[-1]))
     times = np.log1p(slowdown) + spread * noise[0]
