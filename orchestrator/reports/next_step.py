@@ -91,7 +91,10 @@ def round_s(comparison: Comparison, entries: Sequence[Entry], arms: Sequence[Arm
     # The first workers of each stretch start before its time begins; the pilot and the first round share theirs.
     renewals = len({entry.round for entry in replicates} - {PILOT_ROUND, FIRST_ROUND}) - len(stretches[1:])
     measured_s = sum(entry.seconds for entry in stretches) - max(renewals, 0) * start_s
-    inside_s = sum(calls_s.get(entry.arm, usual_s) for entry in replicates)
+    first_s = {
+        arm.key: (arm.build_s or 0.0) + (arm.first_call_ms or 0.0) / 1e3 for arm in comparison.arms if arm.key in calls_s
+    }
+    inside_s = sum((first_s if entry.once else calls_s).get(entry.arm, usual_s) for entry in replicates)
     besides_s = max(0.0, measured_s - inside_s) / max(len(replicates), 1)
     return start_s + sum(calls_s.get(arm, usual_s) + besides_s for arm in arms)
 

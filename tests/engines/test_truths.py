@@ -3,7 +3,9 @@
 The real command and real workers measure; TensorFlow is the stub.
 """
 
+import json
 import os
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -173,3 +175,33 @@ def test_results_that_differ_outside_of_a_sample_of_the_first_call_differ(stage:
         }
         calls = {entry["workload"]: entry["call"] for entry in answer["outputs"]}
         assert [name for name in calls if calls[name] == "fifth"] == (list(other_results.FIFTH) if differ else [])
+
+
+# Its first calls scatter by a tenth, whatever the seeds of a round are, and later calls are equal.
+FIRST = """
+    import math, random
+    def build(tf, params):
+        calls = []
+        def step():
+            calls.append(1)
+            first = 0.1 * (1.5 if NEWER else 1) * math.exp(random.SystemRandom().gauss(0, 0.1))
+            time.sleep(first if len(calls) == 1 else 0.004)
+        return step
+"""
+
+
+@pytest.mark.parametrize(("differ", "verdicts"), [(True, {"slower"}), (False, {"same", "inconclusive"})])
+def test_four_rounds_find_a_first_call_that_takes_half_as_long_again(
+    stage: Stage, differ: bool, verdicts: set[str]
+) -> None:
+    code, answer, told = stage.measure({"opened.py": FIRST}, "--rounds", "4", differ=differ)
+    assert code == 0, told
+    (first,) = [entry for entry in answer["metrics"] if entry["metric"] == "first"]
+    assert first["rounds"] == 4
+    assert first["verdict"] in verdicts
+    journal = map(json.loads, (stage.folder / ("different" if differ else "equal") / "run" / "journal.jsonl").open())
+    ended = [entry for entry in journal if entry["kind"] == "ended" and entry["once"]]
+    versions = Counter((entry["round"], entry["version"]) for entry in ended)
+    # As many in each version and round, whatever they took.
+    assert len(versions) == 8
+    assert len(set(versions.values())) == 1
