@@ -16,18 +16,19 @@ from numpy.typing import NDArray
 from bench.detect import RECORDED
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.stats.calibrate import FIRST_CALLS
-from orchestrator.stats.contrasts import DIFFERENCE_ERROR, FALSE_DISCOVERIES
-from orchestrator.stats.looks import FEWEST_ROUNDS, Stretch, make_bystander_schedule, make_schedule
-from orchestrator.stats.paired import quantile, two_sided_p
+from orchestrator.stats.contrasts import DIFFERENCE_ERROR, FALSE_DISCOVERIES, of_many
+from orchestrator.stats.looks import FEWEST_ROUNDS, Stretch, make_bystander_schedule
+from orchestrator.stats.paired import Estimate
+from orchestrator.stats.shared_variance import share_variance
 
 Floats = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, tuple[int, ...]], Floats]
 # Of the log ratio of two first calls in a round, on two cores that others kept busy: docs/metrics.md.
 SCATTER = 0.2
-ROUNDS, SLOWER, FIRST = (4, 6, 8), (0.0, 0.3, 0.5), (1, 2, FIRST_CALLS)
-# The comparisons of a run of the quick suite in two versions; of all others of them nothing differs.
+ROUNDS, SLOWER, FIRST = (4, 6, 8), (0.0, 0.3, 0.5), (1, FIRST_CALLS)
+# Those of a run of the quick suite in two versions.
 COMPARISONS = 8
-RUNS, SEED = 4000, 26
+RUNS, SEED = 1000, 26
 
 
 def recorded() -> Draw:
@@ -62,66 +63,41 @@ def draw_rounds(noise: Draw, of_workers: float, first_calls: int, rounds: int, r
     return of_workers * noise(draw, (runs, rounds)) + math.sqrt(SCATTER**2 - of_workers**2) * own
 
 
-def find(rounds: Floats, share: float, comparisons: int = 1) -> NDArray[np.bool_]:
-    """Return which runs call the first comparison different, at a look with this share of the error.
-
-    `rounds` holds the comparisons of a run one after the other; the correction for their number is that of a report.
-    """
-    runs, number = rounds.shape
-    errors = rounds.std(axis=1, ddof=1) / math.sqrt(number)
-    t = rounds.mean(axis=1) / errors
-    p = np.vectorize(two_sided_p)(t, number - 1).reshape(-1, comparisons) / share
-    ordered = np.sort(p, axis=1) * comparisons / np.arange(1, comparisons + 1)
-    different = np.array([np.max(np.flatnonzero(each <= FALSE_DISCOVERIES) + 1, initial=1) for each in ordered])
-    level = share * np.minimum(DIFFERENCE_ERROR, FALSE_DISCOVERIES * different / comparisons)
-    first = slice(0, runs, comparisons)
-    return np.abs(t[first]) > np.array([quantile(1 - each / 2, number - 1) for each in level])
+def find(runs: Floats, share: float) -> float:
+    """Return how often the first comparison of a run is called different, at a look with this share of the error."""
+    hits = 0
+    for run in runs:
+        estimates = share_variance([Estimate(tuple(rounds)) for rounds in run.tolist()])
+        ps = of_many([min(each.p / share, 1.0) for each in estimates])
+        different = sum(p <= FALSE_DISCOVERIES for p in ps)
+        error = min(DIFFERENCE_ERROR, FALSE_DISCOVERIES * max(different, 1) / len(estimates))
+        hits += estimates[0].p <= error * share
+    return hits / len(runs)
 
 
-def share_of_looks(rounds: int) -> float:
-    """Return the share of the error that a metric which ends rounds has at a look after this many."""
-    return make_schedule([Stretch(LOOKS)]).level(rounds, DIFFERENCE_ERROR) / DIFFERENCE_ERROR
-
-
-def share_once(rounds: int) -> float:
-    """Return the share that a metric which ends no rounds has after this many."""
-    return make_bystander_schedule([Stretch(LOOKS)]).level(rounds, 1.0)
-
-
-def found(slower: float, noise: str, of_workers: float, first_calls: int, rounds: int, runs: int = RUNS) -> float:
-    drawn = draw_rounds(NOISES[noise], of_workers, first_calls, rounds, runs)
-    return float(find(drawn + math.log1p(slower), share_once(rounds)).mean())
-
-
-def found_among(slower: float, noise: str, of_workers: float, first_calls: int, rounds: int, runs: int = RUNS) -> float:
-    """Return how often it is found if it is the only difference of a run."""
+def found(
+    slower: float, noise: str, of_workers: float, first_calls: int, rounds: int, *, alone: bool, runs: int = RUNS
+) -> float:
+    """Return how often a slower first call is found, as the only one of a run or where all are as slow."""
     drawn = draw_rounds(NOISES[noise], of_workers, first_calls, rounds, runs * COMPARISONS)
-    drawn[::COMPARISONS] += math.log1p(slower)
-    return float(find(drawn, share_once(rounds), COMPARISONS).mean())
+    drawn = drawn.reshape(runs, COMPARISONS, rounds)
+    drawn[:, : 1 if alone else COMPARISONS] += math.log1p(slower)
+    return find(drawn, make_bystander_schedule([Stretch(LOOKS)]).level(rounds, 1.0))
 
 
 def section() -> str:
     lines = [
-        f"First calls whose ratio scatters by {SCATTER:.0%} from one to the next, {RUNS} simulated runs per figure:",
-        "the share of runs in which equal arms, +30 % and +50 % are called different. Judged alone, as if most cases",
-        f"differ, or as the only difference among {COMPARISONS}. Each of the first {FEWEST_ROUNDS} rounds has up to",
-        f"{FIRST_CALLS} first calls of an arm. At the looks of times, with one in each round, these shares are",
-        f"{_at_looks()}.",
+        f"First calls whose ratio scatters by {SCATTER:.0%} from one to the next, in {RUNS} simulated runs per figure,",
+        f"of {COMPARISONS} comparisons each: the share of runs in which one of them is called different if it is equal,",
+        "30 % slower and 50 % slower. Either all comparisons are like it, or the others are equal. A part of the",
+        f"scatter may belong to the workers of a round. Each of the first {FEWEST_ROUNDS} rounds has up to",
+        f"{FIRST_CALLS} first calls of an arm.",
         "",
-        "| noise | the workers' part | rounds | first calls | equal, +30 %, +50 %, alone | the only one that differs |",
+        "| noise | the workers' part | rounds | first calls | equal, +30 %, +50 % in all | the same in one |",
         "|---|---|---|---|---|---|",
     ]
     for (noise, of_workers), rounds, first_calls in product(SHARES, ROUNDS, FIRST):
         how = (noise, of_workers, first_calls, rounds)
-        cells = [", ".join(f"{share(slower, *how):.1%}" for slower in SLOWER) for share in (found, found_among)]
+        cells = [", ".join(f"{found(slower, *how, alone=alone):.1%}" for slower in SLOWER) for alone in (False, True)]
         lines.append(f"| {noise} | {of_workers:.0%} | {rounds} | {first_calls} | {' | '.join(cells)} |")
     return "\n".join(lines)
-
-
-def _at_looks() -> str:
-    shares = []
-    for rounds in ROUNDS:
-        drawn = draw_rounds(NOISES["as recorded"], 0.0, 1, rounds, RUNS)
-        of = (f"{find(drawn + math.log1p(slower), share_of_looks(rounds)).mean():.1%}" for slower in SLOWER)
-        shares.append(f"{', '.join(of)} after {rounds} rounds")
-    return "; ".join(shares)

@@ -65,7 +65,7 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
 
 
 def _plan_once(plan: Plan, visit: Visit, efforts: Mapping[Arm, calibrate.Effort]) -> int:
-    """Return how many visits of one call a round adds for all of these arms alike."""
+    """Return how often a round visits all of these arms again for their first call alone."""
     if not opens_alone(plan):
         return 0
     whole_s = sum(calibrate.visit_s(timed.pilot, efforts[arm]) for arm, timed in visit.timed.items())

@@ -92,7 +92,9 @@ def round_s(comparison: Comparison, entries: Sequence[Entry], arms: Sequence[Arm
     renewals = len({entry.round for entry in replicates} - {PILOT_ROUND, FIRST_ROUND}) - len(stretches[1:])
     measured_s = sum(entry.seconds for entry in stretches) - max(renewals, 0) * start_s
     first_s = {
-        arm.key: (arm.build_s or 0.0) + (arm.first_call_ms or 0.0) / 1e3 for arm in comparison.arms if arm.key in calls_s
+        arm.key: (arm.build_s or 0.0) + (arm.first_call_ms or 0.0) / 1e3
+        for arm in comparison.arms
+        if arm.key in calls_s
     }
     inside_s = sum((first_s if entry.once else calls_s).get(entry.arm, usual_s) for entry in replicates)
     besides_s = max(0.0, measured_s - inside_s) / max(len(replicates), 1)

@@ -34,7 +34,7 @@ ABOUT_AS_LONG = 1.5
 BETWEEN = 0.05
 # The first calls of an arm in an early round, with that of a whole visit, if the others take no more than this share of
 # a whole visit; `bench/first_calls.py` shows what they are good for.
-FIRST_CALLS, ONCE_SHARE = 4, 0.5
+FIRST_CALLS, ONCE_SHARE = 2, 0.7
 # What a worker does before each burst, untimed: a call, or calls for this time. A call of a second needs none.
 LEAD_IN_S, LONG_CALL_S = 0.005, 1.0
 

@@ -10,6 +10,7 @@ from orchestrator.stats.drift import drift_of_ratio
 from orchestrator.stats.looks import BystanderSchedule, LookSchedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate, Sample, estimate
 from orchestrator.stats.robust import hodges_lehmann, sign_flip_p
+from orchestrator.stats.shared_variance import share_variance
 from orchestrator.stats.verdict import Judgement, Levels, describe_noise, judge, seed_percent, smallest_shown
 
 # The log of a metric by round, by case label, version and metric.
@@ -63,6 +64,8 @@ def compare(
     schedule = schedule or make_schedule([Stretch(plan.looks)])
     by_key = {arm.key: arm for arm in arms}
     measured = [measure(samples, pair) for pair in plan.pairs]
+    if isinstance(schedule, BystanderSchedule):
+        measured = _share_variance(measured, schedule.fewest)
     families: dict[Metric, list[Measured | None]] = defaultdict(list)
     for pair, rounds in zip(plan.pairs, measured, strict=True):
         families[pair.metric].append(rounds)
@@ -86,6 +89,16 @@ def measure(samples: Samples, pair: Pair) -> Measured | None:
     baseline, candidate = (samples.get((*key, pair.metric), {}) for key in pair.arms)
     found = estimate(baseline, candidate)
     return Measured(found, max(baseline.keys() & candidate.keys())) if found else None
+
+
+def _share_variance(measured: Sequence[Measured | None], fewest: int) -> list[Measured | None]:
+    """Let comparisons of one metric, which few rounds have to judge, share what they say of the scatter of rounds."""
+    places = [place for place, rounds in enumerate(measured) if rounds and rounds.estimate.rounds >= fewest]
+    shared = dict(zip(places, share_variance([measured[place].estimate for place in places]), strict=True))  # type: ignore[union-attr]
+    return [
+        replace(rounds, estimate=shared[place]) if rounds and place in shared else rounds
+        for place, rounds in enumerate(measured)
+    ]
 
 
 def _error_of_each(schedule: Schedule, measured: Sequence[Measured | None]) -> float:
@@ -172,7 +185,7 @@ class _Judge:
             verdict=judgement.verdict,
             size=judgement.size,
             reason=self._reason(contrast.pair, judgement, rounds, levels),
-            mde=smallest_shown(found.spread, found.rounds, levels.differ),
+            mde=smallest_shown(found.spread, found.rounds, levels.differ, found.freedom),
         )
 
     def _add_cpu(self, contrast: Contrast, level: float) -> Contrast:
@@ -198,7 +211,8 @@ class _Judge:
         alone = judge(rounds.estimate, margin, self._levels(rounds, DIFFERENCE_ERROR))
         if alone.verdict != "inconclusive":
             return f"not significant after correcting for {self.count[pair.metric]} comparisons"
-        return describe_noise(rounds.estimate.spread, rounds.estimate.rounds, margin, levels.differ)
+        found = rounds.estimate
+        return describe_noise(found.spread, found.rounds, margin, levels.differ, found.freedom)
 
     def _doubt(self, contrast: Contrast, missing: ArmResult | None, arms: Sequence[ArmResult]) -> str:
         """Return why a verdict is not to be believed, whatever the rounds say, or ''."""

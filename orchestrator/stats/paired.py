@@ -39,6 +39,14 @@ def two_sided_p(t: float, freedom: float) -> float:
 
 
 @dataclass(frozen=True)
+class Prior:
+    """What other comparisons say of the variance of a round, and how many degrees of freedom that is worth."""
+
+    variance: float
+    freedom: float
+
+
+@dataclass(frozen=True)
 class Estimate:
     """An estimate of the difference between two arms.
 
@@ -47,6 +55,7 @@ class Estimate:
     """
 
     differences: tuple[float, ...]
+    prior: Prior | None = None
 
     @property
     def rounds(self) -> int:
@@ -58,8 +67,8 @@ class Estimate:
         return count_trimmed(self.rounds)
 
     @property
-    def freedom(self) -> int:
-        return freedom_of(self.rounds)
+    def freedom(self) -> float:
+        return freedom_of(self.rounds) + (self.prior.freedom if self.prior else 0)
 
     @cached_property
     def _ordered(self) -> tuple[float, ...]:
@@ -69,9 +78,17 @@ class Estimate:
     def theta(self) -> float:
         return fmean(self._ordered[self.trimmed : self.rounds - self.trimmed])
 
-    @cached_property
+    @property
     def standard_error(self) -> float:
-        """The standard error of `theta`: of a trimmed mean by Yuen, from the rounds pulled in to where it cuts."""
+        """The standard error of `theta`, to which the prior contributes by its degrees of freedom."""
+        if self.prior is None:
+            return self._own_error
+        own = freedom_of(self.rounds) * self._own_error**2 * self.rounds
+        return math.sqrt((self.prior.freedom * self.prior.variance + own) / (self.freedom * self.rounds))
+
+    @cached_property
+    def _own_error(self) -> float:
+        """The standard error by these rounds: of a trimmed mean by Yuen, from those pulled in to where it cuts."""
         cut, count = self.trimmed, self.rounds
         inner = self._ordered[cut : count - cut]
         pulled_in = (inner[0],) * cut + inner + (inner[-1],) * cut

@@ -57,9 +57,9 @@ def judge(estimate: Estimated, margin: float, levels: Levels) -> Judgement:
     return Judgement("slower" if estimate.theta > 0 else "faster", size, width)
 
 
-def smallest_shown(spread: float, rounds: int, level: float) -> float:
+def smallest_shown(spread: float, rounds: int, level: float, freedom: float | None = None) -> float:
     """Return the slowdown that this many rounds of this spread show, if only as a slight one, in nine of ten runs."""
-    return math.expm1(detectable(level, freedom_of(rounds)) * spread / math.sqrt(rounds))
+    return math.expm1(detectable(level, freedom or freedom_of(rounds)) * spread / math.sqrt(rounds))
 
 
 def rounds_for(spread: float, margin: float, level: float, beyond: int = 1) -> int | None:
@@ -68,9 +68,9 @@ def rounds_for(spread: float, margin: float, level: float, beyond: int = 1) -> i
     return next((rounds for rounds in wanted if smallest_shown(spread, rounds, level) <= margin), None)
 
 
-def describe_noise(spread: float, rounds: int, margin: float, level: float) -> str:
+def describe_noise(spread: float, rounds: int, margin: float, level: float, freedom: float | None = None) -> str:
     """Describe what this many rounds can show, and how many would show the margin."""
-    visible = smallest_shown(spread, rounds, level)
+    visible = smallest_shown(spread, rounds, level, freedom)
     if visible > MOST_TOLD:
         return f"too noisy: {rounds} rounds do not even show a factor of two"
     needed = rounds_for(spread, margin, level, beyond=rounds)
