@@ -78,7 +78,7 @@ def find(runs: Floats, share: float) -> float:
 def found(
     slower: float, noise: str, of_workers: float, first_calls: int, rounds: int, *, alone: bool, runs: int = RUNS
 ) -> float:
-    """Return how often a slower first call is found, as the only one of a run or where all are as slow."""
+    """Return how often a slower first call is found, as the only difference of a run or where all are as slow."""
     drawn = draw_rounds(NOISES[noise], of_workers, first_calls, rounds, runs * COMPARISONS)
     drawn = drawn.reshape(runs, COMPARISONS, rounds)
     drawn[:, : 1 if alone else COMPARISONS] += math.log1p(slower)
@@ -87,10 +87,10 @@ def found(
 
 def section() -> str:
     lines = [
-        f"First calls whose ratio scatters by {SCATTER:.0%} from one to the next, in {RUNS} simulated runs per figure,",
-        f"of {COMPARISONS} comparisons each: the share of runs in which one of them is called different if it is equal,",
-        "30 % slower and 50 % slower. Either all comparisons are like it, or the others are equal. A part of the",
-        f"scatter may belong to the workers of a round. Each of the first {FEWEST_ROUNDS} rounds has up to",
+        f"First calls whose ratio scatters by {SCATTER:.0%} from one to the next, {RUNS} simulated runs per figure, of",
+        f"{COMPARISONS} comparisons each: the share of runs in which one of them is called different if it is",
+        "equal, 30 % slower and 50 % slower. Either all comparisons are like it, or the others are equal. A part of",
+        f"the scatter may belong to the workers of a round. Each of the first {FEWEST_ROUNDS} rounds has up to",
         f"{FIRST_CALLS} first calls of an arm.",
         "",
         "| noise | the workers' part | rounds | first calls | equal, +30 %, +50 % in all | the same in one |",

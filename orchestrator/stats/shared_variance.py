@@ -16,7 +16,7 @@ from orchestrator.stats.paired import Estimate, Prior
 
 # Fewer comparisons do not tell by how much their variances differ.
 FEWEST_COMPARISONS = 8
-# What the others say counts at most as much as so many more rounds: variances may differ in a way that few rounds hide.
+# What the others say counts at most as much as four more rounds: variances may differ in a way that few rounds hide.
 MOST_FREEDOM = 4.0
 
 
