@@ -34,7 +34,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from orchestrator import files
 from orchestrator.catalog import seals
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.model import Case, Discarded, Ended, Entry, Lost, Manifest, Plan, Synced, Target
+from orchestrator.model import Calibrated, Case, Discarded, Ended, Entry, Lost, Manifest, Plan, Synced, Target
 from orchestrator.results import streams
 from orchestrator.results.check_plan import check_plan
 from orchestrator.results.damaged import damage_error
@@ -465,8 +465,10 @@ class RunDir:
 
 
 def _as_line(entry: Entry) -> bytes:
-    # Lines about what did not fail are as they were in earlier releases.
-    left_out = FAILED if isinstance(entry, Ended | Lost) and entry.failure is None else None
+    # A long run has tens of thousands of lines: what is usual is not written.
+    left_out = set(FAILED if isinstance(entry, Ended | Lost) and entry.failure is None else ())
+    if isinstance(entry, Ended | Calibrated) and not entry.once:
+        left_out.add("once")
     return ENTRY.dump_json(entry, exclude=left_out) + b"\n"
 
 

@@ -161,3 +161,16 @@ def test_results_are_compared_where_a_claim_is_about_them():
     plan = planned("lstm-default-activation")
     assert (plan.outputs, plan.pairs) == (True, ())
     assert len(plan.arms()) == 4
+
+
+@pytest.mark.parametrize(
+    ("named", "decides"),
+    [(None, ()), (("memory", "p99"), ()), (("first", "memory"), ("first",)), (("build",), ("build",))],
+)
+def test_first_calls_and_builds_get_more_rounds_only_where_they_are_named(
+    named: tuple[str, ...] | None, decides: tuple[str, ...]
+):
+    options = RunOptions(versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",), metrics=named)
+    planned = check_request(options).freeze("venv")
+    assert planned.decides == decides
+    assert ("first" in planned.metrics) == (named is None or "first" in named)
