@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.detect import RECORDED
+from bench.figures import Figure, Section
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.stats.calibrate import FIRST_CALLS
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR, FALSE_DISCOVERIES, of_many
@@ -85,19 +86,26 @@ def found(
     return find(drawn, make_bystander_schedule([Stretch(LOOKS)]).level(rounds, 1.0))
 
 
-def section() -> str:
+def section() -> Section:
+    figures = []
     lines = [
         f"First calls whose ratio scatters by {SCATTER:.0%} from one to the next, {RUNS} simulated runs per figure, of",
         f"{COMPARISONS} comparisons each: the share of runs in which one of them is called different if it is",
         "equal, 30 % slower and 50 % slower. Either all comparisons are like it, or the others are equal. A part of",
         f"the scatter may belong to the workers of a round. Each of the first {FEWEST_ROUNDS} rounds has up to",
-        f"{FIRST_CALLS} first calls of an arm.",
+        f"{FIRST_CALLS} first calls of an arm. Figures with a target are of runs in which all comparisons are alike.",
         "",
         "| noise | the workers' part | rounds | first calls | equal, +30 %, +50 % in all | the same in one |",
         "|---|---|---|---|---|---|",
     ]
     for (noise, of_workers), rounds, first_calls in product(SHARES, ROUNDS, FIRST):
         how = (noise, of_workers, first_calls, rounds)
-        cells = [", ".join(f"{found(slower, *how, alone=alone):.1%}" for slower in SLOWER) for alone in (False, True)]
+        in_all, in_one = ([found(slower, *how, alone=alone) for slower in SLOWER] for alone in (False, True))
+        cells = [", ".join(f"{share:.1%}" for share in shares) for shares in (in_all, in_one)]
         lines.append(f"| {noise} | {of_workers:.0%} | {rounds} | {first_calls} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        title = f"{noise}, {of_workers:.0%} of the workers, {rounds} rounds with {first_calls}"
+        figures += [
+            Figure(f"{title}: equal, called different", in_all[0], "share", limit=0.025),
+            Figure(f"{title}: +{SLOWER[-1]:.0%} found", in_all[-1], "share", "most", 0.9),
+        ]
+    return Section("\n".join(lines), figures)
