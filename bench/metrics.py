@@ -27,7 +27,7 @@ VERSIONS = ("2.13", "1.14", "2.0")
 NAMES = ("first", "second", "third")
 JUDGED: tuple[Metric, ...] = (*USUAL, "build", "cpu")
 # These take many calls, and so quick cases. Those of a version itself and those that count are with them.
-OF_MANY_CALLS: tuple[Metric, ...] = ("leak", "p50", "p95", "p99", "import", "traces")
+OF_MANY_CALLS: tuple[Metric, ...] = ("leak", "p50", "p95", "p99", "import", "traces", "traces_per_call")
 QUICK = ("power[style=eager|function]", "predict[call=predict|call,state=compiled,model=tiny]")
 MOST = 0.025
 SEED = 70
@@ -68,7 +68,7 @@ def verdicts(comparison: Comparison) -> Iterator[tuple[str, str]]:
         if contrast.pair.across and contrast.ci_low is not None:
             yield "time", contrast.verdict
     for contrast in comparison.of_metrics:
-        if contrast.ci_low is not None:
+        if contrast.ends is not None:
             yield METRICS[contrast.pair.metric].name, contrast.verdict
     for output in comparison.outputs:
         yield "output", output.verdict

@@ -73,7 +73,8 @@ FIELDS = (
     Field("involuntary_switches", "int64", True, "times the kernel took the CPU away over the bursts"),
     Field("steal_ns", "int64", True, "time stolen by the hypervisor over the bursts, all CPUs"),
     Field("psi_us", "int64", True, "time in which some task waited for a CPU over the bursts"),
-    Field("traces", "int32", True, "Python functions traced into graphs since the fork"),
+    Field("traces", "int32", True, "Python functions traced into graphs up to the end of the fifth call"),
+    Field("later_traces", "int32", True, "Python functions that 1,000 later calls trace, by a median of slopes"),
     Field("calls", "int32", True, "calls of the step, also those that were not timed"),
     Field("items", "int32", True, "examples that a step handles, if the workload says so"),
     # Of a program that calls Keras' fit.

@@ -1,7 +1,6 @@
 """The life of one replicate inside its process: refuse or build, first calls, warm-up, bursts, facts."""
 import contextlib
 import importlib.util
-import itertools
 import json
 import os
 import resource
@@ -9,7 +8,7 @@ import sys
 import time
 import traceback
 
-from workloads import compat, contract, cuda, values
+from workloads import compat, contract, cuda, readings, values
 from workloads.sketches import sketch
 
 MESSAGE_LIMIT, NAME_LIMIT = 500, 100
@@ -21,8 +20,6 @@ LEAD_IN_S, LONG_NS = 0.005, 10 ** 9
 MOST_IN_BURST = 50
 # On a larger machine another core may be on another socket, far from the memory of the replicate.
 MOST_CORES = 8
-# Calls after which every arm's memory is read, and its result kept again: a replicate makes at least as many.
-EARLY_CALLS = 5
 
 
 def load(name, folders):
@@ -174,68 +171,6 @@ def find_place(error, folders):
     return ""
 
 
-def _peak_kb():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-
-
-def _resident_kb():
-    """What is in memory of this process now, and what of that are pages of files, which the kernel reads again at need."""
-    with contextlib.suppress(OSError, ValueError, IndexError), open("/proc/self/status") as status:
-        fields = dict(line.split(":", 1) for line in status if line.startswith(("VmRSS:", "RssFile:")))
-        return tuple(int(fields.get(name, "0").split()[0]) for name in ("VmRSS", "RssFile"))
-    # Another system than Linux.
-    return 0, 0
-
-
-class Memory:
-    """What this process holds: at its most after the first calls, and by how much it grows with each call.
-
-    The pages of files that it maps are left out of the first. TensorFlow's libraries are files, and how much of them is
-    mapped around what a process touches depends on how the kernel happens to hold them: a process of 2.13 had 48 MiB of
-    them, or 111 MiB if they had just been installed.
-    """
-
-    def __init__(self):
-        self.peak_kb = None
-        self.readings = []
-        self._most_kb = 0
-        self._highest_kb = 0
-        self._files_kb = 0
-
-    def called(self, count):
-        """Takes note of a call that has ended, the `count`-th; the build is number 0."""
-        if self.peak_kb is not None:
-            return
-        peak, (resident, of_files) = _peak_kb(), _resident_kb()
-        # The kernel knows the peak of all pages. Those of files grew up to now, unless it has taken some back since.
-        if peak > self._highest_kb:
-            self._most_kb = max(self._most_kb, peak - max(of_files, self._files_kb))
-        self._most_kb = max(self._most_kb, resident - of_files)
-        self._highest_kb, self._files_kb = peak, of_files
-        if count >= EARLY_CALLS:
-            self.peak_kb = self._most_kb
-
-    def read(self, count):
-        try:
-            with open("/proc/self/statm") as statm:
-                self.readings.append((count, int(statm.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")))
-        except (OSError, IndexError, ValueError):
-            # Another system than Linux.
-            pass
-
-    def growth(self):
-        """The bytes that a call adds, as the median slope between any two readings, and the calls between the ends."""
-        slopes = sorted(
-            (later[1] - earlier[1]) / (later[0] - earlier[0])
-            for earlier, later in itertools.combinations(self.readings, 2)
-            if later[0] > earlier[0]
-        )
-        if not slopes:
-            return None, None
-        middle = (slopes[(len(slopes) - 1) // 2] + slopes[len(slopes) // 2]) / 2
-        return int(round(middle)), self.readings[-1][0] - self.readings[0][0]
-
-
 class GpuLost(Exception):
     """A process does not have the GPUs that its worker had."""
 
@@ -253,7 +188,7 @@ class Replicate:
         self.device = None
         self.calls = Calls()
         self.usage = Usage()
-        self.memory = Memory()
+        self.memory = readings.Memory()
         self.bursts = 0
         self.untimed = 0
         self.step = None
@@ -324,7 +259,7 @@ class Replicate:
     def _open(self):
         order = self.order
         build = self._prepare()
-        self.traces = compat.count_traces(self.tf)
+        self.tracing = readings.Tracing(compat.count_traces(self.tf))
         build_ns, self.step = self.calls.time(build, 0, "build")
         self.memory.called(0)
         self._check_gpus()
@@ -357,15 +292,20 @@ class Replicate:
     def _call(self, burst, phase):
         # The result is pulled to the host inside the clock: an accelerator's work is not done before that.
         wall_ns, result = self.calls.time(lambda: values.to_host(self.step()), burst, phase)
-        self._look(result)
+        self._called(result)
         return wall_ns, result
 
-    def _look(self, result):
+    def _called(self, result):
         """Takes note of a call that has ended. A step may return the same array each time, so it is looked at now."""
         count = self._count()
         self.memory.called(count)
-        if count == EARLY_CALLS:
+        self.tracing.called(count)
+        if count == readings.EARLY_CALLS:
             self.fifth_output = sketch(result)
+
+    def _read(self):
+        self.memory.read(self._count())
+        self.tracing.read(self._count())
 
     def _count(self):
         """The calls so far, also those that were not timed; the build is number 0, and the calls come after it."""
@@ -373,7 +313,7 @@ class Replicate:
 
     def _burst(self, calls, least_s):
         self.bursts += 1
-        self.memory.read(self._count())
+        self._read()
         cpu = _cpu_s()
         take_core(self.bursts)
         self._lead_in()
@@ -391,20 +331,21 @@ class Replicate:
         while self.usual_ns < LONG_NS:
             result = values.to_host(self.step())
             self.untimed += 1
-            self._look(result)
+            self._called(result)
             if time.perf_counter() - begun > LEAD_IN_S:
                 break
 
     def _close(self):
-        self.memory.read(self._count())
+        self._read()
         growth_bytes, growth_calls = self.memory.growth()
         facts = dict(
             self.usage.totals,
-            peak_rss_kb=_peak_kb(),
+            peak_rss_kb=readings.peak_kb(),
             memory_kb=self.memory.peak_kb,
             growth_bytes=growth_bytes,
             growth_calls=growth_calls,
-            traces=self.traces.count,
+            traces=self.tracing.early,
+            later_traces=self.tracing.later(),
             calls=self._count(),
             output=self.output,
             fifth_output=self.fifth_output,

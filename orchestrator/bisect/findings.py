@@ -169,6 +169,9 @@ def _from_contrast(baseline: str, contrast: Contrast, *, thorough: bool = False)
         ratio=contrast.ratio,
         ci_low=contrast.ci_low,
         ci_high=contrast.ci_high,
+        difference=contrast.difference,
+        difference_low=contrast.difference_low,
+        difference_high=contrast.difference_high,
         rounds=contrast.rounds,
         thorough=thorough,
         size=contrast.size,
@@ -176,13 +179,11 @@ def _from_contrast(baseline: str, contrast: Contrast, *, thorough: bool = False)
     )
 
 
-def learn_sizes(case: Case, wanted: Wanted, sizes: Mapping[str, int]) -> tuple[BisectFinding, ...]:
+def learn_sizes(case: Case, wanted: Wanted, sizes: Mapping[str, int], margin: float) -> tuple[BisectFinding, ...]:
     """Return what the sizes of environments show of each pair of versions; no round is measured for them."""
     spec = METRICS["size"]
     findings = []
     for earlier, later in wanted.pairs:
         pair = VersionPair(case=case, baseline=Target(earlier), candidate=Target(later), metric=spec.key)
-        findings.append(
-            _from_contrast(earlier, compare_figures(pair, sizes[earlier], sizes[later], spec.margin or 0.0))
-        )
+        findings.append(_from_contrast(earlier, compare_figures(pair, sizes[earlier], sizes[later], margin)))
     return tuple(findings)

@@ -1,7 +1,8 @@
-"""Computes the ratio of every visited version to the first one. Pure.
+"""Computes by how much every visited version differs from the first one. Pure.
 
 Only versions of the same run have a measured ratio. The ratios of other versions are joined over the runs between them:
-log ratios add up, and so do the squares of their half intervals, because runs are independent of each other.
+log ratios add up, and so do the squares of their half intervals, because runs are independent of each other. So do
+differences, of a metric that is judged by them.
 """
 
 import heapq
@@ -10,25 +11,28 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from orchestrator.bisect.search import BisectFinding, latest
+from orchestrator.metrics import METRICS
+from orchestrator.metrics.followed import RESULTS, Followed
+from orchestrator.model import Magnitude
+from orchestrator.stats.scale import RATIOS
 
 
-@dataclass(frozen=True)
-class JoinedRatio:
-    """A ratio joined over `over` runs; with one run, it is that run's ratio."""
+@dataclass(frozen=True, kw_only=True)
+class JoinedRatio(Magnitude):
+    """A ratio or a difference joined over `over` runs; with one run, it is that run's."""
 
-    ratio: float
-    ci_low: float
-    ci_high: float
     over: int
 
 
-def join_ratios(first: str, findings: Iterable[BisectFinding]) -> dict[str, JoinedRatio]:
+def join_ratios(first: str, findings: Iterable[BisectFinding], metric: Followed) -> dict[str, JoinedRatio]:
     """Return the ratio of each version, joined over the path that leaves the narrowest interval."""
+    scale = RATIOS if metric == RESULTS else METRICS[metric].scale
     edges: dict[str, list[tuple[str, float, float]]] = {}
     for finding in latest(findings).values():
-        if finding.ratio is None or finding.ci_low is None or finding.ci_high is None:
+        theta, ends = finding.estimate, finding.ends
+        if theta is None or ends is None:
             continue
-        theta, width = math.log(finding.ratio), (math.log(finding.ci_high) - math.log(finding.ci_low)) / 2
+        width = (ends[1] - ends[0]) / 2
         edges.setdefault(finding.earlier, []).append((finding.later, theta, width**2))
         edges.setdefault(finding.later, []).append((finding.earlier, -theta, width**2))
     done: dict[str, JoinedRatio] = {}
@@ -37,8 +41,7 @@ def join_ratios(first: str, findings: Iterable[BisectFinding]) -> dict[str, Join
         square, over, version, theta = heapq.heappop(ahead)
         if version in done:
             continue
-        width = math.sqrt(square)
-        done[version] = JoinedRatio(math.exp(theta), math.exp(theta - width), math.exp(theta + width), over)
+        done[version] = JoinedRatio(**scale.as_fields(theta, math.sqrt(square)), over=over)
         for other, step, own in edges.get(version, ()):
             if other not in done:
                 heapq.heappush(ahead, (square + own, over + 1, other, theta + step))

@@ -6,7 +6,7 @@ from typing import Any
 
 import vl_convert
 
-from orchestrator.bisect.report import PathRow, facts, path_rows
+from orchestrator.bisect.report import RATIO, PathRow, facts, name_figure, path_rows
 from orchestrator.bisect.search import SearchResult
 from orchestrator.bisect.state import State, Step
 from orchestrator.bisect.wording import conclusions
@@ -72,7 +72,7 @@ def render(state: State, result: SearchResult) -> str:
         ],
         first=escape_value(question.good),
         about=describe_followed(question.metric),
-        plot=_plot(state, result) if result.overall else "",
+        plot=_plot(state, result) if result.overall and name_figure(question.metric) == RATIO else "",
         label=escape_value(" ".join(conclusions(state, result))),
         tables=_tables(state, result),
     )
@@ -100,12 +100,13 @@ def _plot(state: State, result: SearchResult) -> str:
 
 
 def _tables(state: State, result: SearchResult) -> list[Table]:
+    figure = name_figure(state.question.metric)
     return [
         Table(
             "Versions measured",
             (
                 TableColumn("version", "Version"),
-                TableColumn("ratio", f"Ratio to {escape_value(state.question.good)}", True),
+                TableColumn("ratio", f"{figure.capitalize()} to {escape_value(state.question.good)}", True),
                 TableColumn("interval", "Interval", True),
                 TableColumn("step", "Step", True),
                 TableColumn("step-interval", "Interval", True),

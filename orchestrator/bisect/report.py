@@ -13,13 +13,13 @@ from orchestrator.bisect.search import BisectFinding, PathPart, SearchResult
 from orchestrator.bisect.state import State, Step
 from orchestrator.bisect.wording import conclusions, share
 from orchestrator.metrics import METRICS
-from orchestrator.metrics.followed import RESULTS, TIME, describe_followed
+from orchestrator.metrics.followed import RESULTS, TIME, Followed, describe_followed
 from orchestrator.plan.pairs import ALPHA
-from orchestrator.reports.columns import Notes, format_verdict, interval, ratio
+from orchestrator.reports.columns import Notes, format_verdict
 from orchestrator.reports.grid import Grid
+from orchestrator.reports.magnitudes import show_estimate, show_interval
 from orchestrator.reports.ratio_table import RatioColumn, RatioPoint, ratio_table
 from orchestrator.reports.table import below
-from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.text import safe_text
 
@@ -27,10 +27,9 @@ SCHEMA = "tfcompare.bisect/1"
 WIDE = 100
 # Below it, a table of three-part versions has no room for the count of versions that were left out.
 COUNTS_FROM = 70
-LEGEND = (
-    "plot: ratio to {first} with its interval on a log scale, multiplied over the runs on the way · step: ratio to the "
-    "row above, both measured in one run · share: of the whole change"
-)
+PLOT = "plot: ratio to {first} with its interval on a log scale, multiplied over the runs on the way · "
+LEGEND = "step: {figure} to the row above, both measured in one run · share: of the whole change"
+RATIO, DIFFERENCE = "ratio", "difference"
 LEGEND_OF_COUNTS = " · between: how many versions before this one were not measured"
 
 
@@ -42,7 +41,9 @@ def layout(state: State, result: SearchResult, width: int) -> RenderableType:
     if result.overall is not None:
         parts += [Text(), _path_table(state, result, width, notes)]
         counts = LEGEND_OF_COUNTS if width >= COUNTS_FROM and any(part.inside for part in result.parts) else ""
-        parts.append(safe_text(LEGEND.format(first=state.question.good) + counts, style="dim"))
+        figure = name_figure(state.question.metric)
+        plot = "" if figure == DIFFERENCE else PLOT.format(first=state.question.good)
+        parts.append(safe_text(plot + LEGEND.format(figure=figure) + counts, style="dim"))
     left_out = state.skipped.values()
     if left_out or state.notes:
         parts.append(Text())
@@ -79,14 +80,18 @@ def _margin(state: State) -> tuple[str, ...]:
     metric = state.question.metric
     if metric == RESULTS:
         return ()
-    own = METRICS[metric].margin
-    return (f"margin {format_margin(state.question.run.margin if own is None else own)}",)
+    return (f"margin {METRICS[metric].scale.show_margin(state.question.margin)}",)
 
 
 def _describe_effort(state: State) -> str:
     steps = len(state.measured)
     seconds = sum(step.seconds for step in state.steps)
     return f"{format_count(steps, 'step')} in {seconds / 60:.1f} min"
+
+
+def name_figure(metric: Followed) -> str:
+    """Return what versions are compared by: their ratio or, of a metric like leaks, their difference."""
+    return DIFFERENCE if metric != RESULTS and METRICS[metric].units else RATIO
 
 
 @dataclass(frozen=True)
@@ -96,6 +101,7 @@ class PathRow:
     `share` is the part's share of the whole change.
     """
 
+    metric: Followed
     version: str
     joined: JoinedRatio | None
     part: PathPart | None
@@ -107,19 +113,19 @@ class PathRow:
 
     @property
     def ratio_text(self) -> str:
-        return ratio(self.joined.ratio) if self.joined else ""
+        return show_estimate(self.joined, self.metric) if self.joined else ""
 
     @property
     def interval_text(self) -> str:
-        return interval(self.joined) if self.joined and self.joined.over else ""
+        return show_interval(self.joined, self.metric) if self.joined and self.joined.over else ""
 
     @property
     def step_ratio_text(self) -> str:
-        return ratio(self.finding.ratio) if self.finding and self.finding.ratio else ""
+        return show_estimate(self.finding, self.metric) if self.finding else ""
 
     @property
     def step_interval_text(self) -> str:
-        return interval(self.finding) if self.finding else ""
+        return show_interval(self.finding, self.metric) if self.finding else ""
 
     @property
     def share_text(self) -> str:
@@ -132,17 +138,21 @@ class PathRow:
 
 
 def path_rows(state: State, result: SearchResult) -> list[PathRow]:
-    ratios = join_ratios(state.question.good, state.findings)
+    metric = state.question.metric
+    ratios = join_ratios(state.question.good, state.findings, metric)
     first = result.parts[0].earlier
     return [
-        PathRow(first, ratios.get(first), None, None),
-        *(PathRow(part.later, ratios.get(part.later), part, share(part, result.overall)) for part in result.parts),
+        PathRow(metric, first, ratios.get(first), None, None),
+        *(
+            PathRow(metric, part.later, ratios.get(part.later), part, share(part, result.overall))
+            for part in result.parts
+        ),
     ]
 
 
 def _path_table(state: State, result: SearchResult, width: int, notes: Notes) -> Grid:
     rows = path_rows(state, result)
-    visited = join_ratios(state.question.good, state.findings).values()
+    visited = join_ratios(state.question.good, state.findings, state.question.metric).values()
     changed = result.overall is not None and result.overall.changed
     between_column = RatioColumn[PathRow](
         header="between", cell=lambda row: str(len(row.between) or ""), right=True, since=COUNTS_FROM
@@ -153,7 +163,7 @@ def _path_table(state: State, result: SearchResult, width: int, notes: Notes) ->
         width,
         before=(
             RatioColumn(header="version", cell=lambda row: row.version),
-            RatioColumn(header="ratio", cell=lambda row: row.ratio_text, right=True),
+            RatioColumn(header=name_figure(state.question.metric), cell=lambda row: row.ratio_text, right=True),
             RatioColumn(header="interval", cell=lambda row: row.interval_text, right=True, since=WIDE),
         ),
         point=_ratio_point,
@@ -170,7 +180,7 @@ def _path_table(state: State, result: SearchResult, width: int, notes: Notes) ->
 
 
 def _ratio_point(row: PathRow) -> RatioPoint:
-    if row.joined is None:
+    if row.joined is None or row.joined.ratio is None:
         return RatioPoint()
     verdict = row.finding.shown_verdict if row.finding else None
     if not row.joined.over:
@@ -198,7 +208,7 @@ def _why(part: PathPart) -> str:
 
 def as_object(state: State, result: SearchResult) -> dict[str, Any]:
     """Return the `tfcompare.bisect/1` object, which is part of the interface."""
-    ratios = join_ratios(state.question.good, state.findings)
+    ratios = join_ratios(state.question.good, state.findings, state.question.metric)
     return {
         "schema": SCHEMA,
         "created": state.created.isoformat(),
@@ -209,7 +219,7 @@ def as_object(state: State, result: SearchResult) -> dict[str, Any]:
         "measured_with": list(state.question.changes),
         "engine": state.engine,
         "device": state.question.run.environments.device,
-        "margin": state.question.run.margin,
+        "margin": state.question.margin,
         "metric": state.question.metric,
         "host": state.host,
         "finished": not result.wanted,
@@ -230,6 +240,9 @@ def _version_object(version: str, joined: JoinedRatio) -> dict[str, Any]:
         "ratio": joined.ratio,
         "ci_low": joined.ci_low,
         "ci_high": joined.ci_high,
+        "difference": joined.difference,
+        "difference_low": joined.difference_low,
+        "difference_high": joined.difference_high,
         "runs": joined.over,
     }
 
@@ -253,6 +266,9 @@ def _finding_object(finding: BisectFinding) -> dict[str, Any]:
         "ratio": finding.ratio,
         "ci_low": finding.ci_low,
         "ci_high": finding.ci_high,
+        "difference": finding.difference,
+        "difference_low": finding.difference_low,
+        "difference_high": finding.difference_high,
         "rounds": finding.rounds,
         "reason": finding.reason or None,
     }

@@ -279,7 +279,7 @@ def _step(directory: Path, state: State, wanted: Wanted, view: View, hands: Hand
         return replace(state, steps=(*state.steps, step))
     if state.question.metric == SIZE:
         sizes, engine = _measure_sizes(directory, wanted, options, state, view)
-        findings = learn_sizes(state.case, wanted, sizes)
+        findings = learn_sizes(state.case, wanted, sizes, state.question.margin)
         seconds = time.monotonic() - begun
         step = Step(kind=wanted.kind, versions=wanted.versions, run=None, seconds=seconds, findings=findings)
         return replace(state, engine=engine, steps=(*state.steps, step))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from orchestrator.metrics.followed import TIME, Followed, describe_change
-from orchestrator.model import STRICT, ShownVerdict, Size, VerdictName, show_verdict
+from orchestrator.model import STRICT, Magnitude, VerdictName
 
 # The middle of an interval, and its neighbours if the middle does not show on which side the change is.
 MOST_MIDDLES = 3
@@ -25,8 +25,8 @@ PartKind = Literal["change", "spread", "between", "same", "unclear", "open"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class BisectFinding:
-    """The result of comparing a later version's time with an earlier one's in a run.
+class BisectFinding(Magnitude):
+    """The comparison of a later version with an earlier version in a run.
 
     `thorough` marks a run with more rounds. A version that exceeded its deadline is slow, but its ratio is unknown.
     """
@@ -35,19 +35,9 @@ class BisectFinding:
 
     earlier: str
     later: str
-    verdict: VerdictName
-    reason: str = ""
-    ratio: float | None = None
-    ci_low: float | None = None
-    ci_high: float | None = None
     rounds: int = 0
     thorough: bool = False
-    size: Size | None = None
     metric: Followed = TIME
-
-    @property
-    def shown_verdict(self) -> ShownVerdict:
-        return show_verdict(self.verdict, self.size, self.ratio)
 
     @property
     def words(self) -> str:
@@ -60,17 +50,15 @@ class BisectFinding:
 
     @property
     def distance(self) -> float:
-        """How far the ratio is from 1, on the log scale."""
-        if self.ratio is None:
+        """How far the versions are from no difference; a change without a figure counts as the largest."""
+        if self.estimate is None:
             return math.inf if self.changed else 0.0
-        return abs(math.log(self.ratio))
+        return abs(self.estimate)
 
     @property
     def most(self) -> float:
         """The largest distance that the interval allows."""
-        if self.ci_low is None or self.ci_high is None:
-            return math.inf
-        return max(abs(math.log(self.ci_low)), abs(math.log(self.ci_high)))
+        return math.inf if self.ends is None else max(map(abs, self.ends))
 
 
 @dataclass(frozen=True)
@@ -154,19 +142,20 @@ def search(
     candidates: Sequence[str],
     findings: Iterable[BisectFinding],
     skipped: Collection[str],
-    margin: float,
+    least: float,
     *,
     every: bool = False,
 ) -> SearchResult:
     """Return the results so far, and what to measure next.
 
-    `candidates` are in order, including the ends. `skipped` are those that cannot be measured. With `every`, each is
-    visited, whether the ends of its interval differ or not.
+    `candidates` are in order, including the ends. `skipped` are those that cannot be measured. A change of less than
+    `least`, on the scale of the metric, takes no more rounds. With `every`, each is visited, whether the ends of its
+    interval differ or not.
     """
     by_pair = latest(findings)
     overall = by_pair.get((candidates[0], candidates[-1]))
     size = overall.distance if overall and math.isfinite(overall.distance) else 0.0
-    walk = _Walk(candidates, by_pair, skipped, max(math.log1p(margin), WORTH * size), every)
+    walk = _Walk(candidates, by_pair, skipped, max(least, WORTH * size), every)
     parts = walk.parts(0, len(candidates) - 1)
     return SearchResult(overall, tuple(parts), tuple(sorted(walk.wanted, key=lambda step: -step.stakes)))
 
@@ -257,4 +246,11 @@ def swap_versions(finding: BisectFinding) -> BisectFinding:
         ratio=finding.ratio and 1 / finding.ratio,
         ci_low=finding.ci_high and 1 / finding.ci_high,
         ci_high=finding.ci_low and 1 / finding.ci_low,
+        difference=_negate(finding.difference),
+        difference_low=_negate(finding.difference_high),
+        difference_high=_negate(finding.difference_low),
     )
+
+
+def _negate(amount: float | None) -> float | None:
+    return None if amount is None else -amount

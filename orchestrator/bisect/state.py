@@ -19,7 +19,8 @@ from orchestrator import files
 from orchestrator.bisect.search import BisectFinding, SearchResult, StepKind, search
 from orchestrator.catalog import seals
 from orchestrator.errors import UsageError
-from orchestrator.metrics.followed import TIME, Followed
+from orchestrator.metrics import METRICS
+from orchestrator.metrics.followed import RESULTS, TIME, Followed
 from orchestrator.model import STRICT, Case, Metric
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.damaged import damage_error
@@ -50,6 +51,17 @@ class Question:
     def targets(self, numbers: Iterable[str]) -> tuple[str, ...]:
         """Return the targets that these versions are measured as."""
         return tuple(shlex.join([number, *self.changes]) for number in numbers)
+
+    @property
+    def margin(self) -> float:
+        """What counts as a difference of the metric; of results none does, so it is that of times."""
+        run, spec = self.run, METRICS[TIME if self.metric == RESULTS else self.metric]
+        return run.margins.get(spec.key, run.margin if spec.margin is None else spec.margin)
+
+    @property
+    def least(self) -> float:
+        """The margin on the scale of the metric."""
+        return METRICS[TIME if self.metric == RESULTS else self.metric].scale.to_scale(self.margin)
 
     def with_index(self, url: str | None) -> "Question":
         """Return the question with another address of the index, which may hold a login and is stored nowhere."""
@@ -121,7 +133,7 @@ class State:
     @property
     def search_result(self) -> SearchResult:
         question = self.question
-        return search(self.candidates, self.findings, self.skipped, question.run.margin, every=question.every)
+        return search(self.candidates, self.findings, self.skipped, question.least, every=question.every)
 
 
 @cache

@@ -3,7 +3,7 @@
 from orchestrator.bisect.search import BisectFinding, PathPart, SearchResult, Wanted
 from orchestrator.bisect.state import State
 from orchestrator.metrics.followed import compare_words
-from orchestrator.reports.columns import format_ratio, interval, ratio
+from orchestrator.reports.magnitudes import show_estimate, show_interval, show_magnitude
 from orchestrator.terminal.counts import format_count
 
 
@@ -39,10 +39,10 @@ def describe_progress(state: State) -> str:
 
 def format_finding(finding: BisectFinding) -> str:
     """Format a verdict with its figures, as in `3.60x slower (3.41-3.80)`."""
-    verdict, bounds = finding.words, interval(finding)
-    if finding.ratio is None:
+    verdict, bounds = finding.words, show_interval(finding, finding.metric)
+    if finding.estimate is None:
         return f"{verdict} ({finding.reason})" if finding.reason else verdict
-    return f"{ratio(finding.ratio)} {verdict}" + (f" ({bounds})" if bounds else "")
+    return f"{show_estimate(finding, finding.metric)} {verdict}" + (f" ({bounds})" if bounds else "")
 
 
 def conclusions(state: State, result: SearchResult) -> tuple[str, ...]:
@@ -72,20 +72,19 @@ def _nothing(good: str, bad: str, overall: BisectFinding, unfinished: bool) -> s
 
 
 def _sentence(later: str, earlier: str, finding: BisectFinding) -> str:
-    if finding.ratio is None:
+    if finding.estimate is None:
         return f"{later} against {earlier}: {format_finding(finding)}."
     how = {"same": "is the same as", "inconclusive": "cannot be distinguished from"}.get(
         finding.verdict, compare_words(finding.metric, finding.verdict)
     )
-    return f"{later} {how} {earlier}: {format_ratio(finding)}."
+    return f"{later} {how} {earlier}: {show_magnitude(finding, finding.metric)}."
 
 
 def share(part: PathPart, overall: BisectFinding | None) -> float | None:
-    """Return a part's share of the whole change on the log scale; it is negative in the opposite direction."""
-    if part.finding is None or part.finding.ratio is None or overall is None or overall.ratio in (None, 1.0):
+    """Return a part's share of the whole change on its scale; it is negative in the opposite direction."""
+    if part.finding is None or part.finding.estimate is None or overall is None or not overall.estimate:
         return None
-    sign = 1 if (part.finding.ratio > 1) == ((overall.ratio or 1.0) > 1) else -1
-    return sign * part.finding.distance / overall.distance
+    return part.finding.estimate / overall.estimate
 
 
 def _line(part: PathPart, overall: BisectFinding, state: State) -> str:
@@ -109,7 +108,7 @@ def _line(part: PathPart, overall: BisectFinding, state: State) -> str:
 
 
 def _figures(finding: BisectFinding) -> str:
-    return finding.reason if finding.ratio is None else format_ratio(finding)
+    return finding.reason if finding.estimate is None else show_magnitude(finding, finding.metric)
 
 
 def _open(part: PathPart) -> str:

@@ -14,7 +14,7 @@ from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import changed, targets
 from orchestrator.catalog.selectors import MARGIN, expand, parse_selector
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.metrics import KEYS, TIMES
+from orchestrator.metrics import KEYS, METRICS, TIMES
 from orchestrator.model import (
     ArmKey,
     ArmMetric,
@@ -265,6 +265,8 @@ class _Reader:
             raise UsageError("a comparison names a case, for two versions of it, or a version, for two cases in it")
         if table.expected not in (OF_TIMES if table.metric in TIMES else OF_COUNTS):
             raise UsageError(f"expected = {table.expected!r} does not go with {table.metric}")
+        if METRICS[table.metric].units:
+            _check_differences(table)
         _check_ratios(table, self.table.statement)
         return Expectation(
             pair=self._pair(table, _margin(table)), effect=table.expected, published=table.published,
@@ -339,6 +341,13 @@ class _Reader:
         return cases
 
 
+def _check_differences(table: ContrastTable) -> None:
+    """Refuse ratios for a metric that is judged by differences; its margin is that of every run."""
+    for key in ("published", "read_as", "within", "below"):
+        if getattr(table, key) is not None:
+            raise _KeyError(key, f"{table.metric} is judged by a difference, and `{key}` is a ratio")
+
+
 def _check_ratios(table: ContrastTable, statement: str) -> None:
     if table.published is not None and table.read_as is not None:
         raise UsageError("a comparison has `published` or `read_as`, not both")
@@ -357,6 +366,9 @@ def _check_ratios(table: ContrastTable, statement: str) -> None:
 
 
 def _margin(table: ContrastTable) -> float:
+    spec = METRICS[table.metric]
+    if spec.units and spec.margin is not None:
+        return spec.margin
     if table.is_control:
         return (table.below or BELOW) - 1
     return table.within - 1 if table.within else least(table.published or table.read_as)

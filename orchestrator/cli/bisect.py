@@ -137,6 +137,7 @@ def bisect(
         assert good
         assert bad
         assert case
+        margins = parse.margin(margin.margin)
         options = run_options(
             machine,
             gpu,
@@ -146,7 +147,8 @@ def bisect(
             own_workloads=own.workload_dir,
             outside=own.find_allowed(own.workload_dir),
             rounds=measuring.rounds,
-            margin=parse.margin(margin.margin),
+            margin=margins.share,
+            margins=margins.of_metrics,
             seed=measuring.seed,
         )
         parse.check_targets((good, bad))

@@ -1,10 +1,15 @@
 """Parsers of flags: each function takes a flag's text and returns its value, or raises UsageError."""
 
+import math
 import re
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from orchestrator import redact
+from orchestrator.catalog.selectors import MARGIN
 from orchestrator.errors import UsageError
+from orchestrator.metrics import KEYS, METRICS, NAMES, OUTPUT
+from orchestrator.model import Metric
 from orchestrator.options import LONGEST_S
 
 # One or more numbers with their units, such as 90s, 10min or 1h30m. A number alone may mean seconds or minutes.
@@ -72,11 +77,33 @@ def budget(text: str | None) -> float | None:
     return seconds("--budget", text) if text else None
 
 
-def margin(text: str) -> float:
-    match = re.fullmatch(r"(\d+(\.\d+)?) ?%?", text.strip())
-    if match is None or not 0 < float(match[1]) < 100:
-        raise UsageError(f"--margin {text!r}: a percentage between 0 and 100, e.g. 5 or 2.5%")
-    return float(match[1]) / 100
+class Margins(NamedTuple):
+    """What counts as a difference: of times, and of the metrics that were named."""
+
+    share: float
+    of_metrics: dict[Metric, float]
+
+
+def margin(text: str) -> Margins:
+    """Parse a percentage for times, and margins of metrics by their names, as in `2.5%,leak=4KiB`."""
+    share = MARGIN
+    of_metrics: dict[Metric, float] = {}
+    for part in text.split(","):
+        name, _, amount = part.rpartition("=")
+        if (name.strip() and name.strip() not in NAMES) or name.strip() == OUTPUT:
+            known = ", ".join(name for name in NAMES if name != OUTPUT)
+            raise UsageError(f"--margin {text!r}: there is no metric {name.strip()!r} with a margin; they are {known}")
+        spec = METRICS[KEYS[name.strip() or "time"]]
+        value = spec.parse_amount(amount)
+        if value is None or not 0 < value < (1 if spec.units is None else math.inf):
+            wanted = f"an amount such as {spec.units.example}" if spec.units else "a percentage between 0 and 100"
+            of = f" of {spec.name} is {wanted}" if name else f": {wanted}, e.g. 5 or 2.5%, or with metrics 5%,leak=4KiB"
+            raise UsageError(f"--margin {text!r}{of}")
+        if spec.key == "steady":
+            share = value
+        else:
+            of_metrics[spec.key] = value
+    return Margins(share, of_metrics)
 
 
 def cpus(text: str) -> tuple[int, ...]:

@@ -201,6 +201,7 @@ def run(
             "there is nothing to compare: name versions, the baseline first, e.g. --versions 1.14,2.0,2.13"
         )
     parse.check_targets(named)
+    margins = parse.margin(margin.margin)
     options = run_options(
         machine,
         gpu,
@@ -210,7 +211,8 @@ def run(
         **_find_subject(context, selection, requirements, parse.shard(shard)),
         out=directory.output,
         rounds=measuring.rounds,
-        margin=parse.margin(margin.margin),
+        margin=margins.share,
+        margins=margins.of_metrics,
         control=control,
         metrics=metric.names,
         seed=measuring.seed,

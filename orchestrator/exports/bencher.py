@@ -36,8 +36,13 @@ def render(run: Run) -> str:
     for contrast in run.comparison.of_metrics:
         name, metric = contrast.pair.arms[1], METRICS[contrast.pair.metric].name
         if contrast.ratio is not None:
-            ratio = _metric(contrast.ratio, contrast.ci_low, contrast.ci_high)
-            benchmarks.setdefault(_name(name), {})[f"{metric}-ratio"] = ratio
+            what, amount = "ratio", _metric(contrast.ratio, contrast.ci_low, contrast.ci_high)
+        elif contrast.difference is not None:
+            ends = contrast.difference_low, contrast.difference_high
+            what, amount = "difference", _metric(contrast.difference, *ends)
+        else:
+            continue
+        benchmarks.setdefault(_name(name), {})[f"{metric}-{what}"] = amount
     return strict_json.dump(benchmarks, indent=2)
 
 

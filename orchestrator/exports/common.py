@@ -5,13 +5,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from orchestrator.metrics import METRICS, describe_verdict
+from orchestrator.metrics import METRICS, describe_verdict, scale_of
 from orchestrator.metrics.spec import MetricSpec
 from orchestrator.model import ArmKey, ArmResult, Contrast, Target
-from orchestrator.reports.columns import format_ratio
+from orchestrator.reports.magnitudes import show_magnitude
 from orchestrator.results.outputs import describe_output
 from orchestrator.results.run import Run
-from orchestrator.stats.slowdown import format_margin
 
 
 def steady_ns(run: Run) -> dict[ArmKey, list[float]]:
@@ -29,16 +28,15 @@ def quartiles(values: Sequence[float]) -> tuple[float, float]:
 
 def verdict(contrast: Contrast) -> str:
     """Return the verdict with what is needed to read it: a margin other than the run's, and whether it came late."""
-    within = (
-        f" within {format_margin(contrast.pair.margin)}" if contrast.verdict == "same" and contrast.pair.margin else ""
-    )
-    word = describe_verdict(contrast.pair.metric, contrast.shown_verdict)
+    metric, margin = contrast.pair.metric, contrast.pair.margin
+    within = f" within {scale_of(metric).show_margin(margin)}" if contrast.verdict == "same" and margin else ""
+    word = describe_verdict(metric, contrast.shown_verdict)
     return f"{word}{within}{' (exploratory)' if contrast.exploratory else ''}"
 
 
 def describe_contrast(contrast: Contrast) -> str:
     """Describe a contrast as in `slower 3.84x (3.46-4.27) against 1.14.0`, and give the reason if there is one."""
-    figures = format_ratio(contrast)
+    figures = show_magnitude(contrast, contrast.pair.metric)
     why = f": {contrast.reason}" if contrast.reason else ""
     return f"{verdict(contrast)}{f' {figures}' if figures else ''} against {contrast.pair.arms[0].version}{why}"
 

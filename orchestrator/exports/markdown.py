@@ -1,6 +1,5 @@
 """A comment for a pull request: one line per version, what changed most, and the rest folded away."""
 
-import math
 import re
 import shlex
 from collections import Counter
@@ -10,7 +9,8 @@ from orchestrator.exports.common import python_of, verdict
 from orchestrator.model import ArmResult, Comparison, Contrast, Target
 from orchestrator.reports.case_names import by_workload, short_names, split_params
 from orchestrator.reports.claims import judge_planned_claims, subject_of_pair, summary
-from orchestrator.reports.columns import MARKS, interval, ratio
+from orchestrator.reports.columns import MARKS
+from orchestrator.reports.magnitudes import show_estimate, show_interval
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.table import facts
 from orchestrator.results.run import Run
@@ -23,7 +23,7 @@ ROOM = 8_000
 LONGEST_TEXT = 300
 
 CHANGED = ("case", "version", "time", "ratio", "interval", "verdict")
-CONTRASTS = ("contrast", "ratio", "interval", "rounds", "verdict", "why")
+CONTRASTS = ("contrast", "ratio or difference", "interval", "rounds", "verdict", "why")
 UNMEASURED = ("case", "version", "outcome", "why")
 ENVIRONMENTS = ("version", "Python", "environment")
 
@@ -104,7 +104,7 @@ def _table_of_changes(comparison: Comparison) -> str:
         for contrast in comparison.contrasts
         if contrast.pair.kind == "version" and contrast.verdict in ("slower", "faster")
     ]
-    changed.sort(key=lambda contrast: abs(math.log(contrast.ratio or 1.0)), reverse=True)
+    changed.sort(key=lambda contrast: contrast.distance, reverse=True)
     if not changed:
         return "Nothing is shown to be slower or faster."
     table = _table(CHANGED, (_change(contrast, arms[contrast.pair.arms[1]], names) for contrast in changed[:MOST_ROWS]))
@@ -116,22 +116,22 @@ def _change(contrast: Contrast, arm: ArmResult, names: Mapping[str, str]) -> tup
     metric = "" if contrast.pair.metric == "steady" else f" {contrast.pair.metric}"
     time = "" if arm.median_ms is None else format_time(arm.median_ms)
     case, version = code(names[arm.case.label]) + metric, code(str(arm.version))
-    return case, version, time, *_format_ratio_cells(contrast), _verdict(contrast)
+    return case, version, time, *_format_cells(contrast), _verdict(contrast)
 
 
 def _contrast(contrast: Contrast) -> tuple[str, ...]:
-    ratio_cells = _format_ratio_cells(contrast)
     return (
         code(subject_of_pair(contrast.pair)),
-        *ratio_cells,
+        *_format_cells(contrast),
         str(contrast.rounds),
         _verdict(contrast),
         code(contrast.reason),
     )
 
 
-def _format_ratio_cells(contrast: Contrast) -> tuple[str, str]:
-    return "" if contrast.ratio is None else ratio(contrast.ratio), interval(contrast)
+def _format_cells(contrast: Contrast) -> tuple[str, str]:
+    metric = contrast.pair.metric
+    return show_estimate(contrast, metric), show_interval(contrast, metric)
 
 
 def _verdict(contrast: Contrast) -> str:

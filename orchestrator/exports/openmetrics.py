@@ -87,6 +87,11 @@ def _of_contrasts(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[Family, ..
     ratio = Family("tfcompare_ratio", "Candidate over baseline, paired by round.")
     low = Family("tfcompare_ratio_low", "Lower end of the ratio's interval.")
     high = Family("tfcompare_ratio_high", "Upper end of the ratio's interval.")
+    differences = [
+        Family("tfcompare_difference", "Candidate less baseline, paired by round: bytes or traces, not seconds."),
+        Family("tfcompare_difference_low", "Lower end of the difference's interval."),
+        Family("tfcompare_difference_high", "Upper end of the difference's interval."),
+    ]
     late = Family("tfcompare_exploratory", "1 if rounds were added after the error was spent.")
     verdict = Family("tfcompare_verdict", "As tfcompare judged it; compute none from the other metrics.")
     for contrast in contrasts:
@@ -99,9 +104,12 @@ def _of_contrasts(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[Family, ..
         ratio.add(labels, contrast.ratio)
         low.add(labels, contrast.ci_low)
         high.add(labels, contrast.ci_high)
+        ends = contrast.difference, contrast.difference_low, contrast.difference_high
+        for family, amount in zip(differences, ends, strict=True):
+            family.add(labels, amount)
         late.add(labels, int(contrast.exploratory))
         verdict.choose(labels, "verdict", get_args(VerdictName), contrast.verdict)
-    return ratio, low, high, late, verdict
+    return ratio, low, high, *differences, late, verdict
 
 
 def _format_labels(labels: Labels) -> str:

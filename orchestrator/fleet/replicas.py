@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from orchestrator.metrics import METRICS
 from orchestrator.model import Manifest
 from orchestrator.results.compare_runs import RatioChange, find_changes
 from orchestrator.results.run import Run, load_run
@@ -32,9 +33,9 @@ def _describe(change: RatioChange, one: Run, other: Run) -> str:
     case = candidate.case if baseline.case == candidate.case else f"{candidate.case} against {baseline.case}"
     versions = dict.fromkeys(str(arm.version) for arm in (candidate, baseline))
     figures = [
-        f"{contrast.ratio:.3g}x on {_find_host(run.manifest, candidate.case)}"
+        f"{figure} on {_find_host(run.manifest, candidate.case)}"
         for contrast, run in ((change.earlier, one), (change.later, other))
-        if contrast.ratio is not None
+        if (figure := METRICS[change.metric].describe(contrast))
     ]
     return f"hosts differ: {case}, {' against '.join(versions)}: {' and '.join(figures)}"
 

@@ -23,6 +23,7 @@ DESCRIBED = re.compile(r"(?P<tag>v\d+(\.\d+)+(-rc\d+)?)(-\d+-g(?P<commit>[0-9a-f
 def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str, str] | None = None) -> list[Point]:
     """Return the points of a run: its times, its other metrics, and whether its results are equal.
 
+    A series is one of ratios, so it has no points of what is judged by differences, such as leaks.
     `names` are the names under which builds are followed, if these differ from their numbers.
     """
     plan, comparison = run.plan, run.comparison
@@ -30,7 +31,9 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
     contrasts = {
         contrast.pair: contrast
         for contrast in (*times, *comparison.of_metrics)
-        if isinstance(contrast.pair, VersionPair) and contrast.pair.baseline == plan.versions[0]
+        if isinstance(contrast.pair, VersionPair)
+        and contrast.pair.baseline == plan.versions[0]
+        and METRICS[contrast.pair.metric].units is None
     }
     by_arm = samples(replace(plan, pairs=tuple(contrasts)), run.replicates, run.openings)
     arms = {arm.key: arm for arm in run.arms}

@@ -394,9 +394,9 @@ def describe_decision(contrast: Contrast) -> str:
     old, new = contrast.pair.arms
     metric = contrast.pair.metric
     against = "" if old.case == new.case else f" against {old.case}"
-    ratio = "" if contrast.ratio is None else f" ({contrast.ratio:.3g}x)"
-    verdict = describe_verdict(metric, contrast.shown_verdict)
-    return f"{METRICS[metric].name} of {new.case} in {new.version}{against}: {verdict}{ratio}"
+    figure = METRICS[metric].describe(contrast)
+    verdict = describe_verdict(metric, contrast.shown_verdict) + (f" ({figure})" if figure else "")
+    return f"{METRICS[metric].name} of {new.case} in {new.version}{against}: {verdict}"
 
 
 def find_undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:

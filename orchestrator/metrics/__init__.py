@@ -17,12 +17,15 @@ from orchestrator.metrics import (
     traces,
 )
 from orchestrator.metrics.spec import MetricSpec
-from orchestrator.model import Metric
+from orchestrator.model import Metric, Plan
+from orchestrator.stats.scale import MetricScale
 
 METRICS: Mapping[Metric, MetricSpec] = {
     spec.key: spec
     for spec in (
-        *(each.SPEC for each in (time, first, memory, leak, build, import_time, cpu, gpu_memory, traces, size, step)),
+        *(each.SPEC for each in (time, first, memory, leak, build, import_time, cpu, gpu_memory)),
+        *traces.SPECS,
+        *(each.SPEC for each in (size, step)),
         *percentiles.SPECS,
     )
 }
@@ -34,6 +37,8 @@ KEYS: Mapping[str, Metric] = {
     **{str(key): key for key in METRICS},
 }
 NAMES = (*(spec.name for spec in METRICS.values() if spec.key != "step"), OUTPUT)
+# A series of nights is one of ratios, or of results.
+OF_SERIES = tuple(name for name in NAMES if name == OUTPUT or METRICS[KEYS[name]].units is None)
 TIMES: tuple[Metric, ...] = tuple(key for key, spec in METRICS.items() if spec.worse == "slower")
 # Rounds are planned for these.
 PLANNED: tuple[Metric, ...] = ("steady", "step")
@@ -50,10 +55,21 @@ def describe_verdict(metric: Metric, verdict: str) -> str:
     return verdict.replace("slower", spec.worse).replace("faster", spec.better)
 
 
+def scale_of(metric: Metric) -> MetricScale:
+    return METRICS[metric].scale
+
+
+def find_margin(plan: Plan, metric: Metric) -> float:
+    """Return what counts as a difference of a metric in a run: what the user named, or the metric's own margin."""
+    own = METRICS[metric].margin
+    return plan.margins.get(metric, plan.margin if own is None else own)
+
+
 def choose_metrics(names: Iterable[str]) -> tuple[tuple[Metric, ...], bool]:
     """Return the metrics with these names that are judged in addition to times, and whether results are compared."""
     named = tuple(names)
-    keys = dict.fromkeys(KEYS[name] for name in named if name != OUTPUT)
+    specs = (METRICS[KEYS[name]] for name in named if name != OUTPUT)
+    keys = dict.fromkeys(key for spec in specs for key in (spec.key, *spec.judged_with))
     return tuple(key for key in keys if key not in PLANNED), OUTPUT in named
 
 

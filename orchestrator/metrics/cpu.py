@@ -9,7 +9,7 @@ SPEC = MetricSpec(
     about="CPU time a step",
     more="uses more CPU time",
     less="uses less CPU time",
-    logs=lambda replicate: tuple(replicate.cpu_bursts),
+    values=lambda replicate: tuple(replicate.cpu_bursts),
     figure=lambda arm: arm.cpu_ms,
     show=format_time,
 )

@@ -1,4 +1,4 @@
-"""What ends a command with an error: `[METRIC:]VERDICT[>PERCENT]`, of which `--fail-on` takes a list."""
+"""What ends a command with an error: `[METRIC:]VERDICT[>AMOUNT]`, of which `--fail-on` takes a list."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from orchestrator.errors import ArmsDied, NothingSelected, OutcomeFound, TfCompareError, UsageError
-from orchestrator.metrics import KEYS, METRICS, NAMES, OF_ALL_PROGRAMS, OUTPUT, PLANNED
+from orchestrator.metrics import KEYS, METRICS, NAMES, OF_ALL_PROGRAMS, OUTPUT, PLANNED, scale_of
 from orchestrator.model import OutputContrast, Pair
 from orchestrator.terminal.counts import format_count
 
@@ -14,10 +14,10 @@ DIED, OPEN = "died", "inconclusive"
 # In a list, it makes verdicts of exploratory rounds count for all the others.
 EXPLORATORY = "exploratory"
 OF_OUTPUTS = ("differs", OPEN)
-GATE = re.compile(r"(?:(?P<metric>\w+):)?(?P<verdict>\w+)(?:>(?P<percent>\d{1,6}(?:\.\d{1,6})?)%?)?")
+GATE = re.compile(r"(?:(?P<metric>\w+):)?(?P<verdict>\w+)(?:>(?P<amount>[\w.%]+))?")
 # For the Tab key, and for help.
 USUAL = ("slower", OPEN, DIED, EXPLORATORY, "first:slower", "memory:more", "output:differs")
-FORM = "[METRIC:]VERDICT[>PERCENT], e.g. slower, memory:more>10%, output:differs or died"
+FORM = "[METRIC:]VERDICT[>AMOUNT], e.g. slower, memory:more>10%, leak:more>4KiB, output:differs or died"
 
 
 class Judged(Protocol):
@@ -28,7 +28,7 @@ class Judged(Protocol):
     @property
     def reason(self) -> str: ...
     @property
-    def ratio(self) -> float | None: ...
+    def distance(self) -> float: ...
     @property
     def has_interval(self) -> bool: ...
     @property
@@ -43,6 +43,7 @@ class Gate:
     metric: str | None
     # As contrasts have it.
     verdict: str
+    # A share or, of a metric of differences, an amount.
     above: float = 0.0
     # Whether verdicts of exploratory rounds count.
     exploratory: bool = False
@@ -64,8 +65,7 @@ class Gate:
             return False
         if self.verdict == OPEN or not self.above:
             return True
-        ratio = judged.ratio or 1.0
-        return (ratio if self.verdict == "slower" else 1 / ratio) - 1 > self.above
+        return scale_of(judged.pair.metric).from_scale(judged.distance) > self.above
 
     def matches_output(self, output: OutputContrast) -> bool:
         if self.verdict == OPEN:
@@ -108,7 +108,7 @@ def _parse(text: str) -> Gate:
     found = GATE.fullmatch(text)
     if found is None:
         raise UsageError(f"--fail-on {text!r}: it is {FORM}")
-    metric, verdict, above = found["metric"], found["verdict"], float(found["percent"] or 0) / 100
+    metric, verdict, amount = found["metric"], found["verdict"], found["amount"]
     if metric is not None and metric not in (*KEYS, OUTPUT):
         raise UsageError(f"--fail-on {text!r}: there is no metric {metric!r}; they are {', '.join(NAMES)}")
     key = OUTPUT if metric == OUTPUT else KEYS[metric] if metric else None
@@ -116,8 +116,14 @@ def _parse(text: str) -> Gate:
     if verdict not in allowed:
         of = f" of {metric}" if metric else ""
         raise UsageError(f"--fail-on {text!r}: unknown outcome{of} {verdict!r}; it is {', '.join(allowed)}")
-    if found["percent"] and verdict in (DIED, OPEN, EXPLORATORY):
-        raise UsageError(f"--fail-on {text!r}: {verdict} has no percentage")
+    if amount and verdict in (DIED, OPEN, EXPLORATORY):
+        raise UsageError(f"--fail-on {text!r}: {verdict} has no amount")
+    # The share by which results differ is a percentage, like that of times.
+    spec = METRICS[KEYS["time" if metric in (None, OUTPUT) else metric]]
+    above = spec.parse_amount(amount) if amount else 0.0
+    if above is None:
+        wanted = f"an amount such as {spec.units.example}" if spec.units else "a percentage such as 10%"
+        raise UsageError(f"--fail-on {text!r}: after > follows {wanted}")
     as_contrasts = {"more": "slower", "less": "faster"}
     return Gate(text, key, as_contrasts.get(verdict, verdict), above)
 

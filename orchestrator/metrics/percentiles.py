@@ -5,7 +5,7 @@ Only a run that asks for one of them makes enough calls to tell.
 
 from functools import partial
 
-from orchestrator.metrics.spec import Figures, Logs, MetricSpec
+from orchestrator.metrics.spec import Figures, MetricSpec, Values
 from orchestrator.model import ArmResult, Metric
 from orchestrator.terminal.durations import format_time
 
@@ -14,7 +14,7 @@ FEWEST_CALLS = 1000
 PERCENTILES: dict[Metric, int] = {"p50": 50, "p95": 95, "p99": 99}
 
 
-def _logs(place: int, replicate: Figures) -> Logs:
+def _values(place: int, replicate: Figures) -> Values:
     return replicate.percentiles[place : place + 1]
 
 
@@ -29,7 +29,7 @@ SPECS = tuple(
         about=f"{percent}th percentile of calls",
         more=f"takes longer at the {percent}th percentile of calls",
         less=f"takes less time at the {percent}th percentile of calls",
-        logs=partial(_logs, place),
+        values=partial(_values, place),
         figure=partial(_figure, place),
         show=format_time,
         least_calls=FEWEST_CALLS,

@@ -1,15 +1,21 @@
 """What a metric is: a figure of every replicate by which two arms are compared, and the words for it."""
 
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from orchestrator.model import ArmResult, Metric
+from orchestrator.metrics.units import Units
+from orchestrator.model import ArmKey, ArmResult, Magnitude, Metric
+from orchestrator.stats.scale import RATIOS, Differences, MetricScale
 
 Unit = Literal["ms", "bytes", "traces"]
-# The log of a figure, or of the bursts of a replicate in order; without any, the replicate has no such figure.
-Logs = tuple[float, ...]
+# A figure on the scale of its metric, or those of the bursts of a replicate in order; without any, the replicate has no
+# such figure.
+Values = tuple[float, ...]
+
+PERCENTAGE = re.compile(r"(?P<number>\d{1,6}(?:\.\d{1,6})?) ?%?")
 
 
 class Figures(Protocol):
@@ -20,7 +26,7 @@ class Figures(Protocol):
     @property
     def cpu_bursts(self) -> Sequence[float]: ...
     @property
-    def percentiles(self) -> Logs: ...
+    def percentiles(self) -> Values: ...
     @property
     def first_call_ns(self) -> float: ...
     @property
@@ -41,6 +47,8 @@ class Figures(Protocol):
     def growth_calls(self) -> int | None: ...
     @property
     def traces(self) -> int | None: ...
+    @property
+    def later_traces(self) -> int | None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,12 +68,16 @@ class MetricSpec:
     # The verdicts as a person reads them.
     worse: str = "slower"
     better: str = "faster"
-    logs: Callable[[Figures], Logs]
+    values: Callable[[Figures], Values]
+    # The units of a metric whose arms are compared by their difference; all others are by their ratio.
+    units: Units | None = None
+    # The step in which its figures are read, if that is no small part of what matters.
+    resolution: float = 0.0
     # An arm's typical figure, and how it is printed.
     figure: Callable[[ArmResult], float | None]
     unit: Unit = "ms"
     show: Callable[[float], str]
-    # Unless the user names one; without any, it is the margin of times.
+    # A share or, of differences, an amount, unless the user names one; without any, it is the margin of times.
     margin: float | None = None
     # Whether a replicate that makes a single call has it as well.
     of_openings: bool = False
@@ -73,11 +85,36 @@ class MetricSpec:
     of_versions: bool = False
     # Whether one look at it says all, so that nothing is left to chance.
     exact: bool = False
+    # What is judged together with it.
+    judged_with: tuple[Metric, ...] = ()
     # The fewest calls of a replicate that say anything; quick cases make them where a run asks for this metric.
     least_calls: int = 0
 
+    @property
+    def scale(self) -> MetricScale:
+        return Differences(self.units.show, self.resolution) if self.units else RATIOS
 
-def log_of(figure: float | None) -> Logs:
+    def describe(self, magnitude: Magnitude) -> str:
+        """Return by how much two arms differ: `1.56x`, or the difference of a metric that is judged by it."""
+        if self.units:
+            return "" if magnitude.difference is None else self.units.show_difference(magnitude.difference)
+        return "" if magnitude.ratio is None else f"{magnitude.ratio:.3g}x"
+
+    def parse_amount(self, text: str) -> float | None:
+        """Return an amount as people write it: a percentage or, of differences, in the units of the metric."""
+        if self.units:
+            return self.units.parse(text)
+        match = PERCENTAGE.fullmatch(text.strip())
+        return float(match["number"]) / 100 if match else None
+
+
+def find_figure(spec: MetricSpec, arms: Iterable[ArmResult], key: ArmKey) -> float | None:
+    """Return an arm's figure; of what all cases of a version share, that of any case that has it."""
+    figures = (spec.figure(arm) for arm in arms if arm.key == key or (spec.of_versions and arm.version == key.version))
+    return next((figure for figure in figures if figure is not None), None)
+
+
+def log_of(figure: float | None) -> Values:
     """Return the log of a figure; of a replicate without it, nothing."""
     return (math.log(figure),) if figure else ()
 

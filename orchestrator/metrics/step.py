@@ -9,7 +9,7 @@ SPEC = MetricSpec(
     about="a step of fit",
     more="is slower in a step of fit",
     less="is faster in a step of fit",
-    logs=lambda replicate: log_of(replicate.step_ns),
+    values=lambda replicate: log_of(replicate.step_ns),
     figure=lambda arm: arm.step_ms,
     show=format_time,
 )

@@ -9,7 +9,7 @@ SPEC = MetricSpec(
     about="time a step",
     more="is slower",
     less="is faster",
-    logs=lambda replicate: tuple(replicate.bursts),
+    values=lambda replicate: tuple(replicate.bursts),
     figure=lambda arm: arm.median_ms,
     show=format_time,
 )

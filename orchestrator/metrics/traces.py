@@ -1,17 +1,42 @@
-"""The number of Python functions that a replicate traced into graphs; none counts as one, which has a logarithm."""
+"""The Python functions that a replicate traces into graphs, in its first calls and in each later one.
 
-from orchestrator.metrics.spec import MetricSpec, log_of
+All arms make equally many first calls. A count over all calls would depend on how many an arm makes, so on its speed.
+"""
 
-SPEC = MetricSpec(
-    key="traces",
-    name="traces",
-    about="traces",
-    more="traces more functions",
-    less="traces fewer functions",
-    worse="more",
-    better="less",
-    logs=lambda replicate: log_of(max(replicate.traces or 0, 1)),
-    figure=lambda arm: arm.traces,
-    unit="traces",
-    show=lambda count: f"{count:.0f}",
+from orchestrator.metrics.spec import MetricSpec
+from orchestrator.metrics.units import COUNT, COUNT_PER_CALL
+
+SPECS = (
+    MetricSpec(
+        key="traces",
+        name="traces",
+        about="traces of the first five calls",
+        more="traces more functions",
+        less="traces fewer functions",
+        worse="more",
+        better="less",
+        values=lambda replicate: () if replicate.traces is None else (float(replicate.traces),),
+        units=COUNT,
+        figure=lambda arm: arm.traces,
+        unit="traces",
+        show=COUNT.show,
+        # One trace more is a difference, and less than one there is not.
+        margin=0.5,
+        judged_with=("traces_per_call",),
+    ),
+    MetricSpec(
+        key="traces_per_call",
+        name="traces_per_call",
+        about="traces of a later call",
+        more="traces more functions in later calls",
+        less="traces fewer functions in later calls",
+        worse="more",
+        better="less",
+        values=lambda replicate: () if replicate.later_traces is None else (replicate.later_traces / 1000,),
+        units=COUNT_PER_CALL,
+        figure=lambda arm: arm.traces_per_call,
+        unit="traces",
+        show=COUNT_PER_CALL.show,
+        margin=0.1,
+    ),
 )

@@ -35,10 +35,6 @@ from orchestrator.model.comparison import (
     OutputCall,
     OutputContrast,
     OutputVerdict,
-    ShownVerdict,
-    Size,
-    VerdictName,
-    show_verdict,
 )
 from orchestrator.model.failures import DeathCause, FailureKind
 from orchestrator.model.journal import (
@@ -62,6 +58,7 @@ from orchestrator.model.journal import (
     Synced,
     Watched,
 )
+from orchestrator.model.magnitude import Magnitude, ShownVerdict, Size, VerdictName
 from orchestrator.model.pairs import CasePair, Cases, ContrastKind, FlatPair, Metric, Pair, VersionPair
 from orchestrator.model.plan import (
     EnvironmentFacts,
@@ -115,6 +112,7 @@ __all__ = [
     "Load",
     "Lost",
     "Machine",
+    "Magnitude",
     "Manifest",
     "MeanRatio",
     "MergedHost",
@@ -146,5 +144,4 @@ __all__ = [
     "list_arms",
     "params_label",
     "params_text",
-    "show_verdict",
 ]

@@ -9,24 +9,13 @@ from orchestrator.model.cases import ArmKey, Case, Target
 from orchestrator.model.claims import CaseSet
 from orchestrator.model.failures import FailureKind, describe_failure
 from orchestrator.model.journal import Shares
+from orchestrator.model.magnitude import Magnitude
 from orchestrator.model.pairs import Metric, Pair
 from orchestrator.model.plan import Manifest, Plan
 
-VerdictName = Literal["faster", "slower", "same", "inconclusive"]
-# Of a certain difference: inside the margin, possibly on both sides of it, or with its whole interval outside.
-Size = Literal["slight", "clear", "beyond"]
 Outcome = Literal["measured", "refused", "died", "postponed", "not measured"]
 OutputVerdict = Literal["equal", "equal within tolerance", "differs", "not comparable"]
 OutputCall = Literal["first", "fifth"]
-# A verdict as reports show it.
-ShownVerdict = Literal["faster", "slower", "slightly faster", "slightly slower", "same", "inconclusive"]
-
-
-def show_verdict(verdict: VerdictName, size: Size | None, ratio: float | None) -> ShownVerdict:
-    """Return a verdict in words: a slight difference is named, although its verdict is `same`."""
-    if size != "slight" or ratio is None:
-        return verdict
-    return "slightly slower" if ratio > 1 else "slightly faster"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,8 +63,8 @@ class ArmResult:
     cpu_ms: float | None = None
     # The 50th, 95th and 99th of its calls, if a run asked for them.
     percentiles_ms: tuple[float, ...] = ()
+    # By the first calls, as many in every arm; and by each later one.
     traces: int | None = None
-    # Over all calls of a replicate, also those that were not timed; workers of earlier releases did not count them.
     traces_per_call: float | None = None
     # Examples that a step handles, if the workload says so.
     items: int | None = None
@@ -154,23 +143,17 @@ class ArmResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contrast:
-    """The ratio between two arms, paired by round, and whether to believe it."""
+class Contrast(Magnitude):
+    """By how much two arms differ, paired by round, and whether to believe it."""
 
     pair: Pair
-    ratio: float | None
-    ci_low: float | None
-    ci_high: float | None
     rounds: int
-    verdict: VerdictName
-    reason: str
-    mde: float | None
-    seed_percent: float | None
+    # Of ratios only.
+    mde: float | None = None
+    seed_percent: float | None = None
     second_ratio: float | None = None
     sign_flip_p: float | None = None
     exploratory: bool = False
-    # How large a certain difference is; a slight one has the verdict `same`.
-    size: Size | None = None
     # The same ratio of CPU times, which a busy machine disturbs less. No verdict depends on it.
     cpu_ratio: float | None = None
     cpu_low: float | None = None
@@ -182,11 +165,7 @@ class Contrast:
     @property
     def has_interval(self) -> bool:
         """Whether there are enough rounds to judge it."""
-        return self.ci_low is not None
-
-    @property
-    def shown_verdict(self) -> ShownVerdict:
-        return show_verdict(self.verdict, self.size, self.ratio)
+        return self.ends is not None
 
     @property
     def seen_ratio(self) -> float | None:
@@ -198,9 +177,11 @@ class Contrast:
         """What rounds show that are too few for a verdict: `10.3x so far (2 rounds; 2 more needed for a verdict)`."""
         if not self.missing:
             return ""
+        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
         if self.ratio is not None:
-            rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
             return f"{self.ratio:.3g}x so far ({rounds}; {self.missing} more needed for a verdict)"
+        if self.difference is not None:
+            return f"{rounds} so far; {self.missing} more needed for a verdict"
         if self.pilot_ratio is not None:
             return f"{self.pilot_ratio:.3g}x in the pilot ({self.missing} rounds needed for a verdict)"
         return f"no round was measured ({self.missing} needed for a verdict)"

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 ContrastKind = Literal["version", "case"]
 # What of a replicate a contrast compares: its steady calls, unless a claim is about something else.
 Metric = Literal[
-    "steady", "step", "first", "build", "import", "peak_rss", "traces", "cpu", "gpu_memory", "leak", "size",
-    "p50", "p95", "p99",
+    "steady", "step", "first", "build", "import", "peak_rss", "traces", "traces_per_call", "cpu", "gpu_memory", "leak",
+    "size", "p50", "p95", "p99",
 ]  # fmt: skip
 
 

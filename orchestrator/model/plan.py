@@ -73,6 +73,8 @@ class Plan:
     decides: tuple[Metric, ...] = ()
     # Whether what calls return is compared as well.
     outputs: bool = False
+    # What counts as a difference of a metric, where the user named it: a share or, of differences, an amount.
+    margins: dict[Metric, float] = field(default_factory=dict)
 
     def arms(self) -> tuple[Arm, ...]:
         """Return the arms to measure."""

@@ -20,19 +20,24 @@ TREND_FROM = 5
 
 
 def plan_pairs(
-    cases: Sequence[Case], versions: Sequence[Target], workloads: dict[str, Workload], also: Iterable[Metric] = ()
+    cases: Sequence[Case],
+    versions: Sequence[Target],
+    workloads: dict[str, Workload],
+    also: Iterable[Metric] = (),
+    margins: Mapping[Metric, float] | None = None,
 ) -> tuple[Pair, ...]:
     """Return every ratio that the run reports.
 
     Each version is compared with the first and, within each version, each case with its workload's baseline case.
-    `also` are metrics that versions are compared by as well.
+    `also` are metrics that versions are compared by as well, and `margins` what the user named as their margins.
     """
     across = [
         VersionPair(case=case, baseline=versions[0], candidate=version) for case in cases for version in versions[1:]
     ]
     pairs: list[Pair] = list(across)
     for metric in also:
-        pairs += [replace(pair, metric=metric, margin=METRICS[metric].margin) for pair in across]
+        margin = (margins or {}).get(metric, METRICS[metric].margin)
+        pairs += [replace(pair, metric=metric, margin=margin) for pair in across]
     present = set(cases)
     for case in cases:
         for baseline in baselines_of(case, workloads[case.workload], present):
@@ -70,7 +75,8 @@ def metric_pairs(plan: Plan, spec: MetricSpec, arms: Collection[ArmResult]) -> t
     What all cases of a version share is compared once, in a case that both versions have, and so have most others.
     """
     across = dict.fromkeys(pair for pair in plan.pairs if isinstance(pair, VersionPair) and pair.across)
-    pairs = tuple(replace(pair, metric=spec.key, margin=spec.margin) for pair in across)
+    margin = plan.margins.get(spec.key, spec.margin)
+    pairs = tuple(replace(pair, metric=spec.key, margin=margin) for pair in across)
     if not spec.of_versions:
         return pairs
     known = {arm.key for arm in arms if arm.outcome == "measured" and spec.figure(arm) is not None}

@@ -40,6 +40,8 @@ class RunOptions:
     rounds: int | None = None
     budget_s: float | None = None
     margin: float = MARGIN
+    # Of metrics whose margin the user named.
+    margins: dict[Metric, float] = field(default_factory=dict)
     control: bool = False
     threads: tuple[int, int] | None = None
     timeout_s: float = 600.0
@@ -116,6 +118,7 @@ class PlannedRun:
             looks=self.looks,
             alpha=ALPHA,
             margin=options.margin,
+            margins=options.margins,
             budget_s=selection.budget_s,
             seed=self.seed,
             threads=options.threads,
@@ -249,7 +252,7 @@ def _of_cases(options: RunOptions, workloads: dict[str, Workload], fewest: int) 
     if options.shard:
         cases = take_shard(cases, workloads, *options.shard)
     budget_s = _budget_s(options, suite.budget_s(len(cases), len(targets)))
-    pairs = plan_pairs(cases, targets, workloads, options.decided)
+    pairs = plan_pairs(cases, targets, workloads, options.decided, options.margins)
     return Selection(versions, targets, cases, pairs, budget_s)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.metrics import describe_verdict
+from orchestrator.metrics import METRICS, describe_verdict
 from orchestrator.reports.case_names import differences as names_of_pairs
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import (
@@ -24,6 +24,7 @@ from orchestrator.reports.columns import (
 )
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.json import pair_object, run_object
+from orchestrator.reports.magnitudes import show_estimate, show_interval
 from orchestrator.reports.table import below
 from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange, TimeChange
 from orchestrator.stats.slowdown import format_margin
@@ -64,6 +65,7 @@ def _count(changes: Sequence[RatioChange] | Sequence[TimeChange], what: str) -> 
 
 
 def _head(changes: Changes) -> Text:
+    rows = changes.changes
     earlier, later = (f"{run.plan.run} ({run.plan.created:%Y-%m-%d})" for run in (changes.earlier, changes.later))
     return Text("\n").join(
         [
@@ -71,7 +73,8 @@ def _head(changes: Changes) -> Text:
             safe_text(RULE, style="dim"),
             safe_text(
                 f"margin {format_margin(changes.margin)} · intervals at {1 - ALPHA:.0%} · "
-                "change: later ratio / earlier",
+                "change: later ratio / earlier"
+                + (", of differences: later - earlier" if any(METRICS[each.metric].units for each in rows) else ""),
                 style="dim",
             ),
             safe_text(summary(changes.changes)),
@@ -95,13 +98,13 @@ def _ratios(title: str, named: Iterable[tuple[str, RatioChange]], notes: Notes) 
         narrowest=NARROWEST,
     )
     for name, change in named:
-        ratios = (change.earlier.ratio, change.later.ratio, change.ratio)
+        metric = change.pair.metric
         grid.add(
             name,
-            *("" if value is None else ratio(value) for value in ratios),
-            interval(change),
+            *(show_estimate(each, metric) for each in (change.earlier, change.later, change)),
+            show_interval(change, metric),
             _picture(change),
-            format_verdict(change.shown_verdict, change.reason, notes, metric=change.pair.metric),
+            format_verdict(change.shown_verdict, change.reason, notes, metric=metric),
         )
     return grid
 
@@ -182,6 +185,11 @@ def _objects(changes: Iterable[RatioChange]) -> Iterable[dict[str, Any]]:
             **pair_object(change.pair),
             "earlier_ratio": change.earlier.ratio,
             "later_ratio": change.later.ratio,
+            "earlier_difference": change.earlier.difference,
+            "later_difference": change.later.difference,
+            "difference": change.difference,
+            "difference_low": change.difference_low,
+            "difference_high": change.difference_high,
             **_describe_judgement(change),
         }
 

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from orchestrator.catalog.found import all_found
 from orchestrator.errors import UsageError
+from orchestrator.metrics import METRICS
 from orchestrator.model import (
     ArmKey,
     ArmMetric,
@@ -29,8 +30,9 @@ from orchestrator.model import (
 )
 from orchestrator.reports import table
 from orchestrator.reports.case_names import set_against
-from orchestrator.reports.columns import MEASURES, Notes, format_ratio, ratio
+from orchestrator.reports.columns import MEASURES, Notes, ratio
 from orchestrator.reports.json import run_object
+from orchestrator.reports.magnitudes import show_magnitude
 from orchestrator.results.claims import SHARE_SEEN, Answer, ClaimCheck, ClaimResult, judge_claims
 from orchestrator.results.outputs import describe_output
 from orchestrator.terminal import strict_json
@@ -139,7 +141,7 @@ def format_seen(finding: ClaimCheck) -> str:
     statement, seen, output = finding.statement, finding.seen, finding.output
     if output is not None:
         return describe_output(output.verdict, output.difference, output.reason)
-    if seen is None or seen.ratio is None:
+    if seen is None or (seen.ratio is None and seen.difference is None):
         return ""
     if isinstance(statement, Bound):
         return f"{seen.ratio:.3g}{FIGURES[statement.metric][1]}"
@@ -147,7 +149,7 @@ def format_seen(finding: ClaimCheck) -> str:
         return f"{seen.ratio:.0%}"
     if finding.wins:
         return f"{finding.wins[0]} slower, {finding.wins[1]} faster"
-    return format_ratio(seen)
+    return show_magnitude(seen, statement.pairs[0].metric if statement.pairs else "steady")
 
 
 def _format_answer(answer: Answer, reason: str, notes: Notes) -> Text:
@@ -216,7 +218,9 @@ def format_expected(statement: Statement | None) -> str:
 
 
 def _format_effect(expectation: Expectation) -> str:
-    bound = ratio(1 + (expectation.pair.margin or 0.0))
+    pair = expectation.pair
+    units = METRICS[pair.metric].units
+    bound = units.show(pair.margin or 0.0) if units else ratio(1 + (pair.margin or 0.0))
     if expectation.effect == "same":
         return f"same, within {bound}"
     if expectation.is_control:
@@ -268,6 +272,9 @@ def _object(result: ClaimResult) -> dict[str, Any]:
         "ratio": headline.ratio if headline and first.pairs and not isinstance(first, Part) else None,
         "ci_low": headline.ci_low if headline and not isinstance(first, Part) else None,
         "ci_high": headline.ci_high if headline and not isinstance(first, Part) else None,
+        "difference": headline.difference if headline else None,
+        "difference_low": headline.difference_low if headline else None,
+        "difference_high": headline.difference_high if headline else None,
         "versions": [str(version) for version in claim.versions],
         "reason": result.reason or None,
         "checks": [_check(finding) for finding in result.findings],
@@ -292,6 +299,9 @@ def _check(finding: ClaimCheck) -> dict[str, Any]:
         "ratio": seen.ratio if seen and not is_figure else None,
         "ci_low": seen.ci_low if seen and not is_figure else None,
         "ci_high": seen.ci_high if seen and not is_figure else None,
+        "difference": seen.difference if seen else None,
+        "difference_low": seen.difference_low if seen else None,
+        "difference_high": seen.difference_high if seen else None,
         "figure": seen.ratio if seen and is_figure else None,
         "reason": finding.reason or None,
     }
@@ -305,15 +315,19 @@ def _find_published(statement: Statement) -> float | None:
 
 
 def _find_below(statement: Statement) -> float | None:
-    """Return the ratio that a control must stay below."""
-    is_control = isinstance(statement, Expectation) and statement.is_control
-    return 1 + (statement.pairs[0].margin or 0.0) if is_control else None
+    """Return the ratio, or the difference, that a control must stay below."""
+    return _bound_of(statement.pair) if isinstance(statement, Expectation) and statement.is_control else None
 
 
 def _least(statement: Statement) -> float | None:
-    """Return the ratio, the figure or the share that has to be seen."""
+    """Return the ratio, the difference, the figure or the share that has to be seen."""
     if isinstance(statement, Expectation):
-        return None if statement.is_control else 1 + (statement.pair.margin or 0.0)
+        return None if statement.is_control else _bound_of(statement.pair)
     if isinstance(statement, Bound | Part):
         return statement.at_least
     return SHARE_SEEN * statement.published if isinstance(statement, Share) else None
+
+
+def _bound_of(pair: Pair) -> float:
+    """Return the margin of a pair as a ratio or, of a metric of differences, as it is."""
+    return (0.0 if METRICS[pair.metric].units else 1.0) + (pair.margin or 0.0)

@@ -13,6 +13,7 @@ from orchestrator.errors import UsageError
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import TIME, Followed, describe_change
 from orchestrator.metrics.spec import show_bytes
+from orchestrator.metrics.units import BYTES_PER_CALL, COUNT, COUNT_PER_CALL
 from orchestrator.model import ArmResult, Contrast, Drift, Metric, ShownVerdict
 from orchestrator.stats.slowdown import format_slowdown
 from orchestrator.terminal.durations import format_time
@@ -322,7 +323,7 @@ COLUMNS: Mapping[str, Column] = {
         ),
         Column(
             name="leak", header="leak", of="arm",
-            cell=_of_arm(lambda arm: arm.leak_bytes, show_bytes),
+            cell=_of_arm(lambda arm: arm.leak_bytes, BYTES_PER_CALL.show),
             meaning="by how much a call lets memory grow; only of at least 200 calls",
         ),
         Column(
@@ -332,7 +333,13 @@ COLUMNS: Mapping[str, Column] = {
         ),
         Column(
             name="traces", header="traces", of="arm",
-            cell=_of_arm(lambda arm: arm.traces, str), meaning="functions traced into graphs by a replicate",
+            cell=_of_arm(lambda arm: arm.traces, COUNT.show),
+            meaning="functions traced into graphs by the first five calls",
+        ),
+        Column(
+            name="traces-per-call", header="traces per call", of="arm",
+            cell=_of_arm(lambda arm: arm.traces_per_call, COUNT_PER_CALL.show),
+            meaning="functions traced into graphs by a later call",
         ),
     )
 }  # fmt: skip

@@ -1,6 +1,5 @@
 """The comparison at a glance: a row per case, a column per version, worst first; undecided cases are only counted."""
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -34,6 +33,7 @@ from orchestrator.reports.columns import (
 )
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid
+from orchestrator.reports.magnitudes import show_estimate, show_magnitude
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.reasons import describe_reasons
 from orchestrator.reports.steps import as_arms_of_steps, contrasts_of_steps
@@ -76,6 +76,7 @@ class CaseRow:
     drifts: bool = False
     # How the figure of an arm is printed, which is a time unless the row is of another metric.
     show: Callable[[float], str] = format_time
+    metric: Metric = "steady"
 
     @property
     def time(self) -> str:
@@ -89,7 +90,8 @@ class CaseRow:
 
     @property
     def group(self) -> str:
-        verdicts = {contrast.shown_verdict for contrast in self.contrasts.values() if contrast.seen_ratio is not None}
+        known = (each for each in self.contrasts.values() if each.estimate is not None or each.seen_ratio is not None)
+        verdicts = {contrast.shown_verdict for contrast in known}
         return next((name for name, own in GROUPS.items() if verdicts.intersection(own)), ALONE)
 
     def has_progress(self) -> bool:
@@ -98,10 +100,9 @@ class CaseRow:
 
     @property
     def size(self) -> float:
-        """How far the ratio is from 1 that is farthest, of those that decide the group."""
+        """The largest distance from no difference, of those that decide the group."""
         deciding = GROUPS.get(self.group, ())
-        own = [each for each in self.contrasts.values() if each.ratio and each.shown_verdict in deciding]
-        return max((abs(math.log(each.ratio or 1.0)) for each in own), default=0.0)
+        return max((each.distance for each in self.contrasts.values() if each.shown_verdict in deciding), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -180,7 +181,8 @@ def rows_of_metric(comparison: Comparison, metric: Metric) -> list[CaseRow]:
         if arm.case.label in compared & known
     ]
     rows = _rows(comparison, arms, contrasts)
-    return [replace(row, name=spec.about if spec.of_versions else row.name, show=spec.show) for row in rows]
+    name = spec.about if spec.of_versions else ""
+    return [replace(row, name=name or row.name, show=spec.show, metric=metric) for row in rows]
 
 
 def rows_of_steps(comparison: Comparison, arrangement: Arrangement) -> list[CaseRow]:
@@ -311,13 +313,13 @@ def _cell(row: CaseRow, version: Target, *, short: bool) -> str | Text:
     if contrast and contrast.missing and contrast.seen_ratio is not None:
         figures = f"{MARKS['inconclusive']} {ratio(contrast.seen_ratio)}{row.mark(version)}"
         return Text(figures if short else f"{figures} ({describe_progress(contrast)})", style=STYLES["inconclusive"])
-    if contrast is None or contrast.ratio is None:
+    if contrast is None or contrast.estimate is None:
         if arm and arm.outcome != "measured":
             return arm.outcome
         # There is no ratio without a baseline.
         return f"  {row.show(arm.median_ms)}" if arm and arm.median_ms else ""
     verdict = contrast.shown_verdict
-    figure = ratio(contrast.ratio) if short else format_ratio(contrast)
+    figure = (show_estimate if short else show_magnitude)(contrast, row.metric)
     return Text(f"{MARKS[verdict]} {figure}{row.mark(version)}", style=STYLES[verdict])
 
 

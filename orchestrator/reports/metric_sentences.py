@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from orchestrator.metrics import METRICS
-from orchestrator.metrics.spec import MetricSpec
+from orchestrator.metrics.spec import MetricSpec, find_figure
 from orchestrator.model import ArmKey, ArmResult, Comparison, Contrast, OutputContrast, Target
 from orchestrator.reports.case_names import short_names
-from orchestrator.reports.columns import ratio
+from orchestrator.reports.magnitudes import show_estimate
 from orchestrator.results.sketches import show_share
 from orchestrator.stats.slowdown import MOST_TOLD
 from orchestrator.terminal.counts import format_count
@@ -35,7 +35,7 @@ def metric_sentences(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _to_tell(contrasts: Sequence[Contrast]) -> list[Contrast]:
-    return [each for each in contrasts if each.ratio is not None and not each.pair.arms[1].version.control]
+    return [each for each in contrasts if each.estimate is not None and not each.pair.arms[1].version.control]
 
 
 def _of_metric(
@@ -73,9 +73,8 @@ def _describe_reach(spec: MetricSpec, contrasts: Sequence[Contrast], *, asked: b
 
 
 def _size(contrasts: Sequence[Contrast]) -> float:
-    """Return how far the ratio is from 1 that is farthest, of those that are certain."""
-    certain = (each for each in contrasts if each.verdict in ("slower", "faster"))
-    return max(abs(math.log(each.ratio or 1.0)) for each in certain)
+    """Return the largest distance from no difference, of those that are certain."""
+    return max(each.distance for each in contrasts if each.verdict in ("slower", "faster"))
 
 
 def _of_version(
@@ -101,16 +100,21 @@ def _worst(
     spec: MetricSpec, found: Sequence[Contrast], arms: Mapping[ArmKey, ArmResult], names: Mapping[str, str]
 ) -> str:
     """Return the name of the case that differs most, by how much, and from what to what."""
-    worst = max(found, key=lambda each: abs(math.log(each.ratio or 1.0)))
+    worst = max(found, key=lambda each: each.distance)
     label = worst.pair.arms[1].case
     most = "most in " if len(found) > 1 else ""
     return f"{most}{names.get(label, label)}, {_figures(spec, worst, arms)}"
 
 
 def _figures(spec: MetricSpec, contrast: Contrast, arms: Mapping[ArmKey, ArmResult]) -> str:
-    old, new = (spec.figure(arms[key]) for key in contrast.pair.arms)
-    figures = "" if old is None or new is None else f": {spec.show(old)} to {spec.show(new)}"
-    return f"{ratio(contrast.ratio or 1.0)}{figures}"
+    """Return by how much two arms differ, and from what to what: `1.56x: 148 MiB to 230 MiB`."""
+    estimate = show_estimate(contrast, spec.key)
+    old, new = (find_figure(spec, arms.values(), key) for key in contrast.pair.arms)
+    if old is None or new is None:
+        return estimate
+    if spec.units:
+        return f"{estimate}: {spec.units.show_figures(contrast.difference or 0.0, old, new)}"
+    return f"{estimate}: {spec.show(old)} to {spec.show(new)}"
 
 
 def _of_outputs(outputs: Sequence[OutputContrast], names: Mapping[str, str]) -> Iterator[str]:

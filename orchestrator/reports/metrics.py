@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.metrics import METRICS
+from orchestrator.metrics import METRICS, find_margin
 from orchestrator.model import Comparison, OutputContrast, OutputVerdict, ShownVerdict, Target
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import LONGEST, STYLES, Notes
@@ -14,7 +14,6 @@ from orchestrator.reports.matrix import CaseBlock, describe_means, draw_blocks, 
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.table import below, describe_place, render_warnings
 from orchestrator.results.sketches import show_share
-from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.text import clip, safe_text
 
 OUTPUT_MARKS: Mapping[OutputVerdict, str] = {
@@ -45,8 +44,8 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
     for metric in comparison.metrics:
         spec = METRICS[metric]
         rows, means = rows_of_metric(comparison, metric), means_of(comparison, metric)
-        margin = plan.margin if spec.margin is None else spec.margin
-        parts += [Text(), safe_text(f"{spec.about}, margin {format_margin(margin)}", style="bold")]
+        margin = spec.scale.show_margin(find_margin(plan, metric))
+        parts += [Text(), safe_text(f"{spec.about}, margin {margin}", style="bold")]
         parts += draw_blocks(CaseBlock(str(baseline), rows, means, True, metric), others, width)
         parts += [safe_text(line, style="dim") for line in describe_means(rows, means)]
     if comparison.outputs:

@@ -53,8 +53,8 @@ def ratio_table(
 ) -> Grid:
     """Return a table in which the plot of every row's point has the room that the other columns leave.
 
-    `before` and `after` are the columns to the left and to the right of the plot. The scale also has room for the
-    ratios in `also`, which have no row.
+    `before` and `after` are the columns to the left and to the right of the plot, which is left out if no row has a
+    ratio. The scale also has room for the ratios in `also`, which have no row.
     """
     before, after = ([column for column in columns if width >= column.since] for columns in (before, after))
     columns = [*before, *after]
@@ -64,6 +64,16 @@ def ratio_table(
         max(len(column.header), *(len(str(cell)) for cell in of_column))
         for column, of_column in zip(columns, zip(*cells, strict=True), strict=True)
     ]
+    if not any(row_point.ratio for row_point in points):
+        plain = Grid(
+            title=title,
+            headers=[column.header for column in columns],
+            right=[column.right for column in columns],
+            narrowest=NARROWEST,
+        )
+        for row_cells in cells:
+            plain.add(*row_cells)
+        return plain
     scale = RatioScale.over([*(row_point.span for row_point in points), *also], cells_for(width, widths))
     split = len(before)
     grid = Grid(

@@ -22,7 +22,9 @@ OTHER = "for other reasons"
 def describe_reasons(comparison: Comparison) -> Iterator[str]:
     """Yield a line about what is undecided, and one about each reason why arms have no time."""
     undecided = [
-        each for each in comparison.contrasts if each.verdict == "inconclusive" and each.seen_ratio is not None
+        each
+        for each in comparison.contrasts
+        if each.verdict == "inconclusive" and (each.estimate is not None or each.seen_ratio is not None)
     ]
     if undecided:
         parts = [_describe(name, own) for name, own in _by_class(undecided)]

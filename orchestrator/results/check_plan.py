@@ -33,6 +33,7 @@ def _problems(plan: Plan) -> Iterator[str]:
             yield f"{name}: {share} is not between 0 and 1"
     seconds = [("timeout_s", plan.timeout_s), ("budget_s", plan.budget_s or 1.0)]
     margins = [("a pair's margin", pair.margin) for pair in plan.pairs if pair.margin is not None]
+    margins += [(f"the margin of {metric}", margin) for metric, margin in plan.margins.items()]
     for name, amount in [*seconds, *margins]:
         if not 0 < amount < math.inf:
             yield f"{name}: {amount} is not a positive number"

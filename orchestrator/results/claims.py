@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, assert_never
 
+from orchestrator.metrics import scale_of
 from orchestrator.model import (
     ArmKey,
     ArmMetric,
@@ -18,6 +19,7 @@ from orchestrator.model import (
     Effect,
     Expectation,
     Holds,
+    Magnitude,
     MeanRatio,
     OutputContrast,
     Pair,
@@ -45,29 +47,17 @@ SHARE_SEEN = 0.5
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What was measured of a statement, with its interval where it has one: a ratio, or the figure of an arm."""
-
-    ratio: float | None
-    ci_low: float | None = None
-    ci_high: float | None = None
-
-    @classmethod
-    def of(cls, contrast: Contrast) -> "Seen":
-        return cls(contrast.ratio, contrast.ci_low, contrast.ci_high)
-
-
-@dataclass(frozen=True)
 class ClaimCheck:
     """One statement of a claim and its result.
 
+    `seen` is what was measured, with its interval where it has one: a contrast, or the figure of an arm as its ratio.
     `wins` are the numbers of slower and faster cases of a set; `output` is what is known of two results.
     """
 
     statement: Statement
     answer: Answer
     reason: str = ""
-    seen: Seen | None = None
+    seen: Magnitude | None = None
     wins: tuple[int, int] | None = None
     output: OutputContrast | None = None
 
@@ -90,7 +80,7 @@ class ClaimResult:
     findings: tuple[ClaimCheck, ...]
 
     @property
-    def headline(self) -> Seen | None:
+    def headline(self) -> Magnitude | None:
         """What represents the claim in one line."""
         return self.findings[0].seen if self.findings else None
 
@@ -167,7 +157,7 @@ class _ClaimJudge:
 
 def _effect(expectation: Expectation, contrast: Contrast) -> ClaimCheck:
     def check(answer: Answer, reason: str = "") -> ClaimCheck:
-        return ClaimCheck(expectation, answer, reason, Seen.of(contrast))
+        return ClaimCheck(expectation, answer, reason, contrast)
 
     if contrast.verdict == SEEN[expectation.effect]:
         if contrast.verdict != "same" and not _is_as_large(contrast, expectation.pair.margin or 0.0):
@@ -188,7 +178,7 @@ def _effect(expectation: Expectation, contrast: Contrast) -> ClaimCheck:
 
 def _is_as_large(contrast: Contrast, margin: float) -> bool:
     """Return whether the estimate is beyond the margin; the verdict `slower` asks for half of it."""
-    return abs(math.log(contrast.ratio or 1.0)) >= math.log1p(margin)
+    return contrast.distance >= scale_of(contrast.pair.metric).to_scale(margin)
 
 
 def _strongest(contrast: Contrast) -> float:
@@ -200,18 +190,17 @@ def _strongest(contrast: Contrast) -> float:
 
 def _control(expectation: Expectation, contrast: Contrast) -> ClaimCheck:
     """Judge a pair that must not show the effect: its whole interval has to stay below what the effect needs."""
-    seen = Seen.of(contrast)
-    if contrast.ci_low is None or contrast.ci_high is None:
-        return ClaimCheck(expectation, "inconclusive", contrast.reason, seen)
-    bound = 1 + (expectation.pair.margin or 0.0)
-    slower = SEEN[expectation.effect] == "slower"
-    least, most = (contrast.ci_low, contrast.ci_high) if slower else (1 / contrast.ci_high, 1 / contrast.ci_low)
+    if contrast.ends is None:
+        return ClaimCheck(expectation, "inconclusive", contrast.reason, contrast)
+    bound = scale_of(contrast.pair.metric).to_scale(expectation.pair.margin or 0.0)
+    low, high = contrast.ends
+    least, most = (low, high) if SEEN[expectation.effect] == "slower" else (-high, -low)
     if most < bound:
-        return ClaimCheck(expectation, "reproduced", seen=seen)
+        return ClaimCheck(expectation, "reproduced", seen=contrast)
     if least >= bound:
-        return ClaimCheck(expectation, "not reproduced", "the control shows the effect as well", seen)
+        return ClaimCheck(expectation, "not reproduced", "the control shows the effect as well", contrast)
     reason = contrast.reason or "the control shows something of the effect"
-    return ClaimCheck(expectation, "inconclusive", reason, seen)
+    return ClaimCheck(expectation, "inconclusive", reason, contrast)
 
 
 def _set(together: CaseSet, contrasts: Sequence[Contrast], mean: MeanRatio | None) -> ClaimCheck:
@@ -222,11 +211,11 @@ def _set(together: CaseSet, contrasts: Sequence[Contrast], mean: MeanRatio | Non
         return ClaimCheck(together, "inconclusive", reason)
     if mean is None:
         return ClaimCheck(together, "inconclusive", "its cases share too few rounds")
-    seen = Seen(mean.ratio, mean.ci_low, mean.ci_high)
+    seen = Magnitude(ratio=mean.ratio, ci_low=mean.ci_low, ci_high=mean.ci_high)
     return _mean_within(together, seen) if together.mean_within else _more_often(together, contrasts, seen)
 
 
-def _mean_within(together: CaseSet, seen: Seen) -> ClaimCheck:
+def _mean_within(together: CaseSet, seen: Magnitude) -> ClaimCheck:
     bound = together.mean_within or 1.0
     low, high = seen.ci_low or 0.0, seen.ci_high or math.inf
     if 1 / bound < low and high < bound:
@@ -236,7 +225,7 @@ def _mean_within(together: CaseSet, seen: Seen) -> ClaimCheck:
     return ClaimCheck(together, "inconclusive", "the interval of the mean reaches beyond that", seen)
 
 
-def _more_often(together: CaseSet, contrasts: Sequence[Contrast], seen: Seen) -> ClaimCheck:
+def _more_often(together: CaseSet, contrasts: Sequence[Contrast], seen: Magnitude) -> ClaimCheck:
     counts = {verdict: sum(each.verdict == verdict for each in contrasts) for verdict in ("slower", "faster")}
     unsure = sum(each.verdict == "inconclusive" for each in contrasts)
     wins = (counts["slower"], counts["faster"])
@@ -258,7 +247,7 @@ def _part(part: Part, step: Contrast, whole: Contrast) -> ClaimCheck:
     if far.high < 0:
         near, far = near.turn(), far.turn()
     parts = sorted(end / of for end in (near.low, near.high) for of in (far.low, far.high))
-    seen = Seen(near.middle / far.middle, parts[0], parts[-1])
+    seen = Magnitude(ratio=near.middle / far.middle, ci_low=parts[0], ci_high=parts[-1])
     if parts[0] >= part.at_least:
         return ClaimCheck(part, "reproduced", seen=seen)
     if parts[-1] < part.at_least:
@@ -284,7 +273,7 @@ def _bound(bound: Bound, arm: ArmResult) -> ClaimCheck:
     figure = figure_of(arm, bound.metric)
     if arm.outcome != "measured" or figure is None:
         return ClaimCheck(bound, "inconclusive", arm.reason or "its worker did not say")
-    seen = Seen(figure)
+    seen = Magnitude(ratio=figure)
     if bound.metric not in COUNTS and arm.rounds < FEWEST_ROUNDS:
         return ClaimCheck(bound, "inconclusive", f"{arm.rounds} rounds are too few to tell", seen)
     if bound.at_least is not None and figure < bound.at_least:
@@ -314,8 +303,8 @@ def _share(share: Share, profiled: Shares | None, arm: ArmResult) -> ClaimCheck:
         reason = arm.reason or (profiled.reason if profiled else "")
         return ClaimCheck(share, "inconclusive", reason or "the run ended before it was profiled")
     if seen < SHARE_SEEN * share.published:
-        return ClaimCheck(share, "not reproduced", "it takes a smaller share", Seen(seen))
-    return ClaimCheck(share, "reproduced", seen=Seen(seen))
+        return ClaimCheck(share, "not reproduced", "it takes a smaller share", Magnitude(ratio=seen))
+    return ClaimCheck(share, "reproduced", seen=Magnitude(ratio=seen))
 
 
 def _holds(held: Holds, arm: ArmResult) -> ClaimCheck:

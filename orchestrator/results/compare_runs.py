@@ -5,7 +5,6 @@ machine that has not restarted in between, the times of each version are set aga
 side of a ratio moved, and they move with the machine.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,18 +12,15 @@ from pathlib import Path
 from typing import TypeVar
 
 from orchestrator.errors import UsageError
-from orchestrator.metrics import METRICS
+from orchestrator.metrics import METRICS, scale_of
 from orchestrator.model import (
     ArmKey,
     ArmResult,
     Contrast,
     LargeFile,
+    Magnitude,
     Metric,
     Pair,
-    ShownVerdict,
-    Size,
-    VerdictName,
-    show_verdict,
 )
 from orchestrator.results.endings import read_endings
 from orchestrator.results.rewritten import WORKER, Rewritten, find_rewritten
@@ -35,7 +31,6 @@ from orchestrator.stats.contrasts import FALSE_DISCOVERIES, Measured, compare_fi
 from orchestrator.stats.looks import LookSchedule
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.round_times import RoundTimes
-from orchestrator.stats.slowdown import MOST_TOLD
 from orchestrator.stats.verdict import Levels, judge
 from orchestrator.stats.welch import Across
 from orchestrator.terminal.counts import format_count
@@ -48,15 +43,8 @@ SHORT = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class FigureChange:
-    """By what factor a figure changed between the runs, and whether it did."""
-
-    ratio: float | None = None
-    ci_low: float | None = None
-    ci_high: float | None = None
-    verdict: VerdictName = "inconclusive"
-    reason: str = ""
-    size: Size | None = None
+class FigureChange(Magnitude):
+    """By how much a figure changed between the runs, and whether it did."""
 
     @property
     def metric(self) -> Metric:
@@ -65,16 +53,12 @@ class FigureChange:
     @property
     def has_interval(self) -> bool:
         """Whether both runs have enough rounds to judge it."""
-        return self.ci_low is not None
-
-    @property
-    def shown_verdict(self) -> ShownVerdict:
-        return show_verdict(self.verdict, self.size, self.ratio)
+        return self.ends is not None
 
 
 @dataclass(frozen=True, kw_only=True)
 class RatioChange(FigureChange):
-    """One contrast found in both runs: its ratio in each, and whether the ratio changed."""
+    """One contrast found in both runs: its ratio or difference in each, and whether that changed."""
 
     pair: Pair
     earlier: Contrast
@@ -237,7 +221,7 @@ class Compared:
 def _measure_pairs(run: Run, pairs: list[Pair]) -> list[Stopped | None]:
     by_arm = samples(replace(run.plan, pairs=tuple(pairs)), run.replicates, run.openings)
     schedule = _schedule(run)
-    found = (measure(by_arm, pair) for pair in pairs)
+    found = (measure(by_arm, pair, scale_of(pair.metric)) for pair in pairs)
     return [Stopped(measured, schedule) if measured else None for measured in found]
 
 
@@ -257,30 +241,26 @@ def _change(
         ), None
     if before is None or after is None:
         which, contrast = ("earlier", old) if before is None else ("later", new)
-        return replace(change, reason=f"no ratio in the {which} run: {contrast.reason}"), None
+        return replace(change, reason=f"not compared in the {which} run: {contrast.reason}"), None
     compared = Compared(before, after)
-    across = compared.across
-    if old.ci_low is None or new.ci_low is None:
-        which, run = ("earlier", before) if old.ci_low is None else ("later", after)
+    if old.ends is None or new.ends is None:
+        which, run = ("earlier", before) if old.ends is None else ("later", after)
         reason = f"{run.measured.estimate.rounds} rounds of the {which} run are too few to tell"
-        return replace(change, ratio=math.exp(across.theta), reason=reason), None
+        fields = scale_of(change.metric).as_fields(compared.across.theta, None)
+        return replace(change, **fields, reason=reason), None
     return _judge(change, compared, margin), compared
 
 
 def _judge(change: AnyChange, compared: Compared, margin: float) -> AnyChange:
-    across = compared.across
-    judgement = judge(across, margin, Levels(compared.level, compared.level))
-    reason, width = "", judgement.half_width
+    across, scale = compared.across, scale_of(change.metric)
+    judgement = judge(across, margin, Levels(compared.level, compared.level), scale)
+    reason = ""
     if judgement.verdict == "inconclusive":
-        visible = across.smallest_visible(compared.level)
-        reason = f"too noisy: these rounds show changes from {visible:.0%} on"
-        if visible > MOST_TOLD:
-            reason = "too noisy: these rounds do not even show a factor of two"
+        visible = scale.from_scale(across.smallest_visible(compared.level))
+        reason = f"too noisy: these rounds {scale.describe_visible(visible, 'changes')}"
     return replace(
         change,
-        ratio=math.exp(across.theta),
-        ci_low=math.exp(across.theta - width),
-        ci_high=math.exp(across.theta + width),
+        **scale.as_fields(across.theta, judgement.half_width),
         verdict=judgement.verdict,
         size=judgement.size,
         reason=reason,

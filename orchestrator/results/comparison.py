@@ -5,18 +5,20 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from statistics import median
+from statistics import median, median_low
 
 import pyarrow as pa
 
 from orchestrator import contract
-from orchestrator.metrics import METRICS, choose_metrics
+from orchestrator.metrics import METRICS, choose_metrics, find_margin, scale_of
 from orchestrator.metrics.leak import is_known
+from orchestrator.metrics.spec import find_figure
 from orchestrator.model import Arm, ArmResult, Comparison, Contrast, Manifest, Metric, Plan, VersionPair
 from orchestrator.plan.pairs import metric_pairs, neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
 from orchestrator.results.endings import Endings, summarise_endings
 from orchestrator.results.means import find_means, find_set_means
+from orchestrator.results.of_versions import find_import_s
 from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
@@ -144,12 +146,9 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
 
 
 def _with_environments(arms: Sequence[ArmResult], manifest: Manifest) -> tuple[ArmResult, ...]:
-    """Add the size of its environment to each arm that was measured; the control arm has that of its version."""
+    """Add the size of its environment to each arm, measured or not; the control arm has that of its version."""
     sizes = {target.name: facts.size_bytes for target, facts in manifest.environments.items() if facts.size_bytes}
-    return tuple(
-        replace(arm, environment_bytes=sizes.get(arm.version.name)) if arm.outcome == "measured" else arm
-        for arm in arms
-    )
+    return tuple(replace(arm, environment_bytes=sizes.get(arm.version.name)) for arm in arms)
 
 
 def judge_metrics(
@@ -161,19 +160,19 @@ def judge_metrics(
         spec = METRICS[metric]
         if any(spec.figure(arm) is not None for arm in arms):
             pairs = metric_pairs(gathered.plan, spec, arms)
-            judged[metric] = _compare_exactly(pairs, arms) if spec.exact else further(gathered, pairs, arms)
+            judged[metric] = (
+                _compare_exactly(gathered.plan, pairs, arms) if spec.exact else further(gathered, pairs, arms)
+            )
     return judged
 
 
-def _compare_exactly(pairs: Iterable[VersionPair], arms: Iterable[ArmResult]) -> tuple[Contrast, ...]:
+def _compare_exactly(plan: Plan, pairs: Iterable[VersionPair], arms: Sequence[ArmResult]) -> tuple[Contrast, ...]:
     """Compare figures that nothing makes uncertain; a pair without both is left out."""
-    by_key = {arm.key: arm for arm in arms}
     compared = []
     for pair in pairs:
-        spec = METRICS[pair.metric]
-        baseline, candidate = (spec.figure(by_key[key]) for key in pair.arms)
+        baseline, candidate = (find_figure(METRICS[pair.metric], arms, key) for key in pair.arms)
         if baseline and candidate:
-            compared.append(compare_figures(pair, baseline, candidate, spec.margin or 0.0))
+            compared.append(compare_figures(pair, baseline, candidate, find_margin(plan, pair.metric)))
     return tuple(compared)
 
 
@@ -192,6 +191,8 @@ def compute_contrasts(
         _result(arm, by_arm.replicates[arm.key], pilots_by_arm[arm.key], by_arm.openings[arm.key], endings)
         for arm in plan.arms()
     )
+    imports = {version: find_import_s(by_arm.replicates, version) for version in {arm.version for arm in arms}}
+    arms = tuple(replace(arm, import_s=imports[arm.version] or arm.import_s) if arm.import_s else arm for arm in arms)
     if not any(arm.step_ms for arm in arms):
         # The program does not say how long its steps take.
         plan = replace(plan, pairs=tuple(pair for pair in plan.pairs if pair.metric != "step"))
@@ -221,9 +222,9 @@ def _compare(
     of_arms, beside = by_arm.samples(plan), None
     if any(pair.metric == "steady" for pair in plan.pairs):
         beside = Beside(
-            rises=by_arm.figures(lambda replicate: (replicate.rise,)), cpu=by_arm.figures(METRICS["cpu"].logs)
+            rises=by_arm.figures(lambda replicate: (replicate.rise,)), cpu=by_arm.figures(METRICS["cpu"].values)
         )
-    contrasts = compare(plan, of_arms, arms, schedule, beside, flip=flip)
+    contrasts = compare(plan, of_arms, arms, schedule, beside, scale_of=scale_of, flip=flip)
     return tuple(
         _say_postponed(_mark_exploratory(contrast, of_arms, schedule, endings.exploratory), endings)
         for contrast in contrasts
@@ -249,9 +250,11 @@ def _mark_exploratory(contrast: Contrast, samples: Samples, schedule: Schedule, 
     return replace(contrast, exploratory=exploratory)
 
 
-def _traces_per_call(replicates: Sequence[Replicate]) -> float | None:
-    rates = [each.traces / each.calls for each in replicates if each.calls and each.traces is not None]
-    return median(rates) if rates else None
+def _typical_traces(replicates: Sequence[Replicate]) -> tuple[int | None, float | None]:
+    """Return the functions that an arm's replicates trace in their first calls, and in each later one."""
+    early = [each.traces for each in replicates if each.traces is not None]
+    later = [each.later_traces for each in replicates if each.later_traces is not None]
+    return median_low(early) if early else None, median(later) / 1000 if later else None
 
 
 def _median_bytes(sizes_kb: Iterable[int | None]) -> float | None:
@@ -296,6 +299,7 @@ def _result(
     rounds = len({replicate.round for replicate in replicates})
     openings = openings if replicates else pilots
     replicates = replicates or pilots
+    traces, traces_per_call = _typical_traces(replicates)
     if arm.key in endings.refused:
         return ArmResult(case=case, version=version, outcome="refused", reason=endings.refused[arm.key])
     death = endings.died.get(arm.key)
@@ -337,8 +341,8 @@ def _result(
         gpu_memory_bytes=_median_bytes(replicate.gpu_memory_kb for replicate in replicates),
         cpu_ms=_median_ms(replicate.cpu_ns for replicate in replicates),
         percentiles_ms=_percentiles_ms(replicates),
-        traces=replicates[-1].traces,
-        traces_per_call=_traces_per_call(replicates),
+        traces=traces,
+        traces_per_call=traces_per_call,
         items=replicates[-1].items,
         step_ms=_median_ms(replicate.step_ns for replicate in replicates),
         first_step_ms=_median_ms(replicate.first_step_ns for replicate in replicates),

@@ -45,6 +45,7 @@ OF_PLANS = {
     "looks": "looks (--rounds)",
     "alpha": "share of errors",
     "margin": "margin",
+    "margins": "margins of metrics",
     "threads": "threads",
     "isolation": "isolation",
     "metrics": "metrics",

@@ -67,12 +67,13 @@ class Replicate(NamedTuple):
     device: str | None = None
     gpu_memory_kb: int | None = None
     # Earlier releases did not record these: what it held after the first calls, by how much later ones made that grow,
-    # and sketches of what the first and the fifth call returned.
+    # sketches of what the first and the fifth call returned, and the functions that a thousand later calls trace.
     memory_kb: int | None = None
     growth_bytes: int | None = None
     growth_calls: int | None = None
     output: str | None = None
     fifth_output: str | None = None
+    later_traces: int | None = None
     # Logs of the 50th, 95th and 99th percentile of its steady calls, if there are enough of them.
     percentiles: tuple[float, ...] = ()
 

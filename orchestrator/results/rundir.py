@@ -82,7 +82,9 @@ LONGEST_NAME = 60
 # Of an environment.
 RECORDED_LATER = ("packages", "variables", "size_bytes")
 # Of a plan: what only some runs have, or runs of earlier releases had not.
-PLANNED_LATER = ("definitions", "program", "requirements", "lock_mhz", "metrics", "decides", "outputs")
+PLANNED_LATER = (
+    "definitions", "program", "requirements", "lock_mhz", "metrics", "decides", "outputs", "margins",
+)  # fmt: skip
 # What a line says of a failure.
 FAILED = {"failure", "external"}
 

@@ -8,10 +8,12 @@ from operator import attrgetter
 from typing import TypeVar
 
 from orchestrator.metrics import METRICS
-from orchestrator.metrics.spec import Logs
+from orchestrator.metrics.spec import Values
 from orchestrator.model import ArmKey, Metric, Plan
+from orchestrator.results.of_versions import gather_rounds
 from orchestrator.results.replicates import Replicate
 from orchestrator.stats.contrasts import Samples
+from orchestrator.stats.paired import Sample
 from orchestrator.stats.round_times import RoundTimes
 
 K = TypeVar("K")
@@ -38,13 +40,15 @@ class ByArm:
         keys = [(*name, metric) for name in self.replicates for metric in metrics]
         return _MadeWhenAsked(keys, lambda key: self._by_round(ArmKey(*key[:2]), key[2]))
 
-    def _by_round(self, arm: ArmKey, metric: Metric) -> dict[int, RoundTimes]:
+    def _by_round(self, arm: ArmKey, metric: Metric) -> Mapping[int, Sample]:
         spec = METRICS[metric]
-        return _by_round((self.openings if spec.of_openings else self.replicates)[arm], spec.logs)
+        if spec.of_versions:
+            return gather_rounds(self.replicates, arm.version, spec.values)
+        return _by_round((self.openings if spec.of_openings else self.replicates)[arm], spec.values)
 
-    def figures(self, logs: Callable[[Replicate], Logs]) -> Mapping[ArmKey, Mapping[int, RoundTimes]]:
+    def figures(self, values: Callable[[Replicate], Values]) -> Mapping[ArmKey, Mapping[int, RoundTimes]]:
         """Return some other figure of each arm by round."""
-        return _MadeWhenAsked(self.replicates, lambda arm: _by_round(self.replicates[arm], logs))
+        return _MadeWhenAsked(self.replicates, lambda arm: _by_round(self.replicates[arm], values))
 
 
 def samples(plan: Plan, replicates: Iterable[Replicate], openings: Iterable[Replicate] | None = None) -> Samples:
@@ -81,10 +85,10 @@ class _MadeWhenAsked(Mapping[K, V]):
         return len(self._keys)
 
 
-def _by_round(replicates: Iterable[Replicate], logs: Callable[[Replicate], Logs]) -> dict[int, RoundTimes]:
-    rounds: dict[int, list[tuple[Logs, int]]] = defaultdict(list)
+def _by_round(replicates: Iterable[Replicate], values: Callable[[Replicate], Values]) -> dict[int, RoundTimes]:
+    rounds: dict[int, list[tuple[Values, int]]] = defaultdict(list)
     for replicate in sorted(replicates, key=attrgetter("number")):
-        if figures := logs(replicate):
+        if figures := values(replicate):
             rounds[replicate.round].append((figures, replicate.sitting))
     return {number: RoundTimes(*zip(*of_round, strict=True)) for number, of_round in rounds.items()}
 

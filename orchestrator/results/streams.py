@@ -56,6 +56,7 @@ class Row(BaseModel):
     steal_ns: Amount | None
     psi_us: Amount | None
     traces: Count | None
+    later_traces: Count | None
     calls: Count | None
     items: Annotated[int, Field(ge=1, le=2**31 - 1)] | None
     first_step_ns: Duration | None

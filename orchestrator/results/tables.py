@@ -36,7 +36,8 @@ CONTRAST = pa.schema(
         ("ratio", NUMBER), ("ci_low", NUMBER), ("ci_high", NUMBER), ("rounds", COUNT), ("verdict", TEXT),
         ("reason", TEXT), ("mde", NUMBER), ("seed_percent", NUMBER), ("second_ratio", NUMBER),
         ("sign_flip_p", NUMBER), ("exploratory", pa.bool_()), ("size", TEXT), ("cpu_ratio", NUMBER),
-        ("cpu_low", NUMBER), ("cpu_high", NUMBER),
+        ("cpu_low", NUMBER), ("cpu_high", NUMBER), ("difference", NUMBER), ("difference_low", NUMBER),
+        ("difference_high", NUMBER),
     ]
 )  # fmt: skip
 REPLICATE = pa.schema(
@@ -47,7 +48,7 @@ REPLICATE = pa.schema(
         ("steal_ns", COUNT), ("psi_us", COUNT), ("traces", COUNT), ("cpu_ns", NUMBER),
         ("calls", COUNT), ("first_call_ns", NUMBER), ("items", COUNT), ("first_step_ns", COUNT), ("step_ns", COUNT),
         ("losses", TEXT), ("device", TEXT), ("gpu_memory_kb", COUNT), ("memory_kb", COUNT), ("growth_bytes", COUNT),
-        ("growth_calls", COUNT), ("output", TEXT), ("fifth_output", TEXT),
+        ("growth_calls", COUNT), ("output", TEXT), ("fifth_output", TEXT), ("later_traces", COUNT),
     ]
 )  # fmt: skip
 

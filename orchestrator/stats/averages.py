@@ -5,9 +5,10 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from orchestrator.model import MeanRatio, Pair
-from orchestrator.stats.contrasts import MOST_LOG, Samples
+from orchestrator.stats.contrasts import Samples
 from orchestrator.stats.looks import LookSchedule
 from orchestrator.stats.paired import Estimate
+from orchestrator.stats.scale import MOST_LOG
 
 
 def average_cases(samples: Samples, pairs: Sequence[Pair], schedule: LookSchedule, alpha: float) -> MeanRatio | None:

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator.model import ArmKey, ArmResult, Contrast, Metric, Pair, Plan, Target, VerdictName
@@ -10,10 +10,11 @@ from orchestrator.stats.drift import drift_of_ratio
 from orchestrator.stats.looks import BystanderSchedule, LookSchedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate, Sample, estimate
 from orchestrator.stats.robust import hodges_lehmann, sign_flip_p
+from orchestrator.stats.scale import RATIOS, MetricScale
 from orchestrator.stats.shared_variance import share_variance
 from orchestrator.stats.verdict import Judgement, Levels, describe_noise, judge, seed_percent, smallest_shown
 
-# The log of a metric by round, by case label, version and metric.
+# The figure of a metric on its scale by round, by case label, version and metric.
 Samples = Mapping[tuple[str, Target, Metric], Mapping[int, Sample]]
 
 Schedule = LookSchedule | BystanderSchedule
@@ -26,7 +27,7 @@ MOST_CALLED_DIFFERENT, DIFFERENCE_ERROR = 0.025, 0.023
 SHORTEST_MS = 0.005
 TOO_SHORT = "its calls are too short to be timed one by one: let a call do more, and say how much with step.steps"
 
-MOST_LOG = 700.0
+ScaleOf = Callable[[Metric], MetricScale]
 
 
 @dataclass(frozen=True)
@@ -55,6 +56,7 @@ def compare(
     schedule: Schedule | None = None,
     beside: Beside | None = None,
     *,
+    scale_of: ScaleOf = lambda metric: RATIOS,
     flip: bool = False,
 ) -> tuple[Contrast, ...]:
     """Judge every pair of the plan, with one correction for each metric: many of one take no power from another.
@@ -63,7 +65,7 @@ def compare(
     """
     schedule = schedule or make_schedule([Stretch(plan.looks)])
     by_key = {arm.key: arm for arm in arms}
-    measured = [measure(samples, pair) for pair in plan.pairs]
+    measured = [measure(samples, pair, scale_of(pair.metric)) for pair in plan.pairs]
     if isinstance(schedule, BystanderSchedule):
         measured = _share_variance(measured, schedule.fewest)
     families: dict[Metric, list[Measured | None]] = defaultdict(list)
@@ -71,7 +73,7 @@ def compare(
         families[pair.metric].append(rounds)
     errors = {metric: _error_of_each(schedule, of_metric) for metric, of_metric in families.items()}
     counts = {metric: len(of_metric) for metric, of_metric in families.items()}
-    judge_one = _Judge(plan, schedule, errors, counts, beside or Beside())
+    judge_one = _Judge(plan, schedule, errors, counts, beside or Beside(), scale_of)
     contrasts = (
         judge_one.contrast(pair, rounds, [by_key[key] for key in pair.arms], samples)
         for pair, rounds in zip(plan.pairs, measured, strict=True)
@@ -84,10 +86,10 @@ def compare(
     )
 
 
-def measure(samples: Samples, pair: Pair) -> Measured | None:
-    """Estimate the ratio of a pair from the rounds that both arms finished; None if they are fewer than two."""
+def measure(samples: Samples, pair: Pair, scale: MetricScale = RATIOS) -> Measured | None:
+    """Estimate the difference of a pair from the rounds that both arms finished; None if they are fewer than two."""
     baseline, candidate = (samples.get((*key, pair.metric), {}) for key in pair.arms)
-    found = estimate(baseline, candidate)
+    found = estimate(baseline, candidate, resolution=scale.resolution)
     return Measured(found, max(baseline.keys() & candidate.keys())) if found else None
 
 
@@ -105,7 +107,7 @@ def _error_of_each(schedule: Schedule, measured: Sequence[Measured | None]) -> f
     """Return the error of all looks that each contrast may be judged by, given the number of contrasts.
 
     By Benjamini and Hochberg, no larger share of those found different is due to chance. The same error gives the
-    intervals: all of those found different exclude 1, and no other does.
+    intervals: all of those found different exclude no difference, and no other does.
     """
     chances = [
         schedule.adjust(rounds.estimate.p, rounds.last_round)
@@ -137,6 +139,7 @@ class _Judge:
     error_of_each: Mapping[Metric, float]
     count: Mapping[Metric, int]
     beside: Beside
+    scale_of: ScaleOf
 
     def contrast(self, pair: Pair, rounds: Measured | None, arms: Sequence[ArmResult], samples: Samples) -> Contrast:
         unmeasured = [arm for arm in arms if arm.outcome != "measured"]
@@ -145,16 +148,16 @@ class _Judge:
         if rounds is None:
             # The arm's own words, so that a report tells them once.
             return _without_interval(pair, missing.reason) if missing else self._begun(pair, arms, samples)
-        found = rounds.estimate
-        second = hodges_lehmann(found.differences)
+        found, scale = rounds.estimate, self.scale_of(pair.metric)
         contrast = replace(
             _without_interval(pair, ""),
-            ratio=_ratio(found.theta),
+            **scale.as_fields(found.theta, None),
             rounds=found.rounds,
-            seed_percent=seed_percent(found.theta),
-            second_ratio=_ratio(second),
             missing=max(self.schedule.fewest - found.rounds, 0),
         )
+        if contrast.ratio is not None:
+            second = scale.as_fields(hodges_lehmann(found.differences), None)["ratio"]
+            contrast = replace(contrast, seed_percent=seed_percent(found.theta), second_ratio=second)
         if not contrast.missing:
             contrast = self._judge(contrast, rounds)
         if doubt := self._doubt(contrast, missing, arms):
@@ -168,24 +171,25 @@ class _Judge:
         times = [arm.median_ms for arm in arms if arm.median_ms and not arm.rounds]
         if common := baseline.keys() & candidate.keys():
             [number] = common
-            ratio = _ratio(candidate[number] - baseline[number])
-            contrast = replace(contrast, ratio=ratio, rounds=1, missing=self.schedule.fewest - 1)
+            fields = self.scale_of(pair.metric).as_fields(candidate[number] - baseline[number], None)
+            contrast = replace(contrast, **fields, rounds=1, missing=self.schedule.fewest - 1)
         elif pair.metric == "steady" and len(times) == len(arms):
             contrast = replace(contrast, pilot_ratio=times[1] / times[0])
         return replace(contrast, reason=contrast.so_far)
 
     def _judge(self, contrast: Contrast, rounds: Measured) -> Contrast:
-        found, margin = rounds.estimate, self._margin(contrast.pair)
+        found, margin, scale = rounds.estimate, self._margin(contrast.pair), self.scale_of(contrast.pair.metric)
         levels = self._levels(rounds, min(DIFFERENCE_ERROR, self.error_of_each[contrast.pair.metric]))
-        judgement = judge(found, margin, levels)
+        judgement = judge(found, margin, levels, scale)
         return replace(
             self._add_cpu(contrast, levels.differ),
-            ci_low=_ratio(found.theta - judgement.half_width),
-            ci_high=_ratio(found.theta + judgement.half_width),
+            **scale.as_fields(found.theta, judgement.half_width),
             verdict=judgement.verdict,
             size=judgement.size,
             reason=self._reason(contrast.pair, judgement, rounds, levels),
-            mde=smallest_shown(found.spread, found.rounds, levels.differ, found.freedom),
+            mde=None
+            if contrast.ratio is None
+            else smallest_shown(found.spread, found.rounds, levels.differ, found.freedom),
         )
 
     def _add_cpu(self, contrast: Contrast, level: float) -> Contrast:
@@ -193,8 +197,8 @@ class _Judge:
         if contrast.pair.metric != "steady" or found is None or found.rounds < self.schedule.fewest:
             return contrast
         width = found.half_width(level)
-        low, ratio, high = map(_ratio, (found.theta - width, found.theta, found.theta + width))
-        return replace(contrast, cpu_ratio=ratio, cpu_low=low, cpu_high=high)
+        cpu = RATIOS.as_fields(found.theta, width)
+        return replace(contrast, cpu_ratio=cpu["ratio"], cpu_low=cpu["ci_low"], cpu_high=cpu["ci_high"])
 
     def _levels(self, rounds: Measured, error: float) -> Levels:
         return Levels(
@@ -207,12 +211,12 @@ class _Judge:
     def _reason(self, pair: Pair, judgement: Judgement, rounds: Measured, levels: Levels) -> str:
         if judgement.verdict != "inconclusive":
             return ""
-        margin = self._margin(pair)
-        alone = judge(rounds.estimate, margin, self._levels(rounds, DIFFERENCE_ERROR))
+        margin, scale = self._margin(pair), self.scale_of(pair.metric)
+        alone = judge(rounds.estimate, margin, self._levels(rounds, DIFFERENCE_ERROR), scale)
         if alone.verdict != "inconclusive":
             return f"not significant after correcting for {self.count[pair.metric]} comparisons"
         found = rounds.estimate
-        return describe_noise(found.spread, found.rounds, margin, levels.differ, found.freedom)
+        return describe_noise(found.spread, found.rounds, margin, levels.differ, found.freedom, scale)
 
     def _doubt(self, contrast: Contrast, missing: ArmResult | None, arms: Sequence[ArmResult]) -> str:
         """Return why a verdict is not to be believed, whatever the rounds say, or ''."""
@@ -254,13 +258,5 @@ def compare_figures(pair: Pair, baseline: float, candidate: float, margin: float
     )
 
 
-def _ratio(log: float) -> float:
-    # Two rounds of an absurd plan have intervals that no float holds.
-    return math.exp(min(log, MOST_LOG))
-
-
 def _without_interval(pair: Pair, reason: str) -> Contrast:
-    return Contrast(
-        pair=pair, ratio=None, ci_low=None, ci_high=None, rounds=0,
-        verdict="inconclusive", reason=reason, mde=None, seed_percent=None,
-    )  # fmt: skip
+    return Contrast(pair=pair, rounds=0, verdict="inconclusive", reason=reason)

@@ -1,4 +1,4 @@
-"""The ratio of two arms from its rounds: estimate, interval and power, on the log scale."""
+"""The difference of two arms from its rounds: estimate, interval and power, on the scale of its metric."""
 
 import math
 from collections.abc import Mapping
@@ -50,11 +50,13 @@ class Prior:
 class Estimate:
     """An estimate of the difference between two arms.
 
-    `theta` is the mean over rounds of the log of candidate / baseline, without the most extreme rounds where there are
-    enough; `exp(theta)` is the ratio of times.
+    `theta` is the mean over rounds of candidate - baseline, without the most extreme rounds where there are enough. On
+    the log scale `exp(theta)` is their ratio. Figures that are read in steps of `resolution` may come out alike in all
+    rounds by luck, so the standard error is no less than that.
     """
 
     differences: tuple[float, ...]
+    resolution: float = 0.0
     prior: Prior | None = None
 
     @property
@@ -96,7 +98,7 @@ class Estimate:
         # Of few numbers, and of thousands of contrasts: faster than numpy's.
         squares = math.fsum((value - mean) ** 2 for value in pulled_in)
         kept = count - 2 * cut
-        return math.sqrt(squares / (kept * (kept - 1)))
+        return max(math.sqrt(squares / (kept * (kept - 1))), self.resolution)
 
     @property
     def spread(self) -> float:
@@ -124,14 +126,16 @@ def freedom_of(rounds: int) -> int:
 
 
 class Sample(Protocol):
-    """One arm's measurement in one round: the log of a figure, or the logs of its bursts in order."""
+    """One arm's measurement in one round: a figure on the scale of its metric, or those of its bursts in order."""
 
     def __sub__(self, other: Any, /) -> float: ...
 
 
-def estimate(baseline: Mapping[int, Sample], candidate: Mapping[int, Sample]) -> Estimate | None:
+def estimate(
+    baseline: Mapping[int, Sample], candidate: Mapping[int, Sample], *, resolution: float = 0.0
+) -> Estimate | None:
     """Estimate the difference from samples by round; return None if both arms finished fewer than two rounds."""
     common = sorted(baseline.keys() & candidate.keys())
     if len(common) < 2:
         return None
-    return Estimate(tuple(candidate[number] - baseline[number] for number in common))
+    return Estimate(tuple(candidate[number] - baseline[number] for number in common), resolution)

@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 from orchestrator.model import Size, VerdictName
 from orchestrator.stats.paired import detectable, freedom_of
-from orchestrator.stats.slowdown import MOST_TOLD, format_margin
+from orchestrator.stats.scale import RATIOS, MetricScale
 
 # More rounds than this are not worth promising: what two dozen rounds say of hundreds is a guess.
 MOST_PROMISED = 60
@@ -32,7 +32,7 @@ class Judgement:
 
 
 class Estimated(Protocol):
-    """A difference on the log scale that has an interval."""
+    """A difference on the scale of its metric that has an interval."""
 
     @property
     def theta(self) -> float: ...
@@ -40,13 +40,13 @@ class Estimated(Protocol):
     def half_width(self, level: float) -> float: ...
 
 
-def judge(estimate: Estimated, margin: float, levels: Levels) -> Judgement:
+def judge(estimate: Estimated, margin: float, levels: Levels, scale: MetricScale = RATIOS) -> Judgement:
     """Judge an estimate against the margin.
 
-    An interval inside the margin shows sameness, one that excludes 1 a difference. What is called slower or faster is
+    An interval inside the margin shows sameness, one that excludes 0 a difference. What is called slower or faster is
     therefore beyond half the margin, because otherwise its interval would lie inside.
     """
-    bound, distance = math.log1p(margin), abs(estimate.theta)
+    bound, distance = scale.to_scale(margin), abs(estimate.theta)
     width = estimate.half_width(levels.same)
     if distance + width < bound:
         return Judgement("same", "slight" if distance > width else None, width)
@@ -57,25 +57,32 @@ def judge(estimate: Estimated, margin: float, levels: Levels) -> Judgement:
     return Judgement("slower" if estimate.theta > 0 else "faster", size, width)
 
 
-def smallest_shown(spread: float, rounds: int, level: float, freedom: float | None = None) -> float:
+def smallest_shown(
+    spread: float, rounds: int, level: float, freedom: float | None = None, scale: MetricScale = RATIOS
+) -> float:
     """Return the slowdown that this many rounds of this spread show, if only as a slight one, in nine of ten runs."""
-    return math.expm1(detectable(level, freedom or freedom_of(rounds)) * spread / math.sqrt(rounds))
+    return scale.from_scale(detectable(level, freedom or freedom_of(rounds)) * spread / math.sqrt(rounds))
 
 
-def rounds_for(spread: float, margin: float, level: float, beyond: int = 1) -> int | None:
+def rounds_for(spread: float, margin: float, level: float, beyond: int = 1, scale: MetricScale = RATIOS) -> int | None:
     """Return how many rounds show a slowdown of the margin, or None if that is too many to be foretold."""
     wanted = range(beyond + 1, MOST_PROMISED + 1)
-    return next((rounds for rounds in wanted if smallest_shown(spread, rounds, level) <= margin), None)
+    return next((rounds for rounds in wanted if smallest_shown(spread, rounds, level, scale=scale) <= margin), None)
 
 
-def describe_noise(spread: float, rounds: int, margin: float, level: float, freedom: float | None = None) -> str:
+def describe_noise(
+    spread: float,
+    rounds: int,
+    margin: float,
+    level: float,
+    freedom: float | None = None,
+    scale: MetricScale = RATIOS,
+) -> str:
     """Describe what this many rounds can show, and how many would show the margin."""
-    visible = smallest_shown(spread, rounds, level, freedom)
-    if visible > MOST_TOLD:
-        return f"too noisy: {rounds} rounds do not even show a factor of two"
-    needed = rounds_for(spread, margin, level, beyond=rounds)
-    more = f"; about {needed} would show {format_margin(margin)}" if needed else ""
-    return f"too noisy: {rounds} rounds show slowdowns from {visible:.0%} on{more}"
+    shown = scale.describe_visible(smallest_shown(spread, rounds, level, freedom, scale), "slowdowns")
+    needed = rounds_for(spread, margin, level, beyond=rounds, scale=scale)
+    more = f"; about {needed} would show {scale.show_margin(margin)}" if needed else ""
+    return f"too noisy: {rounds} rounds {shown}{more}"
 
 
 def seed_percent(theta: float) -> float:

@@ -1,4 +1,4 @@
-"""The difference between a ratio of one run and the same ratio of another: two unpaired samples (Welch)."""
+"""The difference between a comparison of one run and the same of another: two unpaired samples (Welch)."""
 
 import math
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ LEAST_ERROR = 1e-9
 
 @dataclass(frozen=True)
 class Across:
-    """The change of a ratio between two runs; `exp(theta)` is the later run's ratio divided by the earlier one's."""
+    """The change of a comparison between two runs: of ratios, `exp(theta)` is the later one divided by the earlier."""
 
     earlier: Estimate
     later: Estimate
@@ -39,5 +39,5 @@ class Across:
         return quantile(1 - alpha / 2, self.freedom) * self.standard_error
 
     def smallest_visible(self, alpha: float) -> float:
-        """Return the relative change that this many rounds would show with a probability of POWER."""
-        return math.expm1(detectable(alpha, self.freedom) * self.standard_error)
+        """Return the change on the metric's scale that this many rounds would show with a probability of POWER."""
+        return detectable(alpha, self.freedom) * self.standard_error

@@ -85,6 +85,7 @@ WORKLOADS = {
 }
 WORKLOADS |= {
     "p99": WORKLOADS["p95"],
+    "traces_per_call": WORKLOADS["traces"],
     # These two differ outside of workloads.
     **dict.fromkeys(("import", "size"), WORKLOADS["build"]),
     "gpu_memory": """
@@ -100,7 +101,7 @@ WORKLOADS |= {
 }
 METRICS = (*NAMES, "step")
 # Other processes cannot upset these.
-STEADY = ("memory", "leak", "gpu_memory", "traces", "size")
+STEADY = ("memory", "leak", "gpu_memory", "traces", "traces_per_call", "size")
 
 
 @pytest.fixture

@@ -27,7 +27,7 @@ def scene(title: str = "eager training takes longer than it did") -> Comparison:
     slower = replace(version_pair(EAGER), margin=1.5)
     same = replace(version_pair(FUNCTION), margin=0.25)
     weaker, unaffected = (replace(version_pair(one), margin=3.0, metric="first") for one in (EAGER, FUNCTION))
-    inside = replace(case_pair(EAGER, FUNCTION), margin=10**0.5 - 1, metric="traces")
+    inside = replace(case_pair(EAGER, FUNCTION), margin=10**0.5 - 1, metric="peak_rss")
     sets = (
         CaseSet(pairs=(slower, same), mean_within=1.25, more_often=None),
         CaseSet(pairs=(slower, same), mean_within=None, more_often="slower"),
@@ -38,7 +38,7 @@ def scene(title: str = "eager training takes longer than it did") -> Comparison:
         claim(
             Expectation(pair=same, effect="same", published=None),
             Expectation(pair=inside, effect="more", published=None, read_as=10.0),
-            name="function-on-par", title="functions cost the same, and trace no more",
+            name="function-on-par", title="functions cost the same, and need no more memory",
         ),
         claim(name="variables", title="variables belong outside", holds=((BROKEN.label, NEW),), withdrawn=True),
         claim(

@@ -2,10 +2,12 @@
 
 import os
 import threading
+from collections.abc import Callable
+from types import SimpleNamespace
 
 import pytest
 
-from workloads import replicate
+from workloads import readings, replicate
 
 CORES = sorted(os.sched_getaffinity(0))
 
@@ -64,12 +66,12 @@ def test_on_this_machine_the_thread_moves_and_keeps_its_cores():
 
 
 def test_memory_is_read_once_after_as_many_calls_in_every_arm(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(replicate, "_peak_kb", lambda: 100 * count)
-    monkeypatch.setattr(replicate, "_resident_kb", lambda: (100 * count, 0))
-    memory = replicate.Memory()
+    monkeypatch.setattr(readings, "peak_kb", lambda: 100 * count)
+    monkeypatch.setattr(readings, "resident_kb", lambda: (100 * count, 0))
+    memory = readings.Memory()
     for count in range(10):
         memory.called(count)
-        assert memory.peak_kb == (100 * replicate.EARLY_CALLS if count >= replicate.EARLY_CALLS else None)
+        assert memory.peak_kb == (100 * readings.EARLY_CALLS if count >= readings.EARLY_CALLS else None)
 
 
 @pytest.mark.parametrize(
@@ -91,16 +93,49 @@ def test_memory_is_read_once_after_as_many_calls_in_every_arm(monkeypatch: pytes
 def test_memory_is_the_peak_without_pages_of_files(
     monkeypatch: pytest.MonkeyPatch, seen: list[tuple[int, int, int]], peak_kb: int
 ):
-    memory = replicate.Memory()
-    for count, (peak, resident, of_files) in zip((0, 1, replicate.EARLY_CALLS), seen, strict=True):
-        monkeypatch.setattr(replicate, "_peak_kb", lambda peak=peak: peak)
-        monkeypatch.setattr(replicate, "_resident_kb", lambda held=(resident, of_files): held)
+    memory = readings.Memory()
+    for count, (peak, resident, of_files) in zip((0, 1, readings.EARLY_CALLS), seen, strict=True):
+        monkeypatch.setattr(readings, "peak_kb", lambda peak=peak: peak)
+        monkeypatch.setattr(readings, "resident_kb", lambda held=(resident, of_files): held)
         memory.called(count)
     assert memory.peak_kb == peak_kb
 
 
 @pytest.mark.parametrize(
-    ("readings", "grown"),
+    ("traced_by", "calls", "early", "later"),
+    [
+        # By each call, which is as many in an arm that makes more calls.
+        (lambda call: 1, 20, 5, 1000),
+        (lambda call: 1, 200, 5, 1000),
+        (lambda call: 2, 20, 10, 2000),
+        (lambda call: call == 1, 20, 1, 0),
+        (lambda call: call == 1, 200, 1, 0),
+        # Once more in a later call, as for the rest of a batch: that is no growth.
+        (lambda call: call in (1, 6), 20, 1, 0),
+        (lambda call: call in (1, 6), 200, 1, 0),
+        (lambda call: 0, 20, 0, 0),
+        (lambda call: call % 4 == 0, 200, 1, 250),
+        # Without later calls nobody knows.
+        (lambda call: 1, 5, 5, None),
+        (lambda call: 1, 4, None, None),
+    ],
+)
+def test_traces_do_not_depend_on_how_many_calls_an_arm_makes(
+    traced_by: Callable[[int], int], calls: int, early: int | None, later: int | None
+):
+    traces = SimpleNamespace(count=0)
+    tracing = readings.Tracing(traces)
+    for call in range(1, calls + 1):
+        traces.count += traced_by(call)
+        tracing.called(call)
+        if call % 4 == 0:
+            tracing.read(call)
+    tracing.read(calls)
+    assert (tracing.early, tracing.later()) == (early, later)
+
+
+@pytest.mark.parametrize(
+    ("points", "grown"),
     [
         ([], (None, None)),
         ([(5, 1000)], (None, None)),
@@ -113,16 +148,16 @@ def test_memory_is_the_peak_without_pages_of_files(
     ],
 )
 def test_growth_is_the_median_of_the_slopes_between_any_two_readings(
-    readings: list[tuple[int, int]], grown: tuple[int | None, int | None]
+    points: list[tuple[int, int]], grown: tuple[int | None, int | None]
 ):
-    memory = replicate.Memory()
-    memory.readings = readings
+    memory = readings.Memory()
+    memory.readings.points = points
     assert memory.growth() == grown
 
 
 def test_what_the_process_holds_is_read_from_the_kernel():
-    memory = replicate.Memory()
+    memory = readings.Memory()
     memory.read(7)
-    [(count, held)] = memory.readings
+    [(count, held)] = memory.readings.points
     assert count == 7
     assert 10 * 2**20 < held < 10 * 2**30

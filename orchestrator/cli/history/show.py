@@ -11,7 +11,7 @@ from orchestrator.cli.history.group import SHOW
 from orchestrator.cli.options import FORMATS, FormatFlags, HistoryFlags, choice, number, with_options
 from orchestrator.cli.talk import say
 from orchestrator.errors import NothingSelected
-from orchestrator.metrics import NAMES
+from orchestrator.metrics import OF_SERIES
 from orchestrator.metrics.followed import from_name
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import print_table
@@ -72,7 +72,9 @@ def show(
     device: Annotated[
         str | None, typer.Option("--device", help="Show only cpu, or only gpu.", metavar="DEVICE")
     ] = None,
-    metric: Annotated[str, choice("--metric", "metric", NAMES, "What to show of the cases.", several=True)] = "time",
+    metric: Annotated[
+        str, choice("--metric", "metric", OF_SERIES, "What to show of the cases.", several=True)
+    ] = "time",
     every: Annotated[
         bool, typer.Option("--all", help="Show every night and every series, including controls and those that ended.")
     ] = False,

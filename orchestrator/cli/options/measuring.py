@@ -15,7 +15,12 @@ class MarginFlags(Group):
     panel = "Measuring"
 
     margin: Annotated[
-        str, typer.Option("--margin", help="What counts as a difference, in percent.", metavar="PERCENT")
+        str,
+        typer.Option(
+            "--margin",
+            help="What counts as a difference: a percentage, and amounts of metrics, e.g. 5%,leak=4KiB.",
+            metavar="PERCENT,METRIC=AMOUNT",
+        ),
     ] = "5%"
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from orchestrator.reports import changes as texts
 from orchestrator.reports.changes import OWN_TIMES_RULE, RULE, summary
-from orchestrator.reports.columns import interval, ratio
 from orchestrator.reports.html.assets import asset, policy
 from orchestrator.reports.html.document import DIRECTORY, template_environment
 from orchestrator.reports.html.escape import escape_value
-from orchestrator.reports.html.rows import Verdict, verdict_by
+from orchestrator.reports.html.rows import Verdict, format_ends, verdict_by
+from orchestrator.reports.magnitudes import show_estimate
 from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange, TimeChange
 from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.durations import format_time
@@ -57,7 +57,7 @@ def render_changes(changes: Changes) -> str:
 
 
 def _row(name: str, change: RatioChange) -> ChangeRow:
-    earlier, later = ("" if each.ratio is None else ratio(each.ratio) for each in (change.earlier, change.later))
+    earlier, later = (show_estimate(each, change.metric) for each in (change.earlier, change.later))
     return _make_row(name, earlier, later, change)
 
 
@@ -71,8 +71,8 @@ def _make_row(name: str, earlier: str, later: str, change: RatioChange | TimeCha
         name=escape_value(name),
         earlier=earlier,
         later=later,
-        change="" if change.ratio is None else ratio(change.ratio),
-        interval=interval(change).replace("-", "–"),
+        change=show_estimate(change, change.metric),
+        interval=format_ends(change, change.metric),
         verdict=verdict_by(change.metric, change.shown_verdict),
         reason=escape_value(change.reason),
     )

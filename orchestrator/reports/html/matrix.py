@@ -4,13 +4,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.metrics import METRICS, describe_verdict
-from orchestrator.model import Comparison, Contrast, Metric, OutputContrast, Target
+from orchestrator.model import Comparison, Metric, OutputContrast, Target
 from orchestrator.reports import matrix
 from orchestrator.reports.case_names import short_names
-from orchestrator.reports.columns import describe_progress, format_ratio, interval, ratio
+from orchestrator.reports.columns import describe_progress, format_ratio, ratio
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.html.escape import escape_value
-from orchestrator.reports.html.rows import VERDICTS, Verdict, verdict_by
+from orchestrator.reports.html.rows import VERDICTS, Verdict, format_ends, verdict_by
+from orchestrator.reports.magnitudes import show_estimate
 from orchestrator.reports.metrics import LIKE_VERDICTS, OUTPUT_MARKS, outputs_by_case
 from orchestrator.results.sketches import show_share
 
@@ -170,14 +171,12 @@ def _row(row: matrix.CaseRow, versions: Iterable[Target], anchors: dict[str, str
 
 def _cell(row: matrix.CaseRow, version: Target, metric: Metric) -> MatrixCell:
     contrast, arm = row.contrasts.get(version), row.arms.get(version)
-    if contrast is not None and contrast.seen_ratio is not None:
+    if contrast is not None and contrast.missing and contrast.seen_ratio is not None:
         figure = f"{ratio(contrast.seen_ratio)}{row.mark(version)}"
-        shown = describe_progress(contrast) if contrast.missing else _interval(contrast)
-        return MatrixCell(figure, shown, verdict_by(metric, contrast.shown_verdict))
+        return MatrixCell(figure, describe_progress(contrast), verdict_by(metric, contrast.shown_verdict))
+    if contrast is not None and contrast.estimate is not None:
+        figure = f"{show_estimate(contrast, metric)}{row.mark(version)}"
+        return MatrixCell(figure, format_ends(contrast, metric), verdict_by(metric, contrast.shown_verdict))
     if arm is not None and arm.outcome != "measured":
         return MatrixCell(arm.outcome, verdict=VERDICTS[arm.outcome])
     return MatrixCell()
-
-
-def _interval(contrast: Contrast) -> str:
-    return interval(contrast).replace("-", "–")

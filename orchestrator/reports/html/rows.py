@@ -4,12 +4,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from orchestrator.metrics import describe_verdict
+from orchestrator.metrics import METRICS, describe_verdict, scale_of
 from orchestrator.model import (
     ArmResult,
     Case,
     Comparison,
     Contrast,
+    Magnitude,
     Metric,
     Pair,
     Plan,
@@ -19,10 +20,10 @@ from orchestrator.model import (
     params_text,
 )
 from orchestrator.reports.case_names import by_workload, separate_params
-from orchestrator.reports.columns import MARKS, MEASURES, describe_progress, interval, ratio
+from orchestrator.reports.columns import MARKS, MEASURES, describe_progress, ratio
 from orchestrator.reports.html.escape import escape_value, round_figure
+from orchestrator.reports.magnitudes import show_estimate, show_interval
 from orchestrator.reports.summary import by_candidate
-from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.durations import format_time
 
 # The words for an arm without a verdict, with their marks.
@@ -196,7 +197,8 @@ def notes_of(arm: ArmResult, contrast: Contrast | None) -> tuple[str, ...]:
 
 def margin_of(pair: Pair) -> str:
     """Return the margin that a claim requires, if it differs from the run's margin."""
-    return "" if pair.margin is None else f"judged against a margin of {format_margin(pair.margin)}"
+    margin = pair.margin
+    return "" if margin is None else f"judged against a margin of {scale_of(pair.metric).show_margin(margin)}"
 
 
 def contrast_rows(contrasts: Sequence[Contrast], names: Names) -> list[TableRow]:
@@ -237,13 +239,25 @@ def describe_pair(pair: Pair, names: Names) -> str:
 
 
 def build_ratio_cells(contrast: Contrast | None) -> dict[str, TableCell]:
-    if contrast is None or contrast.seen_ratio is None:
+    if contrast is not None and contrast.missing and contrast.seen_ratio is not None:
+        return {
+            "ratio": TableCell(ratio(contrast.seen_ratio), round_figure(contrast.seen_ratio, 6)),
+            "interval": TableCell(describe_progress(contrast), None),
+        }
+    if contrast is None or contrast.estimate is None:
         return {"ratio": TableCell(), "interval": TableCell()}
-    shown = describe_progress(contrast) if contrast.missing else interval(contrast).replace("-", "–")
+    metric, order = contrast.pair.metric, contrast.difference if contrast.ratio is None else contrast.ratio
+    low = contrast.difference_low if contrast.ratio is None else contrast.ci_low
     return {
-        "ratio": TableCell(ratio(contrast.seen_ratio), round_figure(contrast.seen_ratio, 6)),
-        "interval": TableCell(shown, round_figure(contrast.ci_low, 6)),
+        "ratio": TableCell(show_estimate(contrast, metric), round_figure(order, 6)),
+        "interval": TableCell(format_ends(contrast, metric), round_figure(low, 6)),
     }
+
+
+def format_ends(magnitude: Magnitude, metric: Metric) -> str:
+    """Return an interval with the dash between its ends; those of differences have signs and no dash."""
+    bounds = show_interval(magnitude, metric)
+    return bounds if METRICS[metric].units else bounds.replace("-", "–")
 
 
 def time_cell(milliseconds: float | None) -> TableCell:

@@ -10,7 +10,7 @@ from tests.support.worlds import finding
 
 
 def test_the_first_stands_at_one_and_what_was_measured_with_it_keeps_its_own_ratio():
-    found = join_ratios("1", [finding("1", "2", 0.7, 0.1)])
+    found = join_ratios("1", [finding("1", "2", 0.7, 0.1)], "steady")
     assert found["1"].ratio == 1.0
     assert found["2"].ratio == pytest.approx(math.exp(0.7))
     assert found["2"].ci_high == pytest.approx(math.exp(0.8))
@@ -18,7 +18,7 @@ def test_the_first_stands_at_one_and_what_was_measured_with_it_keeps_its_own_rat
 
 
 def test_over_two_runs_logs_add_up_and_half_intervals_by_their_squares():
-    found = join_ratios("1", [finding("1", "3", 0.7, 0.03), finding("3", "2", -0.5, 0.04)])["2"]
+    found = join_ratios("1", [finding("1", "3", 0.7, 0.03), finding("3", "2", -0.5, 0.04)], "steady")["2"]
     assert math.log(found.ratio) == pytest.approx(0.2)
     assert math.log(found.ci_high) == pytest.approx(0.25)
     assert found.over == 2
@@ -27,9 +27,23 @@ def test_over_two_runs_logs_add_up_and_half_intervals_by_their_squares():
 def test_the_way_that_leaves_the_narrowest_interval_is_taken():
     noisy = finding("1", "2", 0.9, 0.5)
     over = [finding("1", "3", 0.4, 0.01), finding("2", "3", -0.2, 0.01)]
-    assert math.log(join_ratios("1", [noisy, *over])["2"].ratio) == pytest.approx(0.6)
+    assert math.log(join_ratios("1", [noisy, *over], "steady")["2"].ratio) == pytest.approx(0.6)
 
 
 def test_what_has_no_ratio_leads_nowhere():
     late = BisectFinding(earlier="1", later="2", verdict="slower")
-    assert set(join_ratios("1", [late, finding("2", "3", 0.1)])) == {"1"}
+    assert set(join_ratios("1", [late, finding("2", "3", 0.1)], "steady")) == {"1"}
+
+
+def test_differences_add_up_as_they_are():
+    leaks = [
+        BisectFinding(
+            earlier=earlier, later=later, verdict="slower", metric="leak", difference=by, difference_low=by - 3.0,
+            difference_high=by + 3.0,
+        )
+        for earlier, later, by in (("1", "2", 4096.0), ("2", "3", -1024.0))
+    ]  # fmt: skip
+    found = join_ratios("1", leaks, "leak")
+    assert [each.difference for each in found.values()] == [0.0, 4096.0, 3072.0]
+    assert found["3"].difference_high == pytest.approx(3072.0 + 3.0 * 2**0.5)
+    assert [each.ratio for each in found.values()] == [None] * 3

@@ -50,7 +50,39 @@ def test_threads_are_inter_and_intra():
 
 @pytest.mark.parametrize(("text", "share"), [("5", 0.05), ("2.5%", 0.025), (" 10 % ", 0.1)])
 def test_a_margin_is_a_percentage(text: str, share: float):
-    assert parse.margin(text) == pytest.approx(share)
+    assert parse.margin(text) == (pytest.approx(share), {})
+
+
+@pytest.mark.parametrize(
+    ("text", "margins"),
+    [
+        ("leak=4KiB", (0.05, {"leak": 4096})),
+        ("2%,leak=700,memory=10%", (0.02, {"leak": 700, "peak_rss": 0.1})),
+        ("traces=2, traces_per_call=0.5", (0.05, {"traces": 2, "traces_per_call": 0.5})),
+        ("time=3%", (0.03, {})),
+    ],
+)
+def test_a_metric_has_a_margin_in_its_own_unit(text: str, margins: tuple[float, dict[str, float]]):
+    assert parse.margin(text) == margins
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("leak=5%", "of leak is an amount such as 4KiB"),
+        ("leak=0", "of leak is an amount such as 4KiB"),
+        ("leak=", "of leak is an amount such as 4KiB"),
+        ("memory=4KiB", "of memory is a percentage between 0 and 100"),
+        ("5%,memory=100%", "of memory is a percentage between 0 and 100"),
+        ("colour=5", "there is no metric 'colour' with a margin; they are time, first,"),
+        ("output=5", "there is no metric 'output' with a margin"),
+    ],
+)
+def test_a_margin_in_another_unit_is_refused(text: str, told: str):
+    with pytest.raises(UsageError) as refused:
+        parse.margin(text)
+    assert f"--margin {text!r}" in str(refused.value)
+    assert told in str(refused.value)
 
 
 @pytest.mark.parametrize("text", ["", "%", "0", "100", "-1", "five", "5%%"])

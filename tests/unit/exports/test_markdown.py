@@ -107,7 +107,8 @@ def test_more_than_a_screenful_of_changes_is_counted():
         contrasts=tuple(contrast(pair, 1.1 + place / 100, "slower") for place, pair in enumerate(asked.pairs)),
     )
     page = Page(render(of_scene(found)))
-    first_table = page.rows[1 : page.rows.index(["contrast", "ratio", "interval", "rounds", "verdict", "why"])]
+    details = page.rows.index(["contrast", "ratio or difference", "interval", "rounds", "verdict", "why"])
+    first_table = page.rows[1:details]
     assert len(first_table) == MOST_ROWS
     assert first_table[0][:1] == ["many 49"]
     assert "30 more are slower or faster, by less: below." in page.outside

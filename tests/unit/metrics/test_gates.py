@@ -21,10 +21,22 @@ def output(verdict: str, difference: float | None = None) -> OutputContrast:
     return OutputContrast(case=OF, baseline=target(OLD), candidate=target(NEW), verdict=verdict, difference=difference)
 
 
+def differing(difference: float, verdict: str, metric: Metric) -> Contrast:
+    return contrast(
+        replace(PAIR, metric=metric),
+        None,
+        verdict,
+        difference=difference,
+        difference_low=difference - 9,
+        difference_high=difference + 9,
+    )
+
+
 PLANNED = (judged(1.2, "slower"), judged(0.5, "faster"), judged(1.0, "same"), judged(1.1, "inconclusive"))
 OTHERS = (
     judged(1.08, "slower", "peak_rss"), judged(1.5, "slower", "peak_rss"), judged(0.8, "faster", "peak_rss"),
-    judged(2.0, "slower", "first"),
+    judged(2.0, "slower", "first"), differing(6 * 1024.0, "slower", "leak"), differing(900.0, "same", "leak"),
+    differing(-2048.0, "faster", "leak"), differing(3.0, "slower", "traces"),
 )  # fmt: skip
 OUTPUTS = (output("equal"), output("differs", 0.02), output("differs"), output("not comparable"))
 
@@ -46,6 +58,14 @@ OUTPUTS = (output("equal"), output("differs", 0.02), output("differs"), output("
         ("memory:inconclusive", None),
         ("first:slower", "1 first:slower of 1 comparison"),
         ("time:slower", "1 time:slower of 4 comparisons"),
+        ("leak:more", "1 leak:more of 3 comparisons"),
+        ("leak:more>4KiB", "1 leak:more>4KiB of 3 comparisons"),
+        ("leak:more>5000", "1 leak:more>5000 of 3 comparisons"),
+        ("leak:more>8KiB", None),
+        ("leak:less>1KiB", "1 leak:less>1KiB of 3 comparisons"),
+        ("leak:less>4KiB", None),
+        ("traces:more>2", "1 traces:more>2 of 1 comparison"),
+        ("traces:more>3", None),
         ("output:differs", "2 output:differs of 4 comparisons"),
         # Another form of result differs by more than any percentage.
         ("output:differs>5%", "1 output:differs>5% of 4 comparisons"),
@@ -67,7 +87,7 @@ def test_an_outcome_is_found(text: str, found: str | None):
         ("memory:inconclusive", "2 memory:inconclusive of 5 comparisons"),
         ("output:inconclusive", "4 output:inconclusive of 7 comparisons"),
         # Of which nothing at all was made.
-        ("leak:inconclusive", "1 leak:inconclusive of 1 comparison"),
+        ("leak:inconclusive", "1 leak:inconclusive of 4 comparisons"),
     ],
 )
 def test_a_comparison_that_could_not_be_made_is_inconclusive(text: str, found: str):
@@ -184,14 +204,18 @@ def test_a_gate_about_what_a_finished_run_does_not_compare_is_refused():
         (
             "colour:more",
             "there is no metric 'colour'; they are time, first, memory, leak, build, import, cpu, gpu_memory, "
-            "traces, size, p50, p95, p99, output",
+            "traces, traces_per_call, size, p50, p95, p99, output",
         ),
+        ("leak:more>5%", "after > follows an amount such as 4KiB"),
+        ("traces:more>4KiB", "after > follows an amount such as 2"),
+        ("memory:more>4KiB", "after > follows a percentage such as 10%"),
+        ("slower>x", "after > follows a percentage such as 10%"),
+        ("died>5%", "died has no amount"),
+        ("slower>", "it is [METRIC:]VERDICT[>AMOUNT]"),
+        ("slower>-5", "it is [METRIC:]VERDICT[>AMOUNT]"),
         ("exploratory", "exploratory goes with the outcomes that count, e.g. slower,exploratory"),
         ("memory:exploratory", "unknown outcome of memory 'exploratory'"),
         ("died,exploratory", "goes with the outcomes that count"),
-        ("died>5%", "died has no percentage"),
-        ("slower>", "it is [METRIC:]VERDICT[>PERCENT]"),
-        ("slower>-5", "it is [METRIC:]VERDICT[>PERCENT]"),
     ],
 )
 def test_what_is_no_outcome_is_refused(text: str, told: str):

@@ -14,7 +14,7 @@ OF = case()
 
 
 @pytest.mark.parametrize(
-    ("metric", "figures", "logs"),
+    ("metric", "figures", "values"),
     [
         ("steady", {}, (4.0, 4.1)),
         ("cpu", {}, (4.2,)),
@@ -31,27 +31,34 @@ OF = case()
         ("peak_rss", {}, (math.log(900),)),
         ("gpu_memory", {"gpu_memory_kb": 50}, (math.log(50),)),
         ("gpu_memory", {}, ()),
-        # One kilobyte per call on top of 900, a thousand times.
-        ("leak", {"growth_bytes": 900, "growth_calls": 200}, (math.log(1 + 900 * 1000 / (900 * 1024)),)),
-        ("leak", {"growth_bytes": -9000, "growth_calls": 200}, (math.log(0.5),)),
+        # Bytes, whatever the process holds.
+        ("leak", {"growth_bytes": 900, "growth_calls": 200}, (900.0,)),
+        ("leak", {"growth_bytes": 900, "growth_calls": 200, "peak_rss_kb": 2 * 2**20}, (900.0,)),
+        ("leak", {"growth_bytes": -9000, "growth_calls": 200}, (-9000.0,)),
+        ("leak", {"growth_bytes": 0, "growth_calls": 200}, (0.0,)),
         ("leak", {"growth_bytes": 900, "growth_calls": 199}, ()),
         ("leak", {}, ()),
         ("p50", {}, (1.0,)),
         ("p99", {}, (3.0,)),
         ("p95", {"percentiles": ()}, ()),
-        ("traces", {}, (math.log(7),)),
+        ("traces", {}, (7.0,)),
         ("traces", {"traces": 0}, (0.0,)),
+        ("traces", {"traces": None}, ()),
+        ("traces_per_call", {"later_traces": 1500}, (1.5,)),
+        ("traces_per_call", {"later_traces": 0}, (0.0,)),
+        ("traces_per_call", {}, ()),
     ],
 )
-def test_what_it_is_of_a_replicate(metric: Metric, figures: dict[str, object], logs: tuple[float, ...]):
-    assert METRICS[metric].logs(replicate(**figures)) == pytest.approx(logs)
+def test_what_it_is_of_a_replicate(metric: Metric, figures: dict[str, object], values: tuple[float, ...]):
+    assert METRICS[metric].values(replicate(**figures)) == pytest.approx(values)
 
 
 @pytest.mark.parametrize(
     ("metric", "shown"),
     [
         ("steady", "12.0 ms"), ("first", "2.50 s"), ("build", "3.00 s"), ("cpu", "15.0 ms"), ("step", "1.00 ms"),
-        ("peak_rss", "360 MiB"), ("gpu_memory", "12.0 GiB"), ("traces", "4"), ("leak", "1.5 KiB a call"),
+        ("peak_rss", "360 MiB"), ("gpu_memory", "12.0 GiB"), ("traces", "4"), ("leak", "1.5 KiB per call"),
+        ("traces_per_call", "0.25 per call"),
         ("import", "1.20 s"), ("p50", "1.00 ms"), ("p95", "2.00 ms"), ("p99", "3.00 ms"),
     ],
 )  # fmt: skip
@@ -59,6 +66,7 @@ def test_how_the_figure_of_an_arm_is_printed(metric: Metric, shown: str):
     arm = ArmResult(
         case=OF, version=target("2.0.0"), outcome="measured", median_ms=12.0, first_call_ms=2500.0, build_s=3.0,
         cpu_ms=15.0, step_ms=1.0, memory_bytes=360 * 2.0**20, gpu_memory_bytes=12 * 2.0**30, traces=4,
+        traces_per_call=0.25,
         leak_bytes=1536.0, percentiles_ms=(1.0, 2.0, 3.0), import_s=1.2,
     )  # fmt: skip
     spec = METRICS[metric]
@@ -93,6 +101,44 @@ def test_every_metric_has_its_file_and_is_found_by_both_names():
 )
 def test_a_verdict_has_the_words_of_its_metric(metric: Metric, verdict: ShownVerdict, word: str):
     assert describe_verdict(metric, verdict) == word
+
+
+def test_traces_of_later_calls_are_judged_with_those_of_the_first():
+    assert choose_metrics(("traces",)) == (("traces", "traces_per_call"), False)
+    assert choose_metrics(("traces_per_call", "leak")) == (("traces_per_call", "leak"), False)
+
+
+@pytest.mark.parametrize(
+    ("metric", "difference", "old", "new", "shown"),
+    [
+        ("leak", 8 * 1024, 40.2 * 1024, 48.2 * 1024, "+8.0 KiB per call: 40.2 to 48.2"),
+        ("leak", -8 * 1024, 48.2 * 1024, 40.2 * 1024, "-8.0 KiB per call: 48.2 to 40.2"),
+        ("leak", 600.0, 0.0, 600.0, "+600 B per call: 0 to 600"),
+        # Figures have the unit of their difference: in MiB nothing of it would be seen.
+        ("leak", 8 * 1024, 2**21, 2**21 + 8 * 1024, "+8.0 KiB per call: 2048.0 to 2056.0"),
+        ("leak", 3 * 2**20, -0.001, 3 * 2**20, "+3.0 MiB per call: 0.0 to 3.0"),
+        ("traces", 5.0, 5.0, 10.0, "+5: 5 to 10"),
+        ("traces", -0.5, 3.0, 2.5, "-0.5: 3 to 2.5"),
+        ("traces_per_call", 1.0, 1.0, 2.0, "+1.00 per call: 1.00 to 2.00"),
+    ],
+)
+def test_how_a_difference_is_printed(metric: Metric, difference: float, old: float, new: float, shown: str):
+    units = METRICS[metric].units
+    assert units is not None
+    assert f"{units.show_difference(difference)}: {units.show_figures(difference, old, new)}" == shown
+
+
+@pytest.mark.parametrize(
+    ("metric", "text", "amount"),
+    [
+        ("leak", "4KiB", 4096), ("leak", "1.5 mib", 1.5 * 2**20), ("leak", "700", 700), ("leak", "700B", 700),
+        ("leak", "5%", None), ("leak", "4 kb", None), ("leak", "", None), ("leak", "-4KiB", None),
+        ("traces", "2", 2), ("traces", "2KiB", None), ("traces", "10%", None), ("traces_per_call", "0.25", 0.25),
+        ("peak_rss", "10%", 0.1), ("steady", "2.5", 0.025), ("peak_rss", "4KiB", None), ("first", "", None),
+    ],
+)  # fmt: skip
+def test_an_amount_is_written_as_its_metric_is_judged(metric: Metric, text: str, amount: float | None):
+    assert METRICS[metric].parse_amount(text) == amount
 
 
 def test_times_are_always_judged_and_are_not_named_again():

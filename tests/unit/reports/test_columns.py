@@ -47,7 +47,7 @@ def test_a_name_that_is_no_column_is_wrong_usage_with_the_names_that_are(text: s
 def test_each_column_shows_its_own_figure():
     one = arm(
         case(), build_s=0.5, first_call_ms=50.0, second_ms=20.0, median_ms=10.0, train_s=95.0, rounds=7, import_s=2.0,
-        peak_rss_mb=300.4, memory_bytes=250 * 2.0**20, leak_bytes=1536.0, traces=3,
+        peak_rss_mb=300.4, memory_bytes=250 * 2.0**20, leak_bytes=1536.0, traces=3, traces_per_call=0.25,
         items=32, first_step_ms=800.0, step_ms=20.0, losses=(0.9, 0.25),
     )  # fmt: skip
     judged = contrast(
@@ -76,9 +76,10 @@ def test_each_column_shows_its_own_figure():
         "sign-flip": "0.031",
         "import": "2.00 s",
         "memory": "250 MiB",
-        "leak": "1.5 KiB",
+        "leak": "1.5 KiB per call",
         "rss": "300 MiB",
         "traces": "3",
+        "traces-per-call": "0.25 per call",
     }
 
 

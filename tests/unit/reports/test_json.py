@@ -12,14 +12,16 @@ from tests.support import scenes
 
 ARM = {
     "workload", "params", "version", "outcome", "reason", "failure", "external", "rounds", "median_ms", "first_ms",
-    "second_ms", "build_s", "train_s", "import_s", "peak_rss_mb", "traces", "drift", "median_s", "first_s", "second_s",
+    "second_ms", "build_s", "train_s", "import_s", "peak_rss_mb", "traces", "traces_per_call", "drift",
+    "median_s", "first_s", "second_s",
     "peak_rss_bytes", "items", "items_per_s", "first_step_s", "step_s", "losses",
     "first_call_s", "memory_bytes", "leak_bytes", "gpu_memory_bytes", "p50_s", "p95_s", "p99_s",
 }  # fmt: skip
 CONTRAST = {
     "workload", "params", "kind", "version", "baseline", "candidate", "metric", "ratio", "ci_low", "ci_high", "rounds",
     "verdict", "reason", "mde", "seed_percent", "second_ratio", "sign_flip_p", "exploratory",
-    "size", "cpu_ratio", "cpu_low", "cpu_high", "missing_rounds", "pilot_ratio",
+    "size", "cpu_ratio", "cpu_low", "cpu_high", "difference", "difference_low", "difference_high", "missing_rounds",
+    "pilot_ratio",
 }  # fmt: skip
 RUN = {"id", "engine", "device", "created", "suite", "margin", "ended_by_budget", "host"}
 MEAN = {"metric", "baseline", "candidate", "ratio", "ci_low", "ci_high", "cases", "rounds"}

@@ -116,8 +116,36 @@ def test_how_much_must_be_seen_is_judged_by_the_interval(shift: float, answer: s
     assert judged(effect_on_pair(), found).answer == answer
 
 
+LEAK = replace(version_pair(CASE), metric="leak", margin=1024.0)
+
+
+def leaking(difference: float, verdict: str, **changes) -> Contrast:
+    ends = {"difference_low": difference - 100, "difference_high": difference + 100}
+    return contrast(LEAK, None, verdict, difference=difference, **ends, **changes)
+
+
+@pytest.mark.parametrize(
+    ("effect", "found", "answer"),
+    [
+        ("more", leaking(8192, "slower", size="beyond"), "reproduced"),
+        ("more", leaking(700, "slower", size="clear"), "inconclusive"),
+        ("more", leaking(10, "same"), "not reproduced"),
+        ("more", leaking(-8192, "faster", size="beyond"), "not reproduced"),
+        ("less", leaking(-8192, "faster", size="beyond"), "reproduced"),
+        ("same", leaking(10, "same"), "reproduced"),
+        ("same", leaking(8192, "slower", size="beyond"), "not reproduced"),
+        ("not more", leaking(10, "same"), "reproduced"),
+        ("not more", leaking(8192, "slower", size="beyond"), "not reproduced"),
+        ("not more", leaking(1000, "slower", size="clear"), "inconclusive"),
+        ("not less", leaking(8192, "slower", size="beyond"), "reproduced"),
+    ],
+)
+def test_a_claim_about_a_leak_is_judged_in_bytes(effect: str, found: Contrast, answer: str):
+    assert judged(claim(Expectation(pair=LEAK, effect=effect, published=None)), found).answer == answer
+
+
 def test_all_statements_have_to_hold():
-    other = replace(PAIR, metric="traces")
+    other = replace(PAIR, metric="peak_rss")
     both = claim(
         Expectation(pair=PAIR, effect="slower", published=None), Expectation(pair=other, effect="same", published=None)
     )

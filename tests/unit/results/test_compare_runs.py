@@ -286,7 +286,7 @@ def test_a_case_that_one_run_did_not_measure_is_inconclusive_with_its_reason(tmp
     earlier, later = run(tmp_path / "earlier", {"a": 2.0, "b": 1.5}), run(tmp_path / "later", {"a": 2.0})
     found = by_case(compare_runs(earlier, later))["b"]
     assert (found.verdict, found.ratio) == ("inconclusive", None)
-    assert found.reason == "no ratio in the later run: nothing was left to compare it with"
+    assert found.reason == "not compared in the later run: nothing was left to compare it with"
 
 
 def test_runs_without_a_common_contrast_are_refused_with_what_to_do(tmp_path: Path):

@@ -1,91 +1,217 @@
-"""What targets differ in besides TensorFlow."""
+"""Leaks and traces have the verdict of their difference, whatever both arms have in common; and what versions share."""
 
-from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
-from orchestrator.model import EnvironmentFacts, Manifest
-from orchestrator.reports.target_differences import as_objects, describe_differences
-from orchestrator.results.differences import DifferingFact, find_differences
-from tests.support.builders import NEW, OLD, case, manifest, plan, target
-from tests.support.scenes import everything
+import pytest
 
-CHANGED = "2.13.0+onednn-off"
+from orchestrator.model import Comparison, Contrast, Ended, Finished, Metric
+from orchestrator.reports.changes import layout
+from orchestrator.reports.metric_sentences import metric_sentences
+from orchestrator.results.compare_runs import find_changes
+from orchestrator.results.comparison import judge_run
+from orchestrator.results.run import load_run
+from orchestrator.results.rundir import RunDir
+from orchestrator.terminal.text import render_plain
+from tests.support.builders import MS, NEW, OLD, RUN, case, plan, rows, run_directory, target, write_stream
 
-
-def environment(version: str, python: str = "3.11.7", **packages: str) -> EnvironmentFacts:
-    return EnvironmentFacts(
-        version=version, kind="venv", identity="x", lock="y", python=python,
-        packages={name.replace("_", "-"): number for name, number in packages.items()},
-    )  # fmt: skip
-
-
-def made(environments: dict[str, EnvironmentFacts], workers: dict[str, dict[str, str | bool | None]]) -> Manifest:
-    return manifest(
-        environments={target(name): facts for name, facts in environments.items()},
-        workers={target(name): facts for name, facts in workers.items()},
-    )
+A, B, C = case("a"), case("b"), case("c")
+KIB, GIB_IN_KB = 1024, 2**20
+# Of rounds, in bytes per call or in traces per 1,000 calls.
+NOISE = (3, -2, 0, 4, -5, 1)
+LEAK, TRACES, LATER = "leak", "traces", "traces_per_call"
 
 
-def test_only_what_differs_is_told_and_numbers_of_releases_are_in_their_names():
-    facts = made(
-        {OLD: environment(OLD, "3.7.16", numpy="1.16.6", six="1.0"), NEW: environment(NEW, numpy="1.24.3", six="1.0")},
-        {
-            OLD: {"tensorflow": OLD, "python": "3.7.16", "onednn": False},
-            NEW: {"tensorflow": NEW, "python": "3.11.7", "onednn": True},
-        },
-    )
-    [found] = find_differences(plan([case()]), facts)
-    assert found.facts == (DifferingFact("Python", "3.7.16", "3.11.7"), DifferingFact("oneDNN", "off", "on"))
-    assert found.packages == (DifferingFact("numpy", "1.16.6", "1.24.3"),)
+def measure(
+    folder: Path, metric: Metric, *, name: str = RUN, margins: dict[Metric, float] | None = None, **facts: tuple
+) -> RunDir:
+    """Return a run whose replicates have these facts, each of the older and of the newer version."""
+    run = run_directory(folder / name, plan([A], run=name, metrics=(metric,), margins=margins or {}))
+    for place, version in enumerate((OLD, NEW)):
+        own = {name: values[place] for name, values in facts.items()}
+        batches = []
+        for number, noise in enumerate(NOISE, 1):
+            moving = {
+                name: own[name] + noise * (-1) ** place for name in ("growth_bytes", "later_traces") if name in own
+            }
+            made = rows(A, version, round=number, replicate=number, growth_calls=200, run=name, **own)
+            batches.append([{**made[0], **moving}, *made[1:]])
+        write_stream(run.stream(target(version), 1), batches)
+    run.record(Finished(how="", seconds=1.0))
+    return run
 
 
-def test_variables_of_a_target_and_what_they_switched_are_told():
-    off = replace(environment(NEW), variables={"TF_ENABLE_ONEDNN_OPTS": "0"})
-    facts = made(
-        {NEW: environment(NEW), CHANGED: off},
-        {NEW: {"tensorflow": NEW, "onednn": True}, CHANGED: {"tensorflow": NEW, "onednn": False}},
-    )
-    asked = plan([case()], (NEW, CHANGED))
-    [found] = find_differences(asked, facts)
-    assert found.facts == (DifferingFact("oneDNN", "on", "off"), DifferingFact("TF_ENABLE_ONEDNN_OPTS", "none", "0"))
-    comparison = replace(everything(), plan=asked, manifest=facts)
-    assert list(describe_differences(comparison)) == [
-        f"{CHANGED} also differs from {NEW} in oneDNN on -> off, TF_ENABLE_ONEDNN_OPTS none -> 0"
+def judge(folder: Path, metric: Metric, **facts: Any) -> Comparison:
+    return judge_run(measure(folder, metric, **facts))
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "verdict"),
+    [
+        ((0, 4 * KIB), (0, 12 * KIB), "slower"),
+        ((0, 12 * KIB), (0, 4 * KIB), "faster"),
+        ((0, 4 * KIB), (40 * KIB, 44 * KIB), "same"),
+    ],
+)
+def test_two_runs_are_compared_by_their_differences(tmp_path: Path, earlier: tuple, later: tuple, verdict: str):
+    runs = [
+        load_run(measure(tmp_path, LEAK, name=name, growth_bytes=held).path)
+        for name, held in (("one", earlier), ("other", later))
     ]
+    changes = find_changes(*runs)
+    [change] = [each for each in changes.changes if each.metric == LEAK]
+    grown = (later[1] - later[0]) - (earlier[1] - earlier[0])
+    assert (change.verdict, change.ratio) == (verdict, None)
+    assert change.difference == pytest.approx(grown, abs=20)
+    text = render_plain(lambda width: layout(changes, width))
+    assert "+4.0 KiB per call" in text
+    assert verdict == "same" or f"{'+' if grown > 0 else '-'}8.0 KiB per call" in text
 
 
-def test_tf32_is_of_builds_for_gpus():
-    for of_gpus, told in ((True, (DifferingFact("TF32", "none", "on"),)), (False, ())):
-        stated = {"tensorflow": NEW, "tf32": True, "is_cuda_build": of_gpus}
-        facts = made({OLD: environment(OLD), NEW: environment(NEW)}, {OLD: {"tensorflow": OLD}, NEW: stated})
-        assert sum((each.facts for each in find_differences(plan([case()]), facts)), ()) == told
+def find(folder: Path, metric: Metric, **facts: Any) -> Contrast:
+    [contrast] = judge(folder, metric, **facts).metrics[metric]
+    return contrast
 
 
-def test_a_wheel_says_its_own_number():
-    facts = made(
-        {NEW: environment(NEW), "mine": environment("mine")},
-        {NEW: {"tensorflow": NEW}, "mine": {"tensorflow": "2.13.0+mine"}},
+@pytest.mark.parametrize(
+    ("old", "new", "verdict", "size"),
+    [
+        (0, 0, "same", None),
+        (40 * KIB, 40 * KIB, "same", None),
+        (0, 300, "same", "slight"),
+        # Of the margin, it is open whether it is reached; from twice of it on it is beyond.
+        (0, 1 * KIB, "slower", "clear"),
+        (1 * KIB, 0, "faster", "clear"),
+        (0, 2 * KIB, "slower", "beyond"),
+        (2 * KIB, 0, "faster", "beyond"),
+        (40 * KIB, 44 * KIB, "slower", "beyond"),
+        (44 * KIB, 40 * KIB, "faster", "beyond"),
+        # Memory that a call gives back.
+        (-2 * KIB, 2 * KIB, "slower", "beyond"),
+        (0, 100 * KIB, "slower", "beyond"),
+    ],
+)
+@pytest.mark.parametrize("base_kb", [(100_000, 100_000), (100_000, 2 * GIB_IN_KB), (2 * GIB_IN_KB, 1)])
+def test_the_verdict_of_a_leak_is_that_of_its_bytes_and_not_of_what_the_process_holds(
+    tmp_path: Path, old: int, new: int, verdict: str, size: str | None, base_kb: tuple[int, int]
+):
+    found = find(tmp_path, LEAK, growth_bytes=(old, new), peak_rss_kb=base_kb, memory_kb=base_kb)
+    assert (found.verdict, found.size) == (verdict, size)
+    assert found.difference == pytest.approx(new - old, abs=10)
+    assert (found.ratio, found.ci_low, found.ci_high, found.mde, found.second_ratio, found.seed_percent) == (None,) * 6
+
+
+@pytest.mark.parametrize(
+    ("margin", "verdict", "size"),
+    [(16 * KIB, "same", "slight"), (2 * KIB, "slower", "beyond"), (8192, "slower", "clear")],
+)
+def test_a_user_names_the_margin_in_bytes(tmp_path: Path, margin: float, verdict: str, size: str):
+    found = find(tmp_path, LEAK, margins={"leak": margin}, growth_bytes=(40 * KIB, 48 * KIB))
+    assert (found.verdict, found.size) == (verdict, size)
+
+
+def test_a_leak_that_comes_out_alike_in_all_rounds_is_no_more_certain_than_a_page(tmp_path: Path):
+    run = run_directory(tmp_path / "run", plan([A], metrics=(LEAK,)))
+    for place, version in enumerate((OLD, NEW)):
+        facts = {"growth_bytes": 30 * place, "growth_calls": 200}
+        batches = [rows(A, version, round=number, replicate=number, **facts) for number in range(1, 7)]
+        write_stream(run.stream(target(version), 1), batches)
+    [found] = judge_run(run).metrics[LEAK]
+    assert (found.difference, found.verdict, found.size) == (30, "same", None)
+    assert found.difference_low < 0 < found.difference_high
+
+
+def test_too_noisy_leaks_say_in_bytes_what_their_rounds_show(tmp_path: Path):
+    run = run_directory(tmp_path / "run", plan([A], metrics=(LEAK,)))
+    for place, version in enumerate((OLD, NEW)):
+        batches = [
+            rows(
+                A,
+                version,
+                round=number,
+                replicate=number,
+                growth_bytes=100 * KIB * (number % 3) * place,
+                growth_calls=200,
+            )
+            for number in range(1, 7)
+        ]
+        write_stream(run.stream(target(version), 1), batches)
+    [found] = judge_run(run).metrics[LEAK]
+    assert found.verdict == "inconclusive"
+    assert found.reason.startswith("too noisy: 6 rounds show differences from ")
+    assert found.reason.endswith(" KiB per call on")
+
+
+def test_a_leak_is_printed_in_bytes_per_call(tmp_path: Path):
+    facts = {"growth_bytes": (int(40.2 * KIB), int(48.2 * KIB)), "peak_rss_kb": (100_000, 500_000)}
+    assert metric_sentences(judge(tmp_path, LEAK, **facts)) == (
+        "2.0.0 grows more with each call than 1.0.0 in 1 of 1 case (a, +8.0 KiB per call: 40.2 to 48.2).",
     )
-    [found] = find_differences(plan([case()], (NEW, "mine")), facts)
-    assert found.facts == (DifferingFact("TensorFlow", NEW, "2.13.0+mine"),)
 
 
-def test_targets_that_are_alike_are_not_named():
-    assert find_differences(plan([case()]), manifest()) == ()
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        (1, 1, "same"),
+        (0, 0, "same"),
+        (300, 300, "same"),
+        (0, 1, "slower"),
+        (1, 0, "faster"),
+        (5, 10, "slower"),
+        (300, 301, "slower"),
+    ],
+)
+def test_one_trace_more_is_a_difference_however_many_there_are(tmp_path: Path, old: int, new: int, verdict: str):
+    found = find(tmp_path, TRACES, traces=(old, new))
+    assert (found.verdict, found.difference, found.ratio) == (verdict, new - old, None)
 
 
-def test_many_packages_are_counted_and_json_has_them_all():
-    before = {f"package{place}": "1.0" for place in range(9)}
-    facts = made({OLD: environment(OLD, **before), NEW: environment(NEW)}, {})
-    comparison = replace(everything(), plan=plan([case()]), manifest=facts)
-    assert list(describe_differences(comparison)) == [f"{NEW} also differs from {OLD} in 9 packages"]
-    [found] = as_objects(comparison)
-    assert found["packages"][0] == {"name": "package0", "baseline": "1.0", "candidate": "none"}
-    assert len(found["packages"]) == 9
+@pytest.mark.parametrize(
+    ("old", "new", "verdict"),
+    [
+        (1000, 1000, "same"),
+        (0, 0, "same"),
+        (0, 30, "same"),
+        (0, 200, "slower"),
+        (1000, 2000, "slower"),
+        (2000, 1000, "faster"),
+        (9000, 9400, "slower"),
+    ],
+)
+def test_traces_of_later_calls_are_compared_per_call(tmp_path: Path, old: int, new: int, verdict: str):
+    found = find(tmp_path, LATER, later_traces=(old + 10, new + 10))
+    assert found.verdict == verdict
+    assert found.difference == pytest.approx((new - old) / 1000, abs=0.01)
 
 
-def test_of_many_targets_the_first_are_named():
-    versions = [f"2.{minor}.0" for minor in range(9)]
-    facts = made({version: environment(version, f"3.{place}.0") for place, version in enumerate(versions)}, {})
-    lines = list(describe_differences(replace(everything(), plan=plan([case()], versions), manifest=facts)))
-    assert len(lines) == 7
-    assert lines[-1] == "and 2 more targets: --format json lists what they differ in"
+def test_the_traces_of_an_arm_are_not_those_of_its_last_replicate(tmp_path: Path):
+    run = run_directory(tmp_path / "run", plan([A]))
+    for version in (OLD, NEW):
+        batches = [
+            rows(A, version, round=number, replicate=number, traces=traces, later_traces=later)
+            for number, (traces, later) in enumerate(((5, 1000), (5, 1000), (5, 1000), (99, 7000)), 1)
+        ]
+        write_stream(run.stream(target(version), 1), batches)
+    assert {(arm.traces, arm.traces_per_call) for arm in judge_run(run).arms} == {(5, 1.0)}
+
+
+@pytest.mark.parametrize(("newer_ms", "verdict"), [(200, "slower"), (100, "same"), (50, "faster")])
+def test_imports_are_compared_in_all_cases_that_both_versions_have(tmp_path: Path, newer_ms: int, verdict: str):
+    """The first case, which the newer version refuses, was measured on a slow machine: nothing is compared with it."""
+    run = run_directory(tmp_path / "run", plan([A, B, C], metrics=("import",)))
+    rounds = {A: range(1, 11), B: range(1, 7), C: range(5, 11)}
+    for version, cases, own_ms in ((OLD, (A, B, C), 100), (NEW, (B, C), newer_ms)):
+        batches = [
+            rows(
+                of, version, round=number, replicate=100 * place + number,
+                import_ns=(900 if of == A else own_ms + number % 3) * MS,
+            )
+            for place, of in enumerate(cases)
+            for number in rounds[of]
+        ]  # fmt: skip
+        write_stream(run.stream(target(version), 1), batches)
+    run.record(Ended(version=target(NEW), case=A.label, round=1, replicate=99, outcome="refused", reason="not here"))
+    [found] = judge_run(run).metrics["import"]
+    assert (found.verdict, found.rounds) == (verdict, 10)
+    assert found.ratio == pytest.approx(newer_ms / 100, rel=0.02)
+    assert all(arm.import_s for arm in judge_run(run).arms if arm.outcome == "measured")

@@ -1,0 +1,51 @@
+"""By how much two arms differ, and the verdict on it: what contrasts, changes and findings have in common."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal
+
+VerdictName = Literal["faster", "slower", "same", "inconclusive"]
+# Of a certain difference: inside the margin, possibly on both sides of it, or with its whole interval outside.
+Size = Literal["slight", "clear", "beyond"]
+# A verdict as reports show it.
+ShownVerdict = Literal["faster", "slower", "slightly faster", "slightly slower", "same", "inconclusive"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Magnitude:
+    """A judged difference with its interval: a ratio or, of a metric of differences, a difference in its unit."""
+
+    ratio: float | None = None
+    ci_low: float | None = None
+    ci_high: float | None = None
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
+    verdict: VerdictName = "inconclusive"
+    reason: str = ""
+    # How large a certain difference is; a slight one has the verdict `same`.
+    size: Size | None = None
+
+    @property
+    def estimate(self) -> float | None:
+        """The estimate on the scale of its metric, where 0 is no difference: the log of a ratio, or a difference."""
+        return (math.log(self.ratio) if self.ratio else None) if self.difference is None else self.difference
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """The ends of the interval on that scale; too few rounds give none."""
+        if self.difference_low is not None and self.difference_high is not None:
+            return self.difference_low, self.difference_high
+        return (math.log(self.ci_low), math.log(self.ci_high)) if self.ci_low and self.ci_high else None
+
+    @property
+    def distance(self) -> float:
+        """How far the estimate is from no difference."""
+        return abs(self.estimate or 0.0)
+
+    @property
+    def shown_verdict(self) -> ShownVerdict:
+        """The verdict in words: a slight difference is named, although its verdict is `same`."""
+        if self.size != "slight" or self.estimate is None:
+            return self.verdict
+        return "slightly slower" if self.estimate > 0 else "slightly faster"

@@ -1,0 +1,33 @@
+"""By how much two arms differ, as it is printed: a ratio or, of a metric that is judged by it, a difference."""
+
+from orchestrator.metrics import METRICS
+from orchestrator.metrics.followed import RESULTS, Followed
+from orchestrator.metrics.units import Units
+from orchestrator.model import Magnitude
+from orchestrator.reports.columns import interval, ratio
+
+
+def show_estimate(magnitude: Magnitude, metric: Followed) -> str:
+    """Return a ratio as in `1.10x`, or the difference of a metric that is judged by it, as in `+8.0 KiB per call`."""
+    if magnitude.difference is None:
+        return "" if magnitude.ratio is None else ratio(magnitude.ratio)
+    return _units(metric).show_difference(magnitude.difference)
+
+
+def show_interval(magnitude: Magnitude, metric: Followed) -> str:
+    low, high = magnitude.difference_low, magnitude.difference_high
+    if magnitude.difference is None or low is None or high is None:
+        return interval(magnitude)
+    return _units(metric).show_ends(magnitude.difference, low, high)
+
+
+def show_magnitude(magnitude: Magnitude, metric: Followed) -> str:
+    """Return the estimate with its interval: `1.10x (1.05-1.16)`, `+8.0 KiB per call (+7.9 to +8.1)`."""
+    bounds = show_interval(magnitude, metric)
+    return show_estimate(magnitude, metric) + (f" ({bounds})" if bounds else "")
+
+
+def _units(metric: Followed) -> Units:
+    units = None if metric == RESULTS else METRICS[metric].units
+    assert units, f"{metric} is judged by ratios"
+    return units

@@ -1,0 +1,82 @@
+"""How the figures of a metric are compared: by their ratio, or by their difference in the unit of the metric."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from orchestrator.stats.slowdown import MOST_TOLD, format_margin
+
+MOST_LOG = 700.0
+
+
+class MetricScale(Protocol):
+    """The scale on which samples are subtracted from each other; 0 is no difference."""
+
+    @property
+    def resolution(self) -> float:
+        """The step in which figures are read: no mean of a few rounds is more certain than that."""
+
+    def to_scale(self, margin: float) -> float: ...
+
+    def from_scale(self, distance: float) -> float: ...
+
+    def show_margin(self, margin: float) -> str: ...
+
+    def describe_visible(self, visible: float, what: str) -> str:
+        """Complete a sentence about rounds that show differences of this size, written as a margin is."""
+
+    def as_fields(self, theta: float, width: float | None) -> dict[str, Any]:
+        """Return the fields of a magnitude for an estimate and half of its interval."""
+
+
+@dataclass(frozen=True)
+class Ratios:
+    """Samples are logs and margins are shares, because times and sizes scatter in proportion to themselves."""
+
+    resolution: float = 0.0
+
+    def to_scale(self, margin: float) -> float:
+        return math.log1p(margin)
+
+    def from_scale(self, distance: float) -> float:
+        return math.expm1(distance)
+
+    def show_margin(self, margin: float) -> str:
+        return format_margin(margin)
+
+    def describe_visible(self, visible: float, what: str) -> str:
+        return "do not even show a factor of two" if visible > MOST_TOLD else f"show {what} from {visible:.0%} on"
+
+    def as_fields(self, theta: float, width: float | None) -> dict[str, Any]:
+        low, high = (None, None) if width is None else (_ratio(theta - width), _ratio(theta + width))
+        return {"ratio": _ratio(theta), "ci_low": low, "ci_high": high}
+
+
+@dataclass(frozen=True)
+class Differences:
+    """Samples are figures and margins are amounts, because what both arms have in common must not matter."""
+
+    show_margin: Callable[[float], str]
+    resolution: float = 0.0
+
+    def to_scale(self, margin: float) -> float:
+        return margin
+
+    def from_scale(self, distance: float) -> float:
+        return distance
+
+    def describe_visible(self, visible: float, what: str) -> str:
+        return f"show differences from {self.show_margin(visible)} on"
+
+    def as_fields(self, theta: float, width: float | None) -> dict[str, Any]:
+        low, high = (None, None) if width is None else (theta - width, theta + width)
+        return {"difference": theta, "difference_low": low, "difference_high": high}
+
+
+RATIOS = Ratios()
+
+
+def _ratio(log: float) -> float:
+    # Two rounds of an absurd plan have intervals that no float holds.
+    return math.exp(min(log, MOST_LOG))
