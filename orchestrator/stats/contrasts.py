@@ -147,7 +147,7 @@ class _Judge:
         missing = min(unmeasured, key=lambda arm: arm.outcome == "not measured", default=None)
         if rounds is None:
             # The arm's own words, so that a report tells them once.
-            return _without_interval(pair, missing.reason) if missing else self._begun(pair, arms, samples)
+            return _without_interval(pair, missing.reason) if missing else self._describe_progress(pair, arms, samples)
         found, scale = rounds.estimate, self.scale_of(pair.metric)
         contrast = replace(
             _without_interval(pair, ""),
@@ -164,7 +164,7 @@ class _Judge:
             return replace(contrast, verdict="inconclusive", size=None, reason=doubt, missing=0)
         return replace(contrast, reason=contrast.so_far) if contrast.missing else contrast
 
-    def _begun(self, pair: Pair, arms: Sequence[ArmResult], samples: Samples) -> Contrast:
+    def _describe_progress(self, pair: Pair, arms: Sequence[ArmResult], samples: Samples) -> Contrast:
         """Return the ratio of a single round or, before the first, of the pilot, without a verdict."""
         baseline, candidate = (samples.get((*key, pair.metric), {}) for key in pair.arms)
         contrast = replace(_without_interval(pair, ""), missing=self.schedule.fewest)

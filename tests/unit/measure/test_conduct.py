@@ -153,7 +153,7 @@ def test_results_that_are_removed_are_named_in_the_same_round(directory: RunDir)
     conducted(directory, Stage({(POWER, "2.0.0"): Part(remove)}), view=view)
     assert said[1:] == ["warning: the results of 2.0.0 were removed: what it measured in round 2 is lost"]
     assert judge_run(directory).broken == (
-        "2.0.0: the results of 1 replicate are lost: measured, and in no file. Measure 2.0.0 again, in a new run",
+        "2.0.0: the results of 2 replicates are lost: measured, and in no file. Measure 2.0.0 again, in a new run",
     )
 
 

@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -266,8 +266,17 @@ def test_what_was_measured_with_a_clock_ahead_is_ignored_and_reported(monkeypatc
     assert [alarm.change.first for alarm in told.opened] == [told.night.night]
 
 
+class Wednesday(datetime):
+    """A clock that stands still: how a night is judged depends on its day of the week."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> "Wednesday":
+        return cls(2026, 7, 15, 2, 30, tzinfo=UTC).astimezone(tz)
+
+
 def remembered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, options: NightOptions) -> Point:
-    """Write thirty nights that are alike, and return a point of tonight."""
+    """Write thirty nights that are alike, and return a point of tonight, which is never one of a weekend."""
+    monkeypatch.setattr("orchestrator.nightly.night.datetime", Wednesday)
     monkeypatch.setattr(Child, "run", paced([0.0], []))
     said(replace(options, history=tmp_path / "before"))
     [point] = Store(tmp_path / "before").read().points()

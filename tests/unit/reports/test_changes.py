@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[3]
 def both() -> Changes:
     """All verdicts, one contrast that a run lacks, and differences of the machine."""
     comparison = scenes.everything()
-    runs = [Run(Path(name), comparison, ()) for name in ("earlier", "later")]
+    runs = [Run(Path(name), comparison, (), ()) for name in ("earlier", "later")]
     outcomes = (
         (1.5, "slower", ""), (0.4, "faster", ""), (1.01, "same", ""),
         (1.1, "inconclusive", "too noisy: these rounds show changes from 18% on"),

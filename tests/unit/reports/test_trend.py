@@ -135,7 +135,7 @@ def test_the_page_has_the_trend_of_each_case_as_charts(directory: Path):
 def test_the_page_of_few_versions_has_none():
     from orchestrator.results.run import Run
 
-    page = html.render(Run(Path("run"), scenes.everything(), ()), html.Calls())
+    page = html.render(Run(Path("run"), scenes.everything(), (), ()), html.Calls())
     assert 'data-kind="trend"' not in page
 
 

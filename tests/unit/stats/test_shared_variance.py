@@ -34,7 +34,7 @@ def test_what_differs_is_shared_less():
 
 def test_the_variance_is_between_its_own_and_the_common_one():
     one = Estimate((0.1, 0.1, 0.1, 0.1001))
-    shared = Estimate(one.differences, Prior(0.04, 4.0))
+    shared = Estimate(one.differences, prior=Prior(0.04, 4.0))
     assert one.standard_error < shared.standard_error < math.sqrt(0.04 / 4)
     assert shared.freedom == 7
     assert (shared.theta, shared.rounds) == (one.theta, one.rounds)

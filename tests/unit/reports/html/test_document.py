@@ -98,7 +98,7 @@ class Reader(HTMLParser):
 
 
 def written(of: Comparison) -> str:
-    return html.render(Run(Path("run"), of, ()), html.Calls())
+    return html.render(Run(Path("run"), of, (), ()), html.Calls())
 
 
 @cache
