@@ -1,26 +1,33 @@
-"""How often equal arms are called different by each metric: the quick suite in one version under several names.
+"""How often each metric calls equal arms different, and how often it finds a difference of a known size.
 
-The real command measures them with its default budget. Each name is a target with a variable that nothing reads, so
-every verdict but `same` and `equal` is false.
+The real command measures the quick suite in one version under several names, with its default budget. Each name is a
+target with a variable that nothing reads, so every verdict but `same` and `equal` is false. Then one of the names is
+given more of a metric, and the same runs are judged again.
 """
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
 from scipy import stats
 
 from bench.figures import Figure, Section
+from bench.injected import SIZES, judge_injected
 from bench.store import Store, seconds_of
 from orchestrator.errors import Interrupted
 from orchestrator.measure.run import run as run_comparison
 from orchestrator.metrics import METRICS, USUAL
-from orchestrator.model import Comparison, Metric
+from orchestrator.model import Metric
 from orchestrator.plan.request import RunOptions
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.comparison import gather, judge
 from orchestrator.results.rundir import RunDir
+from orchestrator.results.sketches import find_distance, read_sketch
 from orchestrator.terminal.progress import Quiet
+from tests.support.result_pairs import DIFFERENCES, NOISE, Draw
+from workloads.sketches import sketch
 
 # Each in turn.
 VERSIONS = ("2.13", "1.14", "2.0")
@@ -29,8 +36,14 @@ JUDGED: tuple[Metric, ...] = (*USUAL, "build", "cpu")
 # These take many calls, and so quick cases. Those of a version itself and those that count are with them.
 OF_MANY_CALLS: tuple[Metric, ...] = ("leak", "p50", "p95", "p99", "import", "traces", "traces_per_call")
 QUICK = ("power[style=eager|function]", "predict[call=predict|call,state=compiled,model=tiny]")
-MOST = 0.025
+MOST, FEWEST = 0.025, 0.9
 SEED = 70
+# Pairs of results of each kind, and from which seed on: not those of the tests.
+PAIRS, FIRST_PAIR = 100, 1000
+# The least share of results that differ which has to be found.
+FEWEST_RESULTS = 0.95
+# A verdict by metric and by how many margins the arm has more; 0 of an equal one.
+Found = tuple[str, int, str]
 
 
 @dataclass(frozen=True)
@@ -55,80 +68,119 @@ def measure(path: Path, version: str, selected: tuple[str, ...], seed: int, metr
         engine="venv",
         out=path,
         seed=seed,
-        metrics=(*(METRICS[metric].name for metric in metrics), *(["output"] if metrics == JUDGED else [])),
+        # A default run measures no rounds for first calls and builds, and all that is needed to judge them.
+        metrics=() if metrics == JUDGED else tuple(METRICS[metric].name for metric in metrics),
     )
     done = run_comparison(options, Quiet())
     if isinstance(done.error, Interrupted):
         raise done.error
 
 
-def verdicts(comparison: Comparison) -> Iterator[tuple[str, str]]:
-    """Yield each metric with each of its verdicts across the arms."""
+def verdicts(path: Path, metrics: Sequence[Metric]) -> Iterator[Found]:
+    """Yield each verdict across the arms of a run, as they are and as if the last of them had more."""
+    gathered = gather(RunDir.open(path))
+    gathered = replace(gathered, plan=replace(gathered.plan, metrics=tuple(metrics)))
+    comparison = judge(gathered)
     for contrast in comparison.contrasts:
         if contrast.pair.across and contrast.ci_low is not None:
-            yield "time", contrast.verdict
+            yield "time", 0, contrast.verdict
     for contrast in comparison.of_metrics:
         if contrast.ends is not None:
-            yield METRICS[contrast.pair.metric].name, contrast.verdict
+            yield METRICS[contrast.pair.metric].name, 0, contrast.verdict
     for output in comparison.outputs:
-        yield "output", output.verdict
+        yield "output", 0, output.verdict
+    for metric, size, verdict in judge_injected(gathered, gathered.plan.versions[-1], metrics):
+        yield METRICS[metric].name, size, verdict
 
 
-def table(found: Sequence[tuple[str, str]]) -> list[str]:
-    lines = ["| metric | comparisons | same | not decided |", "|---|---|---|---|"]
-    for metric in dict.fromkeys(metric for metric, _ in found):
-        own = [verdict for name, verdict in found if name == metric]
+def table(found: Sequence[Found]) -> list[str]:
+    sizes = [f"{size} margin{'s' * (size > 1)} more" for size in SIZES]
+    lines = [f"| metric | equal | same | not decided | {' | '.join(sizes)} |", "|---" * (4 + len(SIZES)) + "|"]
+    for metric in dict.fromkeys(metric for metric, *_ in found):
+        own = _of(found, metric, 0)
         same = sum(verdict in ("same", "equal", "equal within tolerance") for verdict in own)
-        lines.append(f"| {metric} | {len(own)} | {same} | {len(own) - same - _false(own)} |")
+        more = [_of(found, metric, size) for size in SIZES]
+        cells = [f"{each.count('slower')} of {len(each)} found" if each else "" for each in more]
+        lines.append(f"| {metric} | {len(own)} | {same} | {len(own) - same - _false(own)} | {' | '.join(cells)} |")
     return lines
 
 
-def figures_of(found: Sequence[tuple[str, str]]) -> list[Figure]:
+def figures_of(found: Sequence[Found]) -> list[Figure]:
     figures = []
-    for metric in dict.fromkeys(metric for metric, _ in found):
-        own = [verdict for name, verdict in found if name == metric]
-        bounds = stats.binomtest(_false(own), len(own)).proportion_ci(method="exact")
-        detail = f"{_false(own)} of {len(own)}, {bounds.low:.1%} to {bounds.high:.1%}"
-        figures.append(Figure(f"{metric}: called different", _false(own) / len(own), "share", "least", MOST, detail))
+    for metric in dict.fromkeys(metric for metric, *_ in found):
+        own, twice = _of(found, metric, 0), _of(found, metric, 2)
+        figures.append(share_of(f"{metric}: called different", _false(own), len(own), "least", MOST))
+        if twice:
+            title = f"{metric}: two margins more, found"
+            figures.append(share_of(title, twice.count("slower"), len(twice), "most", FEWEST))
+            wrong = [verdict for size in SIZES for verdict in _of(found, metric, size)]
+            figures.append(share_of(f"{metric}: more, called less", wrong.count("faster"), len(wrong), "least", 0.0))
     return figures
+
+
+def share_of(title: str, count: int, of: int, best: Literal["least", "most"], limit: float) -> Figure:
+    bounds = stats.binomtest(count, of).proportion_ci(method="exact")
+    return Figure(title, count / of, "share", best, limit, f"{count} of {of}, {bounds.low:.1%} to {bounds.high:.1%}")
+
+
+def _of(found: Sequence[Found], metric: str, size: int) -> list[str]:
+    return [verdict for name, more, verdict in found if (name, more) == (metric, size)]
 
 
 def _false(verdicts: Sequence[str]) -> int:
     return sum(verdict in ("slower", "faster", "differs") for verdict in verdicts)
 
 
+def results_that_differ(draw: Draw, pairs: int) -> int:
+    """Return how many pairs of results of a kind are told apart."""
+    drawn = (draw(np.random.RandomState(FIRST_PAIR + number)) for number in range(pairs))
+    sketches = ([read_sketch(sketch(each)) for each in pair] for pair in drawn)  # type: ignore[no-untyped-call]
+    return sum(find_distance(old, new).exceeds for old, new in sketches if old and new)
+
+
 def section(program: Program = FULL) -> Section:
     store = Store("metrics", tiny=program == TINY)
-    found: list[tuple[str, str]] = []
+    found: list[Found] = []
     for number in range(program.runs):
         found += _measured(store, f"equal-{number + 1}", number, program.selected, JUDGED)
     names = {METRICS[metric].name for metric in OF_MANY_CALLS}
     for number in range(program.of_many_calls):
         of_run = _measured(store, f"many-calls-{number + 1}", number, program.quick, OF_MANY_CALLS)
-        found += [(metric, verdict) for metric, verdict in of_run if metric in names]
+        found += [each for each in of_run if each[0] in names]
+    pairs = PAIRS if program == FULL else 2
+    of_results = [
+        share_of(f"results, {name}: told apart", results_that_differ(draw, pairs), pairs, "most", FEWEST_RESULTS)
+        for name, draw in DIFFERENCES.items()
+    ]
+    of_noise = [
+        share_of(f"results, noise {name}: told apart", results_that_differ(draw, pairs), pairs, "least", MOST)
+        for name, draw in NOISE.items()
+    ]
     lines = [
         f"The quick suite in {len(NAMES)} equal arms, {program.runs} runs in {', '.join(VERSIONS)} by turns, with the",
         f"default budget; and {', '.join(METRICS[metric].name for metric in OF_MANY_CALLS)} in",
         f"{program.of_many_calls} runs of {', '.join(f'`{name}`' for name in program.quick)}. Comparisons with",
-        "fewer than 4 rounds have no verdict and are left out. In brackets: exact 95 % limits, as if comparisons that",
-        "share an arm were independent.",
+        "fewer than 4 rounds have no verdict and are left out. The same runs are judged again as if one of the arms",
+        f"had more of a metric: {', '.join(map(str, SIZES))} times its margin. Results are {pairs} pairs of each kind,",
+        "which differ at random places, or by noise. In brackets: exact 95 % limits, as if comparisons that share an",
+        "arm were independent.",
         "",
         *table(found),
         "",
         store.describe(),
     ]
     store.retire()
-    return Section("\n".join(lines), figures_of(found), store.commits)
+    return Section("\n".join(lines), [*figures_of(found), *of_results, *of_noise], store.commits)
 
 
 def _measured(
     store: Store, name: str, number: int, selected: tuple[str, ...], metrics: tuple[Metric, ...]
-) -> list[tuple[str, str]]:
+) -> list[Found]:
     kept = store.read(name)
     if kept is None:
         version = VERSIONS[number % len(VERSIONS)]
         path = store.run(name, measure, version, selected, SEED + number, metrics)
-        kept = [list(each) for each in verdicts(judge_run(RunDir.open(path)))]
+        kept = [list(each) for each in verdicts(path, metrics)]
         store.write(name, kept)
         print(f"metrics: {name}: {seconds_of(path):.0f} s", file=sys.stderr)
-    return [(metric, verdict) for metric, verdict in kept]
+    return [(metric, size, verdict) for metric, size, verdict in kept]
