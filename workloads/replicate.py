@@ -267,9 +267,10 @@ class Replicate:
             raise TypeError("build() returned {}; it must return the call to time".format(type(self.step).__name__))
         self.steps = count_of(self.step, "steps")
         self.items = count_of(self.step, "items") if hasattr(self.step, "items") else None
+        self.no_result = str(getattr(self.step, "no_result", ""))
         self.stage = "a call"
         first_ns, output = self._call(0, "first")
-        self.output = sketch(output)
+        self.output = sketch(output, self.no_result)
         second_ns = 0
         if not order["once"]:
             second_ns, _ = self._call(0, "second")
@@ -301,7 +302,7 @@ class Replicate:
         self.memory.called(count)
         self.tracing.called(count)
         if count == readings.EARLY_CALLS:
-            self.fifth_output = sketch(result)
+            self.fifth_output = sketch(result, self.no_result)
 
     def _read(self):
         self.memory.read(self._count())

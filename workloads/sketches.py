@@ -19,20 +19,21 @@ SUMS, BLOCK = 16, 2 ** 12
 BITS, FEW_BITS, MOST_BANDS, LOWEST = 4, 2, 12, -1080
 # The values by which the typical size is known.
 MOST_TYPICAL = 2 ** 16
-NAME_LIMIT, DIGITS = 60, 16
+NAME_LIMIT, REASON_LIMIT, DIGITS = 60, 200, 16
 NUMBERS = (bool, int, float, complex, numpy.number, numpy.bool_)
 
 
-def sketch(value):
-    """Return a result on the host as a few kilobytes of JSON.
+def sketch(value, no_result=""):
+    """Return a result on the host as a few kilobytes of JSON; or only why its workload has none to be compared.
 
     Nothing is changed or consumed: what has no value, such as a generator, is a part of which only the type is known.
     """
-    signs, parts = Signs(), list(_find_parts(value, ""))
+    signs, parts = Signs(), [] if no_result else list(_find_parts(value, ""))
     sampled, others = parts[:MOST_PARTS], parts[MOST_PARTS:]
     most = max(MOST_VALUES // max(len(sampled), 1), FEWEST_VALUES)
     told = [dict(_sketch_part(inner, signs, most), name=name[:NAME_LIMIT]) for name, inner in sampled]
-    return json.dumps({"parts": told, "others": _sketch_others(others, signs)}, sort_keys=True, separators=(",", ":"))
+    whole = {"parts": told, "others": _sketch_others(others, signs), "no_result": no_result[:REASON_LIMIT]}
+    return json.dumps(whole, sort_keys=True, separators=(",", ":"))
 
 
 def _find_parts(value, name):

@@ -79,7 +79,8 @@ def _compare_call(unknown: OutputContrast, baseline: Sketches, candidate: Sketch
     if any(not own or len(own) < len(of_arm) for own, of_arm in zip(known, (baseline, candidate), strict=True)):
         return replace(unknown, reason="its results were not kept")
     if not any(sketch.says_something for own in known for sketch in own):
-        return replace(unknown, reason="its calls return nothing that has a value")
+        given = next((sketch.no_result for own in known for sketch in own if sketch.no_result), "")
+        return replace(unknown, reason=given or "its calls return nothing that has a value")
     floors = [max((find_distance(own[0], each) for each in own), key=lambda each: each.excess) for own in known]
     for version, floor in zip((unknown.baseline, unknown.candidate), floors, strict=True):
         if floor.exceeds:

@@ -122,6 +122,8 @@ class Sketch(BaseModel):
 
     parts: Annotated[tuple[SketchPart, ...], Field(max_length=MOST_PARTS)]
     others: Others
+    # Why the workload returns nothing that could be compared.
+    no_result: Annotated[str, Field(max_length=200)] = ""
 
     @property
     def says_something(self) -> bool:

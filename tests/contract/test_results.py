@@ -43,3 +43,24 @@ def test_another_result_differs_or_is_not_comparable(bench: Bench, name: str):
 @pytest.mark.parametrize("name", [name for name in BODIES if name not in WITHOUT_VALUE])
 def test_the_same_result_is_equal(bench: Bench, name: str):
     assert measure(bench, name, "new", "new").verdict == "equal"
+
+
+def test_a_workload_says_why_its_results_cannot_be_compared(bench: Bench):
+    text = """
+        def build(tf, params):
+            step = lambda: {"old": 1.0, "new": 2.0}[params["arm"]]
+            step.no_result = "each version draws other random numbers" * 10
+            return step
+    """
+    bench.workload("silent", text)
+    for number in (1, 2):
+        for arm in ("old", "new"):
+            bench.measure("silent", {"arm": arm}, round=number)
+    assert bench.client.quit()
+    found = replicates.load([streams.Stream.at(bench.stream)], RUN).replicates
+    named = [
+        each._replace(case=case().label, version=target((OLD, NEW)[place % 2])) for place, each in enumerate(found)
+    ]
+    [output] = compare_outputs(plan([case()]), named)
+    assert (output.verdict, len(output.reason)) == ("not comparable", 200)
+    assert output.reason.startswith("each version draws other random numbers")
