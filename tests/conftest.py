@@ -97,7 +97,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 # What takes longest begins first: the chain, then files that take up to minutes each.
-ORDER = ("docker", "engines/", "soak/", "faults/", "browser/")
+ORDER = ("docker", "engines/", "soak/", "faults/", "browser/", "truths/")
 
 
 # How much the other processes stand back behind the one with the chain.
@@ -109,14 +109,16 @@ def is_of_chain(place: str) -> bool:
 
 
 class ByPlace(LoadScopeScheduling):
-    """Share the tests out by file, but for a chain that one process has for itself.
+    """Share the tests out by file, or one by one, but for a chain that one process has for itself.
 
     All tests that start Docker engines or change what an engine holds follow one another.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         place = nodeid.partition("::")[0].removeprefix("tests/")
-        return "docker" if is_of_chain(place) else place
+        # Each of these measures for a while, and needs nothing of the others in its file.
+        alone = place.startswith("truths/")
+        return "docker" if is_of_chain(place) else nodeid.removeprefix("tests/") if alone else place
 
     def _assign_work_unit(self, node: WorkerController) -> None:
         self.workqueue.move_to_end(min(self.workqueue, key=_rank), last=False)

@@ -107,7 +107,7 @@ def _compare_call(unknown: OutputContrast, baseline: Sketches, candidate: Sketch
 
 def _describe_values(found: Distance, differs: bool) -> str:
     """Return how many values differ, or how values were compared of which not all are kept."""
-    if found.identical or (found.complete and not differs) or not found.compared:
+    if found.identical or (found.complete and not differs) or found.compared < 2:
         return ""
     if not differs:
         return f"beyond {found.compared:,} values compared by sums"

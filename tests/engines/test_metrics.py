@@ -71,7 +71,7 @@ def test_memory_first_call_leak_and_result_are_told(tfcompare: str, own: Path, t
     gates = "memory:more>5%,first:slower,output:differs"
     code, answer, stderr = measure(tfcompare, own, tmp_path / "run", "--case", "changed", "--fail-on", gates)
     assert code == 1, stderr
-    assert "1 memory:more>5%, 1 first:slower, 1 output:differs of 1 comparisons" in stderr
+    assert "1 memory:more>5%, 1 first:slower, 1 output:differs of 1 comparison " in stderr
     found = {entry["metric"]: entry for entry in answer["metrics"]}
     assert set(found) == {"first", "peak_rss"}
     assert (found["peak_rss"]["verdict"], found["first"]["verdict"]) == ("slower", "slower")

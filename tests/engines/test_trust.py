@@ -187,4 +187,4 @@ def test_a_run_of_a_stranger_is_not_continued_without_a_question(stranger: Stran
         "run", "--resume", tmp_path / "back", "--rounds", "2", TFCOMPARE_DATA=str(tmp_path / "stranger")
     )
     assert done.returncode == 2
-    assert "was changed since" in done.stderr
+    assert "was measured: workloads/pace.json" in done.stderr
