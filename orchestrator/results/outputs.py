@@ -63,8 +63,8 @@ def _compare(pair: VersionPair, baseline: Sequence[Sketches], candidate: Sequenc
         for call, old, new in zip(calls, baseline, candidate, strict=True)
     ]
     worst = min(found, key=lambda each: (WORST.index(each.verdict), -_size(each)))
-    if worst.call == "fifth" and worst.reason and worst.verdict in ("differs", "not comparable"):
-        return replace(worst, reason=f"in the fifth call: {worst.reason}")
+    if worst.call == "fifth" and worst.verdict in ("differs", "not comparable"):
+        return replace(worst, reason=": ".join(filter(None, ("in the fifth call", worst.reason))))
     return worst
 
 

@@ -139,7 +139,7 @@ def test_a_later_call_is_compared_as_well():
     """The loss of a first call is from before any update of weights."""
     found = compared([1.0], [1.0], of_fifth=(0.5, 2.0))
     assert (found.verdict, found.call, found.difference) == ("differs", "fifth", 0.75)
-    assert found.reason == "in the fifth call: 1 of 1 values differ"
+    assert found.reason == "in the fifth call"
     found = compared([1.0], [1.0], of_fifth=(0.5, 0.5))
     assert (found.verdict, found.call, found.reason) == ("equal", "first", "")
     found = compared([1.0], [2.0], of_fifth=(0.5, 0.5))
