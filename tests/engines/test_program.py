@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.catalog.user_data import cache
 from tests.conftest import run_command
 from tests.support.end_to_end import Answer, compare
 
@@ -111,7 +112,8 @@ def test_a_program_runs_in_containers_and_finds_what_was_downloaded_before(
     more.write_text("3,4")
     (project / "train.py").write_text(OF_TENSORFLOW + READ_DATA)
     words = ("1.14", "2.0", "--data", str(datasets), "--data", str(more), "--", "python", "train.py", "2")
-    env = {"TFCOMPARE_BASE": docker_base, "HOME": str(tmp_path / "home")}
+    # With another cache it would not wait for a test that builds the same image, and each would name its own.
+    env = {"TFCOMPARE_BASE": docker_base, "HOME": str(tmp_path / "home"), "TFCOMPARE_CACHE": str(cache().parent)}
     code, answer, stderr = measure(tfcompare, project, "docker", *words, env=env)
     assert code == 0, stderr
     check(answer, epochs=2)
