@@ -132,7 +132,7 @@ def _false(verdicts: Sequence[str]) -> int:
 
 
 def results_that_differ(draw: Draw, pairs: int) -> int:
-    """Return how many pairs of results of a kind are told apart."""
+    """Return how many pairs of results of a kind differ by their sketches."""
     drawn = (draw(np.random.RandomState(FIRST_PAIR + number)) for number in range(pairs))
     sketches = ([read_sketch(sketch(each)) for each in pair] for pair in drawn)  # type: ignore[no-untyped-call]
     return sum(find_distance(old, new).exceeds for old, new in sketches if old and new)
@@ -149,11 +149,11 @@ def section(program: Program = FULL) -> Section:
         found += [each for each in of_run if each[0] in names]
     pairs = PAIRS if program == FULL else 2
     of_results = [
-        share_of(f"results, {name}: told apart", results_that_differ(draw, pairs), pairs, "most", FEWEST_RESULTS)
+        share_of(f"results, {name}: found different", results_that_differ(draw, pairs), pairs, "most", FEWEST_RESULTS)
         for name, draw in DIFFERENCES.items()
     ]
     of_noise = [
-        share_of(f"results, noise {name}: told apart", results_that_differ(draw, pairs), pairs, "least", MOST)
+        share_of(f"results, noise {name}: found different", results_that_differ(draw, pairs), pairs, "least", MOST)
         for name, draw in NOISE.items()
     ]
     lines = [
