@@ -28,7 +28,7 @@ class Scratch:
             lock = lock_directory(directory)
             if lock is not None:
                 break
-            # Another run took it for left behind, in the moment before it was locked, or nothing can be locked here.
+            # Another run removed it as abandoned before it was locked, or this file system cannot lock anything.
             with suppress(OSError):
                 directory.rmdir()
         else:

@@ -1,4 +1,4 @@
-"""What ends a command with an error: `[METRIC:]VERDICT[>AMOUNT]`, of which `--fail-on` takes a list."""
+"""Gates: the verdicts `[METRIC:]VERDICT[>AMOUNT]` of `--fail-on` that end a command with an error."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -11,7 +11,7 @@ from orchestrator.model import OutputContrast, Pair
 from orchestrator.terminal.counts import format_count
 
 DIED, OPEN = "died", "inconclusive"
-# In a list, it makes verdicts of exploratory rounds count for all the others.
+# This word in a list makes all its gates count exploratory verdicts.
 EXPLORATORY = "exploratory"
 OF_OUTPUTS = ("differs", OPEN)
 GATE = re.compile(r"(?:(?P<metric>\w+):)?(?P<verdict>\w+)(?:>(?P<amount>[\w.%]+))?")

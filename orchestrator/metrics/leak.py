@@ -1,4 +1,4 @@
-"""How many bytes of memory each later call of a replicate adds, whatever the process holds."""
+"""How many bytes of memory each later call of a replicate adds, however large the process is."""
 
 from orchestrator.metrics.spec import Figures, MetricSpec, Values
 from orchestrator.metrics.units import BYTES_PER_CALL

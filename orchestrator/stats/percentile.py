@@ -1,4 +1,4 @@
-"""How many calls of a round a percentile needs: few calls reach the last ones, and these scatter most."""
+"""How many calls a percentile needs in each round: few calls reach the highest percentiles, so these scatter most."""
 
 import math
 from collections.abc import Sequence
