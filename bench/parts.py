@@ -45,7 +45,9 @@ PARTS: Mapping[str, Part] = {
     "busy": Part("A busy core", (*MEASURING, VENV, SUITE)),
     "bodies": Part("Other people's code", (*MEASURING, "bench/workloads/bodies.py")),
     "workers": Part("Workers", (":(glob)workloads/*.py", "orchestrator/engines/worker")),
-    "metrics": Part("Other metrics", (*MEASURING, "orchestrator/metrics", SUITE)),
+    "metrics": Part(
+        "Other metrics", (*MEASURING, "orchestrator/metrics", "orchestrator/results", SUITE, "bench/injected.py")
+    ),
     "first_calls": Part("First calls", ("orchestrator/stats", "orchestrator/plan", "bench/recorded.json")),
     "overhead": Part("Overhead", (*MEASURING, VENV, SUITE)),
     "images": Part("Images", ("orchestrator/engines", "orchestrator/images", "images", "orchestrator/measure")),
@@ -57,7 +59,9 @@ PARTS: Mapping[str, Part] = {
     "site": Part("Site", ("orchestrator/history",)),
     "alarms": Part("Alarms", (NIGHTS,)),
     "other_nights": Part("Alarms on other nights", (NIGHTS, "orchestrator/history/surroundings.py")),
-    "repeated": Part("Repeated steps", (NIGHTS, "orchestrator/history/series.py")),
+    "repeated": Part(
+        "Repeated steps", (NIGHTS, "orchestrator/history/series.py", "orchestrator/history/surroundings.py")
+    ),
 }
 
 

@@ -333,7 +333,7 @@ def _add_metrics(options: "RunOptions", alarm: FailOnFlags, say: Callable[[str],
     )
     if added:
         say(f"comparing {', '.join(added)} as well, for --fail-on")
-    return replace(options, metrics=(*usual, *added)) if added else options
+    return replace(options, of_gates=added)
 
 
 def _check_gates_of(run: Path, alarm: FailOnFlags) -> None:

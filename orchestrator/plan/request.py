@@ -15,7 +15,7 @@ from orchestrator.catalog.selectors import MARGIN, select_cases
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import Suite
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.metrics import METRICS, OF_PROGRAMS, USUAL, choose_metrics
+from orchestrator.metrics import METRICS, OF_PROGRAMS, USUAL, choose_metrics, name_metrics
 from orchestrator.model import Arm, Case, Claim, Isolation, LargeFile, Metric, Pair, Plan, Target, Workload, list_arms
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs, plan_program_pairs
@@ -58,6 +58,8 @@ class RunOptions:
     outside: Mapping[str, Path] = field(default_factory=dict)
     # What is compared in addition to times, if not the usual.
     metrics: tuple[str, ...] | None = None
+    # What gates need besides; no rounds are measured for it.
+    of_gates: tuple[str, ...] = ()
     # Of these, those for whose verdicts rounds are measured as well.
     decided: tuple[Metric, ...] = ()
     command: tuple[str, ...] = ()
@@ -146,7 +148,8 @@ def find_metrics(options: RunOptions) -> tuple[tuple[Metric, ...], bool]:
         return choose_metrics(options.metrics)
     if options.claims:
         return (), any(claim.returns for claim in options.claims)
-    return (OF_PROGRAMS, False) if options.program else (USUAL, True)
+    usual, outputs = (OF_PROGRAMS, False) if options.program else (USUAL, True)
+    return choose_metrics((*name_metrics(usual, outputs=outputs), *options.of_gates))
 
 
 def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:

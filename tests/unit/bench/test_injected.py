@@ -3,7 +3,7 @@
 import pytest
 
 from bench.injected import CHANGES, SIZES, judge_injected
-from bench.metrics import figures_of, results_that_differ
+from bench.metrics import figures_of, later_results_that_differ, results_that_differ
 from orchestrator.model import Metric
 from orchestrator.results.comparison import Gathered, gather, judge
 from tests.support.builders import MS, NEW, OLD, RUN, case, plan, rows, run_directory, target, write_stream
@@ -56,3 +56,6 @@ def test_what_is_missed_misses_its_target() -> None:
 def test_results_of_each_kind_are_drawn_and_told_apart() -> None:
     assert {name: results_that_differ(draw, 1) for name, draw in DIFFERENCES.items()} == dict.fromkeys(DIFFERENCES, 1)
     assert {name: results_that_differ(draw, 1) for name, draw in NOISE.items()} == dict.fromkeys(NOISE, 0)
+    later = {name: later_results_that_differ(draw, 1) for name, draw in DIFFERENCES.items()}
+    assert later == dict.fromkeys(DIFFERENCES, 1)
+    assert later_results_that_differ(NOISE["sums in another order"], 1) == 0

@@ -174,3 +174,11 @@ def test_first_calls_and_builds_get_more_rounds_only_where_they_are_named(
     planned = check_request(options).freeze("venv")
     assert planned.decides == decides
     assert ("first" in planned.metrics) == (named is None or "first" in named)
+
+
+def test_what_a_gate_needs_is_compared_and_gets_no_rounds():
+    options = RunOptions(versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",))
+    plain = check_request(options).freeze("venv")
+    gated = check_request(replace(options, of_gates=("cpu", "build"))).freeze("venv")
+    assert gated.metrics == (*plain.metrics, "cpu", "build")
+    assert (gated.decides, gated.outputs) == ((), plain.outputs)
