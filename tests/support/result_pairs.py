@@ -114,9 +114,11 @@ def add_in_another_order(random: np.random.RandomState) -> tuple[Any, Any]:
 def scatter(make: Callable[[np.random.RandomState], Any]) -> Draw:
     def draw(random: np.random.RandomState) -> tuple[Any, Any]:
         old = make(random)
-        noise = 1e-6 * random.randn(*old.shape)
-        # Of each value, and of the typical one, as where large values cancel out.
-        return old, (old * (1 + noise) + 1e-6 * np.median(np.abs(old)) * random.randn(*old.shape)).astype(old.dtype)
+        noise, sizes = 1e-6 * random.randn(*old.shape), np.abs(old)
+        # Of each value, and of the typical one, as where large values cancel out. A mask is not typical, if it is most
+        # of a result, too.
+        typical = np.median(sizes[sizes < sizes.max()])
+        return old, (old * (1 + noise) + 1e-6 * typical * random.randn(*old.shape)).astype(old.dtype)
 
     return draw
 
