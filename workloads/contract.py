@@ -76,6 +76,7 @@ FIELDS = (
     Field("traces", "int32", True, "Python functions traced into graphs up to the end of the fifth call"),
     Field("later_traces", "int32", True, "Python functions that 1,000 later calls trace, by a median of slopes"),
     Field("calls", "int32", True, "calls of the step, also those that were not timed"),
+    Field("untimed_ns", "int64", True, "time of the calls before bursts, which are not timed one by one"),
     Field("items", "int32", True, "examples that a step handles, if the workload says so"),
     # Of a program that calls Keras' fit.
     Field("first_step_ns", "int64", True, "from the call of fit to the end of its first step"),

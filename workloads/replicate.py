@@ -191,6 +191,7 @@ class Replicate:
         self.memory = readings.Memory()
         self.bursts = 0
         self.untimed = 0
+        self.untimed_s = 0.0
         self.step = None
         self.output = self.fifth_output = None
         self.stage = "import"
@@ -335,6 +336,7 @@ class Replicate:
             self._called(result)
             if time.perf_counter() - begun > LEAD_IN_S:
                 break
+        self.untimed_s += time.perf_counter() - begun
 
     def _close(self):
         self._read()
@@ -348,6 +350,7 @@ class Replicate:
             traces=self.tracing.early,
             later_traces=self.tracing.later(),
             calls=self._count(),
+            untimed_ns=int(self.untimed_s * 1e9),
             output=self.output,
             fifth_output=self.fifth_output,
             items=self.items,

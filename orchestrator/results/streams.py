@@ -58,6 +58,7 @@ class Row(BaseModel):
     traces: Count | None
     later_traces: Count | None
     calls: Count | None
+    untimed_ns: Duration | None
     items: Annotated[int, Field(ge=1, le=2**31 - 1)] | None
     first_step_ns: Duration | None
     step_ns: Duration | None
