@@ -74,6 +74,8 @@ class Replicate(NamedTuple):
     output: str | None = None
     fifth_output: str | None = None
     later_traces: int | None = None
+    # The calls before bursts, which are not timed one by one.
+    untimed_ns: int | None = None
     # Logs of the 50th, 95th and 99th percentile of its steady calls, if there are enough of them.
     percentiles: tuple[float, ...] = ()
 
