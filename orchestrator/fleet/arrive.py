@@ -66,7 +66,7 @@ class Arrivals:
         except UsageError as error:
             raise ContractBroken(error.what) from error
         self._check(unit, part)
-        host = {**part.manifest.host, "id": name_id(report)}
+        host = {**part.manifest.host, "id": report.id}
         self._manifest = add_host(self._manifest, part, host)
         # The journal comes last: without its lines the rows count nowhere, and the unit is measured again.
         taken = add_part(part, self._run, self._plan.run, self._numbers, self._workers, self._write_manifest)
@@ -110,18 +110,20 @@ class Arrivals:
                     files.replace(self._run.path, self._run.logs / f"{name}-{log.name}", data, 0o600, durable=False)
 
 
-def name_id(report: HostReport) -> str:
-    """Return the id by which a host is known; those that share a machine have its id and their name."""
-    return f"{report.id}-{report.simulated}" if report.simulated else report.id
-
-
 def add_host(manifest: Manifest, part: MergedPart, host: Mapping[str, str | int | float | None]) -> Manifest:
     """Return the manifest of a run with what a part was measured on and in."""
     cases = tuple(case.label for case in part.plan.cases)
-    same = [each for each in manifest.hosts if each.host["id"] == host["id"]]
-    others = [each for each in manifest.hosts if each.host["id"] != host["id"]]
-    before = tuple(case for each in same for case in each.cases if case not in cases)
-    hosts = (*others, MergedHost(run=part.plan.run, host=dict(host), cases=(*before, *cases)))
+    # A unit whose lines the journal never got is measured again, perhaps on another host.
+    again = set(cases)
+    known = [
+        each
+        if again.isdisjoint(each.cases)
+        else replace(each, cases=tuple(case for case in each.cases if case not in again))
+        for each in manifest.hosts
+    ]
+    own = tuple(case for each in known if each.host["id"] == host["id"] for case in each.cases)
+    others = [each for each in known if each.host["id"] != host["id"] and each.cases]
+    hosts = (*others, MergedHost(run=part.plan.run, host=dict(host), cases=(*own, *cases)))
     return replace(
         manifest,
         host=join_hosts(hosts),
@@ -135,6 +137,12 @@ def add_host(manifest: Manifest, part: MergedPart, host: Mapping[str, str | int 
 def find_measured(run: RunDir) -> set[str]:
     """Return the labels of the cases that have arrived."""
     return {entry.case for entry in run.entries() if isinstance(entry, Ended)}
+
+
+def find_hosts(run: RunDir) -> dict[str, str]:
+    """Return the id of the host that measured each case that has arrived, by the label of the case."""
+    ids = {case: str(each.host.get("id")) for each in run.read_manifest().hosts for case in each.cases}
+    return {case: ids.get(case, "unknown") for case in find_measured(run)}
 
 
 def drop_unfinished(run: RunDir) -> None:

@@ -23,7 +23,7 @@ from orchestrator.errors import (
     TfCompareError,
     UsageError,
 )
-from orchestrator.fleet.arrive import Arrivals, drop_unfinished, find_measured
+from orchestrator.fleet.arrive import Arrivals, drop_unfinished, find_hosts
 from orchestrator.fleet.cluster import OPEN_CLUSTER, SLOT, is_open_to_all
 from orchestrator.fleet.dispatch import Dispatch, UnitJob
 from orchestrator.fleet.model import (
@@ -44,7 +44,7 @@ from orchestrator.fleet.place import (
     find_obstacle,
     find_versions,
 )
-from orchestrator.fleet.replicas import describe_replicas
+from orchestrator.fleet.replicas import OF_REPLICAS, describe_replicas
 from orchestrator.fleet.roster import ASKING_S, PATIENCE_S, FleetHost, Roster
 from orchestrator.fleet.units import Unit, divide, find_sending_s, request
 from orchestrator.fleet.ways import join
@@ -205,7 +205,7 @@ def _outline(planned: PlannedRun, units: int, copies: int) -> str:
     return f"plan: {format_count(cases, 'case')} x {versions} versions in {format_count(units, 'unit')}, each on {each}"
 
 
-def continue_on_fleet(path: Path, options: FleetOptions, view: View) -> Done:
+def continue_on_fleet(path: Path, options: FleetOptions, view: View, open_fleet: OpenFleet = join) -> Done:
     """Measure what a run on a fleet still lacks: the cases that no host has measured."""
     run = RunDir.open(path)
     asked = read_request(run)
@@ -213,7 +213,7 @@ def continue_on_fleet(path: Path, options: FleetOptions, view: View) -> Done:
         raise UsageError(f"{path} was measured on one machine: leave --on out to continue it there")
     require_seal(run, run.read_plan(), run.read_manifest())
     options = replace(asked.fleet, on=options.on, where=options.where or asked.fleet.where)
-    with join(options.on, view.say) as fleet, run.hold():
+    with open_fleet(options.on, view.say) as fleet, run.hold():
         drop_unfinished(run)
         planned = _plan_again(run, asked.options, view)
         rules, roster = _meet(planned, options, fleet, view.say)
@@ -308,13 +308,23 @@ def _measure(
 ) -> Done:
     copies = {number: _open_copy(run, number) for number in range(1, options.replicate_hosts + 1)}
     rules.arrivals = {number: Arrivals(copy, copy.read_plan(), copy.read_manifest()) for number, copy in copies.items()}
-    measured = {number: find_measured(copy) for number, copy in copies.items()}
+    measured = {number: find_hosts(copy) for number, copy in copies.items()}
     units = divide(planned)
     jobs = [
-        UnitJob(unit, number, rules.arrivals[number].count_attempts(unit, number))
+        UnitJob(
+            unit,
+            number,
+            rules.arrivals[number].count_attempts(unit, number),
+            measured_by=frozenset(
+                hosts[case.label]
+                for other, hosts in measured.items()
+                for case in unit.cases
+                if other != number and case.label in hosts
+            ),
+        )
         for unit in units
         for number in copies
-        if not {case.label for case in unit.cases} <= measured[number]
+        if not {case.label for case in unit.cases} <= measured[number].keys()
     ]
     if not jobs:
         raise NothingSelected(f"every case of {run.path} is measured; to confirm what it found, start a new run")
@@ -378,11 +388,10 @@ def _resume(run: RunDir, options: FleetOptions) -> str:
 
 def _note_replicas(run: RunDir, copies: Mapping[int, RunDir]) -> None:
     """Compare what the two hosts of each case found, and add it to what every report of the run shows."""
-    if not all(map(find_measured, copies.values())):
-        return
-    notes = describe_replicas(*(copy.path for copy in copies.values()))
     manifest = run.read_manifest()
-    run.write_manifest(replace(manifest, notes=tuple(dict.fromkeys((*manifest.notes, *notes)))))
+    # They replace those of before the run was continued, and any that a host has made up.
+    others = (note for note in manifest.notes if not note.startswith(OF_REPLICAS))
+    run.write_manifest(replace(manifest, notes=(*others, *describe_replicas(*copies.values()))))
 
 
 def read_request(run: RunDir) -> FleetRequest | None:

@@ -33,6 +33,7 @@ REST_S, MOST_RESTS = 20.0, 30
 LONGEST = 1000
 # For units to free their containers.
 ENDING_S = 30.0
+OTHER_COPY = "it has the other copy, and each copy needs another host"
 
 
 @dataclass(eq=False)
@@ -48,10 +49,12 @@ class UnitJob:
     # Hosts that failed, by node, and the last reason.
     refused_by: set[str] = field(default_factory=set)
     reason: str = ""
-    # The name of the host that measures it, or has measured it.
-    host: str = ""
+    # The host that measures it, or has measured it.
+    host: FleetHost | None = None
+    # The ids of hosts that measured other copies of the unit before this call.
+    measured_by: frozenset[str] = frozenset()
     # An answer that lacks a version, for which no host may have more.
-    spare: tuple[HostReport, UnitAnswer] | None = None
+    spare: tuple[FleetHost, UnitAnswer] | None = None
     # Whether its answer is there, and not yet judged.
     is_answered: bool = False
     is_done: bool = False
@@ -121,8 +124,7 @@ class Dispatch:
         for job in self._waiting():
             if not all(self._misfit(job, host) for host in members):
                 continue
-            if job.spare and not self._rules.accept(job, *job.spare):
-                self._finish(job, "the fleet")
+            if job.spare and self._take_spare(job, *job.spare):
                 continue
             told = "; ".join(f"{host.name}: {self._misfit(job, host)}" for host in members) or "the fleet has no host"
             job.reason = job.reason or told
@@ -136,17 +138,19 @@ class Dispatch:
     def _misfit(self, job: UnitJob, host: FleetHost) -> str:
         """Return why a host can never have a unit, or ''."""
         assert host.report
+        if host.id in self._find_hosts_of_copies(job):
+            return OTHER_COPY
         if host.node.id in job.refused_by:
             return "it has failed"
-        if host.name in self._hosts_of_copies(job):
-            return "it measures that already, and a copy is for another host"
         key = job.unit.number, host.node.id
         if key not in self._misfits:
             self._misfits[key] = self._rules.suits(job.unit, host.report)
         return self._misfits[key]
 
-    def _hosts_of_copies(self, job: UnitJob) -> list[str]:
-        return [other.host for other in self._copies.get(job.unit.number, ()) if other is not job]
+    def _find_hosts_of_copies(self, job: UnitJob) -> set[str]:
+        """Return the ids of hosts that measure other copies of a unit, or have measured them."""
+        copies = self._copies.get(job.unit.number, ())
+        return {*job.measured_by, *(other.host.id for other in copies if other is not job and other.host)}
 
     def _hand_out(self) -> None:
         free = [host for host in self._roster.members if host.job is None and host.rests_until <= self._clock()]
@@ -155,7 +159,7 @@ class Dispatch:
             if job := next((job for job in waiting if not self._misfit(job, host)), None):
                 waiting.remove(job)
                 job.attempt += 1
-                job.host, host.job, host.rests_until = host.name, job, 0.0
+                job.host, host.job, host.rests_until = host, job, 0.0
                 self._is_doubtful |= len(self._copies[job.unit.number]) > 1
                 host.begun = self._fleet.begin(host.node, *self._rules.request(job))
                 self._view.preparing(host.name, f"{job.unit.title}: begins")
@@ -179,16 +183,19 @@ class Dispatch:
     def _pass_on(self, heard: Sequence[tuple[bytes, Contents]]) -> None:
         """Show and keep what hosts say of the units that they measure."""
         measuring = {
-            (job.unit.number, job.copy, job.attempt): job for host in self._roster.hosts.values() if (job := host.job)
+            (job.unit.number, job.copy, job.attempt): (host, job)
+            for host in self._roster.hosts.values()
+            if (job := host.job)
         }
         for line, contents in heard:
             with suppress(ValidationError):
                 message = MESSAGE.validate_json(line)
-                if job := measuring.get((message.unit, message.copy, message.attempt)):
+                if found := measuring.get((message.unit, message.copy, message.attempt)):
+                    host, job = found
                     text = clip(message.text, LONGEST)
-                    self._view.preparing(job.host, f"{job.unit.title}: {text}")
+                    self._view.preparing(host.name, f"{job.unit.title}: {text}")
                     if message.stays:
-                        self._view.say(f"{job.host}: {text}")
+                        self._view.say(f"{host.name}: {text}")
                     if contents:
                         self._rules.keep(job, contents)
 
@@ -217,13 +224,25 @@ class Dispatch:
             self._rules.keep(job, answer.files)
             self._is_doubtful = True
             job.refused_by.add(host.node.id)
-            job.host, job.reason, job.spare = "", f"{host.name}: {error}", (host.report, answer)
+            job.host, job.reason, job.spare = None, f"{host.name}: {error}", (host, answer)
             self._view.say(f"warning: {host.name} lacks a version, and another host is asked: {error}")
         elif reason := self._rules.accept(job, host.report, answer):
             self._fail(host, job, clip(reason, LONGEST))
         else:
             host.failures = 0
             self._finish(job, host.name)
+
+    def _take_spare(self, job: UnitJob, host: FleetHost, answer: UnitAnswer) -> bool:
+        """Take an answer that lacks a version, unless its host has another copy by now; return whether it counts."""
+        assert host.report
+        if host.id in self._find_hosts_of_copies(job):
+            job.reason = f"{host.name}: {OTHER_COPY}"
+            return False
+        if self._rules.accept(job, host.report, answer):
+            return False
+        job.host = host
+        self._finish(job, "the fleet")
+        return True
 
     def _finish(self, job: UnitJob, name: str) -> None:
         job.is_done = True
@@ -234,7 +253,7 @@ class Dispatch:
         """Let another host try; a host that fails again and again is left out."""
         self._is_doubtful = True
         job.refused_by.add(host.node.id)
-        job.host, job.reason = "", f"{host.name}: {reason}"
+        job.host, job.reason = None, f"{host.name}: {reason}"
         host.failures += 1
         self._view.say(f"warning: {host.name} could not measure {job.unit.title}: {reason}")
         if host.failures >= MOST_FAILURES:
@@ -242,7 +261,7 @@ class Dispatch:
 
     def _rest(self, host: FleetHost, job: UnitJob, reason: str) -> None:
         """Let a host be for a while that measures something else; the unit goes to whichever host is free first."""
-        job.host, job.reason = "", f"{host.name}: {reason}"
+        job.host, job.reason = None, f"{host.name}: {reason}"
         job.rests += 1
         host.rests_until = self._clock() + REST_S
         if job.rests == 1:
@@ -259,7 +278,7 @@ class Dispatch:
 
     def _lose(self, job: UnitJob, reason: str) -> None:
         """Put a unit back whose host or process is gone; it begins again, and what it had measured does not count."""
-        job.host, job.reason = "", reason
+        job.host, job.reason = None, reason
         job.lost += 1
         if job.lost >= MOST_LOST:
             job.is_given_up = True

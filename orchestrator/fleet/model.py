@@ -61,7 +61,9 @@ class HostReport:
 
     @property
     def id(self) -> str:
-        return str(self.facts.get("id", "unknown"))
+        """Return the id by which a machine is known in any cluster; hosts that share a machine add their names."""
+        of_machine = str(self.facts.get("id", "unknown"))
+        return f"{of_machine}-{self.simulated}" if self.simulated else of_machine
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -33,7 +33,7 @@ def find_obstacle(report: HostReport, tool: str, contract: str) -> str:
 def find_double(report: HostReport, others: Mapping[str, HostReport]) -> str:
     """Return what is wrong if another host has the same id, or ''; `others` are by name."""
     for name, other in others.items():
-        if (other.id, other.simulated) == (report.id, report.simulated):
+        if other.id == report.id:
             return (
                 f"it has the same id as {name} ({report.id}). One machine measures one thing at a time: start one node "
                 "on it. If they are two, give each its own /etc/machine-id"

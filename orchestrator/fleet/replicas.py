@@ -1,45 +1,65 @@
 """Says whether two hosts that measured the same cases agree; their ratios are never averaged."""
 
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
 
+from orchestrator.fleet.arrive import find_hosts
 from orchestrator.metrics import METRICS
-from orchestrator.model import Manifest
 from orchestrator.results.compare_runs import RatioChange, find_changes
-from orchestrator.results.run import Run, load_run
-from orchestrator.terminal.counts import format_count
+from orchestrator.results.run import load_run
+from orchestrator.results.rundir import RunDir
+from orchestrator.terminal.counts import format_count, name_some
 
 MOST_NAMED = 5
+# How each line begins.
+OF_REPLICAS = ("two hosts ", "one host ")
 
 
-def describe_replicas(first: Path, second: Path) -> tuple[str, ...]:
-    """Return what two hosts found, in lines for every report of the run; `first` is what that run shows."""
-    one, other = load_run(first), load_run(second)
-    changes = find_changes(one, other).changes
-    differ = [change for change in changes if change.verdict in ("slower", "faster")]
-    same = sum(change.verdict == "same" for change in changes)
-    left = len(changes) - same - len(differ)
-    lines = [
-        f"two hosts measured each case, and this shows the first; of {format_count(len(changes), 'ratio')}, {same} are "
-        f"the same on both, {len(differ)} differ, and {left} are open: tfcompare compare {first} {second}"
-    ]
-    lines += [_describe(change, one, other) for change in differ[:MOST_NAMED]]
-    lines += [f"and {len(differ) - MOST_NAMED} more differ between hosts"] if len(differ) > MOST_NAMED else []
+def describe_replicas(first: RunDir, second: RunDir) -> tuple[str, ...]:
+    """Return which cases two hosts measured and what they found, in lines for every report; it shows the `first`."""
+    hosts = find_hosts(first), find_hosts(second)
+    cases = [case.label for case in first.read_plan().cases]
+    ids = {case: [of_copy[case] for of_copy in hosts if case in of_copy] for case in cases}
+    lines: list[str] = []
+    if twice := [case for case in cases if len(set(ids[case])) > 1]:
+        which = "each case" if twice == cases else f"{len(twice)} of {format_count(len(cases), 'case')}"
+        lines += _compare(first, second, hosts, twice, which)
+    if same := [case for case in cases if len(ids[case]) > len(set(ids[case]))]:
+        lines.append(f"one host measured both copies of {_name(same)}, which says nothing of another host")
+    if alone := [case for case in cases if len(ids[case]) == 1]:
+        lines.append(f"one host alone measured {_name(alone)}, and no other one has yet")
     return tuple(lines)
 
 
-def _describe(change: RatioChange, one: Run, other: Run) -> str:
+def _name(cases: Sequence[str]) -> str:
+    return name_some(cases, MOST_NAMED, "case")
+
+
+def _compare(
+    first: RunDir, second: RunDir, hosts: Sequence[Mapping[str, str]], cases: Sequence[str], which: str
+) -> Iterator[str]:
+    """Yield what two hosts found in the cases that both measured."""
+    known = set(cases)
+    found = find_changes(load_run(first.path), load_run(second.path)).changes
+    changes = [change for change in found if {arm.case for arm in change.pair.arms} <= known]
+    differ = [change for change in changes if change.verdict in ("slower", "faster")]
+    same = sum(change.verdict == "same" for change in changes)
+    yield (
+        f"two hosts measured {which}, and this shows the first; of {format_count(len(changes), 'ratio')}, {same} are "
+        f"the same on both, {len(differ)} differ, and {len(changes) - same - len(differ)} are open: "
+        f"tfcompare compare {first.path} {second.path}"
+    )
+    yield from (_describe(change, hosts) for change in differ[:MOST_NAMED])
+    if len(differ) > MOST_NAMED:
+        yield f"two hosts differ in {format_count(len(differ) - MOST_NAMED, 'more ratio')}"
+
+
+def _describe(change: RatioChange, hosts: Sequence[Mapping[str, str]]) -> str:
     baseline, candidate = change.pair.arms
     case = candidate.case if baseline.case == candidate.case else f"{candidate.case} against {baseline.case}"
     versions = dict.fromkeys(str(arm.version) for arm in (candidate, baseline))
     figures = [
-        f"{figure} on {_find_host(run.manifest, candidate.case)}"
-        for contrast, run in ((change.earlier, one), (change.later, other))
+        f"{figure} on host {of_copy[candidate.case]}"
+        for contrast, of_copy in zip((change.earlier, change.later), hosts, strict=True)
         if (figure := METRICS[change.metric].describe(contrast))
     ]
-    return f"hosts differ: {case}, {' against '.join(versions)}: {' and '.join(figures)}"
-
-
-def _find_host(manifest: Manifest, case: str) -> str:
-    ids: Sequence[object] = [each.host.get("id") for each in manifest.hosts if case in each.cases]
-    return f"host {ids[0]}" if ids else "an unknown host"
+    return f"two hosts differ: {case}, {' against '.join(versions)}: {' and '.join(figures)}"

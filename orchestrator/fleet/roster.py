@@ -44,6 +44,11 @@ class FleetHost:
         return self.node.name
 
     @property
+    def id(self) -> str:
+        """Return the id of the machine: that of its node is a new one whenever it joins the cluster."""
+        return self.report.id if self.report else ""
+
+    @property
     def is_member(self) -> bool:
         return self.report is not None and not self.left_out
 

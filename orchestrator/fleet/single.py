@@ -4,7 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from orchestrator.errors import EngineUnavailable, UsageError
-from orchestrator.fleet.arrive import name_id
 from orchestrator.fleet.conduct import measure_on_fleet, meet_hosts
 from orchestrator.fleet.model import OF_NAME, FleetOptions
 from orchestrator.machine.host import Facts
@@ -31,7 +30,7 @@ def find_single(
     """Return the host with this id, or else the first; with `only`, there may be no other one."""
     found = meet_hosts(options, engine, say)
     if id is not None:
-        found = [(name, report) for name, report in found if name_id(report) == id]
+        found = [(name, report) for name, report in found if report.id == id]
         if not found:
             raise EngineUnavailable(f"--on {options.on}: the host that measured before ({id}) is not in the fleet now")
     if only and len(found) > 1:
@@ -41,4 +40,4 @@ def find_single(
         )
     name, report = found[0]
     where = (*(pair for pair in options.where if pair[0] != OF_NAME), (OF_NAME, name))
-    return SingleHost(replace(options, where=where), {**report.facts, "id": name_id(report)})
+    return SingleHost(replace(options, where=where), {**report.facts, "id": report.id})

@@ -186,6 +186,29 @@ def test_two_hosts_measure_each_case_and_are_compared(scene: FleetScene):
     assert "two hosts measured each case" in " ".join(done.stdout.split())
 
 
+@pytest.mark.long
+def test_a_second_copy_waits_for_a_second_host(scene: FleetScene):
+    """Host b is not asked at first: host a, which has the first copy of the case, never gets the second."""
+    flags = ("--on", "auto", "--where", "host=a")
+    done = scene.run("half", *flags, "--replicate-hosts", "2", "--case", "own[size=1]", "--rounds", "2")
+    assert done.returncode == 4
+    again = scene.resume("half", *flags)
+    assert again.returncode == 4
+    for ended in (done, again):
+        assert "a: it has the other copy, and each copy needs another host" in ended.stderr
+        assert "one host alone measured own[style=eager,size=1]" in " ".join(ended.stdout.split())
+        assert "two hosts" not in ended.stdout
+    assert RunDir(scene.folder / "half" / "replicas" / "2").read_manifest().hosts == ()
+    whole = scene.resume("half", "--on", "auto", "--where", "host=b")
+    assert whole.returncode == 0, whole.stderr
+    first, second = scene.load("half"), scene.load("half/replicas/2")
+    for case in first.plan.cases:
+        assert [host_of(run, case.label) for run in (first, second)] == ["a", "b"]
+    shown = " ".join(whole.stdout.split())
+    assert "two hosts measured each case" in shown
+    assert "one host alone" not in shown
+
+
 def test_what_cannot_be_placed_is_reported_at_once(scene: FleetScene):
     # Or it would wait for such a machine for ever.
     done = scene.run("nowhere", "--on", "auto", "--where", "gpu=v100", "--rounds", "2")

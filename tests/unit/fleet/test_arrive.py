@@ -9,39 +9,19 @@ from typing import Any
 import pytest
 
 from orchestrator.errors import ContractBroken
-from orchestrator.fleet.arrive import Arrivals, drop_unfinished, find_measured
+from orchestrator.fleet.arrive import Arrivals, drop_unfinished, find_hosts, find_measured
 from orchestrator.fleet.model import HostReport
 from orchestrator.fleet.units import Unit
-from orchestrator.model import Ended, Finished, Lost, Machine
+from orchestrator.model import Ended, Lost
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.part_files import read_files
 from orchestrator.results.rundir import RunDir
 from tests.support.builders import NEW, OLD, case, plan, rows, run_directory, target, write_rows
+from tests.support.parts import ROUNDS, measured
 
 ONE, TWO = case(size="1"), case(size="2")
 WHOLE = plan((ONE, TWO), run="whole")
 REPORT = HostReport(tool="1", contract="c", facts={"id": "abc"}, engines={"venv": ""}, simulated="a")
-ROUNDS = 4
-
-
-def measured(folder: Path, of: Any, name: str) -> RunDir:
-    """A part as a host leaves it: each round has a worker of each version."""
-    run = run_directory(folder, plan((of,), run=name), host={"cpu": "A CPU", "usable_cores": 2, "id": "abc"})
-    run.record(Machine(when="begin", readings={}))
-    number = 0
-    for round in range(1, ROUNDS + 1):
-        for version in (OLD, NEW):
-            number += 1
-            batch = rows(of, version, round=round, replicate=number, run=name)
-            write_rows(run.settled / f"{target(version)}-{round}.arrow", [batch])
-            run.record(
-                Ended(
-                    version=target(version), case=of.label, round=round, replicate=number, outcome="measured",
-                    part=round, rows=len(batch),
-                )
-            )  # fmt: skip
-    run.record(Finished(how="", seconds=1.0))
-    return run
 
 
 @pytest.fixture
@@ -184,3 +164,28 @@ def test_rows_of_a_unit_that_was_arriving_when_the_run_was_killed_are_removed(tm
     comparison = judge_run(whole)
     assert {arm.outcome for arm in comparison.arms} == {"measured"}
     assert comparison.broken == ()
+
+
+def interrupt(*about: object) -> None:
+    raise KeyboardInterrupt
+
+
+def test_a_case_is_of_the_host_whose_rows_count(tmp_path: Path, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch):
+    """The run is killed when the manifest has the first host and the journal has nothing of it."""
+    first, second = units()
+    whole = RunDir(tmp_path / "whole")
+    arrivals.accept(second, 1, 1, REPORT, read_files(measured(tmp_path / "a", TWO, "run-1").path))
+    lost = read_files(measured(tmp_path / "b", ONE, "run-2").path)
+    with monkeypatch.context() as dying:
+        dying.setattr(RunDir, "record", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            arrivals.accept(first, 1, 1, REPORT, lost)
+    assert {case for each in whole.read_manifest().hosts for case in each.cases} == {ONE.label, TWO.label}
+    assert find_hosts(whole) == {TWO.label: "abc-a"}
+    drop_unfinished(whole)
+    again = Arrivals(whole, whole.read_plan(), whole.read_manifest())
+    other = replace(REPORT, simulated="b")
+    again.accept(first, 1, 2, other, read_files(measured(tmp_path / "c", ONE, "run-3").path))
+    assert find_hosts(whole) == {ONE.label: "abc-b", TWO.label: "abc-a"}
+    hosts = {each.host["id"]: each.cases for each in whole.read_manifest().hosts}
+    assert hosts == {"abc-a": (TWO.label,), "abc-b": (ONE.label,)}

@@ -1,6 +1,6 @@
 """Units are handed to hosts; machines come, die, fail and are busy, and each unit is measured once or reported."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +44,8 @@ class Machines:
     names: list[str]
     # By host: what it answers, unit after unit; then it measures.
     answers: dict[str, list[Any]] = field(default_factory=dict)
+    # By host: which machine it says it is, if not one of that name.
+    ids: dict[str, str] = field(default_factory=dict)
     # Hosts that never say what they are.
     silent: set[str] = field(default_factory=set)
     log: list[tuple[str, int, int]] = field(default_factory=list)
@@ -82,9 +84,8 @@ class Machines:
 
     def answer(self, begun: Begun) -> Any:
         if begun.unit is None:
-            return REPORT.dump_json(
-                HostReport(tool="1", contract="c", facts={"id": begun.node.name}, engines={"venv": ""}, free_mb=9999)
-            )
+            facts = {"id": self.ids.get(begun.node.name, begun.node.name)}
+            return REPORT.dump_json(HostReport(tool="1", contract="c", facts=facts, engines={"venv": ""}, free_mb=9999))
         planned = self.answers.get(begun.node.name, [])
         answer = planned.pop(0) if planned else DONE
         if isinstance(answer, Exception):
@@ -144,12 +145,19 @@ class World:
     view: Told = field(default_factory=Told)
     jobs: list[UnitJob] = field(default_factory=list)
 
-    def measure(self, units: int, copies: int = 1) -> list[str]:
+    def measure(self, units: int, copies: int = 1, measured_by: Mapping[int, str] | None = None) -> list[str]:
+        """Measure units; the first copy of some was measured before, by the machine with this id."""
+        before = measured_by or {}
         roster = Roster(self.fleet, self.rules, self.view.say, self.fleet.clock)
         roster.ask()
         dispatch = Dispatch(self.fleet, roster, self.rules, self.view, self.fleet.clock)
         all_units = [Unit(number, (case(size=str(number)),)) for number in range(1, units + 1)]
-        self.jobs = [UnitJob(unit, copy) for unit in all_units for copy in range(1, copies + 1)]
+        self.jobs = [
+            UnitJob(unit, copy, measured_by=frozenset({before[unit.number]} if unit.number in before else ()))
+            for unit in all_units
+            for copy in range(1, copies + 1)
+            if copy > 1 or unit.number not in before
+        ]
         dispatch.measure(self.jobs)
         return self.view.lines
 
@@ -277,12 +285,55 @@ def test_copies_of_a_unit_are_on_different_hosts():
     world.measure(3, copies=2)
     assert sorted(world.rules.accepted) == [(unit, copy) for unit in (1, 2, 3) for copy in (1, 2)]
     for number in (1, 2, 3):
-        assert sorted(job.host for job in world.jobs if job.unit.number == number) == ["a", "b"]
+        assert sorted(job.host.id for job in world.jobs if job.unit.number == number and job.host) == ["a", "b"]
 
 
 def test_a_second_copy_needs_a_second_host():
     told = World(Machines(["a"])).measure(1, copies=2)
-    assert told[-1].startswith("warning: no host can measure power[size=1]: a: it measures that already")
+    assert told[-1].startswith("warning: no host can measure power[size=1]: a: it has the other copy")
+
+
+@pytest.mark.parametrize(("before", "hosts"), [("a", {"b"}), ("c", {"a", "b"})])
+def test_a_copy_never_goes_to_the_host_that_measured_the_other_one_before(before: str, hosts: set[str]):
+    world = World(Machines(["a", "b"]))
+    world.measure(8, copies=2, measured_by=dict.fromkeys(range(1, 9), before))
+    assert sorted(world.rules.accepted) == [(unit, 2) for unit in range(1, 9)]
+    assert {host for host, _, _ in world.fleet.log} == hosts
+
+
+def test_a_copy_stays_unmeasured_where_only_the_host_of_the_other_one_is_there():
+    world = World(Machines(["a"]))
+    told = world.measure(2, copies=2, measured_by={1: "a", 2: "b"})
+    assert world.rules.accepted == [(2, 2)]
+    assert (
+        "warning: no host can measure power[size=1]: a: it has the other copy, and each copy needs another" in told[0]
+    )
+    assert [job.is_given_up for job in world.jobs] == [True, False]
+
+
+@pytest.mark.parametrize(("id_of_c", "unmeasured"), [("a", 1), ("c", 0)])
+def test_a_machine_that_joins_again_under_another_name_is_the_same_one(id_of_c: str, unmeasured: int):
+    """Host b is busy when a has measured its copy; then a is c, or c is another one, and b is gone."""
+    world = World(Machines(["a", "b"], ids={"c": id_of_c}))
+    world.fleet.answers = {"b": [failed("busy", occupied=True)] * 99}
+    world.fleet.events = {
+        8.0: lambda: world.fleet.names.remove("a"),
+        9.0: lambda: world.fleet.names.append("c"),
+        30.0: lambda: world.fleet.names.remove("b"),
+    }
+    world.measure(1, copies=2)
+    assert [job.is_given_up for job in world.jobs].count(True) == unmeasured
+    assert len({job.host.id for job in world.jobs if job.host}) == 2 - unmeasured
+
+
+def test_an_answer_without_a_version_is_no_second_copy_of_the_host_that_has_the_first():
+    lacking = UnitAnswer(UnitEnd(exit_code=5, error="1.14.0: no Python 3.7"), {"manifest.json": b"{}"})
+    world = World(Machines(["a", "b"]))
+    world.fleet.answers = {"a": [lacking] * 2, "b": [failed("busy", occupied=True)] * 99}
+    world.fleet.events = {10.0: lambda: world.fleet.names.remove("b")}
+    told = world.measure(1, copies=2)
+    assert world.rules.accepted == [(1, 1)]
+    assert told[-1].startswith("warning: no host can measure power[size=1]: a: it has the other copy")
 
 
 def test_an_answer_without_a_version_is_used_if_no_host_has_it():

@@ -1,0 +1,31 @@
+"""Runs of one case, as hosts of a fleet send them."""
+
+from pathlib import Path
+
+from orchestrator.model import Case, Ended, Finished, Machine
+from orchestrator.results.rundir import RunDir
+from tests.support.builders import MS, NEW, OLD, plan, rows, run_directory, target, write_rows
+
+ROUNDS = 4
+
+
+def measured(folder: Path, of: Case, name: str, ratio: float = 1.0, rounds: int = ROUNDS) -> RunDir:
+    """A part as a host leaves it: each round has a worker of each version, and the later one takes `ratio` as long."""
+    run = run_directory(folder, plan((of,), run=name), host={"cpu": "A CPU", "usable_cores": 2, "id": "abc"})
+    run.record(Machine(when="begin", readings={}))
+    number = 0
+    for round in range(1, rounds + 1):
+        for version in (OLD, NEW):
+            number += 1
+            # Rounds differ a little, and the same in both versions.
+            call_ns = int(10 * MS * (ratio if version == NEW else 1.0) * (1 + round / 100))
+            batch = rows(of, version, round=round, replicate=number, run=name, steady=(call_ns,) * 3)
+            write_rows(run.settled / f"{target(version)}-{round}.arrow", [batch])
+            run.record(
+                Ended(
+                    version=target(version), case=of.label, round=round, replicate=number, outcome="measured",
+                    part=round, rows=len(batch),
+                )
+            )  # fmt: skip
+    run.record(Finished(how="", seconds=1.0))
+    return run
