@@ -341,8 +341,10 @@ def _check_gates_of(run: Path, alarm: FailOnFlags) -> None:
     if alarm.gates:
         from orchestrator.results.gated import name_compared
         from orchestrator.results.rundir import RunDir
+        from orchestrator.results.sealed import read_request
 
-        compared = name_compared(RunDir.open(run).read_plan())
+        plan, _ = read_request(RunDir.open(run, unprepared=True))
+        compared = name_compared(plan)
         advice = f"leave it out, and judge it afterwards: tfcompare report {run} --metric {{metrics}} --fail-on ..."
         check_compared(alarm.gates, compared, "this run was not planned to compare", advice)
 
