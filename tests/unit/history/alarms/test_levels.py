@@ -2,12 +2,13 @@
 
 import math
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.judge import report_events
-from orchestrator.history.model import AlarmOpened, Moved, NightReport, Resized, State
+from orchestrator.history.model import AlarmOpened, Moved, NightReport, Point, Resized, State
 from orchestrator.history.surroundings import is_weekend
 from orchestrator.history.wording import describe_alarm, describe_cause
 from orchestrator.nightly.message import compose
@@ -200,7 +201,9 @@ def test_what_goes_past_the_level_before_an_alarm_is_an_alarm_too():
 CUT = LANDS + 10
 
 
-@pytest.mark.parametrize("changed", ["driver", "reference_image", "source", "worker"])
+@pytest.mark.parametrize(
+    "changed", ["driver", "image", "reference_image", "source", "worker", "variables", "reference_variables"]
+)
 @pytest.mark.parametrize("then", [1.0, 1 / 1.08, 1 / 1.1])
 def test_no_night_after_a_cut_ends_an_alarm_from_before_it(changed: str, then: float):
     """The reference may have become slower, too: what a version takes now says nothing of what it took then."""
@@ -218,6 +221,33 @@ def test_no_night_after_a_cut_ends_an_alarm_from_before_it(changed: str, then: f
     said = f"its surroundings have changed since, so no night can end it: {apart}"
     assert said in describe_cause(alarm)
     assert said in " ".join(compose(report_of(events, CUT)).text.split())
+
+
+def after_a_pause(points: list[Point], days: int) -> list[Point]:
+    """The same points, with so many days without a night before the cut."""
+    pause = timedelta(days=days)
+    return [
+        replace(point, night=point.night + pause, started=point.started + pause) if point.night >= day(CUT) else point
+        for point in points
+    ]
+
+
+@pytest.mark.parametrize("then", [1.0, 1 / 1.08, 1 / 1.1])
+def test_no_night_after_sixty_days_without_one_ends_an_alarm_from_before_them(then: float):
+    events = lived(after_a_pause(steady(CUT + 20, {LANDS: 1.1, CUT: then}), 60), first=LANDS - 2)
+    [alarm] = state.current(events)
+    assert (alarm.state, alarm.left, alarm.apart) == ("confirmed", None, ("no night for 60 days",))
+    assert [what(event) for event in events][2:] == [(CUT + 60, "resized")]
+    said = "its surroundings have changed since, so no night can end it: no night for 60 days"
+    assert said in " ".join(compose(report_of(events, CUT + 60)).text.split())
+
+
+@pytest.mark.parametrize(("then", "ends"), [(1.0, []), (1 / 1.1, [(CUT + 59, "recovered")])])
+def test_after_a_day_less_nights_are_compared_as_ever(then: float, ends: list[tuple[int, str]]):
+    events = lived(after_a_pause(steady(CUT + 20, {LANDS: 1.1, CUT: then}), 59), first=LANDS - 2)
+    assert [what(event) for event in events][2:] == ends
+    [alarm] = state.current(events)
+    assert alarm.apart == ()
 
 
 def test_an_improvement_from_before_a_cut_hides_no_step_after_it():
