@@ -260,8 +260,8 @@ class Replicate:
     def _open(self):
         order = self.order
         build = self._prepare()
-        self.tracing = readings.Tracing(compat.count_traces(self.tf))
         build_ns, self.step = self.calls.time(build, 0, "build")
+        self.tracing = readings.Tracing(compat.count_traces(self.tf))
         self.memory.called(0)
         self._check_gpus()
         if not callable(self.step):

@@ -53,6 +53,23 @@ def test_from_hello_to_quit_a_replicate_becomes_rows_that_the_host_reads(bench: 
     assert replicate.peak_rss_kb
 
 
+def test_what_the_build_traces_is_not_among_the_traces_of_the_first_calls(bench: Bench):
+    bench.workload(
+        "traced_early",
+        """
+        def build(tf, params):
+            early, later = tf.function(tf.constant), tf.function(tf.constant)
+            for function in (early, tf.function(tf.constant)):
+                function(1.0)
+            return lambda: (early(1.0), later(1.0))
+        """,
+    )
+    bench.measure("traced_early")
+    assert bench.client.quit()
+    [replicate] = replicates.load([streams.Stream.at(bench.stream)], RUN).replicates
+    assert (replicate.traces, replicate.later_traces) == (1, 0)
+
+
 MEMORY = """
     import mmap
 
