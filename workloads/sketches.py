@@ -10,6 +10,8 @@ import json
 
 import numpy
 
+from workloads.values import MOST_DEPTH, DeepNest
+
 # Parts with a sample of values, and values of all of them together, of which each has at least a few. Further parts are
 # sketched together, by their types.
 MOST_PARTS, MOST_VALUES, FEWEST_VALUES, MOST_GROUPS = 16, 256, 8, 8
@@ -36,8 +38,9 @@ def sketch(value, no_result=""):
     return json.dumps(whole, sort_keys=True, separators=(",", ":"))
 
 
-def _find_parts(value, name):
-    """Yield the name and the value of each part of a nest of dicts, lists and tuples."""
+def _find_parts(value, name, above=()):
+    """Yield the name and the value of each part of a nest of dicts, lists and tuples; `above` is what it is in."""
+    own = id(value)
     if isinstance(value, numpy.ndarray) and value.dtype == object and not _is_text(value):
         value = value.ravel().tolist()
     if isinstance(value, dict):
@@ -52,8 +55,11 @@ def _find_parts(value, name):
     if not inner:
         yield name, value
         return
+    if own in above or len(above) == MOST_DEPTH:
+        yield name, DeepNest()
+        return
     for key, each in inner:
-        for part in _find_parts(each, "{}.{}".format(name, key) if name else key):
+        for part in _find_parts(each, "{}.{}".format(name, key) if name else key, above + (own,)):
             yield part
 
 

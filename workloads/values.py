@@ -2,23 +2,34 @@
 
 import numpy
 
+# Containers in containers; each takes some of Python's stack.
+MOST_DEPTH = 64
 
-def to_host(value):
-    """`value` with every tensor in it pulled to the host as numpy."""
+
+class DeepNest(object):
+    """What is left of a container that is inside itself, or of one in too many others."""
+
+
+def to_host(value, above=()):
+    """`value` with every tensor in it pulled to the host as numpy; `above` are the identities of what it is in."""
     if value is None or isinstance(value, (float, int, str, bytes, numpy.ndarray, numpy.generic)):
         return value
+    if id(value) in above or len(above) == MOST_DEPTH:
+        return DeepNest()
+    inside = above + (id(value),)
     if isinstance(value, (list, tuple)):
-        return type(value)(map(to_host, value)) if type(value) in (list, tuple) else tuple(map(to_host, value))
+        pulled = [to_host(inner, inside) for inner in value]
+        return pulled if type(value) is list else tuple(pulled)
     if isinstance(value, dict):
-        return {key: to_host(inner) for key, inner in value.items()}
+        return {key: to_host(inner, inside) for key, inner in value.items()}
     if hasattr(value, "flat_values") and hasattr(value, "nested_row_splits"):
         # A RaggedTensor, which has no numpy() in TensorFlow 2.0.
-        return to_host([value.flat_values] + list(value.nested_row_splits))
+        return to_host([value.flat_values] + list(value.nested_row_splits), inside)
     if hasattr(value, "numpy"):
         return value.numpy()
     if hasattr(value, "indices") and hasattr(value, "dense_shape"):
         # A SparseTensor, or IndexedSlices.
-        return to_host([value.indices, value.values, value.dense_shape])
+        return to_host([value.indices, value.values, value.dense_shape], inside)
     if hasattr(value, "dtype") and hasattr(value, "shape"):
         raise TypeError("{!r} has no value: in graph mode a step must run its tensors itself".format(value))
     return value

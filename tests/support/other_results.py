@@ -51,11 +51,27 @@ BODIES = {
             pass
         return lambda: (numpy.float32(1.0), Model())
     """,
+    "a_list_in_itself": """
+        nest = [1.0]
+        nest += [nest, (nest, {"again": nest})]
+        return lambda: nest
+    """,
+    "an_array_in_itself": """
+        nest = numpy.array([1.0, None], object)
+        nest[1] = nest
+        return lambda: nest
+    """,
+    "a_nest_without_end": """
+        nest = 1.0
+        for _ in range(10000):
+            nest = [nest]
+        return lambda: nest
+    """,
 }
 # These return the same in their first call.
 FIFTH = ("wrong_direction",)
 # These return something that has no value.
-WITHOUT_VALUE = ("an_object",)
+WITHOUT_VALUE = ("an_object", "a_list_in_itself", "an_array_in_itself", "a_nest_without_end")
 
 
 def write(head: str, name: str) -> str:

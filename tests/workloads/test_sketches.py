@@ -148,6 +148,16 @@ class Parts(unittest.TestCase):
             self.assertIsNone(part["digest"], part)
         self.assertEqual((list(generator), list(file)), ([1, 2], [3, 4]))
 
+    def test_a_nest_ends_at_a_depth_and_does_not_go_into_itself(self):
+        nest, array, deep = {"one": 1.5}, numpy.array([1.5, None], object), 1.5
+        nest["two"], array[1] = [nest, nest], array
+        for _ in range(10000):
+            deep = (deep,)
+        for value, digests in ((nest, [True, False, False]), (array, [True, False]), (deep, [False])):
+            parts = read(value)["parts"]
+            self.assertEqual([part["digest"] is not None for part in parts], digests)
+            self.assertEqual({part["type"] for part in parts if part["digest"] is None}, {"DeepNest"})
+
     def test_texts_and_odd_arrays_have_digests(self):
         values = ["a", "b", b"a", None, [], numpy.array(["a", "b"]), numpy.array(["ab", ""]), numpy.array([b"a", b"b"], object),
                   numpy.array(["2020-01-01"], "datetime64[D]"), numpy.zeros((0, 3)), numpy.longdouble(1) / 3, numpy.array([None, 1.5])]

@@ -45,6 +45,29 @@ class ToHost(unittest.TestCase):
         for value in (None, 1.5, 3, True, "text", array, numpy.float64(2), history):
             self.assertIs(values.to_host(value), value)
 
+    def test_a_container_is_pulled_down_to_a_depth_and_not_into_itself(self):
+        nest = [EagerTensor()]
+        nest += [nest, {"again": nest}]
+        number, again, inner = values.to_host(nest)
+        self.assertEqual(number, 2.5)
+        for left in (again, inner["again"]):
+            self.assertIsInstance(left, values.DeepNest)
+        for depth, kind in ((values.MOST_DEPTH, numpy.float32), (values.MOST_DEPTH + 1, values.DeepNest)):
+            pulled = values.to_host(self.nest(EagerTensor(), depth - 1))
+            for _ in range(depth - 1):
+                [pulled] = pulled
+            self.assertIsInstance(pulled, kind)
+        self.assertEqual(values.describe(values.to_host(nest)), "(float32[], DeepNest, dict)")
+
+    def test_the_same_container_may_be_in_a_result_twice(self):
+        part = [EagerTensor()]
+        self.assertEqual(values.to_host([part, (part, part)]), [[2.5], ([2.5], [2.5])])
+
+    def nest(self, value, depth):
+        for _ in range(depth):
+            value = [value]
+        return value
+
     def test_a_symbolic_tensor_is_an_error(self):
         with self.assertRaisesRegex(TypeError, "no value"):
             values.to_host([Tensor()])
