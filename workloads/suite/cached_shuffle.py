@@ -25,6 +25,10 @@ def build(tf, params):
         dataset = tf.data.Dataset.from_tensor_slices(rows).cache()
         if params["shuffle"] == "with":
             dataset = dataset.shuffle(ROWS)
-        return sum(int(batch.shape[0]) for batch in dataset.batch(BATCH))
+        for batch in dataset.batch(BATCH):
+            pass
+        return batch
 
+    if params["shuffle"] == "with":
+        step.no_result = "each version shuffles the rows into another order"
     return step

@@ -28,7 +28,9 @@ def build(tf, params):
     dataset = dataset.batch(BATCH)
 
     def step():
-        return sum(int(batch[0].shape[0]) for batch in dataset)
+        for batch in dataset:
+            pass
+        return batch
 
     step.steps = RECORDS
     return step
