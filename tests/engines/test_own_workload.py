@@ -96,3 +96,18 @@ def test_packages_data_and_helpers_are_there_in_every_version(
     more = run_command(tfcompare, "run", "--resume", tmp_path / "run", env=env)
     assert more.returncode == 2
     assert "have other contents than when it was measured" in more.stderr
+
+
+def test_what_init_writes_returns_the_same_in_two_versions_and_shows_a_change(tfcompare: str, tmp_path: Path) -> None:
+    own = tmp_path / "mine"
+    assert run_command(tfcompare, "init", own).returncode == 0
+    [written] = own.iterdir()
+    [factor] = re.findall(r"scale=0\.1\b", written.read_text())
+    other = "scale=0.1 if tf.__version__.startswith('1.') else 0.11"
+    (own / "changed.py").write_text(written.read_text().replace(factor, other))
+    flags = ("--engine", "venv", "--rounds", "4", "--quiet", "--output", tmp_path / "run")
+    code, answer, stderr = compare(tfcompare, "--versions", "1.14,2.13", "--workload-dir", own, *flags)
+    assert code == 0, stderr
+    verdicts = {(each["workload"], each["params"]["units"]): each["verdict"] for each in answer["outputs"]}
+    assert {verdicts[written.stem, units] for units in ("32", "256")} <= {"equal", "equal within tolerance"}
+    assert {verdicts["changed", units] for units in ("32", "256")} == {"differs"}
