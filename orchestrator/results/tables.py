@@ -48,7 +48,8 @@ REPLICATE = pa.schema(
         ("steal_ns", COUNT), ("psi_us", COUNT), ("traces", COUNT), ("cpu_ns", NUMBER),
         ("calls", COUNT), ("first_call_ns", NUMBER), ("items", COUNT), ("first_step_ns", COUNT), ("step_ns", COUNT),
         ("losses", TEXT), ("device", TEXT), ("gpu_memory_kb", COUNT), ("memory_kb", COUNT), ("growth_bytes", COUNT),
-        ("growth_calls", COUNT), ("output", TEXT), ("fifth_output", TEXT), ("later_traces", COUNT), ("untimed_ns", COUNT),
+        ("growth_calls", COUNT), ("output", TEXT), ("fifth_output", TEXT), ("later_traces", COUNT),
+        ("untimed_ns", COUNT),
     ]
 )  # fmt: skip
 
