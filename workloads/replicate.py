@@ -3,10 +3,12 @@ import contextlib
 import importlib.util
 import json
 import os
+import re
 import resource
 import sys
 import time
 import traceback
+from functools import lru_cache
 
 from workloads import compat, contract, cuda, readings, values
 from workloads.sketches import sketch
@@ -18,8 +20,9 @@ MESSAGE_LIMIT, NAME_LIMIT = 500, 100
 LEAD_IN_S, LONG_NS = 0.005, 10 ** 9
 # The most calls in a burst; calls are so short then that the burst takes hardly any time.
 MOST_IN_BURST = 50
-# On a larger machine another core may be on another socket, far from the memory of the replicate.
-MOST_CORES = 8
+# The folders of the nodes below that of a core: on a machine with several of them, another core may be far from the
+# memory of the replicate.
+NODES = re.compile(r"node\d+")
 
 
 def load(name, folders):
@@ -71,12 +74,19 @@ def take_core(number):
     """
     try:
         cores = sorted(os.sched_getaffinity(0))
-        if 1 < len(cores) <= MOST_CORES:
+        if len(cores) > 1 and len(set(map(find_node, cores))) == 1:
             os.sched_setaffinity(0, {cores[number % len(cores)]})
             os.sched_setaffinity(0, cores)
     except (AttributeError, OSError):
         # Another system than Linux, or a sandbox that forbids it.
         pass
+
+
+@lru_cache(maxsize=None)
+def find_node(core):
+    """The name of the node that a core belongs to; None where the system does not tell."""
+    with contextlib.suppress(OSError):
+        return next(filter(NODES.fullmatch, os.listdir("/sys/devices/system/cpu/cpu{}".format(core))), None)
 
 
 class Calls:

@@ -49,7 +49,8 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
     if visit.lacks_arm:
         visit = visitor.visit([arm for arm in order if arm.key not in progress.ended], PILOT_ROUND)
     wanted = {arm: progress.efforts.get(arm.key) or _effort(visitor, arm, timed) for arm, timed in visit.timed.items()}
-    aligned = calibrate.align(wanted, {arm: timed.pilot.call_s for arm, timed in visit.timed.items()})
+    least_calls = max((_least_calls(visitor.plan, arm.key) for arm in wanted), default=0)
+    aligned = calibrate.align(wanted, {arm: timed.pilot.call_s for arm, timed in visit.timed.items()}, least_calls)
     once = _plan_once(visitor.plan, visit, aligned)
     efforts = {arm: replace(effort, once=once) for arm, effort in aligned.items() if arm.key not in progress.efforts}
     alike = all(_is_alike(visit.timed[arm], effort) for arm, effort in efforts.items())
@@ -75,8 +76,7 @@ def _plan_once(plan: Plan, visit: Visit, efforts: Mapping[Arm, calibrate.Effort]
 def _effort(visitor: Visitor, arm: Arm, timed: Timed) -> calibrate.Effort:
     if visitor.plan.program:
         return calibrate.ONCE
-    patient = arm.case.label in visitor.patient
-    return calibrate.effort(timed.pilot, patient=patient, least_calls=_least_calls(visitor.plan, arm.key))
+    return calibrate.effort(timed.pilot, patient=arm.case.label in visitor.patient)
 
 
 def _least_calls(plan: Plan, arm: ArmKey) -> int:

@@ -82,11 +82,8 @@ def first_effort(second_s: float, *, patient: bool = False) -> Effort:
     return Effort(0, MOST_BURSTS if patient else FEWEST_BURSTS, 1)
 
 
-def effort(pilot: Pilot, *, patient: bool = False, least_calls: int = 0) -> Effort:
-    """Return the effort of an arm; a patient one takes as many bursts as any, to show that nothing differs.
-
-    A quick arm makes at least this number of calls in all of its bursts.
-    """
+def effort(pilot: Pilot, *, patient: bool = False) -> Effort:
+    """Return the effort of an arm; a patient one takes as many bursts as any, to show that nothing differs."""
     warmup = min(calls_to_settle(pilot.calls_ns), MOST_WARMUP)
     if pilot.call_s >= SLOW_CALL_S:
         return Effort(warmup, _slow_bursts(pilot.call_s), 1)
@@ -94,23 +91,26 @@ def effort(pilot: Pilot, *, patient: bool = False, least_calls: int = 0) -> Effo
     # An even number of them: forth and back.
     bursts = 2 * math.ceil(_worth(pilot, calls) / 2)
     bursts = MOST_BURSTS if patient else min(max(bursts, FEWEST_BURSTS), MOST_BURSTS)
-    return Effort(warmup, bursts, max(calls, min(math.ceil(least_calls / bursts), MOST_IN_BURST)))
+    return Effort(warmup, bursts, calls)
 
 
-def align(efforts: Mapping[Key, Effort], call_s: Mapping[Key, float]) -> dict[Key, Effort]:
+def align(efforts: Mapping[Key, Effort], call_s: Mapping[Key, float], least_calls: int = 0) -> dict[Key, Effort]:
     """Let arms that are compared with each other do the same, however their pilots happened to scatter.
 
-    Each warms up as long, and makes as many bursts, as the one that needs most. A slow arm, each burst of which is one
+    Each warms up as long, and makes as many bursts, as the one that needs most. A quick arm makes at least
+    `least_calls` calls in all of its bursts. A slow arm, each burst of which is one
     call, keeps its own effort: the arms compared with it are as slow, or far too quick for a few percent to matter.
     """
     quick = [key for key in sorted(efforts, key=lambda key: call_s[key]) if call_s[key] < SLOW_CALL_S]
     warmup = max((efforts[key].warmup for key in quick), default=0)
     bursts = max((efforts[key].bursts for key in quick), default=0)
+    fewest = min(math.ceil(least_calls / bursts), MOST_IN_BURST) if quick else 0
     aligned = dict(efforts)
     calls, before_s = 0, 0.0
     for key in quick:
         # The quickest arm comes first and makes the most calls.
-        calls = max(calls, efforts[key].calls) if call_s[key] <= before_s * ABOUT_AS_LONG else efforts[key].calls
+        own = max(efforts[key].calls, fewest)
+        calls = max(calls, own) if call_s[key] <= before_s * ABOUT_AS_LONG else own
         aligned[key] = Effort(warmup, bursts, calls)
         before_s = call_s[key]
     return aligned

@@ -240,7 +240,6 @@ class Threads(unittest.TestCase):
         self.assertEqual(os.environ["TF_NUM_INTRAOP_THREADS"], "2")
         self.assertEqual(os.environ["TF_FORCE_GPU_ALLOW_GROWTH"], "true")
 
-
     def test_a_tensorflow_before_1_14_states_no_threads(self):
         self.assertEqual(compat.threads(tensorflow("1.13.2")), [])
 

@@ -22,18 +22,31 @@ def moves(monkeypatch: pytest.MonkeyPatch) -> list[set[int]]:
 
 def test_bursts_take_turns_on_the_cores_and_are_free_to_leave(monkeypatch: pytest.MonkeyPatch, moves: list[set[int]]):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {2, 5, 7})
+    monkeypatch.setattr(replicate, "find_node", lambda core: "node0")
     for number in (1, 2, 3, 4):
         replicate.take_core(number)
     assert moves == [{5}, {2, 5, 7}, {7}, {2, 5, 7}, {2}, {2, 5, 7}, {5}, {2, 5, 7}]
 
 
-@pytest.mark.parametrize("count", [1, 9, 64])
-def test_a_single_core_and_a_large_machine_are_left_alone(
-    monkeypatch: pytest.MonkeyPatch, moves: list[set[int]], count: int
+@pytest.mark.parametrize(("count", "nodes"), [(1, 1), (2, 2), (64, 2), (64, 8)])
+def test_a_single_core_and_cores_of_several_nodes_are_left_alone(
+    monkeypatch: pytest.MonkeyPatch, moves: list[set[int]], count: int, nodes: int
 ):
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(count)))
+    monkeypatch.setattr(replicate, "find_node", lambda core: f"node{core % nodes}")
     replicate.take_core(1)
     assert moves == []
+
+
+@pytest.mark.parametrize("node", ["node0", None], ids=["a node", "nothing is known"])
+def test_all_cores_of_a_large_machine_with_one_node_take_turns(
+    monkeypatch: pytest.MonkeyPatch, moves: list[set[int]], node: str | None
+):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(16)))
+    monkeypatch.setattr(replicate, "find_node", lambda core: node)
+    for number in (9, 18):
+        replicate.take_core(number)
+    assert moves == [{9}, set(range(16)), {2}, set(range(16))]
 
 
 def test_where_it_is_forbidden_a_burst_goes_on(monkeypatch: pytest.MonkeyPatch):
@@ -61,7 +74,7 @@ def test_on_this_machine_the_thread_moves_and_keeps_its_cores():
     thread.start()
     thread.join()
     assert kept == {frozenset(CORES)}
-    if 1 < len(CORES) <= replicate.MOST_CORES:
+    if len(CORES) > 1 and len(set(map(replicate.find_node, CORES))) == 1:
         assert sum(there) > len(there) * 0.75
 
 

@@ -12,7 +12,7 @@ except ImportError:
 from workloads import sketches
 from workloads.sketches import sketch
 
-MIB = 2 ** 20
+MIB = 2**20
 
 
 def read(value):
@@ -29,14 +29,23 @@ class Values(unittest.TestCase):
         return part
 
     def test_a_short_array_is_kept_whole_and_a_long_one_by_the_same_places(self):
-        short, long, again = self.one(numpy.float32([0.1, 2])), self.one(numpy.arange(10.0 ** 5)), self.one(numpy.arange(10.0 ** 5))
+        short, long, again = (
+            self.one(numpy.float32([0.1, 2])),
+            self.one(numpy.arange(10.0**5)),
+            self.one(numpy.arange(10.0**5)),
+        )
         self.assertEqual((short["type"], short["shape"], short["values"]), ("float32", [2], [0.100000001, 2.0]))
         self.assertEqual((len(long["values"]), long["values"]), (sketches.MOST_VALUES, sorted(long["values"])))
         self.assertEqual(long, again)
 
     def test_another_layout_of_the_same_numbers_is_the_same(self):
         array = draw(300, 70)
-        for other in (numpy.asfortranarray(array), array.T.copy().T, numpy.repeat(array, 2, axis=0)[::2], array.astype(">f8")):
+        for other in (
+            numpy.asfortranarray(array),
+            array.T.copy().T,
+            numpy.repeat(array, 2, axis=0)[::2],
+            array.astype(">f8"),
+        ):
             self.assertEqual(dict(self.one(other), type=""), dict(self.one(array), type=""))
 
     def test_equal_numbers_of_another_type_have_the_same_digest(self):
@@ -54,7 +63,9 @@ class Values(unittest.TestCase):
                 self.assertNotEqual(new["digest"], old["digest"])
                 [mine], [theirs] = old["bands"], new["bands"]
                 unit = 2.0 ** (mine["level"] - theirs["level"])
-                steps = [abs(one * unit - other) * 2.0 ** theirs["level"] for one, other in zip(mine["sums"], theirs["sums"])]
+                steps = [
+                    abs(one * unit - other) * 2.0 ** theirs["level"] for one, other in zip(mine["sums"], theirs["sums"])
+                ]
                 for step in steps:
                     self.assertAlmostEqual(step, 3.0, places=6)
 
@@ -91,10 +102,10 @@ class Values(unittest.TestCase):
         self.assertEqual(len({self.one(array)["places"] for array in arrays}), 3)
 
     def test_whole_numbers_count_exactly(self):
-        large = numpy.uint64([2 ** 63 + 1, 2 ** 64 - 1])
-        self.assertEqual(self.one(large)["values"], [2 ** 63 + 1, 2 ** 64 - 1])
+        large = numpy.uint64([2**63 + 1, 2**64 - 1])
+        self.assertEqual(self.one(large)["values"], [2**63 + 1, 2**64 - 1])
         self.assertNotEqual(self.one(large)["digest"], self.one(large - numpy.uint64([1, 0]))["digest"])
-        self.assertNotEqual(self.one(10 ** 400)["digest"], self.one(10 ** 400 + 1)["digest"])
+        self.assertNotEqual(self.one(10**400)["digest"], self.one(10**400 + 1)["digest"])
 
     def test_old_and_new_numpy_draw_the_same_signs(self):
         [band] = self.one(numpy.arange(10000.0))["bands"]
@@ -120,10 +131,12 @@ class Parts(unittest.TestCase):
     def test_no_part_is_left_out(self):
         parts = [draw(40) for _ in range(100)] + [7, "text", None, numpy.float32(1)]
         kept = read(parts)
-        self.assertEqual((len(kept["parts"]), kept["others"]["count"]), (sketches.MOST_PARTS, 104 - sketches.MOST_PARTS))
-        self.assertLess(len(sketch(parts)), 2 ** 15)
+        self.assertEqual(
+            (len(kept["parts"]), kept["others"]["count"]), (sketches.MOST_PARTS, 104 - sketches.MOST_PARTS)
+        )
+        self.assertLess(len(sketch(parts)), 2**15)
         for place, other in ((16, draw(40) + 1), (99, -draw(40)), (100, 8), (101, "another"), (102, ()), (103, 2.0)):
-            changed = parts[:place] + [other] + parts[place + 1:]
+            changed = parts[:place] + [other] + parts[place + 1 :]
             self.assertNotEqual(read(changed)["others"], kept["others"])
         self.assertNotEqual(read(parts[:50] + [draw(8, 5)] + parts[51:])["others"]["forms"], kept["others"]["forms"])
 
@@ -159,8 +172,20 @@ class Parts(unittest.TestCase):
             self.assertEqual({part["type"] for part in parts if part["digest"] is None}, {"DeepNest"})
 
     def test_texts_and_odd_arrays_have_digests(self):
-        values = ["a", "b", b"a", None, [], numpy.array(["a", "b"]), numpy.array(["ab", ""]), numpy.array([b"a", b"b"], object),
-                  numpy.array(["2020-01-01"], "datetime64[D]"), numpy.zeros((0, 3)), numpy.longdouble(1) / 3, numpy.array([None, 1.5])]
+        values = [
+            "a",
+            "b",
+            b"a",
+            None,
+            [],
+            numpy.array(["a", "b"]),
+            numpy.array(["ab", ""]),
+            numpy.array([b"a", b"b"], object),
+            numpy.array(["2020-01-01"], "datetime64[D]"),
+            numpy.zeros((0, 3)),
+            numpy.longdouble(1) / 3,
+            numpy.array([None, 1.5]),
+        ]
         kept = [read(value)["parts"] for value in values]
         self.assertTrue(all(part["digest"] for parts in kept for part in parts))
         self.assertEqual(len({json.dumps(parts) for parts in kept}), len(values))

@@ -98,13 +98,29 @@ def test_arms_of_another_speed_have_their_own_calls_and_the_same_bursts_and_warm
 
 
 def test_an_arm_makes_as_many_calls_as_percentiles_need():
-    usual, many = effort(pilot()), effort(pilot(), least_calls=1000)
-    assert (many.warmup, many.bursts) == (usual.warmup, usual.bursts)
-    assert many.calls > usual.calls
+    usual = {"a": effort(pilot())}
+    [many] = align(usual, {"a": pilot().call_s}, 1000).values()
+    assert (many.warmup, many.bursts) == (usual["a"].warmup, usual["a"].bursts)
+    assert many.calls > usual["a"].calls
     assert many.bursts * many.calls >= 1000
     # A slow arm would take minutes.
-    slow = pilot(150.0)
-    assert effort(slow, least_calls=1000) == effort(slow)
+    slow = {"a": effort(pilot(150.0))}
+    assert align(slow, {"a": 0.15}, 1000) == slow
+
+
+@pytest.mark.parametrize("least_calls", [0, 250, 1000])
+def test_equal_arms_make_equally_many_calls_however_their_pilots_scatter(least_calls: int):
+    """Calls still get quicker along a burst, so that an arm with longer bursts would seem faster."""
+    drawn = np.random.default_rng(11)
+    for _ in range(200):
+        pilots = {
+            arm: Pilot(0.5, tuple((int(0.5e6 * np.exp(0.1 * drawn.standard_normal())),) for _ in range(8)))
+            for arm in ("a", "b", "c")
+        }
+        efforts = {arm: effort(own) for arm, own in pilots.items()}
+        aligned = align(efforts, {arm: own.call_s for arm, own in pilots.items()}, least_calls)
+        assert len({(each.warmup, each.bursts, each.calls) for each in aligned.values()}) == 1
+        assert all(each.bursts * each.calls >= least_calls for each in aligned.values())
 
 
 def test_an_arm_whose_bursts_are_single_calls_keeps_its_effort_and_gives_it_to_no_other():
@@ -159,7 +175,8 @@ def test_the_error_of_a_replicate_is_the_scatter_of_its_bursts_over_the_root_of_
 
 def test_calls_for_percentiles_are_spread_over_the_bursts():
     usual = effort(pilot())
-    assert effort(pilot(), least_calls=100).calls == max(usual.calls, math.ceil(100 / usual.bursts))
+    [aligned] = align({"a": usual}, {"a": pilot().call_s}, 100).values()
+    assert aligned.calls == max(usual.calls, math.ceil(100 / usual.bursts))
 
 
 def test_an_arm_among_slow_ones_gives_its_warm_up_to_none():
