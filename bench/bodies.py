@@ -14,6 +14,7 @@ from bench.store import Store, seconds_of
 from orchestrator.measure.run import run as run_comparison
 from orchestrator.model import ArmKey, Calibrated, Comparison, Contrast
 from orchestrator.plan.request import RunOptions
+from orchestrator.reports.columns import format_ratio
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.stats import calibrate
@@ -105,5 +106,4 @@ def _rows(contrasts: Sequence[Contrast], efforts: Mapping[ArmKey, Calibrated]) -
 def _cell(contrast: Contrast) -> str:
     if contrast.ratio is None:
         return f"{contrast.reason}"
-    interval = f" ({contrast.ci_low:.2f}-{contrast.ci_high:.2f})" if contrast.ci_low and contrast.ci_high else ""
-    return f"{contrast.ratio:.2f}x{interval} {contrast.shown_verdict}, {contrast.rounds}"
+    return f"{format_ratio(contrast)} {contrast.shown_verdict}, {contrast.rounds}"

@@ -20,6 +20,7 @@ from orchestrator.errors import Interrupted
 from orchestrator.measure.run import run as run_comparison
 from orchestrator.model import ArmKey, Comparison, Contrast, Pair
 from orchestrator.plan.request import RunOptions
+from orchestrator.reports.columns import format_ratio
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.endings import read_endings
 from orchestrator.results.rundir import RunDir
@@ -189,4 +190,4 @@ def _name(arm: ArmKey) -> str:
 
 
 def _verdict(contrast: Contrast) -> str:
-    return f"{contrast.verdict} {contrast.ratio:.2f}x ({contrast.ci_low:.2f}-{contrast.ci_high:.2f})"
+    return f"{contrast.verdict} {format_ratio(contrast)}"

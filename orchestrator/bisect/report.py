@@ -191,7 +191,7 @@ def _ratio_point(row: PathRow) -> RatioPoint:
 def _verdict(part: PathPart | None, notes: Notes) -> Text:
     if part is None or part.finding is None:
         return Text()
-    return format_verdict(part.finding.shown_verdict, _why(part), notes, metric=part.finding.metric)
+    return format_verdict(part.finding, _why(part), notes, metric=part.finding.metric)
 
 
 KINDS = {

@@ -28,8 +28,12 @@ class Units:
         return self._format(difference, difference, "+") + self._end(difference)
 
     def show_ends(self, difference: float, low: float, high: float) -> str:
-        """Return the ends of a difference's interval, in the unit of the difference: `+7.9 to +8.1`."""
-        return f"{self._format(low, difference, '+')} to {self._format(high, difference, '+')}"
+        """Return the ends of a difference's interval, in the unit of the difference: `+7.9 to +8.1`.
+
+        One that excludes 0 never seems to end there.
+        """
+        ends = self._format(low, difference, "+", apart=low > 0), self._format(high, difference, "+", apart=high < 0)
+        return " to ".join(ends)
 
     def show_figures(self, difference: float, old: float, new: float) -> str:
         """Return two figures in the unit of their difference: `40.2 to 48.2`."""
@@ -45,8 +49,10 @@ class Units:
     def _of(self, amount: float) -> tuple[str, float, int]:
         return next((unit for unit in reversed(self.units) if abs(amount) >= unit[1]), self.units[0])
 
-    def _format(self, amount: float, like: float, sign: str = "-") -> str:
+    def _format(self, amount: float, like: float, sign: str = "-", *, apart: bool = False) -> str:
         _, size, decimals = self._of(like)
+        while apart and round(amount / size, decimals) == 0:
+            decimals += 1
         # Minus nought is no figure.
         rounded = round(amount / size, decimals) + 0.0
         text = f"{rounded:{sign}.{decimals}f}"

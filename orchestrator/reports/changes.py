@@ -104,7 +104,7 @@ def _ratios(title: str, named: Iterable[tuple[str, RatioChange]], notes: Notes) 
             *(show_estimate(each, metric) for each in (change.earlier, change.later, change)),
             show_interval(change, metric),
             _picture(change),
-            format_verdict(change.shown_verdict, change.reason, notes, metric=metric),
+            format_verdict(change, change.reason, notes, metric=metric),
         )
     return grid
 
@@ -126,7 +126,7 @@ def _own_times(changes: Changes, notes: Notes) -> RenderableType:
             *(format_time(arm.median_ms) for arm in (change.earlier, change.later) if arm.median_ms is not None),
             "" if change.ratio is None else ratio(change.ratio),
             interval(change),
-            format_verdict(change.shown_verdict, change.reason, notes),
+            format_verdict(change, change.reason, notes),
         )
     return Group(*([grid] if moved else []), safe_text(describe_own_times(changes.own_times), style="dim"))
 

@@ -14,7 +14,7 @@ from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import TIME, Followed, describe_change
 from orchestrator.metrics.spec import show_bytes
 from orchestrator.metrics.units import BYTES_PER_CALL, COUNT, COUNT_PER_CALL
-from orchestrator.model import ArmResult, Contrast, Drift, Metric, ShownVerdict
+from orchestrator.model import ArmResult, Contrast, Drift, Magnitude, Metric, ShownVerdict
 from orchestrator.stats.slowdown import format_slowdown
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import clip, safe_text
@@ -26,6 +26,9 @@ STYLES: dict[ShownVerdict, str] = {
 MARKS: dict[ShownVerdict, str] = {
     "slower": "▲", "faster": "▼", "slightly slower": "△", "slightly faster": "▽", "same": "=", "inconclusive": "?",
 }  # fmt: skip
+# Of a difference that is certain, where the interval reaches into the margin.
+SMALL_MARKS: dict[ShownVerdict, str] = {**MARKS, "slower": "▴", "faster": "▾"}
+ABOUT_SMALL_MARKS = "▴ ▾ the size is uncertain: the interval reaches into the margin"
 # What a contrast compares, in words.
 MEASURES: Mapping[Metric, str] = {key: spec.about for key, spec in METRICS.items()}
 STAR, WAVE = "*", "~"
@@ -45,6 +48,7 @@ class Notes:
         self._numbers: dict[str, int] = {}
         self._drifts: dict[str, Drift] = {}
         self._starred = False
+        self._small = False
 
     def mark(self, reason: str) -> str:
         return f" ({self._numbers.setdefault(reason, len(self._numbers) + 1)})" if reason else ""
@@ -63,6 +67,11 @@ class Notes:
         self._starred = True
         return STAR
 
+    def sign(self, magnitude: Magnitude) -> str:
+        """Return the mark of a verdict."""
+        self._small |= magnitude.size == "clear"
+        return mark_verdict(magnitude)
+
     def lines(self, alpha: float) -> list[Text]:
         lines = [
             safe_text(f"({number}) {clip(reason, LONGEST)}", style="dim") for reason, number in self._numbers.items()
@@ -70,6 +79,8 @@ class Notes:
         lines += [
             safe_text(f"{WAVE} {clip(arm, LONGEST)}: {drift}", style="dim") for arm, drift in self._drifts.items()
         ]
+        if self._small:
+            lines.append(Text(ABOUT_SMALL_MARKS, style="dim"))
         if self._starred:
             lines.append(
                 Text(
@@ -115,6 +126,10 @@ def ratio(value: float) -> str:
     return f"{value:.0f}x" if value >= 100 else f"{value:.1f}x" if value >= 10 else f"{value:.2f}x"
 
 
+def mark_verdict(magnitude: Magnitude) -> str:
+    return (SMALL_MARKS if magnitude.size == "clear" else MARKS)[magnitude.shown_verdict]
+
+
 def _seconds(seconds: float) -> str:
     return format_time(seconds * 1e3)
 
@@ -153,7 +168,20 @@ class Bounded(Protocol):
 def interval(contrast: Bounded) -> str:
     if contrast.ci_low is None or contrast.ci_high is None:
         return ""
-    return "-".join(ratio(bound).removesuffix("x") for bound in (contrast.ci_low, contrast.ci_high))
+    return format_ends(contrast.ci_low, contrast.ci_high)
+
+
+def format_ends(low: float, high: float) -> str:
+    """Return an interval as in `1.05-1.16`; one that excludes 1 never seems to end there, as in `0.94-0.997`."""
+    return f"{_format_end(low, apart=low > 1)}-{_format_end(high, apart=high < 1)}"
+
+
+def _format_end(end: float, *, apart: bool) -> str:
+    text, decimals = ratio(end).removesuffix("x"), 2
+    while apart and float(text) == 1:
+        decimals += 1
+        text = f"{end:.{decimals}f}"
+    return text
 
 
 def format_ratio(contrast: Bounded) -> str:
@@ -207,7 +235,7 @@ def _verdict(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> Text:
         # The ratio is in its column, and the number of rounds here: a note would repeat both for every row.
         postponed = notes.mark(contrast.reason.removesuffix(contrast.so_far).removesuffix("; "))
         return Text(f"{MARKS['inconclusive']} {describe_progress(contrast)}{postponed}", style=STYLES["inconclusive"])
-    return format_verdict(contrast.shown_verdict, contrast.reason, notes, exploratory=contrast.exploratory)
+    return format_verdict(contrast, contrast.reason, notes, exploratory=contrast.exploratory)
 
 
 def describe_progress(contrast: Contrast) -> str:
@@ -231,11 +259,11 @@ def _cpu_of_open(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str
 
 
 def format_verdict(
-    verdict: ShownVerdict, reason: str, notes: Notes, *, exploratory: bool = False, metric: Followed = TIME
+    magnitude: Magnitude, reason: str, notes: Notes, *, exploratory: bool = False, metric: Followed = TIME
 ) -> Text:
-    star = notes.star() if exploratory else ""
+    star, verdict = notes.star() if exploratory else "", magnitude.shown_verdict
     word = describe_change(metric, verdict)
-    return Text(f"{MARKS[verdict]} {word}{star}{notes.mark(reason)}", style=STYLES[verdict])
+    return Text(f"{notes.sign(magnitude)} {word}{star}{notes.mark(reason)}", style=STYLES[verdict])
 
 
 # From this width on, the bar has its full length.

@@ -21,6 +21,7 @@ from orchestrator.model import (
 )
 from orchestrator.reports.case_names import differences, short_names
 from orchestrator.reports.columns import (
+    ABOUT_SMALL_MARKS,
     LONGEST,
     MARKS,
     MEASURES,
@@ -29,6 +30,7 @@ from orchestrator.reports.columns import (
     WAVE,
     describe_progress,
     format_ratio,
+    mark_verdict,
     ratio,
 )
 from orchestrator.reports.filter_sort import Arrangement
@@ -320,7 +322,7 @@ def _cell(row: CaseRow, version: Target, *, short: bool) -> str | Text:
         return f"  {row.show(arm.median_ms)}" if arm and arm.median_ms else ""
     verdict = contrast.shown_verdict
     figure = (show_estimate if short else show_magnitude)(contrast, row.metric)
-    return Text(f"{MARKS[verdict]} {figure}{row.mark(version)}", style=STYLES[verdict])
+    return Text(f"{mark_verdict(contrast)} {figure}{row.mark(version)}", style=STYLES[verdict])
 
 
 def draw_blocks(block: CaseBlock, versions: Sequence[Target], width: int) -> Iterator[RenderableType]:
@@ -352,6 +354,7 @@ def _legend(comparison: Comparison, marks: Sequence[str]) -> Text:
     shown = {contrast.shown_verdict for contrast in comparison.contrasts}
     lines = [
         "  ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items() if verdict in shown),
+        ABOUT_SMALL_MARKS if any(contrast.size == "clear" for contrast in comparison.contrasts) else "",
         *marks,
         f"time: {_unit(plan)} in {plan.versions[0]} · ratio: relative to it, paired by round, with its interval",
         f"margin {format_margin(plan.margin)} · {describe_errors(plan)}",

@@ -186,7 +186,7 @@ def _cell(study: Study, baseline: ArmResult | None, candidate: ArmResult | None,
     )
     star = notes.star() if contrast.exploratory else ""
     reason = "" if _shows_why(contrast, study.plan.margin) else notes.mark(contrast.reason)
-    mark = f"{MARKS[contrast.shown_verdict]}{star}{reason}"
+    mark = f"{notes.sign(contrast)}{star}{reason}"
     return TimeCell(
         time=time, ratio=ratio, interval=interval, percent=percent, mark=mark, style=STYLES[contrast.shown_verdict]
     )

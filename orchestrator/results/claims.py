@@ -177,7 +177,7 @@ def _effect(expectation: Expectation, contrast: Contrast) -> ClaimCheck:
 
 
 def _is_as_large(contrast: Contrast, margin: float) -> bool:
-    """Return whether the estimate is beyond the margin; the verdict `slower` asks for half of it."""
+    """Return whether the estimate is beyond the margin, which the verdict `slower` does not ask for."""
     return contrast.distance >= scale_of(contrast.pair.metric).to_scale(margin)
 
 

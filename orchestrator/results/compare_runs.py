@@ -254,13 +254,14 @@ def _change(
 def _judge(change: AnyChange, compared: Compared, margin: float) -> AnyChange:
     across, scale = compared.across, scale_of(change.metric)
     judgement = judge(across, margin, Levels(compared.level, compared.level), scale)
+    width = judgement.half_width
     reason = ""
     if judgement.verdict == "inconclusive":
         visible = scale.from_scale(across.smallest_visible(compared.level))
         reason = f"too noisy: these rounds {scale.describe_visible(visible, 'changes')}"
     return replace(
         change,
-        **scale.as_fields(across.theta, judgement.half_width),
+        **scale.as_fields(across.theta, (across.theta - width, across.theta + width)),
         verdict=judgement.verdict,
         size=judgement.size,
         reason=reason,

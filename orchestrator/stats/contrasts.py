@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from orchestrator.model import ArmKey, ArmResult, Contrast, Metric, Pair, Plan, Target, VerdictName
+from orchestrator.stats.called import estimate_called
 from orchestrator.stats.drift import drift_of_ratio
 from orchestrator.stats.looks import BystanderSchedule, LookSchedule, Stretch, make_schedule
-from orchestrator.stats.paired import Estimate, Sample, estimate
+from orchestrator.stats.paired import Estimate, Prior, Sample, estimate
 from orchestrator.stats.robust import hodges_lehmann, sign_flip_p
 from orchestrator.stats.scale import RATIOS, MetricScale
-from orchestrator.stats.shared_variance import share_variance
+from orchestrator.stats.shared_variance import find_prior, share_variance
 from orchestrator.stats.verdict import Judgement, Levels, describe_noise, judge, seed_percent, smallest_shown
 
 # The figure of a metric on its scale by round, by case label, version and metric.
@@ -73,7 +74,8 @@ def compare(
         families[pair.metric].append(rounds)
     errors = {metric: _error_of_each(schedule, of_metric) for metric, of_metric in families.items()}
     counts = {metric: len(of_metric) for metric, of_metric in families.items()}
-    judge_one = _Judge(plan, schedule, errors, counts, beside or Beside(), scale_of)
+    priors = {metric: _find_prior(of_metric, schedule.fewest) for metric, of_metric in families.items()}
+    judge_one = _Judge(plan, schedule, errors, counts, priors, beside or Beside(), scale_of)
     contrasts = (
         judge_one.contrast(pair, rounds, [by_key[key] for key in pair.arms], samples)
         for pair, rounds in zip(plan.pairs, measured, strict=True)
@@ -101,6 +103,12 @@ def _share_variance(measured: Sequence[Measured | None], fewest: int) -> list[Me
         replace(rounds, estimate=shared[place]) if rounds and place in shared else rounds
         for place, rounds in enumerate(measured)
     ]
+
+
+def _find_prior(measured: Sequence[Measured | None], fewest: int) -> Prior | None:
+    """Return what comparisons of one metric say together of the scatter of rounds, unless they share it already."""
+    estimates = [rounds.estimate for rounds in measured if rounds and rounds.estimate.rounds >= fewest]
+    return None if any(each.prior for each in estimates) else find_prior(estimates)
 
 
 def _error_of_each(schedule: Schedule, measured: Sequence[Measured | None]) -> float:
@@ -138,6 +146,7 @@ class _Judge:
     schedule: Schedule
     error_of_each: Mapping[Metric, float]
     count: Mapping[Metric, int]
+    priors: Mapping[Metric, Prior | None]
     beside: Beside
     scale_of: ScaleOf
 
@@ -162,7 +171,9 @@ class _Judge:
             contrast = self._judge(contrast, rounds)
         if doubt := self._doubt(contrast, missing, arms):
             return replace(contrast, verdict="inconclusive", size=None, reason=doubt, missing=0)
-        return replace(contrast, reason=contrast.so_far) if contrast.missing else contrast
+        if contrast.missing:
+            return replace(contrast, reason=contrast.so_far)
+        return self._correct(contrast, rounds) if contrast.verdict in ("slower", "faster") else contrast
 
     def _describe_progress(self, pair: Pair, arms: Sequence[ArmResult], samples: Samples) -> Contrast:
         """Return the ratio of a single round or, before the first, of the pilot, without a verdict."""
@@ -179,11 +190,12 @@ class _Judge:
 
     def _judge(self, contrast: Contrast, rounds: Measured) -> Contrast:
         found, margin, scale = rounds.estimate, self._margin(contrast.pair), self.scale_of(contrast.pair.metric)
-        levels = self._levels(rounds, min(DIFFERENCE_ERROR, self.error_of_each[contrast.pair.metric]))
+        levels = self._levels(rounds, self._error(contrast.pair))
         judgement = judge(found, margin, levels, scale)
+        width = judgement.half_width
         return replace(
             self._add_cpu(contrast, levels.differ),
-            **scale.as_fields(found.theta, judgement.half_width),
+            **scale.as_fields(found.theta, (found.theta - width, found.theta + width)),
             verdict=judgement.verdict,
             size=judgement.size,
             reason=self._reason(contrast.pair, judgement, rounds, levels),
@@ -192,13 +204,28 @@ class _Judge:
             else smallest_shown(found.spread, found.rounds, levels.differ, found.freedom),
         )
 
+    def _correct(self, contrast: Contrast, rounds: Measured) -> Contrast:
+        """Show a called difference without the luck that helped to call it."""
+        pair, scale = contrast.pair, self.scale_of(contrast.pair.metric)
+        levels = self.schedule.trace_levels(rounds.last_round, self._error(pair))
+        theta, low, high = estimate_called(rounds.estimate, levels, self.priors[pair.metric])
+        return replace(
+            contrast,
+            **scale.as_fields(theta, (low, high)),
+            size="beyond" if min(abs(low), abs(high)) >= scale.to_scale(self._margin(pair)) else "clear",
+            seed_percent=None if contrast.seed_percent is None else seed_percent(theta),
+        )
+
     def _add_cpu(self, contrast: Contrast, level: float) -> Contrast:
         found = estimate(*(self.beside.cpu.get(key, {}) for key in contrast.pair.arms))
         if contrast.pair.metric != "steady" or found is None or found.rounds < self.schedule.fewest:
             return contrast
         width = found.half_width(level)
-        cpu = RATIOS.as_fields(found.theta, width)
+        cpu = RATIOS.as_fields(found.theta, (found.theta - width, found.theta + width))
         return replace(contrast, cpu_ratio=cpu["ratio"], cpu_low=cpu["ci_low"], cpu_high=cpu["ci_high"])
+
+    def _error(self, pair: Pair) -> float:
+        return min(DIFFERENCE_ERROR, self.error_of_each[pair.metric])
 
     def _levels(self, rounds: Measured, error: float) -> Levels:
         return Levels(

@@ -32,6 +32,11 @@ LEAST_EXACT = 1e-3
 # How finely the chain is divided: levels are exact to one percent.
 CELLS, NODES = 80, 32
 ROOT_ERROR = 1e-9
+# How finely the calls of a look are divided, and how much rarer than its level the rarest of them are.
+TAILS, RAREST = 30, 1e-5
+
+# Looks of a comparison, in rounds, each with its level.
+LookLevels = tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,11 @@ class LookSchedule:
             return error * self._new_share(index)
         levels = [of_error[index] for of_error in _levels_by_error(self)]
         return math.exp(float(np.interp(math.log(error), np.log(ERRORS), np.log(levels))))
+
+    def trace_levels(self, rounds: int, error: float) -> LookLevels:
+        """Return the looks up to the one that judges this many rounds, with their levels."""
+        looks = (*(look for look in self.looks[: self._find_look(rounds)] if look < rounds), rounds)
+        return tuple((look, self.level(look, error)) for look in looks)
 
     def adjust(self, p: float, rounds: int) -> float:
         """Return the smallest error of all looks with which a look at this many rounds finds this p significant."""
@@ -135,6 +145,9 @@ class BystanderSchedule:
     def level(self, rounds: int, error: float) -> float:
         return error * self._find_share(rounds)
 
+    def trace_levels(self, rounds: int, error: float) -> LookLevels:
+        return ((rounds, self.level(rounds, error)),)
+
     def adjust(self, p: float, rounds: int) -> float:
         return min(p / self._find_share(rounds), 1.0)
 
@@ -203,6 +216,27 @@ def exact_levels(looks: Sequence[int], spent: Sequence[float]) -> tuple[float, .
         edges = np.linspace(-limit, limit, CELLS + 1)
         mass = np.diff(_step(edges, middles, before, now) @ mass)
     return tuple(levels)
+
+
+def find_new_calls(levels: LookLevels) -> tuple[Any, Any]:
+    """Return chances of calls at the last look, falling, and between each two the share that is called there first.
+
+    A chance is that of such a t or a larger one if nothing differs. The share does not depend on what differs: once
+    mean and scatter of a sample are known, its order says nothing more of where it comes from.
+    """
+    *before_last, (rounds, level) = levels
+    chances = level / 2 * np.append(np.geomspace(1, RAREST, TAILS), 0.0)
+    if not before_last:
+        return chances, np.ones(TAILS)
+    before, middles, mass = 0, np.zeros(1), np.ones(1)
+    for now, own_level in before_last:
+        limit = _r_of_level(own_level, now)
+        edges = np.linspace(-limit, limit, CELLS // 2 + 1)
+        below = _step(edges, middles, before, now) @ mass if before else special.stdtr(now - 1, _t_of_r(edges, now))
+        before, middles, mass = now, (edges[1:] + edges[:-1]) / 2, np.diff(below)
+    t = -special.stdtrit(rounds - 1, chances[:-1])
+    reached = np.append(t / np.sqrt(rounds - 1 + t * t), 1.0)
+    return chances, np.diff(_step(reached, middles, before, rounds) @ mass) / -np.diff(chances)
 
 
 def _find_where(function: Callable[[float], float], wanted: float, low: float, high: float) -> float:

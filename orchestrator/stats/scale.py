@@ -26,8 +26,8 @@ class MetricScale(Protocol):
     def describe_visible(self, visible: float, what: str) -> str:
         """Complete a sentence about rounds that show differences of this size, written as a margin is."""
 
-    def as_fields(self, theta: float, width: float | None) -> dict[str, Any]:
-        """Return the fields of a magnitude for an estimate and half of its interval."""
+    def as_fields(self, theta: float, ends: tuple[float, float] | None) -> dict[str, Any]:
+        """Return the fields of a magnitude for an estimate and the ends of its interval."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,8 @@ class Ratios:
     def describe_visible(self, visible: float, what: str) -> str:
         return "do not even show a factor of two" if visible > MOST_TOLD else f"show {what} from {visible:.0%} on"
 
-    def as_fields(self, theta: float, width: float | None) -> dict[str, Any]:
-        low, high = (None, None) if width is None else (_ratio(theta - width), _ratio(theta + width))
+    def as_fields(self, theta: float, ends: tuple[float, float] | None) -> dict[str, Any]:
+        low, high = map(_ratio, ends) if ends else (None, None)
         return {"ratio": _ratio(theta), "ci_low": low, "ci_high": high}
 
 
@@ -69,8 +69,8 @@ class Differences:
     def describe_visible(self, visible: float, what: str) -> str:
         return f"show differences from {self.show_margin(visible)} on"
 
-    def as_fields(self, theta: float, width: float | None) -> dict[str, Any]:
-        low, high = (None, None) if width is None else (theta - width, theta + width)
+    def as_fields(self, theta: float, ends: tuple[float, float] | None) -> dict[str, Any]:
+        low, high = ends or (None, None)
         return {"difference": theta, "difference_low": low, "difference_high": high}
 
 

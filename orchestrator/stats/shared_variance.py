@@ -22,11 +22,14 @@ MOST_FREEDOM = 4.0
 
 def share_variance(estimates: Sequence[Estimate]) -> list[Estimate]:
     """Return these estimates with a part of what all of them say of the variance of a round."""
-    known = [each for each in estimates if each.spread > 0]
-    if len(known) < FEWEST_COMPARISONS:
-        return list(estimates)
-    prior = fit_prior([(each.spread**2, each.freedom) for each in known])
-    return [replace(each, prior=prior) for each in estimates]
+    prior = find_prior(estimates)
+    return [replace(each, prior=prior) for each in estimates] if prior else list(estimates)
+
+
+def find_prior(estimates: Sequence[Estimate]) -> Prior | None:
+    """Return what these estimates say together of the variance of a round; None if they are too few to tell."""
+    known = [(each.spread**2, each.freedom) for each in estimates if each.spread > 0]
+    return fit_prior(known) if len(known) >= FEWEST_COMPARISONS else None
 
 
 def fit_prior(variances: Sequence[tuple[float, float]]) -> Prior:

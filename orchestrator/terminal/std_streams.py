@@ -12,8 +12,8 @@ from orchestrator.errors import UsageError
 
 # Each character becomes one character, so that tables and plots keep their shape.
 ASCII = str.maketrans(
-    "▁▂▃▄▅▆▇█" "▐▌" "│┃┊┄─━╌" "┤├┬┴┼┌┐└┘╭╮╰╯" "▲▼△▽▵▿" "◂▸◀▶←→" "●◆◇✓✗✕×" "·•…±≈µ" "–—‘’“”",
-    "_,-~=+*#" "##" "||:.---" "||+++++++++++" "^v/\\^v" "<><><>" "o*oyxxx" ".*~~~u" "--''\"\"",
+    "▁▂▃▄▅▆▇█" "▐▌" "│┃┊┄─━╌" "┤├┬┴┼┌┐└┘╭╮╰╯" "▲▼△▽▵▿▴▾" "◂▸◀▶←→" "●◆◇✓✗✕×" "·•…±≈µ" "–—‘’“”",
+    "_,-~=+*#" "##" "||:.---" "||+++++++++++" "^v/\\^v'," "<><><>" "o*oyxxx" ".*~~~u" "--''\"\"",
 )  # fmt: skip
 AS_ASCII = "tfcompare.ascii"
 

@@ -24,6 +24,14 @@ def test_over_two_runs_logs_add_up_and_half_intervals_by_their_squares():
     assert found.over == 2
 
 
+def test_each_side_of_an_interval_is_joined_by_itself_and_turns_with_the_path():
+    uneven = BisectFinding(earlier="3", later="1", verdict="slower", ratio=2.0, ci_low=1.01, ci_high=2.1)
+    found = join_ratios("1", [uneven, finding("3", "2", 0.0, 0.01)], "steady")
+    assert (found["3"].ratio, found["3"].ci_low, found["3"].ci_high) == pytest.approx((1 / 2, 1 / 2.1, 1 / 1.01))
+    assert found["2"].ci_high == pytest.approx(math.exp(-math.log(2) + math.hypot(math.log(2 / 1.01), 0.01)))
+    assert found["2"].ci_low == pytest.approx(math.exp(-math.log(2) - math.hypot(math.log(2.1 / 2), 0.01)))
+
+
 def test_the_way_that_leaves_the_narrowest_interval_is_taken():
     noisy = finding("1", "2", 0.9, 0.5)
     over = [finding("1", "3", 0.4, 0.01), finding("2", "3", -0.2, 0.01)]

@@ -129,6 +129,22 @@ def test_how_a_difference_is_printed(metric: Metric, difference: float, old: flo
 
 
 @pytest.mark.parametrize(
+    ("metric", "difference", "low", "high", "shown"),
+    [
+        ("leak", 8 * 1024, 7.9 * 1024, 8.1 * 1024, "+7.9 to +8.1"), ("leak", 8 * 1024, 20.0, 2**14, "+0.02 to +16.0"),
+        ("leak", 600.0, -0.3, 1200.0, "+0 to +1200"), ("traces", -2.0, -4.0, -0.004, "-4 to -0.004"),
+        ("traces", 0.0, 0.0, 0.0, "+0 to +0"),
+    ],
+)  # fmt: skip
+def test_an_interval_of_differences_that_excludes_0_never_seems_to_end_there(
+    metric: Metric, difference: float, low: float, high: float, shown: str
+):
+    units = METRICS[metric].units
+    assert units is not None
+    assert units.show_ends(difference, low, high) == shown
+
+
+@pytest.mark.parametrize(
     ("metric", "text", "amount"),
     [
         ("leak", "4KiB", 4096), ("leak", "1.5 mib", 1.5 * 2**20), ("leak", "700", 700), ("leak", "700B", 700),

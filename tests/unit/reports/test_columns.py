@@ -3,7 +3,17 @@
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.reports.columns import COLUMNS, Notes, bar, choose, legend, parse_columns, ratio
+from orchestrator.reports.columns import (
+    COLUMNS,
+    Notes,
+    bar,
+    choose,
+    format_ends,
+    format_verdict,
+    legend,
+    parse_columns,
+    ratio,
+)
 from tests.support.builders import arm, case, contrast, unmeasured, version_pair
 
 USUAL = ["time", "ratio", "interval", "bar", "verdict"]
@@ -105,6 +115,29 @@ def test_the_legend_explains_what_is_shown_and_nothing_else():
 )
 def test_a_ratio_has_the_figures_that_it_bears(value: float, text: str):
     assert ratio(value) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [
+        (1.05, 1.16, "1.05-1.16"), (0.94, 0.997, "0.94-0.997"), (0.94, 0.99996, "0.94-0.99996"),
+        (1.0004, 1.31, "1.0004-1.31"), (1.0049, 1.2, "1.005-1.20"), (1.0051, 1.2, "1.01-1.20"),
+        (0.997, 1.003, "1.00-1.00"), (1.0, 1.0, "1.00-1.00"), (0.9, 1.0, "0.90-1.00"), (0.004, 120.4, "0.004-120"),
+    ],
+)  # fmt: skip
+def test_an_interval_that_excludes_1_never_seems_to_end_there(low: float, high: float, text: str):
+    assert format_ends(low, high) == text
+
+
+def test_a_difference_of_uncertain_size_has_a_small_mark_and_the_mark_is_explained():
+    notes, pair = Notes(), version_pair(case())
+    slower, faster = (contrast(pair, verdict=verdict, size="beyond") for verdict in ("slower", "faster"))
+    assert [str(format_verdict(each, "", notes)) for each in (slower, faster)] == ["▲ slower", "▼ faster"]
+    assert notes.lines(0.05) == []
+    slower, faster = (contrast(pair, verdict=verdict, size="clear") for verdict in ("slower", "faster"))
+    assert [str(format_verdict(each, "", notes)) for each in (slower, faster)] == ["▴ slower", "▾ faster"]
+    (explained,) = notes.lines(0.05)
+    assert str(explained) == "▴ ▾ the size is uncertain: the interval reaches into the margin"
 
 
 @pytest.mark.parametrize(

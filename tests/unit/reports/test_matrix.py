@@ -111,6 +111,17 @@ def test_from_many_versions_on_cells_hold_mark_and_ratio_only(draw):
     assert "(" not in next(line for line in drawn.splitlines() if line.startswith("   train_loop size_2"))
 
 
+def test_a_difference_of_uncertain_size_has_a_small_mark_that_the_legend_explains(draw):
+    whole = of_many(("1", "2"))
+    explained = "▴ ▾ the size is uncertain: the interval reaches into the margin"
+    assert explained not in draw(whole)
+    unsure = tuple(replace(each, size="clear" if each.verdict == "slower" else None) for each in whole.contrasts)
+    drawn = draw(replace(whole, contrasts=unsure))
+    assert "▴ 2.00x (1.94-2.06)" in drawn
+    assert "▲ 2.00x" not in drawn
+    assert explained in drawn
+
+
 def test_the_row_of_means_says_over_how_many_cases_and_rounds(draw):
     several = of_many(VERSIONS[:3])
     [row] = [line for line in draw(several, 120).splitlines() if "geometric mean" in line]

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from orchestrator.metrics.gates import parse_gates
 from orchestrator.model import ArmKey, ArmResult, Drift, Plan
+from orchestrator.plan.pairs import LOOKS
 from orchestrator.stats.contrasts import (
     DIFFERENCE_ERROR,
     FALSE_DISCOVERIES,
@@ -55,6 +57,42 @@ def test_a_contrast_is_the_candidates_time_over_the_baselines():
     assert found.rounds == 6
     assert found.mde > 0
     assert found.pair == version_pair(CASE)
+
+
+def test_a_call_at_a_first_look_is_shown_without_its_luck_and_gates_take_what_is_shown():
+    rounds = (0.12, 0.09, 0.13, 0.09)
+    samples = {
+        (CASE.label, OLD, "steady"): dict.fromkeys(range(1, 5), 0.0),
+        (CASE.label, NEW, "steady"): dict(enumerate(rounds, 1)),
+    }
+    found = judged(plan([CASE], looks=LOOKS), samples, [arm(CASE, OLD), arm(CASE, NEW)])
+    assert (found.verdict, found.size, found.rounds) == ("slower", "clear", 4)
+    assert math.exp(Estimate(rounds).theta) == pytest.approx(1.113, abs=0.001)
+    assert found.ratio == pytest.approx(1.093, abs=0.002)
+    assert 1 < found.ci_low < 1.005
+    assert found.seed_percent == pytest.approx(-100 * (found.ratio - 1))
+    (smaller, larger) = parse_gates("slower>8%,slower>10%")
+    assert smaller.matches(found)
+    assert not larger.matches(found)
+
+
+def test_others_that_scatter_more_make_a_call_seem_luckier():
+    calm = (0.12, 0.09, 0.13, 0.09)
+    wild = (0.3, -0.3, 0.2, -0.2)
+    cases = [case(row=str(number)) for number in range(8)]
+    rows = [calm, *[wild] * 7]
+    samples = {}
+    for of_row, rounds in zip(cases, rows, strict=True):
+        samples[of_row.label, OLD, "steady"] = dict.fromkeys(range(1, 5), 0.0)
+        samples[of_row.label, NEW, "steady"] = dict(enumerate(rounds, 1))
+    arms = [arm(of_row, version) for of_row in cases for version in (OLD, NEW)]
+    # Of a single look, which spends all of its error, so that the call survives seven others.
+    asked = plan(cases, looks=(4,))
+    first, *others = compare(asked, samples, arms)
+    assert first.verdict == "slower"
+    assert {other.verdict for other in others} == {"inconclusive"}
+    alone = judged(plan(cases[:1], looks=(4,)), samples, arms[:2])
+    assert first.ratio < alone.ratio < math.exp(Estimate(calm).theta)
 
 
 def test_cases_are_compared_inside_a_version():

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 from orchestrator.errors import UsageError
 from orchestrator.terminal import std_streams
 
-DRAWN = "▲▼△▽▸◂◀▶ µ·…±×→ │─┤└┬┄┊ ●◆◇✓✗✕ ▁▂▃▄▅▆▇█▐▌"
+DRAWN = "▲▼△▽▴▾▸◂◀▶ µ·…±×→ │─┤└┬┄┊ ●◆◇✓✗✕ ▁▂▃▄▅▆▇█▐▌"
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def test_what_reports_draw_has_a_character_each_in_ascii(written):
     assert found.isascii()
     assert len(found) == len(DRAWN)
     assert "?" not in found
-    assert found.startswith("^v/\\><<> u.~~x> |-|++")
+    assert found.startswith("^v/\\',><<> u.~~x> |-|++")
 
 
 @pytest.mark.parametrize("text", ["é", "日本", "e\u0301", "\udcff", "🙂"])

@@ -1,0 +1,83 @@
+"""How large a difference is that was called slower or faster, without the luck that helped to call it.
+
+Comparisons whose mean came out too large, or whose rounds happened to scatter little, are called first, so the plain
+mean of those that are called early is too large. Here each true mean and scatter counts by how well it explains the
+rounds, divided by how often it would be called first at this look: the conditional likelihood. Means on the other side
+of zero do not count, because the verdict rules them out. The estimate is the middle of what is left.
+"""
+
+import math
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+from scipy import special
+
+from orchestrator.stats.looks import LookLevels, find_new_calls
+from orchestrator.stats.paired import Estimate, Prior
+
+# The interval leaves out this much of what is left, half of it at each end.
+LEFT_OUT = 0.05
+# True means around the mean of the rounds, in true standard errors; the numbers of these standard errors, and of means
+# for which calls are counted.
+AROUND, SCATTERS, MEANS = np.linspace(-8.0, 6.0, 85), 60, 80
+# What is less likely than this changes nothing.
+NEGLIGIBLE = 1e-5
+
+
+def estimate_called(found: Estimate, levels: LookLevels, prior: Prior | None = None) -> tuple[float, float, float]:
+    """Return how large a difference is that was called at the last of these looks, and the ends of its interval.
+
+    The estimate is never larger than the mean, although the mean of late calls is too small: a few wild rounds would
+    otherwise make it huge. The interval is the one that the call rests on, with its end near zero moved towards zero.
+    `prior` is what other comparisons say of the variance of a round, where the call did not use it.
+    """
+    *earlier, (_, level) = levels
+    error, width, distance = found.standard_error, found.half_width(level), abs(found.theta)
+    if error == 0:
+        return found.theta, found.theta, found.theta
+    if any(replace(found, differences=found.differences[:look]).p <= own_level for look, own_level in earlier):
+        # It was called before, and another comparison kept its case open.
+        earlier = []
+    freedom, squares = found.freedom, found.freedom
+    if prior:
+        freedom, squares = freedom + prior.freedom, squares + prior.freedom * prior.variance / found.rounds / error**2
+    ratios, likely = _scatters(freedom / 2, squares / 2, level)
+    # The standard error of these rounds divided by the true one.
+    roots = np.sqrt(ratios)[:, None]
+    means = distance / error * roots + AROUND
+    chances = np.interp(means, *_count_calls((*earlier, levels[-1]), found.freedom))
+    weights = likely[:, None] * np.exp(-(AROUND**2) / 2 - chances)
+    possible = means > 0
+    sizes = (means / roots)[possible]
+    order = np.argsort(sizes)
+    shares = np.cumsum(weights[possible][order])
+    near, middle = np.interp((LEFT_OUT / 2, 0.5), shares / shares[-1], sizes[order]) * error
+    distances = min(middle, distance), min(near, distance - width), distance + width
+    theta, low, high = (math.copysign(float(each), found.theta) for each in distances)
+    return theta, min(low, high), max(low, high)
+
+
+@cache
+def _count_calls(levels: LookLevels, freedom: float) -> tuple[Any, Any]:
+    """Return true means in true standard errors, and the log of how often each of them is called at the last look."""
+    level = levels[-1][1]
+    chances, new = find_new_calls(levels)
+    limits = -special.stdtrit(freedom, chances[:-1])
+    ratios, likely = _scatters(freedom / 2, freedom / 2, level)
+    means = np.linspace(0.0, 2 * limits[0] + 6, MEANS)
+    beyond = special.ndtr(means[:, None, None] - limits[:, None] * np.sqrt(ratios)) @ likely
+    called = -np.diff(beyond, append=0.0) @ new
+    return means, np.log(np.maximum(called, NEGLIGIBLE * level))
+
+
+def _scatters(shape: float, rate: float, level: float) -> tuple[Any, Any]:
+    """Return values of a gamma distribution, evenly spread on the log scale, and how likely each is.
+
+    A call counts by as much as it is rare, so values that are as unlikely as that are among them.
+    """
+    low, high = special.gammaincinv(shape, NEGLIGIBLE * level), special.gammainccinv(shape, NEGLIGIBLE)
+    values = np.geomspace(low, high, SCATTERS)
+    likely = values**shape * np.exp(-values)
+    return values / rate, likely / likely.sum()

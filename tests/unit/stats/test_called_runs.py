@@ -1,0 +1,144 @@
+"""What runs show of the differences that they call, on made noise, judged look by look. All draws are fixed."""
+
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+from orchestrator.model import Contrast
+from orchestrator.plan.pairs import LOOKS
+from orchestrator.stats.called import estimate_called
+from orchestrator.stats.contrasts import DIFFERENCE_ERROR, compare
+from orchestrator.stats.looks import Stretch, make_schedule
+from orchestrator.stats.paired import Estimate, Prior
+from orchestrator.stats.shared_variance import MOST_FREEDOM
+from orchestrator.stats.verdict import Levels, judge
+from tests.support.builders import NEW, OLD, arm, case, plan, target
+
+# Thousands of runs: not for the fast loop.
+pytestmark = pytest.mark.slow
+
+SCHEDULE = make_schedule([Stretch(LOOKS)])
+PAGE = Path(__file__).resolve().parents[3] / "docs" / "verdicts.md"
+MARGIN = 0.05
+SEED, RUNS, MOST, TABLES = 41, 40_000, 300, 250
+ROWS, DIFFERING = 28, 4
+TRUTH = math.log1p(0.05)
+
+
+def read_page() -> dict[float, list[list[float]]]:
+    """Return the table of docs/verdicts.md by how much rounds scatter: of their mean, alone, and beside others."""
+    found = re.findall(r"^\|[^|]+\| (\d\.\d\d(?: \| \d\.\d\d){6}) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    rows = [[float(value) for value in row.split(" | ")] for row in found]
+    return {spread: rows[3 * place : 3 * place + 3] for place, spread in enumerate((0.03, 0.05, 0.10))}
+
+
+def judge_table(rows: Sequence[Sequence[float]]) -> tuple[Contrast, ...]:
+    """Return the contrasts of a table, each from as many rounds as it has."""
+    cases = [case(row=str(number)) for number in range(len(rows))]
+    samples = {}
+    for of_row, differences in zip(cases, rows, strict=True):
+        samples[of_row.label, target(OLD), "steady"] = dict.fromkeys(range(1, len(differences) + 1), 0.0)
+        samples[of_row.label, target(NEW), "steady"] = dict(enumerate(differences, 1))
+    arms = [arm(of_row, version) for of_row in cases for version in (OLD, NEW)]
+    return compare(plan(cases, looks=LOOKS), samples, arms, SCHEDULE)
+
+
+def judge_by_looks(rows: NDArray[np.float64]) -> tuple[Contrast, ...]:
+    """Return the contrasts with which a run ends whose cases leave as soon as they are decided."""
+    rounds = dict.fromkeys(range(len(rows)), 0)
+    undecided = set(rounds)
+    for look in LOOKS:
+        rounds.update(dict.fromkeys(undecided, look))
+        contrasts = judge_table([rows[row, :count].tolist() for row, count in rounds.items()])
+        undecided = {row for row in undecided if contrasts[row].verdict == "inconclusive"}
+        if not undecided:
+            break
+    return contrasts
+
+
+def find_called(spread: float) -> dict[int, list[Estimate]]:
+    """Return the comparisons of +5 % that are called slower at each look, each alone in its run."""
+    levels = {look: Levels(SCHEDULE.level(look, 0.05), SCHEDULE.level(look, DIFFERENCE_ERROR)) for look in LOOKS}
+    called: dict[int, list[Estimate]] = {look: [] for look in LOOKS}
+    differences = TRUTH + spread * np.random.default_rng(SEED).normal(size=(RUNS, LOOKS[-1]))
+    for of_run in differences.tolist():
+        for look in LOOKS:
+            found = Estimate(tuple(of_run[:look]))
+            verdict = judge(found, MARGIN, levels[look]).verdict
+            if verdict == "slower":
+                called[look].append(found)
+            if verdict != "inconclusive":
+                break
+    return called
+
+
+def holds(contrast: Contrast, truth: float) -> bool:
+    assert contrast.ends is not None
+    return contrast.ends[0] <= truth <= contrast.ends[1]
+
+
+@pytest.mark.parametrize("spread", [0.03, 0.05, 0.10])
+def test_what_is_called_shows_what_the_page_says(spread: float):
+    """A run of one comparison has only its own rounds to tell how much rounds scatter: part of the luck stays."""
+    mean, alone, beside_others = read_page()[spread]
+    for place, (look, called) in enumerate(find_called(spread).items()):
+        if len(called) < 50:
+            continue
+        at_look = called[:MOST]
+        contrasts = [judge_table([found.differences])[0] for found in at_look]
+        levels = SCHEDULE.trace_levels(look, DIFFERENCE_ERROR)
+        with_prior = [estimate_called(found, levels, Prior(spread**2, MOST_FREEDOM))[0] for found in at_look]
+        tolerance = 2 * spread if len(at_look) == MOST else 0.25
+        for values, said in (
+            ([found.theta for found in at_look], mean),
+            ([each.estimate or 0.0 for each in contrasts], alone),
+            (with_prior, beside_others),
+        ):
+            assert np.median(values) / TRUTH == pytest.approx(said[place], abs=tolerance)
+        held = sum(holds(contrast, TRUTH) for contrast in contrasts)
+        # After 4 rounds, a lone comparison misses it a little more often.
+        assert held / len(at_look) >= (0.95 if look > LOOKS[0] else 0.92)
+
+
+@pytest.fixture(scope="module", params=[0.05, 0.10])
+def tables(request: pytest.FixtureRequest) -> list[tuple[float, Contrast]]:
+    """The called rows of tables of which few rows differ, by 5 %, each with its true difference."""
+    draw = np.random.default_rng(SEED)
+    truths = np.where(np.arange(ROWS) < DIFFERING, TRUTH, 0.0)
+    called = []
+    for _ in range(TABLES // 3 if request.param == 0.05 else TABLES):
+        contrasts = judge_by_looks(truths[:, None] + request.param * draw.normal(size=(ROWS, LOOKS[-1])))
+        called += [each for each in zip(truths, contrasts, strict=True) if each[1].verdict in ("slower", "faster")]
+    return called
+
+
+def test_intervals_of_called_rows_that_differ_hold_the_truth(tables: list[tuple[float, Contrast]]):
+    held = [holds(contrast, truth) for truth, contrast in tables if truth]
+    assert stats.binomtest(sum(held), len(held)).proportion_ci(method="exact").low >= 0.95
+
+
+def test_no_called_row_shows_an_interval_that_reaches_none(tables: list[tuple[float, Contrast]]):
+    for _, contrast in tables:
+        assert contrast.ends is not None
+        assert contrast.ends[0] > 0 if contrast.verdict == "slower" else contrast.ends[1] < 0
+        assert contrast.ends[0] < (contrast.estimate or 0.0) < contrast.ends[1]
+
+
+@pytest.mark.parametrize("truth", [0.0, TRUTH])
+def test_no_verdict_depends_on_what_is_shown(truth: float):
+    draw = np.random.default_rng(SEED)
+    for of_run in (truth + 0.03 * draw.normal(size=(400, LOOKS[2]))).tolist():
+        found, (contrast,) = Estimate(tuple(of_run)), judge_table([of_run])
+        assert contrast.ends is not None
+        width = found.half_width(SCHEDULE.level(LOOKS[2], DIFFERENCE_ERROR))
+        called = abs(found.theta) > width and contrast.size != "slight"
+        assert (contrast.verdict in ("slower", "faster")) == called
+        if called:
+            assert contrast.ends[0] <= found.theta - width + 1e-12
+            assert contrast.ends[1] >= found.theta + width - 1e-12
