@@ -26,6 +26,7 @@ MOST_CALLED_DIFFERENT, DIFFERENCE_ERROR = 0.025, 0.023
 # Below this a call is mostly the two readings of the clock around it.
 SHORTEST_MS = 0.005
 TOO_SHORT = "its calls are too short to be timed one by one: let a call do more, and say how much with step.steps"
+TOO_IDLE = "its calls take too little CPU time to be judged by it"
 
 ScaleOf = Callable[[Metric], MetricScale]
 
@@ -34,11 +35,10 @@ ScaleOf = Callable[[Metric], MetricScale]
 class Beside:
     """What else is known of each arm and round.
 
-    `rises` says how the later half of its bursts differs from the earlier half, `cpu` holds the logs of its CPU times.
+    `rises` says, by metric, how the later half of its bursts differs from the earlier half.
     """
 
-    rises: Mapping[ArmKey, Mapping[int, Sample]] = field(default_factory=dict)
-    cpu: Mapping[ArmKey, Mapping[int, Sample]] = field(default_factory=dict)
+    rises: Mapping[Metric, Mapping[ArmKey, Mapping[int, Sample]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class _Judge:
         levels = self._levels(rounds, min(DIFFERENCE_ERROR, self.error_of_each[contrast.pair.metric]))
         judgement = judge(found, margin, levels, scale)
         return replace(
-            self._add_cpu(contrast, levels.differ),
+            contrast,
             **scale.as_fields(found.theta, judgement.half_width),
             verdict=judgement.verdict,
             size=judgement.size,
@@ -190,15 +190,8 @@ class _Judge:
             mde=None
             if contrast.ratio is None
             else smallest_shown(found.spread, found.rounds, levels.differ, found.freedom),
+            spread=None if contrast.ratio is None else found.spread,
         )
-
-    def _add_cpu(self, contrast: Contrast, level: float) -> Contrast:
-        found = estimate(*(self.beside.cpu.get(key, {}) for key in contrast.pair.arms))
-        if contrast.pair.metric != "steady" or found is None or found.rounds < self.schedule.fewest:
-            return contrast
-        width = found.half_width(level)
-        cpu = RATIOS.as_fields(found.theta, width)
-        return replace(contrast, cpu_ratio=cpu["ratio"], cpu_low=cpu["ci_low"], cpu_high=cpu["ci_high"])
 
     def _levels(self, rounds: Measured, error: float) -> Levels:
         return Levels(
@@ -222,10 +215,11 @@ class _Judge:
         """Return why a verdict is not to be believed, whatever the rounds say, or ''."""
         if missing:
             return f"{missing.version} died after {contrast.rounds} rounds: {missing.reason}"
-        if contrast.pair.metric != "steady":
+        if contrast.pair.metric not in ("steady", "cpu"):
             return ""
-        if min(arm.call_ms or 0.0 for arm in arms) < SHORTEST_MS:
-            return TOO_SHORT
+        of_cpu = contrast.pair.metric == "cpu"
+        if min((arm.cpu_call_ms if of_cpu else arm.call_ms) or 0.0 for arm in arms) < SHORTEST_MS:
+            return TOO_IDLE if of_cpu or self.plan.judge == "cpu" else TOO_SHORT
         return self._drift(contrast)
 
     def _drift(self, contrast: Contrast) -> str:
@@ -235,7 +229,8 @@ class _Judge:
         """
         if contrast.verdict == "inconclusive" or contrast.ratio is None:
             return ""
-        baseline, candidate = (self.beside.rises.get(key, {}) for key in contrast.pair.arms)
+        rises = self.beside.rises.get(contrast.pair.metric, {})
+        baseline, candidate = (rises.get(key, {}) for key in contrast.pair.arms)
         drift = drift_of_ratio(baseline, candidate)
         bound = math.log1p(self._margin(contrast.pair)) * (1.0 if contrast.verdict == "same" else 0.5)
         if drift and abs(drift.rise) > abs(abs(math.log(contrast.ratio)) - bound):
