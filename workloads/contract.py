@@ -63,7 +63,7 @@ FIELDS = (
     Field("phase", "label", False, "build, first, second, warmup or steady"),
     Field("ordinal", "int32", False, "call inside the replicate, 0 for the build"),
     Field("wall_ns", "int64", False, "wall time of the call, result on the host"),
-    Field("cpu_ns", "int64", False, "CPU time of all threads during the call"),
+    Field("cpu_ns", "int64", False, "CPU time of the call: of all threads, and of processes that it waited for"),
     Field("steps", "int32", False, "training or inference steps inside the call"),
     # What is known of the whole replicate stands once, on its build row.
     Field("import_ns", "int64", True, "import of TensorFlow in the worker"),

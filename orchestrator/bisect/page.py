@@ -71,7 +71,7 @@ def render(state: State, result: SearchResult) -> str:
             *map(escape_value, state.notes),
         ],
         first=escape_value(question.good),
-        about=describe_followed(question.metric),
+        about=describe_followed(question.metric, question.run.judge),
         plot=_plot(state, result) if result.overall and name_figure(question.metric) == RATIO else "",
         label=escape_value(" ".join(conclusions(state, result))),
         tables=_tables(state, result),

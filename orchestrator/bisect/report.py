@@ -70,7 +70,7 @@ def facts(state: State) -> str:
     changes = shlex.join(state.question.changes)
     with_changes = f"every version with {changes}" if changes else ""
     metric = state.question.metric
-    about = "" if metric == TIME else describe_followed(metric)
+    about = "" if (metric, run.judge) == (TIME, "wall") else describe_followed(metric, run.judge)
     parts = (about, state.engine, device, machine, with_changes, *_margin(state), _describe_effort(state))
     return " · ".join(str(part) for part in parts if part)
 
@@ -221,6 +221,7 @@ def as_object(state: State, result: SearchResult) -> dict[str, Any]:
         "device": state.question.run.environments.device,
         "margin": state.question.margin,
         "metric": state.question.metric,
+        "judge": state.question.run.judge,
         "host": state.host,
         "finished": not result.wanted,
         "conclusions": list(conclusions(state, result)),

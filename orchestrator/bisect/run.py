@@ -44,7 +44,7 @@ from orchestrator.measure.conduct import Done
 from orchestrator.metrics.followed import RESULTS, TIME, Followed, name_followed
 from orchestrator.model import Case, Metric, Target
 from orchestrator.plan.planning import plan_run
-from orchestrator.plan.request import RunOptions, suite_of
+from orchestrator.plan.request import RunOptions, check_judge, suite_of
 from orchestrator.results.rundir import RunDir, refuse_strangers
 from orchestrator.terminal.progress import View
 
@@ -95,6 +95,7 @@ def begin(question: Question, directory: Path | None, view: View, hands: Hands |
     case = one_case(question.run)
     # By its full name, which selects one case whatever the suite holds.
     options = of_metric(resolve_paths(replace(question.run, selected=(case.label,))), question.metric)
+    check_judge(options.judge, gpu=options.environments.gpu, metrics=options.metrics or ())
     question = replace(question, run=options)
     fresh = State(
         created=datetime.now(UTC).replace(microsecond=0),

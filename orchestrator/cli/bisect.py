@@ -11,6 +11,7 @@ from orchestrator.cli import parse
 from orchestrator.cli.options import (
     FormatFlags,
     InstallationFlags,
+    JudgeFlags,
     MachineFlags,
     MarginFlags,
     MeasuringFlags,
@@ -54,6 +55,7 @@ def bisect(
     own: OwnWorkloadsFlags,
     measuring: MeasuringFlags,
     margin: MarginFlags,
+    judge: JudgeFlags,
     machine: MachineFlags,
     gpu: MeasuringGpuFlags,
     installation: InstallationFlags,
@@ -149,6 +151,7 @@ def bisect(
             rounds=measuring.rounds,
             margin=margins.share,
             margins=margins.of_metrics,
+            judge=judge.judge,
             seed=measuring.seed,
         )
         parse.check_targets((good, bad))

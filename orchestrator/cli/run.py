@@ -19,6 +19,7 @@ from orchestrator.cli.options import (
     FailOnFlags,
     FleetFlags,
     InstallationFlags,
+    JudgeFlags,
     MachineFlags,
     MarginFlags,
     MeasuringFlags,
@@ -75,6 +76,7 @@ def run(
     selection: SelectionFlags,
     measuring: MeasuringFlags,
     margin: MarginFlags,
+    judge: JudgeFlags,
     metric: MetricFlags,
     machine: MachineFlags,
     gpu: MeasuringGpuFlags,
@@ -213,6 +215,7 @@ def run(
         rounds=measuring.rounds,
         margin=margins.share,
         margins=margins.of_metrics,
+        judge=judge.judge,
         control=control,
         metrics=metric.names,
         seed=measuring.seed,
@@ -329,7 +332,12 @@ def _add_metrics(options: "RunOptions", alarm: FailOnFlags, say: Callable[[str],
     keys, outputs = find_metrics(replace(options, metrics=None))
     usual = name_metrics(keys, outputs=outputs)
     added = choose_for_gates(
-        alarm.gates, usual, options.metrics, program=bool(options.program), gpu=options.environments.gpu
+        alarm.gates,
+        usual,
+        options.metrics,
+        program=bool(options.program),
+        gpu=options.environments.gpu,
+        judge=options.judge,
     )
     if added:
         say(f"comparing {', '.join(added)} as well, for --fail-on")

@@ -42,7 +42,7 @@ CHECKS: Mapping[str, Callable[[str], object]] = {
 # These choose neither code nor a place nor a recipient, so they count in every folder. Any other flag needs trust.
 HARMLESS = frozenset({
     "backfill", "budget", "case", "columns", "control", "cpuset", "fail-on", "format", "hash-data", "isolation",
-    "limit", "margin", "metric", "only", "rounds", "seed", "shard", "sort", "suite", "threads", "timeout",
+    "judge", "limit", "margin", "metric", "only", "rounds", "seed", "shard", "sort", "suite", "threads", "timeout",
 })  # fmt: skip
 # So do versions with such changes. A path in a variable may name code, as TF_PLUGGABLE_DEVICE_LIBRARY_PATH does.
 HARMLESS_CHANGE = re.compile(

@@ -57,6 +57,8 @@ def write(run: Run, directory: Path) -> tuple[Path, ...]:
     machine = _machine(run)
     of_times = [_benchmark(run, workload) for workload in dict.fromkeys(case.workload for case in run.plan.cases)]
     of_others = [_of_metric(benchmark, METRICS[metric]) for metric in run.comparison.metrics for benchmark in of_times]
+    if run.plan.judge == "cpu":
+        of_times = [replace(_of_metric(benchmark, METRICS["cpu"]), metric=None) for benchmark in of_times]
     benchmarks = [*of_times, *of_others]
     own = new_directory(directory / machine["machine"])
     listed = {benchmark.name: _describe_benchmark(benchmark, run.plan.timeout_s) for benchmark in benchmarks}

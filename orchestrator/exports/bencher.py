@@ -26,10 +26,11 @@ def render(run: Run) -> str:
         if arm.median_ms is None:
             continue
         name = arm.key
-        measures = {"latency": _latency(arm.median_ms, times.get(name, []))}
+        cpu = METRICS["cpu"].name if run.plan.judge == "cpu" else ""
+        measures = {cpu or "latency": _latency(arm.median_ms, times.get(name, []))}
         contrast = contrasts.get(name)
         if contrast and contrast.ratio is not None:
-            measures["ratio"] = _metric(contrast.ratio, contrast.ci_low, contrast.ci_high)
+            measures[f"{cpu}-ratio" if cpu else "ratio"] = _metric(contrast.ratio, contrast.ci_low, contrast.ci_high)
         benchmarks[_name(name)] = measures
     for spec, arm, figure in metrics_of_arms(run):
         benchmarks.setdefault(_name(arm.key), {})[spec.name] = _metric(figure * UNITS[spec.unit], None, None)

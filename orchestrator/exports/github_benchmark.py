@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from orchestrator.exports.common import describe_contrast, metrics_of_arms, quartiles, steady_ns
 from orchestrator.exports.escape import key
+from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import Unit
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results.run import Run
@@ -18,6 +19,8 @@ UNTABLED = str.maketrans("`|", "'/")
 def render(run: Run) -> str:
     times, contrasts = steady_ns(run), by_candidate(run.contrasts)
     entries = []
+    # The name that CPU time has where it is compared in addition to wall time.
+    of_cpu = f" {METRICS['cpu'].name}" if run.plan.judge == "cpu" else ""
     for arm in run.arms:
         if arm.median_ms is None:
             continue
@@ -27,7 +30,7 @@ def render(run: Run) -> str:
         lines += [f"died: {arm.reason}"] if arm.outcome == "died" else []
         entries.append(
             {
-                "name": key(f"{name.case} {name.version}").translate(UNTABLED),
+                "name": key(f"{name.case} {name.version}{of_cpu}").translate(UNTABLED),
                 "unit": "ms/step",
                 "value": arm.median_ms,
                 **_range(times.get(name, ())),

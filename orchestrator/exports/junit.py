@@ -105,7 +105,7 @@ def _test(arm: ArmResult, name: str) -> Element:
     )
     test.set("time", "0.0")
     if arm.median_s is not None:
-        _add_properties(test, step_seconds=f"{arm.median_s:.9f}")
+        _add_properties(test, **{f"step_{'' if arm.wall_ms is None else 'cpu_'}seconds": f"{arm.median_s:.9f}"})
     return test
 
 
@@ -139,7 +139,7 @@ def _properties(run: Run) -> Element:
     plan = run.plan
     properties = Element("properties")
     facts = {
-        "run": plan.run, "engine": plan.engine, "device": plan.device, "suite": plan.suite,
+        "run": plan.run, "engine": plan.engine, "device": plan.device, "suite": plan.suite, "judge": plan.judge,
         "margin": f"{plan.margin:g}", "tool": run.manifest.tool, "cpu": str(run.manifest.host.get("cpu")),
     }  # fmt: skip
     for name, value in facts.items():

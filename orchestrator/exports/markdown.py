@@ -10,6 +10,7 @@ from orchestrator.model import ArmResult, Comparison, Contrast, Target
 from orchestrator.reports.case_names import by_workload, short_names, split_params
 from orchestrator.reports.claims import judge_planned_claims, subject_of_pair, summary
 from orchestrator.reports.columns import MARKS
+from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.magnitudes import show_estimate, show_interval
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.table import facts
@@ -74,8 +75,9 @@ def _headlines(comparison: Comparison) -> Iterable[str]:
             counts.setdefault((pair.candidate, pair.baseline), Counter())[contrast.shown_verdict] += 1
     for (candidate, baseline), count in counts.items():
         verdicts = ", ".join(f"{count[name]} {name}" for name in MARKS if count[name])
-        yield f"- {code(str(candidate))} against {code(str(baseline))}: {verdicts}."
-    yield from (f"- {code(sentence)}" for sentence in metric_sentences(comparison))
+        by = ", by CPU time" if comparison.plan.judge == "cpu" else ""
+        yield f"- {code(str(candidate))} against {code(str(baseline))}{by}: {verdicts}."
+    yield from (f"- {code(each)}" for each in (*metric_sentences(comparison), *describe_cpu_times(comparison)))
 
 
 def _first_warning(warnings: Sequence[str]) -> str:
@@ -107,7 +109,8 @@ def _table_of_changes(comparison: Comparison) -> str:
     changed.sort(key=lambda contrast: contrast.distance, reverse=True)
     if not changed:
         return "Nothing is shown to be slower or faster."
-    table = _table(CHANGED, (_change(contrast, arms[contrast.pair.arms[1]], names) for contrast in changed[:MOST_ROWS]))
+    header = [f"CPU {name}" if name == "time" and comparison.plan.judge == "cpu" else name for name in CHANGED]
+    table = _table(header, (_change(contrast, arms[contrast.pair.arms[1]], names) for contrast in changed[:MOST_ROWS]))
     remaining = len(changed) - MOST_ROWS
     return f"{table}\n\n{remaining} more are slower or faster, by less: below." if remaining > 0 else table
 

@@ -58,7 +58,7 @@ def _about(run: Run) -> tuple[Family, ...]:
     about.add(
         {
             "tool": manifest.tool, "engine": plan.engine, "device": plan.device, "suite": plan.suite,
-            "machine": str(manifest.host.get("id", "")), "cpu": str(manifest.host.get("cpu", "")),
+            "judge": plan.judge, "machine": str(manifest.host.get("id", "")), "cpu": str(manifest.host.get("cpu", "")),
         },
         1,
     )  # fmt: skip
@@ -69,18 +69,19 @@ def _about(run: Run) -> tuple[Family, ...]:
 
 def _of_arms(arms: Iterable[ArmResult]) -> tuple[Family, ...]:
     time = Family("tfcompare_step_seconds", "Median steady time of a step.", "seconds")
+    cpu = Family("tfcompare_step_cpu_seconds", "Median CPU time of a step, if that is judged.", "seconds")
     first = Family("tfcompare_first_call_seconds", "Median time of the first call, by the step.", "seconds")
     memory = Family("tfcompare_peak_rss_bytes", "Median peak memory of a replicate.", "bytes")
     rounds = Family("tfcompare_rounds", "Rounds that count.")
     outcome = Family("tfcompare_outcome", "Outcome of an arm.")
     for arm in arms:
         labels = {"workload": arm.case.workload, "case": arm.case.label, "version": str(arm.version)}
-        time.add(labels, arm.median_s)
+        (time if arm.wall_ms is None else cpu).add(labels, arm.median_s)
         first.add(labels, arm.first_s)
         memory.add(labels, arm.peak_rss_bytes)
         rounds.add(labels, arm.rounds)
         outcome.choose(labels, "outcome", OUTCOMES, arm.outcome)
-    return time, first, memory, rounds, outcome
+    return time, *([cpu] if cpu.samples else []), first, memory, rounds, outcome
 
 
 def _of_contrasts(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[Family, ...]:
@@ -101,6 +102,8 @@ def _of_contrasts(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[Family, ..
             "version": pair.version or "", "baseline": pair.baseline, "candidate": pair.candidate,
             "metric": pair.metric, "margin": f"{plan.margin if pair.margin is None else pair.margin:g}",
         }  # fmt: skip
+        if plan.judge == "cpu" and pair.metric == "steady":
+            labels["judge"] = plan.judge
         ratio.add(labels, contrast.ratio)
         low.add(labels, contrast.ci_low)
         high.add(labels, contrast.ci_high)

@@ -65,13 +65,16 @@ def write(run: Run, directory: Path) -> tuple[Path, ...]:
 def _calls(run: Run) -> dict[ArmKey, list[TimedReplicate]]:
     replicates = {(str(replicate.version), replicate.number): replicate for replicate in run.replicates}
     by_arm: dict[ArmKey, list[TimedReplicate]] = defaultdict(list)
+    column = "cpu_ns" if run.plan.judge == "cpu" else "wall_ns"
     for table in tables.streams_of_calls(RunDir.open(run.path), run.plan, run.replicates):
-        for calls in _by_replicate(table, replicates):
+        for calls in _by_replicate(table, replicates, column):
             by_arm[calls.replicate.arm].append(calls)
     return by_arm
 
 
-def _by_replicate(table: pa.Table, replicates: dict[tuple[str, int], Replicate]) -> Iterator[TimedReplicate]:
+def _by_replicate(
+    table: pa.Table, replicates: dict[tuple[str, int], Replicate], column: str
+) -> Iterator[TimedReplicate]:
     if table.num_rows == 0:
         return
     ordered = table.sort_by([("replicate", "ascending"), ("ordinal", "ascending")]).combine_chunks()
@@ -79,7 +82,7 @@ def _by_replicate(table: pa.Table, replicates: dict[tuple[str, int], Replicate])
     phases = np.array(words, dtype=object)[codes]
     steps = ordered["steps"].to_numpy()
     # pyperf knows no time of nothing; verdicts too count a nanosecond at least.
-    seconds = np.maximum(ordered["wall_ns"].to_numpy() / steps, 1.0) / 1e9
+    seconds = np.maximum(ordered[column].to_numpy() / steps, 1.0) / 1e9
     numbers, starts = np.unique(ordered["replicate"].to_numpy(), return_index=True)
     for number, begin, end in zip(numbers, starts, [*starts[1:], len(steps)], strict=True):
         replicate = replicates.get((ordered["version"][begin].as_py(), int(number)))
@@ -136,6 +139,7 @@ def _about_version(run: Run, version: Target) -> Metadata:
         tfcompare_tool=run.manifest.tool,
         tfcompare_engine=run.plan.engine,
         tfcompare_device=run.plan.device,
+        tfcompare_judge=run.plan.judge,
         tensorflow_version=version.name,
         python_version=python_of(run, version),
         cpu_model_name=str(host.get("cpu") or ""),

@@ -14,7 +14,7 @@ from orchestrator.history.select import Picked, case_of
 SCHEMA = "tfcompare.history/1"
 CSV = (
     "case", "version", "reference", "device", "engine", "host", "night", "segment", "outcome", "reason", "ratio",
-    "ci_low", "ci_high", "rounds", "stage", "build", "control", "changed", "metric", "result",
+    "ci_low", "ci_high", "rounds", "stage", "build", "control", "changed", "metric", "result", "judge",
 )  # fmt: skip
 
 
@@ -72,7 +72,8 @@ def as_csv(listed: Sequence[ShownSeries]) -> str:
         of_series = {name: getattr(key, name) for name in CSV[:6]}
         for row in entry.rows:
             of_row = _row_object(row)
-            writer.writerow({**of_series, **of_row, "changed": "; ".join(row.changed), "metric": key.metric})
+            of_row |= {"changed": "; ".join(row.changed), "metric": key.metric, "judge": key.judge}
+            writer.writerow({**of_series, **of_row})
     return text.getvalue()
 
 
@@ -89,6 +90,7 @@ def _series_object(entry: ShownSeries) -> dict[str, Any]:
         "engine": key.engine,
         "host": key.host,
         "metric": key.metric,
+        "judge": key.judge,
         "nights": entry.nights,
         "shown": [_row_object(row) for row in entry.rows],
         "changes": None if entry.changes is None else [_change_object(change) for change in entry.changes],
@@ -147,6 +149,7 @@ def _alarm_object(alarm: Alarm) -> dict[str, Any]:
         "engine": alarm.key.engine,
         "host": alarm.key.host,
         "metric": alarm.key.metric,
+        "judge": alarm.key.judge,
         "said": alarm.said or None,
         "found_by": alarm.found_by,
         "change": _change_object(alarm.change),

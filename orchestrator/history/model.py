@@ -2,14 +2,16 @@
 
 import hashlib
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from functools import cached_property
-from typing import Literal
+from typing import Literal, get_args
 
-from orchestrator.metrics.followed import RESULTS, TIME, Followed, from_key
-from orchestrator.model import STRICT, Outcome, Target
+from orchestrator.metrics.followed import RESULTS, TIME, Followed, describe_followed, from_key
+from orchestrator.model import STRICT, Judge, Outcome, Target
 
+JUDGES: Mapping[str, Judge] = {judge: judge for judge in get_args(Judge)}
 # How the reason begins if it is the reference that has no result.
 OF_REFERENCE = "the reference "
 # What a night measures of everything, and what it measures again of what looked changed.
@@ -18,6 +20,13 @@ Direction = Literal["slower", "faster"]
 # By this night alone, twice measured; or by many nights together.
 FoundBy = Literal["night", "history"]
 State = Literal["new", "confirmed", "known", "recovered", "muted"]
+
+
+def parse_judge(name: str) -> Judge:
+    """Return the judged time with this name in files."""
+    if name not in JUDGES:
+        raise ValueError(f"it is judged by {name!r}, which this tfcompare does not know")
+    return JUDGES[name]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,10 +91,13 @@ class Point:
     version_figure: float | None = None
     # Of TensorFlow's repository, as the build itself names it; nothing if it does not, or in earlier points.
     commit: str = ""
+    # Of times of steady calls, which time they are; anything else is known by one alone.
+    judge: Judge = "wall"
 
     @property
     def key(self) -> "Key":
-        return Key.parse(self.case, self.version, self.reference, self.device, self.engine, self.host, self.metric)
+        place = self.device, self.engine, self.host
+        return Key.parse(self.case, self.version, self.reference, *place, self.metric, self.judge)
 
     @property
     def has_value(self) -> bool:
@@ -104,13 +116,28 @@ class Key:
     engine: str
     host: str
     metric: Followed = TIME
+    judge: Judge = "wall"
 
     @classmethod
     def parse(
-        cls, case: str, version: str, reference: str, device: str, engine: str, host: str, metric: str = TIME
+        cls,
+        case: str,
+        version: str,
+        reference: str,
+        device: str,
+        engine: str,
+        host: str,
+        metric: str = TIME,
+        judge: str = "wall",
     ) -> "Key":
         """Return the key with these names, as the history's files have them."""
-        return cls(case, Target.parse(version), Target.parse(reference), device, engine, host, from_key(metric))
+        targets = Target.parse(version), Target.parse(reference)
+        return cls(case, *targets, device, engine, host, from_key(metric), parse_judge(judge))
+
+    @property
+    def about(self) -> str:
+        """What its ratios are of, or '' for wall times."""
+        return "" if (self.metric, self.judge) == (TIME, "wall") else describe_followed(self.metric, self.judge)
 
     @property
     def is_control(self) -> bool:
@@ -124,8 +151,9 @@ class Key:
     @cached_property
     def id(self) -> str:
         parts = [self.case, str(self.version), str(self.reference), self.device, self.engine, self.host]
-        # Series of times were there first.
+        # Series of wall times were there first.
         parts += [] if self.metric == TIME else [self.metric]
+        parts += [] if self.judge == "wall" else [self.judge]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:8]
 
 

@@ -61,8 +61,8 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
     for output in comparison.outputs:
         pair = VersionPair(case=output.case, baseline=output.baseline, candidate=output.candidate)
         if pair.baseline == plan.versions[0]:
-            point = replace(_without_value(run, pair), metric=RESULTS, verdict=output.verdict, reason=output.reason)
-            points.append(replace(point, version_figure=output.difference))
+            point = replace(_without_value(run, pair), metric=RESULTS, judge="wall", version_figure=output.difference)
+            points.append(replace(point, verdict=output.verdict, reason=output.reason))
     followed_as = names or {}
     return [
         replace(point, stage=stage, night=night or point.night, version=followed_as.get(point.build, point.build))
@@ -97,6 +97,7 @@ def _without_value(run: Run, pair: VersionPair) -> Point:
         surroundings=_surroundings(manifest, pair.workload, pair.baseline, build, plan.device),
         metric=pair.metric,
         commit=commit_of(manifest, build),
+        judge=plan.judge if pair.across else "wall",
     )
 
 

@@ -12,7 +12,7 @@ from orchestrator.metrics.followed import TIME
 from orchestrator.old_flags import RENAMED_SUITES
 
 LAYOUT = "tfcompare.history"
-CURRENT = 6
+CURRENT = 7
 
 TEXT = pa.string()
 OF_SURROUNDINGS = tuple(field.name for field in fields(Surroundings))
@@ -35,6 +35,7 @@ SCHEMA = pa.schema(
         pa.field("reference_figure", pa.float64()),
         pa.field("version_figure", pa.float64()),
         pa.field("commit", TEXT, nullable=False),
+        pa.field("judge", TEXT, nullable=False),
     ],
     metadata={LAYOUT: str(CURRENT)},
 )
@@ -130,10 +131,16 @@ def _without_commits(table: pa.Table) -> pa.Table:
     return table.append_column("commit", pa.array([""] * len(table), TEXT))
 
 
+def _by_wall_time(table: pa.Table) -> pa.Table:
+    """Add the judged time to layout 6, in which all verdicts on times rested on wall time."""
+    return table.append_column("judge", pa.array(["wall"] * len(table), TEXT))
+
+
 MIGRATIONS: dict[int, Callable[[pa.Table], pa.Table]] = {
     1: _all_were_screens,
     2: _without_a_worker,
     3: _without_variables,
     4: _times_alone,
     5: _without_commits,
+    6: _by_wall_time,
 }

@@ -19,7 +19,7 @@ from orchestrator.history.schema import to_points
 from orchestrator.history.surroundings import CUTS, MOST_APART, RECORDED_LATER, cuts
 from orchestrator.stats.paired import quantile
 
-KEY = ("case", "version", "reference", "device", "engine", "host", "metric")
+KEY = ("case", "version", "reference", "device", "engine", "host", "metric", "judge")
 EPOCH = date(1970, 1, 1)
 
 

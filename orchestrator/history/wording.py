@@ -1,7 +1,7 @@
 """A change in words, for every place that shows one: `1.12x slower (1.11-1.13)`, or `results differ by 2%`."""
 
 from orchestrator.history.model import Alarm, Change, Key
-from orchestrator.metrics.followed import RESULTS, TIME, describe_change, describe_followed
+from orchestrator.metrics.followed import RESULTS, TIME, describe_change
 from orchestrator.reports.columns import interval, ratio
 
 
@@ -10,7 +10,9 @@ def describe_direction(key: Key, change: Change) -> str:
     if key.metric == RESULTS:
         return "with other results"
     word = describe_change(key.metric, change.direction)
-    return word if key.metric == TIME else f"{word} {describe_followed(key.metric)}"
+    if key.metric == TIME:
+        return word if key.judge == "wall" else f"{word} by CPU time"
+    return f"{word} {key.about}"
 
 
 def describe_size(key: Key, change: Change, said: str = "") -> str:
@@ -52,8 +54,8 @@ def describe_cause(alarm: Alarm) -> tuple[str, ...]:
 
 def describe_levels(alarm: Alarm) -> str:
     """Return how a version stood to the reference before and after a change."""
-    change, metric = alarm.change, alarm.key.metric
-    if metric == RESULTS:
+    change, about = alarm.change, alarm.key.about
+    if alarm.key.metric == RESULTS:
         return f"its results {'were equal' if change.before == 1 else 'differed by less'} until {change.last}"
-    subject = "it took" if metric == TIME else f"its {describe_followed(metric)} was"
+    subject = f"its {about} was" if about else "it took"
     return f"{subject} {ratio(change.before)} before and {ratio(change.after)} since"

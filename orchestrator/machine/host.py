@@ -176,6 +176,7 @@ class Reading:
             suspended_s=0.0 if since_boot is None else max(0.0, since_boot - wall),
             waiting_share=None if waited is None else waited / wall,
             cpus=self.cpus,
+            idle_share=max(0.0, 1 - (later.busy - self.busy + later.steal - self.steal) / wall / self.cpus),
         )
 
 
@@ -184,7 +185,8 @@ class Meanwhile:
     """What other processes and the hypervisor did to this machine between two readings.
 
     Holds how many of these CPUs other processes kept busy, the share of CPU time that a hypervisor took, how far the
-    clock was moved, how long the machine slept, and the share of time in which some task waited for a CPU.
+    clock was moved, how long the machine slept, the share of time in which some task waited for a CPU, and the share of
+    CPU time that was idle.
     """
 
     foreign_cores: float
@@ -193,6 +195,7 @@ class Meanwhile:
     suspended_s: float = 0.0
     waiting_share: float | None = None
     cpus: int = 1
+    idle_share: float = 0.0
 
     @property
     def foreign_share(self) -> float:

@@ -175,7 +175,15 @@ class Visitor:
         meanwhile = witness.meanwhile(own_ns / 1e9)
         cases = tuple(dict.fromkeys(arm.case.label for arm in order))
         if meanwhile:
-            load = Load(cases=cases, round=number, foreign=meanwhile.foreign_cores, steal=meanwhile.steal_share)
+            load = Load(
+                cases=cases,
+                round=number,
+                foreign=meanwhile.foreign_cores,
+                steal=meanwhile.steal_share,
+                cpus=meanwhile.cpus,
+                idle=meanwhile.idle_share,
+                waiting=meanwhile.waiting_share,
+            )
             self.prepared.directory.record(load)
         if spans := witness.spans():
             self.prepared.directory.record(Watched(cases=cases, round=number, cards=spans))

@@ -42,6 +42,8 @@ OF_SERIES = tuple(name for name in NAMES if name == OUTPUT or METRICS[KEYS[name]
 TIMES: tuple[Metric, ...] = tuple(key for key, spec in METRICS.items() if spec.worse == "slower")
 # Rounds are planned for these.
 PLANNED: tuple[Metric, ...] = ("steady", "step")
+# What goes with no run that is judged by CPU time: it is that, or is known as wall time alone and would plan rounds.
+NOT_BY_CPU: frozenset[Metric] = frozenset(("cpu", "step"))
 # What a run judges in addition to times; the cases of a program have neither a first call nor a result.
 USUAL: tuple[Metric, ...] = ("first", "peak_rss")
 OF_PROGRAMS: tuple[Metric, ...] = ("peak_rss",)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final, Literal
 
 from orchestrator.metrics import KEYS, METRICS, OUTPUT, describe_verdict
-from orchestrator.model import Metric
+from orchestrator.model import Judge, Metric
 
 # What is followed of a case: a metric, or what its calls return.
 Followed = Literal[Metric, "output"]
@@ -30,8 +30,10 @@ def from_name(name: str) -> Followed:
     return RESULTS if name == OUTPUT else KEYS[name]
 
 
-def describe_followed(metric: Followed) -> str:
-    """Return what it is about: `time a step`, `peak memory` or `results`."""
+def describe_followed(metric: Followed, judge: Judge = "wall") -> str:
+    """Return what it is about: `time a step`, which may be `CPU time a step`, `peak memory` or `results`."""
+    if metric == TIME and judge == "cpu":
+        metric = "cpu"
     return "results" if metric == RESULTS else METRICS[metric].about
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from orchestrator.errors import ArmsDied, NothingSelected, OutcomeFound, TfCompareError, UsageError
-from orchestrator.metrics import KEYS, METRICS, NAMES, OF_ALL_PROGRAMS, OUTPUT, PLANNED, scale_of
-from orchestrator.model import OutputContrast, Pair
+from orchestrator.metrics import KEYS, METRICS, NAMES, NOT_BY_CPU, OF_ALL_PROGRAMS, OUTPUT, PLANNED, scale_of
+from orchestrator.model import Judge, OutputContrast, Pair
 from orchestrator.terminal.counts import format_count
 
 DIED, OPEN = "died", "inconclusive"
@@ -136,7 +136,13 @@ def _words(metric: str | None) -> tuple[str, ...]:
 
 
 def choose_for_gates(
-    gates: Sequence[Gate], usual: Sequence[str], named: Sequence[str] | None, *, program: bool, gpu: bool
+    gates: Sequence[Gate],
+    usual: Sequence[str],
+    named: Sequence[str] | None,
+    *,
+    program: bool,
+    gpu: bool,
+    judge: Judge = "wall",
 ) -> tuple[str, ...]:
     """Return the metrics, by name, that a run has to compare in addition to the `usual` ones for these gates.
 
@@ -146,7 +152,7 @@ def choose_for_gates(
     compared = tuple(usual if named is None else named)
     added: list[str] = []
     for gate in gates:
-        if why := _find_obstacle(gate, program=program, gpu=gpu):
+        if why := _find_obstacle(gate, program=program, gpu=gpu, judge=judge):
             raise UsageError(f"--fail-on {gate.text}: {why}; leave it out")
         if gate.metric in (None, *PLANNED) or gate.name in (*compared, *added):
             continue
@@ -157,12 +163,14 @@ def choose_for_gates(
     return tuple(added)
 
 
-def _find_obstacle(gate: Gate, *, program: bool, gpu: bool) -> str:
+def _find_obstacle(gate: Gate, *, program: bool, gpu: bool, judge: Judge) -> str:
     """Return why a run of this kind cannot have the metric of a gate, or ''."""
     if program and gate.metric not in (None, *OF_ALL_PROGRAMS):
         return f"a program behind -- has no {gate.name}"
     if gate.metric == "step" and not program:
         return "only a program behind -- has steps of fit"
+    if judge == "cpu" and gate.metric in NOT_BY_CPU:
+        return f"with --judge cpu a run does not compare {gate.name}, and a gate without a metric is about CPU time"
     if gate.metric == "gpu_memory" and not gpu:
         return "a run on a CPU has no gpu_memory"
     return ""

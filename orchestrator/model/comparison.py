@@ -9,7 +9,7 @@ from orchestrator.model.cases import ArmKey, Case, Target
 from orchestrator.model.claims import CaseSet
 from orchestrator.model.failures import FailureKind, describe_failure
 from orchestrator.model.journal import Shares
-from orchestrator.model.magnitude import Magnitude
+from orchestrator.model.magnitude import Magnitude, VerdictName
 from orchestrator.model.pairs import Metric, Pair
 from orchestrator.model.plan import Manifest, Plan
 
@@ -61,6 +61,8 @@ class ArmResult:
     # Of its version's environment or image.
     environment_bytes: float | None = None
     cpu_ms: float | None = None
+    # The wall time of a step, where `median_ms` is its CPU time.
+    wall_ms: float | None = None
     # The 50th, 95th and 99th of its calls, if a run asked for them.
     percentiles_ms: tuple[float, ...] = ()
     # By the first calls, as many in every arm; and by each later one.
@@ -86,9 +88,17 @@ class ArmResult:
     @property
     def call_ms(self) -> float | None:
         """The time of a whole call, of which `median_ms` is the share of a step."""
-        if self.median_ms is None or not self.first_ms or not self.first_call_ms:
-            return self.median_ms
-        return self.median_ms * self.first_call_ms / self.first_ms
+        return self._of_call(self.median_ms)
+
+    @property
+    def cpu_call_ms(self) -> float | None:
+        """The CPU time of a whole call."""
+        return self._of_call(self.cpu_ms)
+
+    def _of_call(self, step_ms: float | None) -> float | None:
+        if step_ms is None or not self.first_ms or not self.first_call_ms:
+            return step_ms
+        return step_ms * self.first_call_ms / self.first_ms
 
     @property
     def median_s(self) -> float | None:
@@ -154,10 +164,15 @@ class Contrast(Magnitude):
     second_ratio: float | None = None
     sign_flip_p: float | None = None
     exploratory: bool = False
-    # The same ratio of CPU times, which a busy machine disturbs less. No verdict depends on it.
+    # How far the ratio of a round is from that of another: the standard deviation of their logs.
+    spread: float | None = None
+    # The same of CPU times, which a busy machine disturbs less: judged by the same rule, but for a run on a GPU. No
+    # other verdict depends on them.
     cpu_ratio: float | None = None
     cpu_low: float | None = None
     cpu_high: float | None = None
+    cpu_spread: float | None = None
+    cpu_verdict: VerdictName | None = None
     # How many rounds are missing for a verdict, and the ratio of the pilot where no round was measured.
     missing: int = 0
     pilot_ratio: float | None = None
@@ -166,6 +181,12 @@ class Contrast(Magnitude):
     def has_interval(self) -> bool:
         """Whether there are enough rounds to judge it."""
         return self.ends is not None
+
+    @property
+    def is_decided_by_cpu(self) -> bool:
+        """Whether CPU times have a verdict where wall times have none."""
+        is_open = self.verdict == "inconclusive" and not self.exploratory
+        return is_open and self.cpu_verdict not in (None, "inconclusive")
 
     @property
     def seen_ratio(self) -> float | None:
@@ -236,6 +257,8 @@ class Comparison:
     contrasts: tuple[Contrast, ...]
     warnings: tuple[str, ...]
     broken: tuple[str, ...] = ()
+    # Whether all cores were shared with other work in most visits.
+    crowded: bool = False
     # How the budget ended the run, or ''.
     ended_by_budget: str = ""
     # Each version against the one before it, where there are three or more.

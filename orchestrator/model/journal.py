@@ -144,11 +144,18 @@ class GpuSpan:
     throttled: tuple[str, ...]
 
 
+# Below this share of idle CPU time, and above this share that other work takes, all cores are shared if tasks wait for
+# most of the time or, where the kernel does not say, if less than this is left of one core.
+LEAST_IDLE, MOST_TAKEN, MOST_WAITING, LEAST_LEFT = 0.05, 0.15, 0.5, 0.75
+
+
 @dataclass(frozen=True, kw_only=True)
 class Load:
     """What others did to the machine during the bursts of a visit.
 
-    `foreign` is how many cores other processes kept busy, `steal` the share of CPU time that a hypervisor took.
+    `foreign` is how many of the `cpus` other processes kept busy, `steal` the share of CPU time that a hypervisor took,
+    `idle` the share that was left, and `waiting` the share of the time in which some task waited for a CPU, where the
+    kernel says so.
     """
 
     __pydantic_config__ = STRICT
@@ -158,6 +165,19 @@ class Load:
     round: int
     foreign: float
     steal: float
+    cpus: int
+    idle: float
+    waiting: float | None
+
+    @property
+    def is_crowded(self) -> bool:
+        """Whether the run had to share all cores with other work.
+
+        Threads of the run also wait for each other, and leave no core idle, so both count only next to other work.
+        """
+        taken = self.foreign + self.steal * self.cpus
+        waited = self.waiting is not None and self.waiting > MOST_WAITING
+        return self.idle < LEAST_IDLE and taken > MOST_TAKEN * self.cpus and (waited or self.cpus - taken < LEAST_LEFT)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,8 @@ from orchestrator.model.strict import STRICT
 GpuRequest = Literal["runtime", "device", "cdi"]
 # Whether a replicate is forked from a resident worker, or has a separate process or container.
 Isolation = Literal["fork", "process", "container"]
+# What the time of a steady call is: that which passes meanwhile, or that which CPUs spend on it.
+Judge = Literal["wall", "cpu"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +77,8 @@ class Plan:
     outputs: bool = False
     # What counts as a difference of a metric, where the user named it: a share or, of differences, an amount.
     margins: dict[Metric, float] = field(default_factory=dict)
+    # Which time verdicts on times rest on.
+    judge: Judge = "wall"
 
     def arms(self) -> tuple[Arm, ...]:
         """Return the arms to measure."""

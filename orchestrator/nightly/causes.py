@@ -41,10 +41,10 @@ MOST_PROFILED = 3
 ID = re.compile(r"[0-9a-f]{6}")
 # Flags of a night that mean something else for a single case, or that the other command does not have.
 NOT_FOR_SEARCHES = frozenset(("--budget",))
-IN_COMMANDS = frozenset(("--engine", "--gpu"))
+IN_COMMANDS = frozenset(("--engine", "--gpu", "--judge"))
 OF_PATHS = frozenset(("--workload-dir", "--data", "--wheelhouse", "--ca-bundle"))
 OF_FLEETS = frozenset(("--on", "--where"))
-NOT_FOR_PROFILES = NOT_FOR_SEARCHES | OF_FLEETS | {"--gpu-exclusive", "--lock-clocks"}
+NOT_FOR_PROFILES = NOT_FOR_SEARCHES | OF_FLEETS | {"--gpu-exclusive", "--lock-clocks", "--judge"}
 
 
 def look_for_causes(

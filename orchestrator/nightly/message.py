@@ -159,7 +159,7 @@ def _list_causes(alarms: Sequence[Alarm]) -> list[Alarm]:
 def _follows(alarm: Alarm, calls: Alarm) -> bool:
     return (
         calls.key.metric == TIME != alarm.key.metric in TIMES
-        and replace(alarm.key, metric=TIME) == calls.key
+        and replace(alarm.key, metric=TIME, judge=calls.key.judge) == calls.key
         and alarm.change.direction == calls.change.direction
         # What sets an exit code needs its own words.
         and (alarm.is_provisional or not calls.is_provisional)

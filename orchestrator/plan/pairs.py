@@ -58,9 +58,10 @@ def baselines_of(case: Case, workload: Workload, present: Collection[Case]) -> I
             yield baseline
 
 
-def plan_program_pairs(cases: Sequence[Case], targets: Sequence[Target]) -> tuple[Pair, ...]:
+def plan_program_pairs(
+    cases: Sequence[Case], targets: Sequence[Target], metrics: Iterable[Metric] = ("steady", "step")
+) -> tuple[Pair, ...]:
     """Return the ratios that a run of a program reports: of its whole time, and of its training steps if it has any."""
-    metrics: tuple[Metric, ...] = ("steady", "step")
     return tuple(
         VersionPair(case=case, baseline=targets[0], candidate=target, metric=metric)
         for metric in metrics

@@ -1,7 +1,7 @@
 """The request for a run, checked against what exists before any work starts."""
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,7 +16,20 @@ from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import Suite
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.metrics import METRICS, OF_PROGRAMS, USUAL, choose_metrics, name_metrics
-from orchestrator.model import Arm, Case, Claim, Isolation, LargeFile, Metric, Pair, Plan, Target, Workload, list_arms
+from orchestrator.model import (
+    Arm,
+    Case,
+    Claim,
+    Isolation,
+    Judge,
+    LargeFile,
+    Metric,
+    Pair,
+    Plan,
+    Target,
+    Workload,
+    list_arms,
+)
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs, plan_program_pairs
 from orchestrator.plan.shards import take_shard
@@ -62,6 +75,7 @@ class RunOptions:
     of_gates: tuple[str, ...] = ()
     # Of these, those for whose verdicts rounds are measured as well.
     decided: tuple[Metric, ...] = ()
+    judge: Judge = "wall"
     command: tuple[str, ...] = ()
 
 
@@ -121,6 +135,7 @@ class PlannedRun:
             alpha=ALPHA,
             margin=options.margin,
             margins=options.margins,
+            judge=options.judge,
             budget_s=selection.budget_s,
             seed=self.seed,
             threads=options.threads,
@@ -157,6 +172,7 @@ def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
 
     Every mistake in the options is found here. `fewest` is the smallest number of versions that makes sense.
     """
+    check_judge(options.judge, gpu=options.environments.gpu, metrics=options.metrics or ())
     workloads = program.all_workloads(options.program, options.requirements, options.own_workloads, options.data)
     selection = _of_claims(options) if options.claims else _of_cases(options, workloads, fewest)
     if options.threads:
@@ -175,6 +191,14 @@ def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
         created=created,
         seed=secrets.randbelow(2**31) if options.seed is None else options.seed,
     )
+
+
+def check_judge(judge: str, *, gpu: bool, metrics: Collection[str] = ()) -> None:
+    """Raise UsageError where CPU time says nothing, and for a metric that does not go with it."""
+    if judge == "cpu" and gpu:
+        raise UsageError("--judge cpu: what a GPU computes takes no CPU time; leave it out")
+    if judge == "cpu" and "cpu" in metrics:
+        raise UsageError("--metric cpu: with --judge cpu, that is what `time` is; leave one of the two out")
 
 
 def _check_places(workload: Workload, folder: Path, options: RunOptions) -> Workload:
@@ -246,8 +270,10 @@ def _of_cases(options: RunOptions, workloads: dict[str, Workload], fewest: int) 
         targets = (targets[0], Target(targets[0].name, control=True), *targets[1:])
     if options.program:
         cases = tuple(Case(name, ()) for name in workloads)
+        # Of its steps only the wall time is known.
+        metrics: tuple[Metric, ...] = ("steady",) if options.judge == "cpu" else ("steady", "step")
         # How long it runs is unknown.
-        return Selection(versions, targets, cases, plan_program_pairs(cases, targets), options.budget_s)
+        return Selection(versions, targets, cases, plan_program_pairs(cases, targets, metrics), options.budget_s)
     suite = suite_of(options, workloads)
     cases = select_cases(options.selected, suite.cases, workloads)
     if not cases:

@@ -14,7 +14,7 @@ from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import TIME, Followed, describe_change
 from orchestrator.metrics.spec import show_bytes
 from orchestrator.metrics.units import BYTES_PER_CALL, COUNT, COUNT_PER_CALL
-from orchestrator.model import ArmResult, Contrast, Drift, Magnitude, Metric, ShownVerdict
+from orchestrator.model import ArmResult, Contrast, Drift, Judge, Magnitude, Metric, ShownVerdict
 from orchestrator.stats.slowdown import format_slowdown
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import clip, safe_text
@@ -243,6 +243,10 @@ def describe_progress(contrast: Contrast) -> str:
     return f"{contrast.rounds} of {contrast.rounds + contrast.missing} rounds" if contrast.rounds else "pilot only"
 
 
+def _wall_ms(arm: ArmResult) -> float | None:
+    return arm.median_ms if arm.wall_ms is None else arm.wall_ms
+
+
 def _cpu(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
     if contrast is None or contrast.cpu_ratio is None:
         return ""
@@ -333,6 +337,10 @@ COLUMNS: Mapping[str, Column] = {
             cell=_cpu, meaning="of CPU times, which a busy machine disturbs less; no verdict depends on it",
         ),
         Column(
+            name="wall", header="wall time", of="arm", cell=_of_arm(_wall_ms, format_time),
+            meaning="steady state, per step",
+        ),
+        Column(
             name="second-opinion", header="second opinion", of="contrast",
             cell=_of_contrast(lambda contrast: contrast.second_ratio, ratio), meaning="the ratio by Hodges and Lehmann",
         ),
@@ -374,6 +382,10 @@ COLUMNS: Mapping[str, Column] = {
 
 
 CPU_OF_OPEN = replace(COLUMNS["cpu"], cell=_cpu_of_open)
+# The column of times where these are judged by their CPU time.
+CPU_TIME = replace(
+    COLUMNS["time"], header="CPU time", meaning="of all its threads and processes, steady state, per step"
+)
 
 
 def parse_columns(text: str) -> tuple[str, ...]:
@@ -383,7 +395,9 @@ def parse_columns(text: str) -> tuple[str, ...]:
     return names
 
 
-def choose(width: int, asked: Sequence[str] | None, *, items: bool = False) -> tuple[Column, ...]:
+def choose(
+    width: int, asked: Sequence[str] | None, *, items: bool = False, judge: Judge = "wall"
+) -> tuple[Column, ...]:
     """Return the requested columns in the requested order.
 
     Columns added to the default ones are placed as in COLUMNS. With `items`, examples per second are one of these.
@@ -391,6 +405,8 @@ def choose(width: int, asked: Sequence[str] | None, *, items: bool = False) -> t
     usual = [column for column in COLUMNS.values() if column.usual or (items and column.name == "items")]
     adding, named = _parse(asked) if asked else (True, ())
     chosen = [column for column in COLUMNS.values() if column in usual or column in named] if adding else named
+    if judge == "cpu":
+        chosen = [CPU_TIME if column.name == "time" else column for column in chosen]
     return tuple(_narrow(column) if column.name == "bar" and width < WIDE else column for column in chosen)
 
 
@@ -412,9 +428,10 @@ def _parse(names: Sequence[str]) -> tuple[bool, tuple[Column, ...]]:
     return adding, tuple(COLUMNS[name] for name in dict.fromkeys(bare))
 
 
-def legend(columns: Sequence[Column]) -> str:
+def legend(columns: Sequence[Column], judge: Judge = "wall") -> str:
     """Explain the columns shown, where their headers are not enough."""
     parts = [f"{column.word or column.header}: {column.meaning}" for column in columns if column.meaning]
     if any(column.of == "contrast" for column in columns):
-        parts.append("ratios and verdicts: of steady times, by round")
+        times = "CPU times of steady calls" if judge == "cpu" else "steady times"
+        parts.append(f"ratios and verdicts: of {times}, by round")
     return " · ".join(parts)

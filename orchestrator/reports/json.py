@@ -37,6 +37,7 @@ def run_object(comparison: Comparison) -> dict[str, Any]:
         "created": plan.created.isoformat(),
         "suite": plan.suite,
         "margin": plan.margin,
+        "judge": plan.judge,
         "ended_by_budget": comparison.ended_by_budget or None,
         "host": comparison.manifest.host,
     }
@@ -78,6 +79,8 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
         "p50_s": arm.p50_s,
         "p95_s": arm.p95_s,
         "p99_s": arm.p99_s,
+        "cpu_ms": arm.cpu_ms,
+        "wall_ms": arm.wall_ms,
     }
 
 
@@ -115,6 +118,9 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
         "cpu_ratio": contrast.cpu_ratio,
         "cpu_low": contrast.cpu_low,
         "cpu_high": contrast.cpu_high,
+        "spread": contrast.spread,
+        "cpu_spread": contrast.cpu_spread,
+        "cpu_verdict": contrast.cpu_verdict,
         "missing_rounds": contrast.missing,
         "pilot_ratio": contrast.pilot_ratio,
     }

@@ -33,6 +33,7 @@ from orchestrator.reports.columns import (
     mark_verdict,
     ratio,
 )
+from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.magnitudes import show_estimate, show_magnitude
@@ -258,6 +259,7 @@ def _head(comparison: Comparison) -> Text:
             *(safe_text(line, style="dim") for line in describe_hosts(comparison.manifest, MOST_CASES)),
             *map(safe_text, sentences(comparison)),
             *map(safe_text, metric_sentences(comparison)),
+            *map(safe_text, describe_cpu_times(comparison)),
         ]
     )
 
@@ -356,7 +358,8 @@ def _legend(comparison: Comparison, marks: Sequence[str]) -> Text:
         "  ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items() if verdict in shown),
         ABOUT_SMALL_MARKS if any(contrast.size == "clear" for contrast in comparison.contrasts) else "",
         *marks,
-        f"time: {_unit(plan)} in {plan.versions[0]} · ratio: relative to it, paired by round, with its interval",
+        f"{'CPU time' if plan.judge == 'cpu' else 'time'}: {_unit(plan)} in {plan.versions[0]} · "
+        "ratio: relative to it, paired by round, with its interval",
         f"margin {format_margin(plan.margin)} · {describe_errors(plan)}",
         "all comparisons with times and reasons: --table details",
     ]

@@ -23,13 +23,14 @@ from orchestrator.reports.columns import (
     legend,
     shows_default,
 )
+from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid, format_title
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.steps import as_arms_of_steps, columns_of_steps, contrasts_of_steps, describe_losses
 from orchestrator.reports.summary import by_candidate, sentences
 from orchestrator.reports.target_differences import describe_differences
-from orchestrator.results.warnings import is_noisy
+from orchestrator.results.warnings import find_open_times
 from orchestrator.stats.contrasts import MOST_CALLED_DIFFERENT
 from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.counts import name_some
@@ -55,7 +56,7 @@ def layout(
     `columns` are names that `parse_columns` has parsed. Without any, the usual columns are shown.
     """
     items = any(arm.items for arm in comparison.arms)
-    chosen, notes = choose(width, columns, items=items), Notes()
+    chosen, notes = choose(width, columns, items=items, judge=comparison.plan.judge), Notes()
     arrangement = arrangement or Arrangement()
     arms, inside = arrangement.arms(comparison), arrangement.inside(comparison)
     cpu = _asks_for_cpu(comparison, chosen, columns)
@@ -94,7 +95,8 @@ def describe_place(comparison: Comparison) -> str:
     plan, host = comparison.plan, comparison.manifest.host
     cards = _name_cards(str(host.get("gpus") or ""), plan.gpus) if plan.device == "gpu" else ""
     place = f"{plan.engine} · {cards or plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores"
-    return " · ".join(filter(None, [place, comparison.ended_by_budget]))
+    judge = "judged by CPU time" if plan.judge == "cpu" else ""
+    return " · ".join(filter(None, [place, judge, comparison.ended_by_budget]))
 
 
 def _name_cards(listed: str, chosen: Sequence[str]) -> str:
@@ -131,9 +133,10 @@ def _head(comparison: Comparison, columns: Sequence[Column]) -> Text:
         safe_text(f"tfcompare run {comparison.plan.run}", style="bold"),
         safe_text(facts(comparison), style="dim"),
         *(safe_text(line, style="dim") for line in describe_hosts(comparison.manifest)),
-        safe_text(legend(columns), style="dim"),
+        safe_text(legend(columns, comparison.plan.judge), style="dim"),
         *map(safe_text, sentences(comparison)),
         *map(safe_text, metric_sentences(comparison)),
+        *map(safe_text, describe_cpu_times(comparison)),
     )
     return Text("\n").join(line for line in lines if line)
 
@@ -164,13 +167,8 @@ def render_losses(comparison: Comparison) -> Iterable[Text]:
 
 
 def _asks_for_cpu(comparison: Comparison, chosen: Sequence[Column], columns: Sequence[str] | None) -> bool:
-    """Return whether to show CPU times unasked: noise leaves rows open, and no list of columns forbids it."""
-    return (
-        shows_default(columns)
-        and COLUMNS["cpu"] not in chosen
-        and is_noisy(comparison.plan, comparison.contrasts)
-        and any(map(is_open, comparison.contrasts))
-    )
+    """Return whether to show CPU times unasked: many rows are open, and no list of columns forbids it."""
+    return shows_default(columns) and COLUMNS["cpu"] not in chosen and bool(find_open_times(comparison))
 
 
 def _fit_with_cpu(

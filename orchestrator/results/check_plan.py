@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 from itertools import pairwise
 
+from orchestrator.metrics import NOT_BY_CPU
 from orchestrator.model import Plan
 
 # Planned looks are a handful, and each stretch of a resumed run has its own.
@@ -25,6 +26,11 @@ def _problems(plan: Plan) -> Iterator[str]:
     for pair in plan.pairs:
         if lacking := [arm for arm in pair.arms if arm not in arms]:
             yield f"{lacking[0].case} in {lacking[0].version} is compared, and is not among the arms"
+    if plan.judge == "cpu":
+        if plan.device == "gpu" or plan.claims:
+            yield "judge: neither a run on a GPU nor one of claims is judged by CPU time"
+        if both := NOT_BY_CPU & {*plan.metrics, *(pair.metric for pair in plan.pairs)}:
+            yield f"judge: with CPU time, {min(both)} is not compared as well"
     ascend = all(earlier < later for earlier, later in pairwise((0, *plan.looks)))
     if not ascend or not 1 <= len(plan.looks) <= MOST_LOOKS or plan.looks[-1] > MOST_ROUNDS:
         yield "looks: not ascending numbers of rounds, or too many"

@@ -123,6 +123,12 @@ def compare_runs(earlier: Path, later: Path) -> Changes:
 
 
 def find_changes(earlier: Run, later: Run) -> Changes:
+    if earlier.plan.judge != later.plan.judge:
+        times = {"wall": "wall time", "cpu": "CPU time"}
+        raise UsageError(
+            f"{earlier.path} was judged by {times[earlier.plan.judge]} and {later.path} by "
+            f"{times[later.plan.judge]}: their ratios are of different things; measure one of them again"
+        )
     planned_before, planned_after = (
         {contrast.pair: contrast for contrast in run.contrasts} for run in (earlier, later)
     )

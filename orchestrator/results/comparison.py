@@ -13,7 +13,7 @@ from orchestrator import contract
 from orchestrator.metrics import METRICS, choose_metrics, find_margin, scale_of
 from orchestrator.metrics.leak import is_known
 from orchestrator.metrics.spec import find_figure
-from orchestrator.model import Arm, ArmResult, Comparison, Contrast, Manifest, Metric, Plan, VersionPair
+from orchestrator.model import Arm, ArmResult, Comparison, Contrast, Manifest, Metric, Pair, Plan, VersionPair
 from orchestrator.plan.pairs import metric_pairs, neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
 from orchestrator.results.endings import Endings, summarise_endings
@@ -23,7 +23,14 @@ from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.samples import ByArm, differences, group_by_arm
-from orchestrator.results.warnings import check_control, check_following, check_noise, check_run
+from orchestrator.results.warnings import (
+    check_control,
+    check_crowd,
+    check_following,
+    check_noise,
+    check_run,
+    is_crowded,
+)
 from orchestrator.stats.contrasts import Beside, Samples, Schedule, compare, compare_figures
 from orchestrator.stats.drift import drift
 
@@ -61,8 +68,11 @@ def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathe
     missing, unsynced = announced.missing(loaded.unread | endings.unread) if announced else ([], [])
     if loaded.replicates and not run.journal.exists():
         missing.append(f"{run.journal} is missing: it is not known which rounds were disturbed")
-    rounds, pilots = _split_pilots((each for each in loaded.replicates if not each.once), endings)
-    openings = _find_openings(loaded.replicates, rounds, endings)
+    replicates = loaded.replicates
+    if plan.judge == "cpu":
+        replicates = tuple(replicate.judge_by_cpu() for replicate in replicates)
+    rounds, pilots = _split_pilots((each for each in replicates if not each.once), endings)
+    openings = _find_openings(replicates, rounds, endings)
     problems = (*filter(None, [journal.skipped]), *loaded.problems, *unsynced)
     return Gathered(
         plan, manifest, endings, rounds, pilots, openings, problems, (*loaded.broken, *endings.broken, *missing)
@@ -118,6 +128,8 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
         plan, gathered.replicates, endings, gathered.pilots, gathered.openings, flip=flip
     )
     arms = _with_environments(arms, gathered.manifest)
+    if flip and plan.judge == "wall":
+        contrasts = _add_cpu_times(gathered, contrasts, arms)
     metrics = judge_metrics(gathered, plan.metrics if flip else plan.decides, arms)
     judged = (*contrasts, *(each for of_metric in metrics.values() for each in of_metric))
     of_all = gathered.by_arm.samples(replace(plan, pairs=tuple(each.pair for each in judged)))
@@ -132,16 +144,40 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
         warnings=(
             *check_control(contrasts),
             *check_noise(plan, contrasts),
+            *check_crowd(plan, endings),
             *check_following(differences(plan, gathered.by_arm.samples(plan))),
             *check_run(plan, gathered.manifest, endings, gathered.problems),
         ),
         broken=gathered.broken,
+        crowded=is_crowded(endings),
         ended_by_budget=endings.ended_by_budget,
         shares=endings.shares,
         metrics=metrics,
         outputs=compare_outputs(plan, gathered.replicates) if flip and plan.outputs else (),
         means=tuple(find_means(plan, judged, of_all, schedule)) if flip else (),
         set_means=find_set_means(plan, of_all, schedule),
+    )
+
+
+def _add_cpu_times(
+    gathered: Gathered, contrasts: Sequence[Contrast], arms: Sequence[ArmResult]
+) -> tuple[Contrast, ...]:
+    """Add what CPU times say to each contrast of times; they are judged like these, as a separate family."""
+    pairs = {each.pair: replace(each.pair, metric="cpu") for each in contrasts if each.pair.metric == "steady"}
+    of_cpu = dict(zip(pairs, further(gathered, tuple(pairs.values()), arms), strict=True))
+    with_verdicts = gathered.plan.device == "cpu"
+    return tuple(
+        replace(
+            contrast,
+            cpu_ratio=cpu.ratio,
+            cpu_low=cpu.ci_low,
+            cpu_high=cpu.ci_high,
+            cpu_spread=cpu.spread,
+            cpu_verdict=cpu.verdict if with_verdicts else None,
+        )
+        if (cpu := of_cpu.get(contrast.pair)) and cpu.has_interval
+        else contrast
+        for contrast in contrasts
     )
 
 
@@ -199,7 +235,7 @@ def compute_contrasts(
     return arms, _compare(plan, by_arm, endings, arms, endings.schedule(plan.looks), flip=flip)
 
 
-def further(gathered: Gathered, pairs: tuple[VersionPair, ...], arms: Sequence[ArmResult]) -> tuple[Contrast, ...]:
+def further(gathered: Gathered, pairs: tuple[Pair, ...], arms: Sequence[ArmResult]) -> tuple[Contrast, ...]:
     """Return a separate family of contrasts, for which no rounds were measured."""
     if not pairs:
         return ()
@@ -220,9 +256,12 @@ def _compare(
     flip: bool,
 ) -> tuple[Contrast, ...]:
     of_arms, beside = by_arm.samples(plan), None
-    if any(pair.metric == "steady" for pair in plan.pairs):
+    if any(pair.metric in ("steady", "cpu") for pair in plan.pairs):
         beside = Beside(
-            rises=by_arm.figures(lambda replicate: (replicate.rise,)), cpu=by_arm.figures(METRICS["cpu"].values)
+            rises={
+                "steady": by_arm.figures(lambda replicate: (replicate.rise,)),
+                "cpu": by_arm.figures(lambda replicate: (replicate.cpu_rise,)),
+            }
         )
     contrasts = compare(plan, of_arms, arms, schedule, beside, scale_of=scale_of, flip=flip)
     return tuple(
@@ -340,6 +379,7 @@ def _result(
         leak_bytes=_leak_bytes(replicates),
         gpu_memory_bytes=_median_bytes(replicate.gpu_memory_kb for replicate in replicates),
         cpu_ms=_median_ms(replicate.cpu_ns for replicate in replicates),
+        wall_ms=_median_ms(replicate.wall_ns for replicate in replicates),
         percentiles_ms=_percentiles_ms(replicates),
         traces=traces,
         traces_per_call=traces_per_call,

@@ -46,6 +46,7 @@ OF_PLANS = {
     "alpha": "share of errors",
     "margin": "margin",
     "margins": "margins of metrics",
+    "judge": "judged time (--judge)",
     "threads": "threads",
     "isolation": "isolation",
     "metrics": "metrics",

@@ -29,7 +29,8 @@ class Replicate(NamedTuple):
 
     The times of calls are per step; `calls_ns` is the time of all calls together. `bursts` and `cpu_bursts` are the
     logs of the mean wall and CPU times of its bursts of steady calls, in order; `steady_ns` and `cpu_ns` are their
-    middle means. `rise` is how the later half of the bursts differs from the earlier half, as a log ratio.
+    middle means. `rise` is how the later half of the bursts differs from the earlier half, as a log ratio. Where CPU
+    time is judged, `bursts`, `steady_ns` and `rise` are of CPU times as well, and `wall_ns` keeps the wall time.
     """
 
     version: Target
@@ -78,6 +79,16 @@ class Replicate(NamedTuple):
     untimed_ns: int | None = None
     # Logs of the 50th, 95th and 99th percentile of its steady calls, if there are enough of them.
     percentiles: tuple[float, ...] = ()
+    wall_ns: float | None = None
+
+    @property
+    def cpu_rise(self) -> float:
+        """How the CPU times of the later half of the bursts differ from those of the earlier half."""
+        return _rise(self.cpu_bursts)
+
+    def judge_by_cpu(self) -> "Replicate":
+        """Return the replicate with CPU times in place of the wall times of its steady calls."""
+        return self._replace(bursts=self.cpu_bursts, steady_ns=self.cpu_ns, rise=self.cpu_rise, wall_ns=self.steady_ns)
 
     @property
     def once(self) -> bool:
@@ -222,6 +233,7 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
         "bursts": [wall[group] for group in groups],
         "cpu_bursts": [cpu[group] for group in groups],
         "percentiles": _percentiles(rows, groups),
+        "wall_ns": [None] * len(groups),
     }
     values = {name: _values(columns[name] if name in columns else facts[name]) for name in Replicate._fields}
     values["version"] = _targets(path, list(values["version"]))

@@ -63,7 +63,7 @@ class Run:
             return tables.replicates(self.plan, self.replicates)
         if what == "arms":
             return tables.arms(self.comparison)
-        return tables.contrasts(self.contrasts if what == "contrasts" else self.comparison.of_metrics)
+        return tables.contrasts(self.plan, self.contrasts if what == "contrasts" else self.comparison.of_metrics)
 
     def to_pandas(self, what: str = "calls") -> "pandas.DataFrame":
         """Return the same table for pandas, which must be installed in addition to tfcompare."""

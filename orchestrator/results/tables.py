@@ -27,7 +27,8 @@ ARM = pa.schema(
         ("traces_per_call", NUMBER), ("failure", TEXT), ("external", pa.bool_()), ("items", COUNT),
         ("items_per_s", NUMBER), ("first_step_s", NUMBER), ("step_s", NUMBER), ("loss", NUMBER),
         ("first_call_s", NUMBER), ("memory_bytes", NUMBER), ("leak_bytes", NUMBER), ("gpu_memory_bytes", NUMBER),
-        ("p50_s", NUMBER), ("p95_s", NUMBER), ("p99_s", NUMBER),
+        ("p50_s", NUMBER), ("p95_s", NUMBER), ("p99_s", NUMBER), ("cpu_ms", NUMBER), ("wall_ms", NUMBER),
+        ("judge", TEXT),
     ]
 )  # fmt: skip
 CONTRAST = pa.schema(
@@ -37,7 +38,8 @@ CONTRAST = pa.schema(
         ("reason", TEXT), ("mde", NUMBER), ("seed_percent", NUMBER), ("second_ratio", NUMBER),
         ("sign_flip_p", NUMBER), ("exploratory", pa.bool_()), ("size", TEXT), ("cpu_ratio", NUMBER),
         ("cpu_low", NUMBER), ("cpu_high", NUMBER), ("difference", NUMBER), ("difference_low", NUMBER),
-        ("difference_high", NUMBER),
+        ("difference_high", NUMBER), ("spread", NUMBER), ("cpu_spread", NUMBER), ("cpu_verdict", TEXT),
+        ("judge", TEXT),
     ]
 )  # fmt: skip
 REPLICATE = pa.schema(
@@ -49,24 +51,25 @@ REPLICATE = pa.schema(
         ("calls", COUNT), ("first_call_ns", NUMBER), ("items", COUNT), ("first_step_ns", COUNT), ("step_ns", COUNT),
         ("losses", TEXT), ("device", TEXT), ("gpu_memory_kb", COUNT), ("memory_kb", COUNT), ("growth_bytes", COUNT),
         ("growth_calls", COUNT), ("output", TEXT), ("fifth_output", TEXT), ("later_traces", COUNT),
-        ("untimed_ns", COUNT),
+        ("untimed_ns", COUNT), ("wall_ns", NUMBER),
     ]
 )  # fmt: skip
 
 
 def arms(comparison: Comparison) -> pa.Table:
     """Return one row per arm, measured or not."""
-    rows = [{name: _of_arm(arm, name) for name in ARM.names} for arm in comparison.arms]
+    judge = {"judge": comparison.plan.judge}
+    rows = [{name: _of_arm(arm, name) for name in ARM.names if name not in judge} | judge for arm in comparison.arms]
     cases = [arm.case for arm in comparison.arms]
     return _table([(case.workload, case.label, case.params) for case in cases], rows, ARM)
 
 
-def contrasts(contrasts: Sequence[Contrast]) -> pa.Table:
+def contrasts(plan: Plan, contrasts: Sequence[Contrast]) -> pa.Table:
     """Return one row per contrast.
 
     Contrasts within a version have no case, only the parameters that both of their cases share.
     """
-    rows = [{name: _of_contrast(contrast, name) for name in CONTRAST.names} for contrast in contrasts]
+    rows = [{name: _of_contrast(plan, contrast, name) for name in CONTRAST.names} for contrast in contrasts]
     pairs = [contrast.pair.flat for contrast in contrasts]
     names = [(pair.workload, pair.case.label if pair.case else None, pair.params) for pair in pairs]
     return _table(names, rows, CONTRAST)
@@ -110,7 +113,9 @@ def _of_arm(arm: ArmResult, name: str) -> Any:
     return arm.reason or None if name == "reason" else getattr(arm, name)
 
 
-def _of_contrast(contrast: Contrast, name: str) -> Any:
+def _of_contrast(plan: Plan, contrast: Contrast, name: str) -> Any:
+    if name == "judge":
+        return plan.judge if contrast.pair.metric == "steady" else None
     if name == "reason":
         return contrast.reason or None
     return getattr(

@@ -5,7 +5,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from statistics import median
 
-from orchestrator.model import Contrast, GpuSpan, Manifest, Plan, Target, Watched
+from orchestrator.model import Comparison, Contrast, GpuSpan, Manifest, Plan, Target, Watched
 from orchestrator.results.endings import Endings
 from orchestrator.stats.contrasts import MOST_CALLED_DIFFERENT
 from orchestrator.stats.drift import autocorrelation
@@ -14,6 +14,8 @@ from orchestrator.terminal.counts import format_count
 
 # From this share of the contrasts on, those that noise leaves open say more of the machine than of the versions.
 NOISY_SHARE, FEWEST_TO_TELL_NOISE = 1 / 3, 3
+# Of the visits that were watched, more than this share.
+CROWDED_SHARE = 1 / 2
 # A clock that falls below this share of its highest has moved more than most margins.
 STEADY_CLOCK = 0.95
 # With an autocorrelation of 0.3 intervals hold the truth in 94 % of runs, with 0.6 in 83 %. Over 20 rounds the estimate
@@ -65,11 +67,13 @@ def check_noise(plan: Plan, contrasts: Sequence[Contrast]) -> list[str]:
     hidden, timed = _hidden_by_noise(plan, contrasts)
     if not _are_many(hidden, timed):
         return []
-    visible = median(hidden)
+    visible = median(contrast.mde or 0.0 for contrast in hidden)
     size = f"slowdowns below {visible:.0%}" if visible <= MOST_TOLD else "even a slowdown by a factor of two"
+    decided = sum(contrast.is_decided_by_cpu for contrast in hidden)
+    by_cpu = f"CPU time decides {decided} of these (--columns +cpu), " if decided else ""
     return [
         f"noisy machine: in {len(hidden)} of {timed} comparisons, {size} may go unseen "
-        f"(target: {format_margin(plan.margin)}); `tfcompare doctor` shows what helps, --resume adds rounds"
+        f"(target: {format_margin(plan.margin)}); {by_cpu}`tfcompare doctor` shows what helps, --resume adds rounds"
     ]
 
 
@@ -78,14 +82,14 @@ def is_noisy(plan: Plan, contrasts: Sequence[Contrast]) -> bool:
     return _are_many(*_hidden_by_noise(plan, contrasts))
 
 
-def _hidden_by_noise(plan: Plan, contrasts: Sequence[Contrast]) -> tuple[list[float], int]:
-    """Return the slowdowns that open contrasts could have shown, where noise hides the margin, and how many were timed.
+def _hidden_by_noise(plan: Plan, contrasts: Sequence[Contrast]) -> tuple[list[Contrast], int]:
+    """Return the open contrasts in which noise hides the margin, and how many were timed.
 
     A contrast that is decided hides nothing, and one whose interval excludes 1 is not left open by noise.
     """
     timed = [contrast for contrast in contrasts if contrast.rounds >= ENOUGH_ROUNDS and contrast.mde is not None]
     hidden = [
-        contrast.mde
+        contrast
         for contrast in timed
         if contrast.verdict == "inconclusive"
         and contrast.mde is not None
@@ -97,8 +101,36 @@ def _hidden_by_noise(plan: Plan, contrasts: Sequence[Contrast]) -> tuple[list[fl
     return hidden, len(timed)
 
 
-def _are_many(hidden: Sequence[float], timed: int) -> bool:
+def _are_many(hidden: Sequence[Contrast], timed: int) -> bool:
     return timed >= FEWEST_TO_TELL_NOISE and len(hidden) >= timed * NOISY_SHARE
+
+
+def find_open_times(comparison: Comparison) -> list[Contrast]:
+    """Return the contrasts of times that are open where CPU times may say more, or nothing.
+
+    A busy or a noisy machine must leave many of them open.
+    """
+    timed = [each for each in comparison.contrasts if each.pair.metric == "steady" and each.has_interval]
+    open_ = [each for each in timed if each.verdict == "inconclusive" and each.cpu_verdict is not None]
+    disturbed = comparison.crowded or is_noisy(comparison.plan, comparison.contrasts)
+    return open_ if disturbed and len(open_) >= len(timed) * NOISY_SHARE else []
+
+
+def check_crowd(plan: Plan, endings: Endings) -> list[str]:
+    """Warn that wall times are not those of the versions alone, if other work kept all cores busy."""
+    if plan.judge == "cpu" or not is_crowded(endings):
+        return []
+    crowded = sum(load.is_crowded for load in endings.loads)
+    advice = "" if plan.device == "gpu" else "; a run with --judge cpu compares CPU times"
+    return [
+        f"in {crowded} of {len(endings.loads)} visits all cores were shared with other work: a ratio of wall times is "
+        f"then a mixture of how long the versions compute and how long they wait for a core{advice}"
+    ]
+
+
+def is_crowded(endings: Endings) -> bool:
+    """Return whether a run had to share all cores in most of its visits."""
+    return sum(load.is_crowded for load in endings.loads) > len(endings.loads) * CROWDED_SHARE
 
 
 def check_following(differences: Sequence[Sequence[float]]) -> list[str]:

@@ -27,6 +27,7 @@ MOST_CALLED_DIFFERENT, DIFFERENCE_ERROR = 0.025, 0.023
 # Below this a call is mostly the two readings of the clock around it.
 SHORTEST_MS = 0.005
 TOO_SHORT = "its calls are too short to be timed one by one: let a call do more, and say how much with step.steps"
+TOO_IDLE = "its calls take too little CPU time to be judged by it"
 
 ScaleOf = Callable[[Metric], MetricScale]
 
@@ -35,11 +36,10 @@ ScaleOf = Callable[[Metric], MetricScale]
 class Beside:
     """What else is known of each arm and round.
 
-    `rises` says how the later half of its bursts differs from the earlier half, `cpu` holds the logs of its CPU times.
+    `rises` says, by metric, how the later half of its bursts differs from the earlier half.
     """
 
-    rises: Mapping[ArmKey, Mapping[int, Sample]] = field(default_factory=dict)
-    cpu: Mapping[ArmKey, Mapping[int, Sample]] = field(default_factory=dict)
+    rises: Mapping[Metric, Mapping[ArmKey, Mapping[int, Sample]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -194,7 +194,7 @@ class _Judge:
         judgement = judge(found, margin, levels, scale)
         width = judgement.half_width
         return replace(
-            self._add_cpu(contrast, levels.differ),
+            contrast,
             **scale.as_fields(found.theta, (found.theta - width, found.theta + width)),
             verdict=judgement.verdict,
             size=judgement.size,
@@ -202,6 +202,7 @@ class _Judge:
             mde=None
             if contrast.ratio is None
             else smallest_shown(found.spread, found.rounds, levels.differ, found.freedom),
+            spread=None if contrast.ratio is None else found.spread,
         )
 
     def _correct(self, contrast: Contrast, rounds: Measured) -> Contrast:
@@ -215,14 +216,6 @@ class _Judge:
             size="beyond" if min(abs(low), abs(high)) >= scale.to_scale(self._margin(pair)) else "clear",
             seed_percent=None if contrast.seed_percent is None else seed_percent(theta),
         )
-
-    def _add_cpu(self, contrast: Contrast, level: float) -> Contrast:
-        found = estimate(*(self.beside.cpu.get(key, {}) for key in contrast.pair.arms))
-        if contrast.pair.metric != "steady" or found is None or found.rounds < self.schedule.fewest:
-            return contrast
-        width = found.half_width(level)
-        cpu = RATIOS.as_fields(found.theta, (found.theta - width, found.theta + width))
-        return replace(contrast, cpu_ratio=cpu["ratio"], cpu_low=cpu["ci_low"], cpu_high=cpu["ci_high"])
 
     def _error(self, pair: Pair) -> float:
         return min(DIFFERENCE_ERROR, self.error_of_each[pair.metric])
@@ -249,10 +242,11 @@ class _Judge:
         """Return why a verdict is not to be believed, whatever the rounds say, or ''."""
         if missing:
             return f"{missing.version} died after {contrast.rounds} rounds: {missing.reason}"
-        if contrast.pair.metric != "steady":
+        if contrast.pair.metric not in ("steady", "cpu"):
             return ""
-        if min(arm.call_ms or 0.0 for arm in arms) < SHORTEST_MS:
-            return TOO_SHORT
+        of_cpu = contrast.pair.metric == "cpu"
+        if min((arm.cpu_call_ms if of_cpu else arm.call_ms) or 0.0 for arm in arms) < SHORTEST_MS:
+            return TOO_IDLE if of_cpu or self.plan.judge == "cpu" else TOO_SHORT
         return self._drift(contrast)
 
     def _drift(self, contrast: Contrast) -> str:
@@ -262,7 +256,8 @@ class _Judge:
         """
         if contrast.verdict == "inconclusive" or contrast.ratio is None:
             return ""
-        baseline, candidate = (self.beside.rises.get(key, {}) for key in contrast.pair.arms)
+        rises = self.beside.rises.get(contrast.pair.metric, {})
+        baseline, candidate = (rises.get(key, {}) for key in contrast.pair.arms)
         drift = drift_of_ratio(baseline, candidate)
         bound = math.log1p(self._margin(contrast.pair)) * (1.0 if contrast.verdict == "same" else 0.5)
         if drift and abs(drift.rise) > abs(abs(math.log(contrast.ratio)) - bound):

@@ -14,6 +14,7 @@ from orchestrator.cli.options import (
     BudgetFlags,
     HistoryFlags,
     InstallationFlags,
+    JudgeFlags,
     MachineFlags,
     MeasuringGpuFlags,
     NotifyFlags,
@@ -45,9 +46,9 @@ if TYPE_CHECKING:
     from orchestrator.history.model import NightReport
 
 # What `tfcompare run` is given as it stands. The index's address may hold a login and goes by a variable.
-PASSED = names_of(OwnWorkloadsFlags, MachineFlags, MeasuringGpuFlags, InstallationFlags, BudgetFlags, PlaceFlags) - {
-    "index_url"
-}
+PASSED = names_of(
+    OwnWorkloadsFlags, MachineFlags, MeasuringGpuFlags, InstallationFlags, BudgetFlags, JudgeFlags, PlaceFlags
+) - {"index_url"}
 
 # The ways in which the run of a night may end. Code 1 is none of them: that is how Python itself ends after a crash.
 RUN_ENDINGS = {
@@ -80,6 +81,7 @@ def run(
     ],
     selection: SelectionFlags,
     budget: BudgetFlags,
+    judge: JudgeFlags,
     machine: MachineFlags,
     gpu: MeasuringGpuFlags,
     installation: InstallationFlags,
@@ -152,6 +154,7 @@ def run(
     from orchestrator.nightly.options import NightOptions
     from orchestrator.nightly.schedule import units
     from orchestrator.nightly.targets import find_targets
+    from orchestrator.plan.request import check_judge
 
     say, index_url = verbosity.say, installation.index_url
     asked = NightOptions(
@@ -178,6 +181,7 @@ def run(
         say,
         is_own_file=not is_of_folder(context, "notify_file"),
     )
+    check_judge(judge.judge, gpu=asked.device == "gpu")
     summary = replace(night.run_night(asked, say), history=name_in_commands(asked.history))
     if summary.night.outcome == "skipped":
         return

@@ -221,6 +221,7 @@ def _schedule(
     from orchestrator.nightly.schedule import units
     from orchestrator.nightly.schedule.status import now
     from orchestrator.nightly.schedule.units import Planned, Schedule
+    from orchestrator.plan.request import check_judge
 
     begins = units.time_of_day(at)
     words = tuple(context.args)
@@ -231,6 +232,8 @@ def _schedule(
     from orchestrator.machine.host import host_facts
 
     history = history_path(asked["history"])
+    device: FlavourName = "gpu" if asked["gpu"] or asked["gpus"] or asked["gpu_exclusive"] else "cpu"
+    check_judge(asked["judge"], gpu=device == "gpu")
     command_line = redact.without_secrets(words)
     parse.refuse_logins(command_line.words, "a schedule")
     environment, notes = _environment(command_line.words, env_file)
@@ -243,7 +246,7 @@ def _schedule(
         host=str(host_facts()["id"]),
         since=now().replace(microsecond=0),
         zone=zone,
-        device="gpu" if asked["gpu"] or asked["gpus"] or asked["gpu_exclusive"] else "cpu",
+        device=device,
     )
     wanted = Schedule(
         planned=planned,

@@ -24,7 +24,14 @@ from orchestrator.cli.options.installation import (
     SourcesFlags,
 )
 from orchestrator.cli.options.machine import GpuFlags, MachineFlags, MeasuringGpuFlags, OnGpuFlags
-from orchestrator.cli.options.measuring import BudgetFlags, MarginFlags, MeasuringFlags, MetricFlags, SeedFlags
+from orchestrator.cli.options.measuring import (
+    BudgetFlags,
+    JudgeFlags,
+    MarginFlags,
+    MeasuringFlags,
+    MetricFlags,
+    SeedFlags,
+)
 from orchestrator.cli.options.nightly import HistoryFlags, NotifyFlags
 from orchestrator.cli.options.output import (
     FORMATS,
@@ -55,6 +62,7 @@ __all__ = [
     "Group",
     "HistoryFlags",
     "InstallationFlags",
+    "JudgeFlags",
     "MachineFlags",
     "MarginFlags",
     "MeasuringFlags",

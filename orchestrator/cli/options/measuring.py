@@ -1,13 +1,14 @@
 """Flags that say how long to measure, and how large a difference matters."""
 
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, get_args
 
 import typer
 
 from orchestrator.cli import parse
 from orchestrator.cli.options.declare import Group, choice, number
 from orchestrator.metrics import NAMES
+from orchestrator.model import Judge
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -22,6 +23,21 @@ class MarginFlags(Group):
             metavar="PERCENT,METRIC=AMOUNT",
         ),
     ] = "5%"
+
+
+@dataclass(frozen=True, kw_only=True)
+class JudgeFlags(Group):
+    panel = "Measuring"
+
+    judge: Annotated[
+        str,
+        choice(
+            "--judge",
+            "time",
+            get_args(Judge),
+            "Which time verdicts rest on: wall, or the cpu time of a step, which other processes disturb less.",
+        ),
+    ] = "wall"
 
 
 @dataclass(frozen=True, kw_only=True)

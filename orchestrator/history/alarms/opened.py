@@ -64,7 +64,7 @@ def compare_link(earlier: str, later: str) -> str:
 
 
 def _reproduce(point: Point) -> str:
-    return shlex.join([*_command("run", point, point.reference, point.build), "--control", *_metric(point)])
+    return shlex.join([*_command("run", point, point.reference, point.build), "--control", *_judging_flags(point)])
 
 
 def _profile(point: Point, earlier: str, later: str) -> str:
@@ -91,8 +91,9 @@ def _bisect(before: Point, after: Point, runs: Path) -> str:
     good, bad = (DATED.sub(r"nightly-\1", point.build) for point in (before, after))
     words = ["tfcompare", "bisect", "--good", good, "--bad", bad, "--case", after.case]
     words += ["--engine", after.engine, *(["--gpu"] if after.device == "gpu" else [])]
-    return shlex.join([*words, *_metric(after)])
+    return shlex.join([*words, *_judging_flags(after)])
 
 
-def _metric(point: Point) -> list[str]:
-    return [] if point.metric == TIME else ["--metric", name_followed(point.metric)]
+def _judging_flags(point: Point) -> list[str]:
+    metric = [] if point.metric == TIME else ["--metric", name_followed(point.metric)]
+    return [*metric, *(["--judge", point.judge] if point.judge != "wall" else [])]

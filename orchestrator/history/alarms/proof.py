@@ -41,7 +41,7 @@ def find_strays(series: Series, all_series: Mapping[Key, Series]) -> NightStrays
 
 def is_alike(key: Key, other: Key) -> bool:
     """Return whether two series are of one machine and one metric, and the first is of a version."""
-    return (key.host, key.metric) == (other.host, other.metric) and not key.is_control
+    return (key.host, key.metric, key.judge) == (other.host, other.metric, other.judge) and not key.is_control
 
 
 def _strays(segment: Segment) -> Floats:

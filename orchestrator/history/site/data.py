@@ -21,7 +21,7 @@ from orchestrator.history.schema import OF_SURROUNDINGS
 from orchestrator.history.series import Coded, SeriesArrays, Values, all_arrays, has_value
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS, TIME, Followed, describe_followed
-from orchestrator.model import Target
+from orchestrator.model import Judge, Target
 from orchestrator.plan.pairs import in_order
 
 # Names that a run's folder may have; any other is shown, but no folder is looked for.
@@ -38,17 +38,18 @@ class SeriesSetup:
     engine: str
     device: str
     metric: Followed
+    judge: Judge = "wall"
 
     @classmethod
     def of(cls, key: Key) -> "SeriesSetup":
-        return cls(key.reference, key.host, key.engine, key.device, key.metric)
+        return cls(key.reference, key.host, key.engine, key.device, key.metric, key.judge)
 
     @property
     def title(self) -> str:
         place = f"gainst {self.reference} on {self.host}, {self.engine}, {self.device}"
-        if self.metric == TIME:
+        if (self.metric, self.judge) == (TIME, "wall"):
             return f"A{place}"
-        about = describe_followed(self.metric)
+        about = describe_followed(self.metric, self.judge)
         return f"{about[0].upper()}{about[1:]} a{place}"
 
     @property

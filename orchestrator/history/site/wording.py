@@ -65,7 +65,8 @@ def headline(alarm: Alarm) -> str:
 
 
 def where(key: Key) -> str:
-    return f"against {key.reference} on {key.host}, {key.engine}, {key.device}"
+    by = "" if key.judge == "wall" else ", by CPU time"
+    return f"against {key.reference} on {key.host}, {key.engine}, {key.device}{by}"
 
 
 def page_of(case: str) -> str:

@@ -16,7 +16,7 @@ from orchestrator.history.select import Picked, case_of
 from orchestrator.history.terminal import alarms as alarmed
 from orchestrator.history.terminal.alarms import between, many
 from orchestrator.history.terminal.plot import BORDER, GAP, MARKS, MISSING, plot, sparkline
-from orchestrator.metrics.followed import RESULTS, TIME, describe_followed
+from orchestrator.metrics.followed import RESULTS
 from orchestrator.reports.case_names import split_params
 from orchestrator.reports.columns import STYLES, Notes, ratio
 from orchestrator.reports.grid import Grid
@@ -163,7 +163,7 @@ def _suite(entry: ShownSeries) -> Heading:
 
 
 def _heading(key: Key) -> Heading:
-    about = () if key.metric == TIME else (describe_followed(key.metric),)
+    about = (key.about,) if key.about else ()
     return *about, f"host {key.host}", key.engine, key.device, f"against {key.reference}"
 
 

@@ -121,7 +121,7 @@ def _section(comparison: Comparison, results: CaseResults, names: Names) -> Case
             plot
             for plot in (
                 *_trend(comparison, results),
-                _spread(results),
+                _spread(comparison, results),
                 _forest(comparison, results),
                 _course(results),
                 _phases(results),
@@ -168,15 +168,19 @@ def _trend(comparison: Comparison, results: CaseResults) -> tuple[Plot, ...]:
         ),
         Plot(
             kind="pace",
-            title="Trend of the time",
-            label=escape_value(f"Time by version. {'; '.join(times)}."),
+            title=f"Trend of the {_name_time(comparison)}",
+            label=escape_value(f"Steady {_name_time(comparison)} by version. {'; '.join(times)}."),
             caption="Medians of the replicates, and their quartiles.",
         ),
     )
 
 
-def _spread(results: CaseResults) -> Plot | None:
-    descriptions = []
+def _name_time(comparison: Comparison) -> str:
+    return "CPU time" if comparison.plan.judge == "cpu" else "time"
+
+
+def _spread(comparison: Comparison, results: CaseResults) -> Plot | None:
+    time, descriptions = _name_time(comparison), []
     for arm, replicates in zip(results.arms, results.replicates, strict=True):
         times = [replicate.steady_ns / 1e6 for replicate in replicates]
         if times:
@@ -188,8 +192,8 @@ def _spread(results: CaseResults) -> Plot | None:
         return None
     return Plot(
         kind="spread",
-        title="Replicates",
-        label=escape_value(f"Steady time a step of each replicate. {'; '.join(descriptions)}."),
+        title="Replicates" if time == "time" else f"Replicates by {time}",
+        label=escape_value(f"Steady {time} a step of each replicate. {'; '.join(descriptions)}."),
         caption="A dot is a replicate: the median of its steady calls, a step; in each row the first round is on top. "
         "The bar spans the quartiles, the line is the median.",
     )
@@ -208,7 +212,9 @@ def _forest(comparison: Comparison, results: CaseResults) -> Plot | None:
     return Plot(
         kind="forest",
         title=f"Ratio to {escape_value(plan.versions[0])}",
-        label=escape_value(f"Ratios of times to {plan.versions[0]}, with intervals. {'; '.join(descriptions)}."),
+        label=escape_value(
+            f"Ratios of {_name_time(comparison)}s to {plan.versions[0]}, with intervals. {'; '.join(descriptions)}."
+        ),
         caption="On a log scale; right of 1 is slower. "
         "The line is the interval that the verdict rests on, "
         f"the shaded band the margin of {' and '.join(margins)}."
@@ -238,8 +244,8 @@ def _course(results: CaseResults) -> Plot | None:
         label=escape_value(
             f"Steady calls in their order, against the median of their replicate. {'; '.join(descriptions)}."
         ),
-        caption="Steady calls in their order, relative to the median of their replicate: the line is the median over "
-        "the replicates, the band their quartiles. Warm-up calls are not drawn. "
+        caption="Wall times of steady calls in their order, relative to the median of their replicate: the line is the "
+        "median over the replicates, the band their quartiles. Warm-up calls are not drawn. "
         + (
             f"Summed up: a point is the median of {escape_value(', '.join(summed))}."
             if summed
@@ -260,7 +266,8 @@ def _phases(results: CaseResults) -> Plot | None:
         kind="phases",
         title="Build, first, second and steady calls",
         label=escape_value(f"Where the time of a replicate goes. {'; '.join(descriptions)}."),
-        caption="Medians over the replicates, on a log scale; the first call as a whole, later ones by the step.",
+        caption="Medians of wall times over the replicates, on a log scale; the first call as a whole, later ones by "
+        "the step.",
     )
 
 
@@ -269,7 +276,7 @@ def _phase_times(arm: ArmResult) -> dict[str, float | None]:
         "build": None if arm.build_s is None else arm.build_s * 1e3,
         "first": arm.first_call_ms,
         "second": arm.second_ms,
-        "steady": arm.median_ms,
+        "steady": arm.median_ms if arm.wall_ms is None else arm.wall_ms,
     }
 
 

@@ -16,6 +16,7 @@ from orchestrator.model import Comparison, Contrast, Plan
 from orchestrator.plan.pairs import is_trend
 from orchestrator.reports import table, trend
 from orchestrator.reports.case_names import short_names
+from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.html import charts, facts
 from orchestrator.reports.html.assets import asset, policy
 from orchestrator.reports.html.calls import Calls
@@ -166,7 +167,7 @@ def _summary(comparison: Comparison) -> Sequence[str]:
     if not is_trend(comparison.plan):
         losses = (f"{line}." for line in describe_losses(comparison))
         more = (f"{line[0].upper()}{line[1:]}" for line in (*metric_sentences(comparison), *losses))
-        return [*sentences(comparison), *more]
+        return [*sentences(comparison), *more, *describe_cpu_times(comparison)]
     return [f"{case.label}: {trend.summary(points)}" for case, points in trend.points(comparison).items()]
 
 

@@ -57,6 +57,7 @@ def setting(comparison: Comparison) -> list[tuple[str, str]]:
         "engine": plan.engine,
         "device": plan.device,
         "isolation": plan.isolation,
+        "judged by": "CPU time" if plan.judge == "cpu" else "wall time",
         "margin": format_margin(plan.margin),
         "error": f"{describe_errors(plan)}, over all looks after {', '.join(map(str, plan.looks))} rounds",
         "seed": plan.seed,

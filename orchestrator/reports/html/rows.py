@@ -93,10 +93,11 @@ MEASURED_COLUMNS = (*NAMES, TableColumn("measure", "Measure"), *JUDGED, TableCol
 
 def fit_columns(columns: Sequence[TableColumn], plan: Plan) -> tuple[TableColumn, ...]:
     """Return the columns that have a meaning for what the plan measures, a workload or a program."""
-    if not plan.program:
-        return tuple(columns)
-    left = (column for column in columns if column.name not in NOT_OF_PROGRAMS)
-    return tuple(column._replace(header="Whole time") if column.name == "time" else column for column in left)
+    time = "Whole time" if plan.program else "Time a step"
+    left = (column for column in columns if not plan.program or column.name not in NOT_OF_PROGRAMS)
+    if plan.judge == "cpu":
+        time = "Whole CPU time" if plan.program else "CPU time a step"
+    return tuple(column._replace(header=time) if column.name == "time" else column for column in left)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -108,6 +108,7 @@ BAD_FLAGS = {
     "an unknown suite": (["--versions", "2.13", "--suite", "studie"], "did you mean studies?"),
     "an unknown version": (["--versions", "2.133", "--suite", "studies"], "unknown version '2.133'"),
     "a bad limit": ([*FLAGS, "--limit", "soon"], "--limit 'soon'"),
+    "CPU time of a GPU": ([*FLAGS, "--gpu", "--judge", "cpu"], "what a GPU computes takes no CPU time"),
     "a file that is not there": ([*FLAGS, "--env-file", "nowhere"], "--env-file nowhere: no such file"),
 }
 

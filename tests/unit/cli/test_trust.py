@@ -96,7 +96,8 @@ HARMLESS_TARGETS = [
 HARMLESS = (
     TARGETS + 'cases = ["power"]\nsuite = "quick"\nbudget = "7m"\nrounds = 4\nmargin = 3\nmetric = "first"\n'
     'seed = 3\ncontrol = true\nfail-on = "slower"\nformat = "json"\nthreads = "1"\ntimeout = "1m"\n'
-    'isolation = "process"\nhash-data = true\n[nightly]\nversions = "2.13,2.14"\nlimit = "1h"\nbackfill = "1m"\n'
+    'isolation = "process"\njudge = "cpu"\nhash-data = true\n[nightly]\nversions = "2.13,2.14"\nlimit = "1h"\n'
+    'backfill = "1m"\njudge = "cpu"\n'
 )
 
 

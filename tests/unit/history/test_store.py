@@ -131,6 +131,23 @@ def test_points_of_a_metric_that_nobody_knows_are_left_out(store: Store):
     assert "it follows 'energy', which this tfcompare does not know" in found.warnings[0]
 
 
+def test_points_of_a_time_that_nobody_knows_are_left_out(store: Store):
+    store.append([replace(point, judge="cpu") for point in history(1, 1)])
+    assert {point.judge for point in store.read().points()} == {"cpu"}
+    store.append([replace(point, judge="moon") for point in history(1, 1, seed=2)])
+    found = store.read()
+    assert {point.judge for point in found.points()} == {"cpu"}
+    assert "it is judged by 'moon', which this tfcompare does not know" in found.warnings[0]
+
+
+def test_points_of_the_layout_before_are_of_wall_times(store: Store):
+    nights(store, 1)
+    [path] = store.path.glob("points/*/*.parquet")
+    before = pq.read_table(path).drop_columns("judge").replace_schema_metadata({LAYOUT: str(CURRENT - 1)})
+    pq.write_table(before, path)
+    assert {point.judge for point in store.read().points()} == {"wall"}
+
+
 def test_events_come_in_the_order_in_which_they_happened(store: Store):
     later = Moved(at=NOW + timedelta(hours=1), alarm="a1", state="known", note="driver")
     sooner = Moved(at=NOW, alarm="a1", state="confirmed")

@@ -99,6 +99,12 @@ def test_the_limits_are_shares_of_the_cpus_that_are_counted(cpus: int, foreign: 
     assert found.disturbance == cause
 
 
+def test_idle_is_what_neither_processes_nor_a_hypervisor_used() -> None:
+    found = Reading(10.0, 100.0, 5.0, cpus=2).until(Reading(20.0, 111.0, 8.0, cpus=2), own=6.0)
+    assert found is not None
+    assert (found.foreign_cores, found.steal_share, found.idle_share) == (0.5, 0.15, pytest.approx(0.3))
+
+
 def test_our_own_work_disturbs_nobody() -> None:
     found = Reading(10.0, 100.0, 5.0).until(Reading(12.0, 103.9, 5.0), own=4.0)
     assert found is not None

@@ -140,12 +140,13 @@ def test_a_pilot_in_which_nothing_was_measured_is_no_round(tmp_path: Path):
 
 
 def test_what_others_did_in_each_visit_is_in_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    meanwhile = Meanwhile(foreign_cores=1.5, steal_share=0.02, cpus=64)
+    meanwhile = Meanwhile(foreign_cores=1.5, steal_share=0.02, cpus=64, waiting_share=0.1, idle_share=0.9)
     monkeypatch.setattr(Witness, "meanwhile", lambda witness, own_s: meanwhile)
     asked = plan([A, B], pairs=(version_pair(A), case_pair(A, B)), looks=(2,))
     played = play(tmp_path, asked, Stage())
     loads = [entry for entry in played.run.entries() if isinstance(entry, Load)]
-    assert loads == [Load(cases=("a", "b"), round=number, foreign=1.5, steal=0.02) for number in (0, 2)]
+    facts = {"foreign": 1.5, "steal": 0.02, "cpus": 64, "idle": 0.9, "waiting": 0.1}
+    assert loads == [Load(cases=("a", "b"), round=number, **facts) for number in (0, 2)]
 
 
 def test_a_visit_too_short_for_the_counters_leaves_no_load(tmp_path: Path):

@@ -1,6 +1,7 @@
 """What ends a command with an error: which outcomes are understood, and which comparisons have them."""
 
 from dataclasses import replace
+from typing import Literal
 
 import pytest
 
@@ -152,10 +153,15 @@ USUAL = ("first", "memory", "output")
 
 
 def choose(
-    text: str, named: tuple[str, ...] | None = None, *, program: bool = False, gpu: bool = False
+    text: str,
+    named: tuple[str, ...] | None = None,
+    *,
+    program: bool = False,
+    gpu: bool = False,
+    judge: Literal["wall", "cpu"] = "wall",
 ) -> tuple[str, ...]:
     usual = ("memory",) if program else USUAL
-    return choose_for_gates(parse_gates(text), usual, named, program=program, gpu=gpu)
+    return choose_for_gates(parse_gates(text), usual, named, program=program, gpu=gpu, judge=judge)
 
 
 def test_what_a_gate_needs_is_compared_as_well_if_it_costs_nothing():
@@ -164,6 +170,7 @@ def test_what_a_gate_needs_is_compared_as_well_if_it_costs_nothing():
     assert choose("gpu_memory:more", gpu=True) == ("gpu_memory",)
     assert choose("cpu:slower,step:slower", program=True) == ("cpu",)
     assert choose("leak:more", named=("leak",)) == ()
+    assert choose("slower,time:slower,memory:more", judge="cpu") == ()
 
 
 @pytest.mark.parametrize(
@@ -179,6 +186,8 @@ def test_what_a_gate_needs_is_compared_as_well_if_it_costs_nothing():
         ("gpu_memory:more", {}, "a run on a CPU has no gpu_memory"),
         ("gpu_memory:more", {"named": ("gpu_memory",)}, "a run on a CPU has no gpu_memory"),
         ("step:slower", {}, "only a program behind -- has steps of fit"),
+        ("step:slower", {"program": True, "judge": "cpu"}, "with --judge cpu a run does not compare step, and a gate"),
+        ("cpu:slower", {"judge": "cpu"}, "with --judge cpu a run does not compare cpu, and a gate without a metric is"),
     ],
 )
 def test_a_gate_that_the_run_cannot_answer_is_refused(text: str, how: dict[str, object], told: str):

@@ -34,6 +34,15 @@ def test_a_plan_has_the_engine_that_made_the_environments_and_what_was_not_copie
     assert (plan.engine, plan.large) == ("venv", large)
 
 
+def test_cpu_time_is_judged_if_it_is_asked_for_and_says_something():
+    assert check_request(SMOKE).freeze("venv").judge == "wall"
+    assert check_request(replace(SMOKE, judge="cpu", metrics=("memory",))).freeze("venv").judge == "cpu"
+    with pytest.raises(UsageError, match=r"^--judge cpu: what a GPU computes takes no CPU time; leave it out$"):
+        check_request(replace(SMOKE, judge="cpu", environments=EngineOptions(gpu=True)))
+    with pytest.raises(UsageError, match=r"^--metric cpu: with --judge cpu, that is what `time` is; leave one of the"):
+        check_request(replace(SMOKE, judge="cpu", metrics=("memory", "cpu")))
+
+
 def test_threads_are_refused_with_a_version_that_does_not_heed_them():
     asked = RunOptions(versions=("1.13", "2.13"), threads=(1, 1))
     with pytest.raises(UsageError, match=r"^--threads has no effect in TensorFlow 1\.13\.2; leave that version out"):

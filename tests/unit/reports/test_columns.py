@@ -82,6 +82,7 @@ def test_each_column_shows_its_own_figure():
         "rounds": "7",
         "mde": "4.3%",
         "cpu": "1.90x (1.80-2.01)",
+        "wall": "10.0 ms",
         "second-opinion": "1.98x",
         "sign-flip": "0.031",
         "import": "2.00 s",

@@ -15,15 +15,15 @@ ARM = {
     "second_ms", "build_s", "train_s", "import_s", "peak_rss_mb", "traces", "traces_per_call", "drift",
     "median_s", "first_s", "second_s",
     "peak_rss_bytes", "items", "items_per_s", "first_step_s", "step_s", "losses",
-    "first_call_s", "memory_bytes", "leak_bytes", "gpu_memory_bytes", "p50_s", "p95_s", "p99_s",
+    "first_call_s", "memory_bytes", "leak_bytes", "gpu_memory_bytes", "p50_s", "p95_s", "p99_s", "cpu_ms", "wall_ms",
 }  # fmt: skip
 CONTRAST = {
     "workload", "params", "kind", "version", "baseline", "candidate", "metric", "ratio", "ci_low", "ci_high", "rounds",
     "verdict", "reason", "mde", "seed_percent", "second_ratio", "sign_flip_p", "exploratory",
     "size", "cpu_ratio", "cpu_low", "cpu_high", "difference", "difference_low", "difference_high", "missing_rounds",
-    "pilot_ratio",
+    "pilot_ratio", "spread", "cpu_spread", "cpu_verdict",
 }  # fmt: skip
-RUN = {"id", "engine", "device", "created", "suite", "margin", "ended_by_budget", "host"}
+RUN = {"id", "engine", "device", "created", "suite", "margin", "judge", "ended_by_budget", "host"}
 MEAN = {"metric", "baseline", "candidate", "ratio", "ci_low", "ci_high", "cases", "rounds"}
 
 

@@ -164,6 +164,10 @@ def other_lock(path: Path) -> None:
 
 WRONG: dict[str, tuple[Callable[[Path], None], str]] = {
     "margin": (lambda path: change(path, "plan.json", lambda plan: plan.update(margin=0.1)), "margin: 0.05 and 0.1"),
+    "judged time": (
+        lambda path: change(path, "plan.json", lambda plan: plan.update(judge="cpu")),
+        "judged time .--judge.: wall and cpu",
+    ),
     "rounds": (
         lambda path: change(path, "plan.json", lambda plan: plan.update(looks=[4])),
         "looks .--rounds.: 3 and 4",

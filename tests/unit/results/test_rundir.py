@@ -249,6 +249,9 @@ def test_damage_is_one_line_whatever_a_key_is_called(tmp_path: Path):
         ({"margin": 0.0}, "margin: 0.0 is not between 0 and 1"),
         ({"alpha": 1.5}, "alpha: 1.5 is not between 0 and 1"),
         ({"timeout_s": -1.0}, "timeout_s: -1.0 is not a positive number"),
+        ({"judge": "gpu"}, "judge: Input should be 'wall' or 'cpu'"),
+        ({"judge": "cpu", "device": "gpu"}, "neither a run on a GPU nor one of claims is judged by CPU time"),
+        ({"judge": "cpu", "metrics": ["step", "cpu"]}, "judge: with CPU time, cpu is not compared as well"),
     ],
 )
 def test_a_plan_that_no_run_would_have_made_is_damaged(tmp_path: Path, damage: dict[str, object], words: str):

@@ -79,7 +79,8 @@ def test_arms_are_a_row_each_with_a_column_a_parameter():
 def test_contrasts_are_a_row_each_and_those_inside_a_version_have_no_case():
     other = case("power", style="function")
     across, inside = version_pair(EAGER), case_pair(EAGER, other)
-    table = tables.contrasts((contrast(across, 2.0, "slower"), contrast(inside, None, "inconclusive", "it broke")))
+    found = contrast(across, 2.0, "slower"), contrast(inside, None, "inconclusive", "it broke")
+    table = tables.contrasts(plan([EAGER]), found)
     assert table.column_names == ["workload", "case", "param_style", *tables.CONTRAST.names]
     first, second = table.to_pylist()
     assert (first["case"], first["version"], first["baseline"], first["candidate"]) == (EAGER.label, None, OLD, NEW)
@@ -176,7 +177,7 @@ def test_a_run_with_nothing_in_it_has_the_same_tables_without_rows(tmp_path: Pat
 @pytest.mark.parametrize("scene", [scenes.everything, scenes.hostile, scenes.exploratory])
 def test_every_scene_is_a_table_of_its_arms_and_one_of_its_contrasts(scene):
     found = scene()
-    arms, contrasts = tables.arms(found), tables.contrasts(found.contrasts)
+    arms, contrasts = tables.arms(found), tables.contrasts(found.plan, found.contrasts)
     assert arms["version"].to_pylist() == [one.version for one in found.arms]
     assert arms["median_ms"].to_pylist() == [one.median_ms for one in found.arms]
     assert contrasts["candidate"].to_pylist() == [one.pair.flat.candidate for one in found.contrasts]

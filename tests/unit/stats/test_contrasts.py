@@ -13,6 +13,7 @@ from orchestrator.plan.pairs import LOOKS
 from orchestrator.stats.contrasts import (
     DIFFERENCE_ERROR,
     FALSE_DISCOVERIES,
+    TOO_IDLE,
     Beside,
     compare,
     compare_figures,
@@ -172,12 +173,11 @@ def test_a_call_of_many_short_steps_is_long_enough():
 
 def rises(old: float, new: float) -> Beside:
     """In every replicate, the later calls differ by about this much from the earlier ones."""
-    return Beside(
-        rises={
-            ArmKey(CASE.label, target(version)): {number: rise + NOISE[number % 6] for number in range(1, 7)}
-            for version, rise in ((OLD, old), (NEW, new))
-        }
-    )
+    of_arms = {
+        ArmKey(CASE.label, target(version)): {number: rise + NOISE[number % 6] for number in range(1, 7)}
+        for version, rise in ((OLD, old), (NEW, new))
+    }
+    return Beside(rises={"steady": of_arms})
 
 
 def test_a_drift_of_the_ratio_as_large_as_the_effect_takes_the_verdict_away():
@@ -220,7 +220,7 @@ def test_few_rounds_give_a_ratio_and_neither_interval_nor_verdict(rounds: int):
     samples, arms = pair_of(logs(10, rounds), logs(20, rounds))
     found = judged(plan([CASE]), samples, arms)
     assert found.ratio == pytest.approx(2, rel=0.01)
-    assert (found.ci_low, found.ci_high, found.mde, found.cpu_ratio) == (None,) * 4
+    assert (found.ci_low, found.ci_high, found.mde, found.spread) == (None,) * 4
     needed = f"{found.ratio:.3g}x so far ({rounds} rounds; {4 - rounds} more needed for a verdict)"
     assert (found.verdict, found.reason, found.missing) == ("inconclusive", needed, 4 - rounds)
 
@@ -233,13 +233,16 @@ def test_a_certain_difference_inside_the_margin_is_slight_and_shown_as_such():
         assert (found.size == "slight") is (words != "same")
 
 
-def test_cpu_time_is_a_second_opinion_that_changes_no_verdict():
-    samples, arms = pair_of(logs(10), logs(10))
-    cpu = {ArmKey(CASE.label, target(OLD)): logs(10), ArmKey(CASE.label, target(NEW)): logs(30)}
-    [found] = compare(plan([CASE]), samples, arms, beside=Beside(cpu=cpu))
-    assert found.verdict == "same"
-    assert found.cpu_low < found.cpu_ratio < found.cpu_high
-    assert found.cpu_ratio == pytest.approx(3, rel=0.01)
+@pytest.mark.parametrize(
+    ("judge", "metric", "times"),
+    [("cpu", "steady", {"median_ms": 0.004}), ("wall", "cpu", {"cpu_ms": 0.004}), ("wall", "cpu", {"cpu_ms": None})],
+)
+def test_calls_that_mostly_wait_are_not_judged_by_their_cpu_time(judge: str, metric: str, times: dict):
+    pair = replace(version_pair(CASE), metric=metric)
+    samples = {(*key, metric): logs(ms) for key, ms in zip(pair.arms, (10, 20), strict=True)}
+    arms = [arm(CASE, version, **times) for version in (OLD, NEW)]
+    [found] = compare(plan([CASE], pairs=(pair,), judge=judge), samples, arms)
+    assert (found.verdict, found.reason) == ("inconclusive", TOO_IDLE)
 
 
 def test_one_of_many_contrasts_needs_more_than_one_alone():

@@ -229,7 +229,7 @@ def test_a_drift_of_the_ratio_inside_replicates_refuses_a_verdict_that_it_could_
     }
     differences = normal(0.02)(draw, 50) + math.log1p(0.06)
     for of_run in differences.tolist():
-        contrast = judge_by_looks(of_run, Beside(rises=rises))
+        contrast = judge_by_looks(of_run, Beside(rises={"steady": rises}))
         assert contrast.verdict == "inconclusive"
         assert contrast.reason.startswith("the ratio has")
 

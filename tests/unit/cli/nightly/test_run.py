@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from orchestrator.cli import nightly
 from orchestrator.cli.nightly.run import ending, flags_as_given
 from orchestrator.errors import ArmsDied, EnvironmentFailed, OutcomeFound, TfCompareError
 from orchestrator.history.model import Night, NightReport
+from orchestrator.nightly.options import NightOptions
 from tests.support.night_reports import alarm
 
 
@@ -63,3 +65,14 @@ def test_a_night_passes_on_that_downloads_are_forbidden():
     command = get_group(nightly.app).commands["run"]
     context = command.make_context("run", ["--versions", "1.14,2.0", "--no-python-downloads"])
     assert flags_as_given(context) == ("--no-python-downloads",)
+
+
+def test_a_night_is_judged_by_the_time_that_was_asked_for_and_is_another_one_then():
+    command = get_group(nightly.app).commands["run"]
+    context = command.make_context("run", ["--versions", "1.14,2.0", "--judge", "cpu"])
+    assert flags_as_given(context) == ("--judge", "cpu")
+    by_wall, by_cpu = (
+        NightOptions(history=Path("h"), names=("1.14", "2.0"), flags=flags) for flags in ((), ("--judge", "cpu"))
+    )
+    assert by_wall.identity["flags"] == ()
+    assert by_cpu.identity["flags"] == ("--judge cpu",)

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.judge import judge, report_events
 from orchestrator.history.model import Moved, NightReport, Point, State
-from orchestrator.history.wording import describe_alarm
+from orchestrator.history.wording import describe_alarm, describe_levels
 from tests.support.judged_nights import CASE, RUNS, at, day, judged, lived, made, night_of, opened, steady
 from tests.support.nights import SURROUNDINGS, history, labels, series_of
 
@@ -46,6 +46,26 @@ def test_memory_is_an_alarm_in_its_own_words_and_says_nothing_of_times():
     assert re.fullmatch(r"1\.1\dx more peak memory \(1\.1\d-1\.1\d\)", describe_alarm(alarm))
     assert alarm.reproduce.endswith("--metric memory")
     assert alarm.profile == "", "a profile is of times"
+
+
+def test_cpu_time_is_an_alarm_in_its_own_words_and_says_nothing_of_wall_times():
+    wall = made(30, {})
+    cpu = [replace(point, judge="cpu") for point in made(30, {STEP: 1.15})]
+    events = lived([*wall, *cpu], first=STEP - 2)
+    [alarm] = opened(events)
+    assert (alarm.key.metric, alarm.key.judge) == ("steady", "cpu")
+    assert alarm.key.id != replace(alarm.key, judge="wall").id
+    assert re.fullmatch(r"1\.1\dx slower by CPU time \(1\.1\d-1\.1\d\)", describe_alarm(alarm))
+    assert describe_levels(alarm).startswith("its CPU time a step was ")
+    assert alarm.reproduce.endswith("--control --judge cpu")
+    # The wall times of the same case took no step and hide none.
+    assert lived([*(replace(point, judge="cpu") for point in wall), *made(30, {STEP: 1.15})], first=STEP - 2)
+
+
+def test_nights_that_change_from_wall_to_cpu_time_raise_nothing():
+    """CPU time may be a quarter of wall time in one version and half in another."""
+    points = [replace(point, judge="cpu") if point.night >= day(STEP) else point for point in made(40, {STEP: 2.0})]
+    assert lived(points) == []
 
 
 def test_a_metric_that_is_new_makes_no_case_new():

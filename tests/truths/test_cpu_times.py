@@ -1,0 +1,145 @@
+"""CPU time tells what is computed from what is waited for, by the real command with real workers.
+
+Each case has a known truth; TensorFlow is the stub.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+
+from orchestrator.results.run import load_run
+from tests.support.truths import Stage
+
+pytestmark = pytest.mark.slow
+
+SPIN = """
+    def spin(seconds):
+        until = time.thread_time() + seconds
+        while time.thread_time() < until:
+            pass
+    """
+# What a call of either version does: which lasts longer by the clock, and which takes more CPU time.
+BODIES = {
+    "equal": "spin(0.01)",
+    "ten_percent_more": "spin(0.011 if NEWER else 0.01)",
+    "waits_longer": "spin(0.01); time.sleep(0.004 if NEWER else 0.001)",
+    "waits_less_and_computes_more": "spin(0.012 if NEWER else 0.01); time.sleep(0.001 if NEWER else 0.02)",
+    "in_a_child": "in_child(0.012 if NEWER else 0.01)",
+    "in_a_thread": "in_thread(0.012 if NEWER else 0.01)",
+}
+HELPERS = """
+    import threading
+
+    def in_child(seconds):
+        child = os.fork()
+        if child == 0:
+            spin(seconds)
+            os._exit(0)
+        os.waitpid(child, 0)
+
+    def in_thread(seconds):
+        thread = threading.Thread(target=spin, args=(seconds,))
+        thread.start()
+        thread.join()
+    """
+BUILD = """
+    def build(tf, params):
+        def step():
+            {body}
+        return step
+    """
+WALL = {
+    "equal": "same", "ten_percent_more": "slower", "waits_longer": "slower", "waits_less_and_computes_more": "faster",
+    "in_a_child": "slower", "in_a_thread": "slower",
+}  # fmt: skip
+CPU = WALL | {"waits_longer": "same", "waits_less_and_computes_more": "slower"}
+
+
+def workloads(*names: str) -> dict[str, str]:
+    return {f"{name}.py": "".join((SPIN, HELPERS, BUILD.format(body=BODIES[name]))) for name in names}
+
+
+@pytest.fixture
+def stage(tmp_path: Path) -> Stage:
+    return Stage(tmp_path, {}, {})
+
+
+def test_verdicts_by_cpu_time_are_those_of_what_is_computed(stage: Stage):
+    flags = ("--judge", "cpu", "--rounds", "6", "--metric", "time", "--fail-on", "slower")
+    code, answer, told = stage.measure(workloads(*BODIES), *flags, differ=True)
+    assert code == 1, told
+    found = {each["workload"]: each for each in answer["contrasts"]}
+    assert {name: each["verdict"] for name, each in found.items()} == CPU, told
+    assert answer["run"]["judge"] == "cpu"
+    assert found["ten_percent_more"]["ratio"] == pytest.approx(1.1, abs=0.03)
+    assert {each["cpu_ratio"] for each in found.values()} == {None}
+    for arm in answer["arms"]:
+        assert arm["median_ms"] == arm["cpu_ms"] > 9
+        assert arm["wall_ms"] > arm["cpu_ms"] * 0.99
+    replicates = load_run(stage.folder / "different" / "run").to_arrow("replicates")
+    assert replicates["wall_ns"].null_count == 0
+
+
+def test_wall_time_says_otherwise_and_cpu_time_is_beside_it(stage: Stage):
+    names = ("waits_longer", "waits_less_and_computes_more")
+    code, answer, told = stage.measure(workloads(*names), "--rounds", "6", "--metric", "time", differ=True)
+    assert code == 0, told
+    found = {each["workload"]: each for each in answer["contrasts"]}
+    # Other processes can hide what wall times show.
+    assert all(each["verdict"] in (WALL[name], "inconclusive") for name, each in found.items()), told
+    assert {name: each["cpu_verdict"] for name, each in found.items()} == {name: CPU[name] for name in names}, told
+    assert {arm["wall_ms"] for arm in answer["arms"]} == {None}
+
+
+def test_equal_arms_are_the_same_by_cpu_time_and_trip_no_gate(stage: Stage):
+    flags = ("--judge", "cpu", "--rounds", "6", "--metric", "time", "--fail-on", "slower,inconclusive")
+    code, answer, told = stage.measure(workloads(*BODIES), *flags, differ=False)
+    assert code == 0, told
+    assert {each["verdict"] for each in answer["contrasts"]} == {"same"}, told
+
+
+def test_calls_that_compute_nothing_are_not_judged_by_cpu_time(stage: Stage):
+    nothing = {"nothing.py": "def build(tf, params):\n    return type(None)\n"}
+    _, answer, told = stage.measure(nothing, "--judge", "cpu", "--rounds", "4", "--metric", "time", differ=True)
+    [found] = answer["contrasts"]
+    assert found["verdict"] == "inconclusive", told
+    assert "its calls take too little CPU time to be judged by it" in found["reason"]
+
+
+def test_a_program_is_judged_by_the_cpu_time_of_all_its_processes(stage: Stage):
+    program = f"{SPIN}\n{HELPERS}\n    in_child(0.3 if NEWER else 0.2)\n    time.sleep(0.05 if NEWER else 0.3)\n"
+    flags = ("--judge", "cpu", "--rounds", "4")
+    _, answer, told = stage.measure({"program.py": program}, *flags, differ=True, program="program.py")
+    [found] = answer["contrasts"]
+    assert (found["metric"], found["verdict"]) == ("steady", "slower"), told
+    assert found["ratio"] > 1.2
+
+
+@contextmanager
+def neighbours(count: int) -> Iterator[None]:
+    """This many processes that compute without end."""
+    with ExitStack() as started:
+        for _ in range(count):
+            process = started.enter_context(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+            started.callback(process.kill)
+        yield
+
+
+def test_on_a_busy_machine_ratios_are_called_mixtures_and_cpu_time_has_the_truth(stage: Stage):
+    names = ("equal", "ten_percent_more")
+    with neighbours(2 * len(os.sched_getaffinity(0))):
+        flags = ("--rounds", "6", "--metric", "time")
+        _, answer, told = stage.measure(workloads(*names), *flags, differ=True)
+    mixtures = [warning for warning in answer["warnings"] if "all cores were shared with other work" in warning]
+    assert len(mixtures) == 1, told
+    assert "a run with --judge cpu compares CPU times" in mixtures[0]
+    found = {each["workload"]: each for each in answer["contrasts"]}
+    assert found["equal"]["cpu_verdict"] in ("same", "inconclusive"), told
+    assert found["ten_percent_more"]["cpu_verdict"] in ("slower", "inconclusive"), told
+    assert abs(found["ten_percent_more"]["cpu_ratio"] - 1.1) < 0.05, told
+    assert found["ten_percent_more"]["cpu_spread"] < found["ten_percent_more"]["spread"], told
