@@ -65,19 +65,16 @@ def find_dependence(estimates: Iterable[Estimate]) -> Dependence:
     rows = [np.array(each.pulled_in) for each in estimates if _is_telling(each.pulled_in)]
     if not rows:
         return Dependence()
-    alike = count_alike(rows)
-    return Dependence(find_correlation(rows, alike), _find_movement(rows, alike))
+    alike = _count_alike(rows)
+    return Dependence(_find_correlation(rows, alike), _find_movement(rows, alike))
 
 
 def _is_telling(rounds: Sequence[float]) -> bool:
     return len(rounds) >= FEWEST_ROUNDS and max(rounds) > min(rounds)
 
 
-def find_correlation(rows: Sequence[Floats], alike: float = 1.0, least: float = LEAST) -> float:
-    """Return how much rounds resemble the ones before them, as far as chance does not explain it; else 0.
-
-    `alike` is how many rows count as one, and `least` the smallest correlation that is worth a word.
-    """
+def _find_correlation(rows: Sequence[Floats], alike: float) -> float:
+    """Return how much rounds resemble the ones before them, as far as chance does not explain it; else 0."""
     products, variance, expected = 0.0, 0.0, np.zeros(len(GRID))
     for row in rows:
         strays, count = row - row.mean(), len(row)
@@ -87,7 +84,7 @@ def find_correlation(rows: Sequence[Floats], alike: float = 1.0, least: float = 
     if products <= RESEMBLE * math.sqrt(variance * alike):
         return 0.0
     correlation = float(np.interp(products, expected, GRID))
-    return correlation if correlation >= least else 0.0
+    return correlation if correlation >= LEAST else 0.0
 
 
 @cache
@@ -122,7 +119,7 @@ def _fit_slope(row: Floats) -> tuple[float, float]:
     return slope, math.sqrt(rest / below)
 
 
-def count_alike(rows: Sequence[Floats]) -> float:
+def _count_alike(rows: Sequence[Floats]) -> float:
     """Return how many comparisons count as one, by how much they stray together in each round."""
     if len(rows) < 2:
         return 1.0
