@@ -171,13 +171,14 @@ class _World:
             self._judge(night, self._confirm(night))
 
     def _confirm(self, night: int) -> list[Key]:
-        suspects = detect.suspects({case.key: case.segment for case in self.cases})
+        cells = {case.key: case.segment for case in self.cases}
+        suspects, wander = detect.suspects(cells), detect.find_wander(cells)
         first = chosen = list(detect.affordable(suspects, CASES))
         for number, times in enumerate(detect.CONFIRM_TIMES):
             for key in chosen:
                 self.by_key[key].confirm(night, number)
             self.spent += len(chosen) * times
-            chosen = list(detect.find_unsettled({key: self.by_key[key].segment for key in chosen}))
+            chosen = list(detect.find_unsettled({key: self.by_key[key].segment for key in chosen}, wander))
         return first
 
     def _judge(self, night: int, suspects: Sequence[Key]) -> None:

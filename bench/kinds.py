@@ -42,6 +42,18 @@ def reboots(spread: float, every: int) -> Draw:
     return lambda rng, nights: np.repeat([0.0, *rng.normal(0, spread, nights // every)], every)[:nights]
 
 
+def wandering(spread: float, correlation: float) -> Draw:
+    """Return nights of a case whose level strays by as much, and resembles that of the night before."""
+
+    def levels(rng: np.random.Generator, nights: int) -> Floats:
+        strays = rng.normal(0, spread, nights)
+        for night in range(1, nights):
+            strays[night] = correlation * strays[night - 1] + np.sqrt(1 - correlation**2) * strays[night]
+        return strays
+
+    return levels
+
+
 def drift(rate: float) -> Draw:
     return lambda rng, nights: rate * np.arange(nights) * rng.choice((-1, 1))
 
@@ -93,6 +105,7 @@ KINDS: Mapping[str, Kind] = {
     "reboots after 20 nights, levels of 1 %": Kind(reboots(0.01, 20), boot=20),
     "reboots after 20 nights, levels of 2 %": Kind(reboots(0.02, 20), boot=20),
     "the same, half of it in a pinned version": Kind(reboots(0.02, 20), boot=20, pinned=True),
+    "levels of 0.7 % that wander from night to night": Kind(wandering(0.007, 0.7), mixed=True),
     "a drift of 0.03 % a night": Kind(drift(0.0003)),
 }
 

@@ -148,6 +148,11 @@ class Key:
         """The series of the reference against itself that was measured in the same rounds."""
         return replace(self, version=replace(self.reference, control=True))
 
+    @property
+    def alike(self) -> tuple[str, str]:
+        """The host and the metric: series that share both stray for the same reasons."""
+        return self.host, self.metric
+
     @cached_property
     def id(self) -> str:
         parts = [self.case, str(self.version), str(self.reference), self.device, self.engine, self.host]

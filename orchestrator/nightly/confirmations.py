@@ -20,7 +20,8 @@ def settle(
 ) -> tuple[list[Point], list[str]]:
     """Repeat the measurement of series that look changed, little by little, until they are reported or cleared."""
     screened = {point.key for point in points if point.has_value}
-    flagged = steps.suspects(last_segments(read_past(night), screened))
+    cells = last_segments(read_past(night), screened)
+    flagged, wander = steps.suspects(cells), steps.find_wander(cells)
     if not flagged:
         return [], []
     chosen = steps.affordable(flagged, count_cells(points))
@@ -36,7 +37,7 @@ def settle(
         again += points
         if warnings or not points:
             return again, warnings
-        if not (chosen := steps.find_unsettled(last_segments(read_past(night), chosen))):
+        if not (chosen := steps.find_unsettled(last_segments(read_past(night), chosen), wander)):
             break
     return again, []
 

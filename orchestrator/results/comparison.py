@@ -22,16 +22,23 @@ from orchestrator.results.of_versions import find_import_s
 from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
-from orchestrator.results.samples import ByArm, differences, group_by_arm
+from orchestrator.results.samples import ByArm, group_by_arm
 from orchestrator.results.warnings import (
     check_control,
     check_crowd,
-    check_following,
+    check_dependence,
     check_noise,
     check_run,
     is_crowded,
 )
-from orchestrator.stats.contrasts import Beside, Samples, Schedule, compare, compare_figures
+from orchestrator.stats.contrasts import (
+    Beside,
+    Samples,
+    Schedule,
+    compare,
+    compare_figures,
+    find_dependence_of_rounds,
+)
 from orchestrator.stats.drift import drift
 
 FIRST_ROUND = 1
@@ -145,7 +152,7 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
             *check_control(contrasts),
             *check_noise(plan, contrasts),
             *check_crowd(plan, endings),
-            *check_following(differences(plan, gathered.by_arm.samples(plan))),
+            *check_dependence(find_dependence_of_rounds(plan, gathered.by_arm.samples(plan))),
             *check_run(plan, gathered.manifest, endings, gathered.problems),
         ),
         broken=gathered.broken,

@@ -91,12 +91,3 @@ def _by_round(replicates: Iterable[Replicate], values: Callable[[Replicate], Val
         if figures := values(replicate):
             rounds[replicate.round].append((figures, replicate.sitting))
     return {number: RoundTimes(*zip(*of_round, strict=True)) for number, of_round in rounds.items()}
-
-
-def differences(plan: Plan, of_arms: Samples) -> list[list[float]]:
-    """Return the differences of each pair from round to round, in order."""
-    series = []
-    for pair in plan.pairs:
-        baseline, candidate = (of_arms.get((*key, pair.metric), {}) for key in pair.arms)
-        series.append([candidate[number] - baseline[number] for number in sorted(baseline.keys() & candidate.keys())])
-    return series

@@ -2,13 +2,14 @@
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import median
 
-from orchestrator.model import Comparison, Contrast, GpuSpan, Manifest, Plan, Target, Watched
+from orchestrator.metrics import METRICS
+from orchestrator.model import Comparison, Contrast, GpuSpan, Manifest, Metric, Plan, Target, Watched
 from orchestrator.results.endings import Endings
 from orchestrator.stats.contrasts import MOST_CALLED_DIFFERENT
-from orchestrator.stats.drift import autocorrelation
+from orchestrator.stats.dependence import Dependence
 from orchestrator.stats.slowdown import MOST_TOLD, format_margin
 from orchestrator.terminal.counts import format_count
 
@@ -18,9 +19,6 @@ NOISY_SHARE, FEWEST_TO_TELL_NOISE = 1 / 3, 3
 CROWDED_SHARE = 1 / 2
 # A clock that falls below this share of its highest has moved more than most margins.
 STEADY_CLOCK = 0.95
-# With an autocorrelation of 0.3 intervals hold the truth in 94 % of runs, with 0.6 in 83 %. Over 20 rounds the estimate
-# reads 0.24 where the truth is 0.3.
-MOST_RESEMBLANCE, ENOUGH_STEPS = 0.24, 60
 # A control arm that chance makes come out different more often than this is no proof against the machine.
 PLAUSIBLE = 0.05
 # With fewer, it is not the machine that hides a difference.
@@ -133,14 +131,13 @@ def is_crowded(endings: Endings) -> bool:
     return sum(load.is_crowded for load in endings.loads) > len(endings.loads) * CROWDED_SHARE
 
 
-def check_following(differences: Sequence[Sequence[float]]) -> list[str]:
-    """Warn if rounds resemble the rounds before them: intervals then take them for more than they are."""
-    resemblance, steps = autocorrelation(differences)
-    if steps < ENOUGH_STEPS or resemblance < MOST_RESEMBLANCE:
-        return []
+def check_dependence(found: Mapping[Metric, Dependence]) -> list[str]:
+    """Warn if rounds depend on each other: they then tell less than as many rounds usually do."""
     return [
-        f"rounds resemble the rounds before them (lag-1 autocorrelation {resemblance:.2f} over {steps} steps): "
-        "intervals are narrower than they should be; something on this machine changes slowly"
+        f"{dependence}: the intervals of {METRICS[metric].name} are wider because of that; something on this machine "
+        "changes slowly"
+        for metric, dependence in found.items()
+        if dependence
     ]
 
 

@@ -6,6 +6,7 @@ from statistics import fmean
 
 from orchestrator.model import MeanRatio, Pair
 from orchestrator.stats.contrasts import Samples
+from orchestrator.stats.dependence import find_dependence
 from orchestrator.stats.looks import LookSchedule
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.scale import MOST_LOG
@@ -25,6 +26,7 @@ def average_cases(samples: Samples, pairs: Sequence[Pair], schedule: LookSchedul
     if len(rounds) < schedule.fewest:
         return None
     mean = Estimate(tuple(fmean(own[number] for own in by_case) for number in rounds))
+    mean = find_dependence([mean]).widen(mean)
     width = mean.half_width(schedule.level(rounds[-1], alpha))
     low, ratio, high = (math.exp(min(mean.theta + end, MOST_LOG)) for end in (-width, 0.0, width))
     baseline, candidate = (arm.version for arm in pairs[0].arms)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from orchestrator.model import ArmKey, ArmResult, Contrast, Metric, Pair, Plan, Target, VerdictName
 from orchestrator.stats.called import estimate_called
+from orchestrator.stats.dependence import Dependence, find_dependence
 from orchestrator.stats.drift import drift_of_ratio
 from orchestrator.stats.looks import BystanderSchedule, LookSchedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate, Prior, Sample, estimate
@@ -69,6 +70,11 @@ def compare(
     measured = [measure(samples, pair, scale_of(pair.metric)) for pair in plan.pairs]
     if isinstance(schedule, BystanderSchedule):
         measured = _share_variance(measured, schedule.fewest)
+    dependence = _find_dependence(plan.pairs, measured)
+    measured = [
+        replace(rounds, estimate=dependence[pair.metric].widen(rounds.estimate)) if rounds else None
+        for pair, rounds in zip(plan.pairs, measured, strict=True)
+    ]
     families: dict[Metric, list[Measured | None]] = defaultdict(list)
     for pair, rounds in zip(plan.pairs, measured, strict=True):
         families[pair.metric].append(rounds)
@@ -109,6 +115,20 @@ def _find_prior(measured: Sequence[Measured | None], fewest: int) -> Prior | Non
     """Return what comparisons of one metric say together of the scatter of rounds, unless they share it already."""
     estimates = [rounds.estimate for rounds in measured if rounds and rounds.estimate.rounds >= fewest]
     return None if any(each.prior for each in estimates) else find_prior(estimates)
+
+
+def find_dependence_of_rounds(plan: Plan, samples: Samples) -> dict[Metric, Dependence]:
+    """Return how the rounds of the pairs of each metric depend on each other, for which intervals are widened."""
+    return _find_dependence(plan.pairs, [measure(samples, pair) for pair in plan.pairs])
+
+
+def _find_dependence(pairs: Sequence[Pair], measured: Sequence[Measured | None]) -> dict[Metric, Dependence]:
+    """Return what the comparisons of each metric, which share their rounds, show together."""
+    families: dict[Metric, list[Estimate]] = defaultdict(list)
+    for pair, rounds in zip(pairs, measured, strict=True):
+        if rounds:
+            families[pair.metric].append(rounds.estimate)
+    return {metric: find_dependence(estimates) for metric, estimates in families.items()}
 
 
 def _error_of_each(schedule: Schedule, measured: Sequence[Measured | None]) -> float:
@@ -233,10 +253,10 @@ class _Judge:
             return ""
         margin, scale = self._margin(pair), self.scale_of(pair.metric)
         alone = judge(rounds.estimate, margin, self._levels(rounds, DIFFERENCE_ERROR), scale)
+        found, wider = rounds.estimate, _describe_widened(rounds.estimate)
         if alone.verdict != "inconclusive":
-            return f"not significant after correcting for {self.count[pair.metric]} comparisons"
-        found = rounds.estimate
-        return describe_noise(found.spread, found.rounds, margin, levels.differ, found.freedom, scale)
+            return f"not significant after correcting for {self.count[pair.metric]} comparisons{wider}"
+        return describe_noise(found.spread, found.rounds, margin, levels.differ, found.freedom, scale) + wider
 
     def _doubt(self, contrast: Contrast, missing: ArmResult | None, arms: Sequence[ArmResult]) -> str:
         """Return why a verdict is not to be believed, whatever the rounds say, or ''."""
@@ -282,3 +302,8 @@ def compare_figures(pair: Pair, baseline: float, candidate: float, margin: float
 
 def _without_interval(pair: Pair, reason: str) -> Contrast:
     return Contrast(pair=pair, rounds=0, verdict="inconclusive", reason=reason)
+
+
+def _describe_widened(found: Estimate) -> str:
+    times = f"{found.widened:.1f}"
+    return "" if times == "1.0" else f"; its interval is {times} times as wide because rounds depend on each other"

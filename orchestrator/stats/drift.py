@@ -1,8 +1,7 @@
-"""Detects whether calls settle or drift, and whether rounds depend on each other."""
+"""Detects whether calls settle or drift."""
 
-import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from orchestrator.model import Drift
 from orchestrator.stats.paired import Estimate, Sample, estimate
@@ -11,8 +10,6 @@ FEWEST_REPLICATES = 4
 ALPHA = 0.01
 # A drift smaller than this says nothing about a ratio, however sure it is.
 LEAST_RISE = math.log(1.02)
-# Fewer differences say nothing of how rounds follow each other.
-FEWEST_FOLLOWING = 6
 
 
 def drift(rises: Sequence[float]) -> Drift | None:
@@ -32,25 +29,3 @@ def drift_of_ratio(baseline: Mapping[int, Sample], candidate: Mapping[int, Sampl
 def _significant(rises: Estimate) -> Drift | None:
     certain = max(rises.half_width(ALPHA), LEAST_RISE)
     return Drift(rise=rises.theta) if abs(rises.theta) > certain else None
-
-
-def autocorrelation(differences: Iterable[Sequence[float]]) -> tuple[float, int]:
-    """Return how much rounds resemble the rounds before them, over all comparisons, and the number of such steps.
-
-    Each comparison is taken relative to its own mean and spread. A mean that is itself estimated makes neighbours look
-    opposed, by 1 in the sum; that is added back.
-    """
-    total, steps = 0.0, 0
-    for series in differences:
-        count = len(series)
-        if count < FEWEST_FOLLOWING:
-            continue
-        mean = math.fsum(series) / count
-        residuals = [value - mean for value in series]
-        variance = math.fsum(value**2 for value in residuals) / count
-        if variance == 0:
-            continue
-        products = math.fsum(earlier * later for earlier, later in itertools.pairwise(residuals)) / variance
-        total += products + 1
-        steps += count - 1
-    return (total / steps if steps else 0.0), steps

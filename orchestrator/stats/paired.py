@@ -58,6 +58,8 @@ class Estimate:
     differences: tuple[float, ...]
     resolution: float = 0.0
     prior: Prior | None = None
+    # How many times as large the standard error is because rounds depend on each other.
+    widened: float = 1.0
 
     @property
     def rounds(self) -> int:
@@ -84,20 +86,24 @@ class Estimate:
     def standard_error(self) -> float:
         """The standard error of `theta`, to which the prior contributes by its degrees of freedom."""
         if self.prior is None:
-            return self._own_error
+            return self.widened * self._own_error
         own = freedom_of(self.rounds) * self._own_error**2 * self.rounds
-        return math.sqrt((self.prior.freedom * self.prior.variance + own) / (self.freedom * self.rounds))
+        together = self.prior.freedom * self.prior.variance + own
+        return self.widened * math.sqrt(together / (self.freedom * self.rounds))
+
+    @cached_property
+    def pulled_in(self) -> tuple[float, ...]:
+        """The rounds in their order, of which the most extreme are pulled in to where the mean cuts them off."""
+        low, high = self._ordered[self.trimmed], self._ordered[self.rounds - self.trimmed - 1]
+        return tuple(min(max(value, low), high) for value in self.differences)
 
     @cached_property
     def _own_error(self) -> float:
-        """The standard error by these rounds: of a trimmed mean by Yuen, from those pulled in to where it cuts."""
-        cut, count = self.trimmed, self.rounds
-        inner = self._ordered[cut : count - cut]
-        pulled_in = (inner[0],) * cut + inner + (inner[-1],) * cut
-        mean = fmean(pulled_in)
+        """The standard error by these rounds: of a trimmed mean by Yuen, from those pulled in."""
+        mean = fmean(self.pulled_in)
         # Of few numbers, and of thousands of contrasts: faster than numpy's.
-        squares = math.fsum((value - mean) ** 2 for value in pulled_in)
-        kept = count - 2 * cut
+        squares = math.fsum((value - mean) ** 2 for value in self.pulled_in)
+        kept = self.rounds - 2 * self.trimmed
         return max(math.sqrt(squares / (kept * (kept - 1))), self.resolution)
 
     @property

@@ -7,6 +7,7 @@ from datetime import date, datetime
 from pathlib import Path
 
 from orchestrator.history.alarms import levels, machine, results, state
+from orchestrator.history.alarms.steps import find_wander
 from orchestrator.history.model import (
     OF_REFERENCE,
     Alarm,
@@ -47,6 +48,7 @@ def judge(
     of earlier nights that were asked for the same.
     """
     own = set(measured)
+    wander = find_wander({key: series.segments[-1] for key, series in all_series.items() if series.segments})
     events: list[Judged] = []
     for key in sorted(key for key in own if not key.is_control):
         series = all_series[key]
@@ -55,7 +57,7 @@ def judge(
         if key.metric == RESULTS:
             events += results.judge(series, mine, today, now, runs)
         elif series.segments and series.segments[-1].values[-1].night == today:
-            events += levels.judge(series, mine, today, now, runs, all_series)
+            events += levels.judge(series, mine, today, now, runs, all_series, wander[key.alike])
     appeared, vanished = _came_and_went(all_series, own, today, alike)
     explained, notices = machine.find_explained(_list_opened(events), all_series)
     known = {alarm.id: alarm for alarm in explained}

@@ -34,10 +34,14 @@ def judge(
     now: datetime,
     runs: Path,
     all_series: Mapping[Key, Series],
+    wander: float,
 ) -> Iterator[Judged]:
-    """Judge a series that has a value tonight; `alarms` are all that it ever had."""
+    """Judge a series that has a value tonight; `alarms` are all that it ever had.
+
+    `wander` is the variance by which levels wander on the machine.
+    """
     segment = series.segments[-1]
-    steps, tonight = changes(segment), news(segment)
+    steps, tonight = changes(segment, wander), news(segment, wander)
     here = [alarm for alarm in alarms if segment.values[0].night <= alarm.change.last]
     for alarm in filter(state.is_open, alarms):
         if alarm not in here:

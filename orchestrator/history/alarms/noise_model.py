@@ -5,8 +5,8 @@ the control arm, whose true ratio is known, and from the differences between nig
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
 
 import numpy as np
@@ -44,6 +44,11 @@ FEWEST_WEEKENDS, MOST_WEEKENDS, WEEKEND_DOUBT = 3, 8, 3.0
 FREAK = 3.0
 # The median of squares of a normal variable is this share of their mean.
 MEDIAN_SQUARE = 0.4549
+# How much a level that wanders resembles that of the night before, from how many standard errors on levels do wander,
+# and at most and at least as many nights are looked at together for that.
+RESEMBLANCE, WANDER_DOUBT, STRETCH, SHORTEST = 0.7, 2.5, 10, 4
+# What so short a stretch shows of it, since its own mean wanders along.
+SHOWN = 0.55
 # Successive differences overlap: this share of them is news.
 NEWS = 2 / 3
 
@@ -59,10 +64,19 @@ class Nights:
     sure: NDArray[np.bool_]
     # Degrees of freedom of what the weights rest on.
     freedom: int
+    # The correlation of a night with the one before it.
+    correlation: float = 0.0
 
     def until(self, end: int) -> "Nights":
         """Return the first of these nights, with what all of them tell about the noise."""
-        return Nights(self.dates[:end], self.effects[:end], self.weights[:end], self.sure[:end], self.freedom)
+        effects, weights, sure = self.effects[:end], self.weights[:end], self.sure[:end]
+        return replace(self, dates=self.dates[:end], effects=effects, weights=weights, sure=sure)
+
+    def widening(self, counts: Floats) -> Floats:
+        """Return how many times the variance of a mean of this many nights is that of independent nights."""
+        alike, apart = self.correlation, 1 - self.correlation
+        widened: Floats = (1 + alike) / apart - 2 * alike * (1 - alike**counts) / (counts * apart**2)
+        return widened
 
 
 @dataclass(frozen=True)
@@ -81,7 +95,8 @@ class _Arm:
         return self.share <= 1 / SURE_TIMES
 
 
-def nights_of(segment: Segment) -> Nights:
+def nights_of(segment: Segment, wander: float = 0.0) -> Nights:
+    """Return the nights of a segment; `wander` is the variance that each has in common with the one before it."""
     values = segment.values
     effects, errors, rounds = _columns(values)
     beside = {value.night: value for value in segment.control}
@@ -101,17 +116,43 @@ def nights_of(segment: Segment) -> Nights:
     if len(values) > 1:
         control = _arm(control_effects, control_errors**2, control_rounds, screened)
         of_rounds, of_night, freedom = _shares(version, control)
-        variances = of_rounds * version.sampled + max(QUIETEST**2, of_night * version.usual)
+        of_level = max(QUIETEST**2, of_night * version.usual, wander / RESEMBLANCE)
+        variances = of_rounds * version.sampled + of_level
         effects = _tame(effects, variances)
     else:
-        variances = version.sampled + QUIETEST**2
+        variances = version.sampled + max(QUIETEST**2, wander / RESEMBLANCE)
     return Nights(
         dates=tuple(value.night for value in values),
         effects=effects,
         weights=1 / variances,
         sure=version.sure,
         freedom=max(1, freedom),
+        # Of the most certain nights, which steps rest on.
+        correlation=wander / float(variances.min()) if len(variances) else 0.0,
     )
+
+
+def measure_wander(together: Iterable[Segment]) -> float:
+    """Return the variance that nights have in common with the nights before them, over all of these series.
+
+    It is looked for in stretches of a few nights: a step is in one of them only. Series of quiet rounds tell the most.
+    """
+    products, doubt, total = 0.0, 0.0, 0.0
+    for segment in together:
+        effects = nights_of(segment).effects
+        stretches = [part for part in np.split(effects, range(STRETCH, len(effects), STRETCH)) if len(part) >= SHORTEST]
+        if not stretches:
+            continue
+        variance = float(np.median([part.var(ddof=1) for part in stretches]))
+        weight = 1 / (QUIETEST**2 + float(np.median([value.error**2 for value in segment.values]))) ** 2
+        for part in stretches:
+            strays, count = part - part.mean(), len(part)
+            square = float(np.mean(strays**2))
+            # Relative to their own mean, neighbours among few nights seem opposed.
+            products += weight * variance * (float(strays[1:] @ strays[:-1]) / square + 1 if square else 0.0)
+            doubt += weight**2 * variance**2 * (count - 2) ** 2 / (count - 1)
+            total += weight * (count - 2)
+    return products / total / SHOWN if products > WANDER_DOUBT * math.sqrt(doubt) else 0.0
 
 
 def _weekends(nights: Sequence[date], effects: Floats) -> Floats:

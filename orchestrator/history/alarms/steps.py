@@ -8,6 +8,7 @@ ARGS=alarms`.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,7 +17,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from orchestrator.history.alarms.noise_model import Nights, nights_of
+from orchestrator.history.alarms.noise_model import Nights, measure_wander, nights_of
 from orchestrator.history.model import Change, Key, Segment
 from orchestrator.model import Target
 from orchestrator.stats.contrasts import of_many
@@ -51,6 +52,8 @@ AGAIN = 1.5
 MOST_CONFIRMED, REMEMBERED = 7, 28
 
 Floats = NDArray[np.float64]
+# By host and metric.
+Wander = Mapping[tuple[str, str], float]
 
 
 def suspects(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
@@ -58,7 +61,10 @@ def suspects(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
 
     Tonight is the last night of each segment.
     """
-    doubts = {key: doubt for key, cell in cells.items() if not key.is_control and (doubt := _doubt(cell))}
+    wander = find_wander(cells)
+    doubts = {
+        key: doubt for key, cell in cells.items() if not key.is_control and (doubt := _doubt(cell, wander[key.alike]))
+    }
     chances = of_many([doubt.p for doubt in doubts.values()])
     hints = {
         key: doubt.hint
@@ -79,12 +85,16 @@ def cells_of(keys: Iterable[Key]) -> tuple[tuple[str, Target], ...]:
     return tuple(dict.fromkeys((key.case, key.version) for key in keys))
 
 
-def find_unsettled(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
+def find_unsettled(cells: Mapping[Key, Segment], wander: Wander) -> tuple[Key, ...]:
     """Return the series that tonight's confirmations neither reported nor cleared, most suspicious first.
 
     They are worth another one.
     """
-    doubts = {key: doubt for key, cell in cells.items() if not news(cell) and (doubt := _doubt(cell))}
+    doubts = {
+        key: doubt
+        for key, cell in cells.items()
+        if not news(cell, wander[key.alike]) and (doubt := _doubt(cell, wander[key.alike]))
+    }
     return _worst_first({key: doubt.hint for key, doubt in doubts.items() if doubt.hint >= AGAIN})
 
 
@@ -92,22 +102,22 @@ def _worst_first(hints: Mapping[Key, float]) -> tuple[Key, ...]:
     return tuple(sorted(hints, key=lambda key: (-hints[key], key)))
 
 
-def changes(segment: Segment) -> tuple[Change, ...]:
-    """Return the steps in a segment, oldest first."""
-    nights = nights_of(segment)
+def changes(segment: Segment, wander: float = 0.0) -> tuple[Change, ...]:
+    """Return the steps in a segment, oldest first; `wander` is the variance of levels that wander."""
+    nights = nights_of(segment, wander)
     if len(nights.effects) <= MIN_NIGHTS:
         return ()
     return _build_changes(nights, _starts(nights, len(nights.effects)))
 
 
-def news(segment: Segment) -> tuple[Change, ...]:
+def news(segment: Segment, wander: float = 0.0) -> tuple[Change, ...]:
     """Return the step that the last nights revealed, if any.
 
     Only this step is worth an alarm. Older ones have already been reported, and a step that becomes a little likelier
     with today's knowledge of the noise was no step when it was new. One that was found when it still seemed too small
     is revealed by the night that shows its size.
     """
-    nights = nights_of(segment)
+    nights = nights_of(segment, wander)
     count = len(nights.effects)
     if count <= MIN_NIGHTS:
         return ()
@@ -130,8 +140,8 @@ class _Doubt:
     again: bool
 
 
-def _doubt(segment: Segment) -> _Doubt | None:
-    nights = nights_of(segment)
+def _doubt(segment: Segment, wander: float) -> _Doubt | None:
+    nights = nights_of(segment, wander)
     count = len(nights.effects)
     if count <= MIN_NIGHTS:
         return None
@@ -149,6 +159,18 @@ def _doubt(segment: Segment) -> _Doubt | None:
     if nights.sure[-1 - REMEMBERED : -1].sum() >= MOST_CONFIRMED:
         likelier[:] = 0.0
     return _Doubt(two_sided_p(float(t[-1]), nights.freedom), float(likelier.max()), bool(nights.sure[-2]))
+
+
+def find_wander(cells: Mapping[Key, Segment]) -> Wander:
+    """Return the variance by which levels wander from night to night, over all series of a machine and metric.
+
+    One series has too few nights to show that, and in most of them rounds stray more.
+    """
+    together: dict[tuple[str, str], list[Segment]] = defaultdict(list)
+    for key, cell in cells.items():
+        if not key.is_control:
+            together[key.alike].append(cell)
+    return {alike: measure_wander(segments) for alike, segments in together.items()}
 
 
 def _starts(nights: Nights, end: int) -> list[int]:
@@ -188,7 +210,9 @@ def _splits(nights: Nights, start: int, end: int, least: int) -> tuple[Floats, F
     last = weights[least:, None]
     after = last - before
     size = (sums[least:, None] - sums_before) / after - means_before
-    return size * np.sqrt(after * before / last), size
+    count_after = np.arange(LONGEST, 0.0, -1)
+    count_before = np.maximum(np.arange(least + 1.0, end - start + 1)[:, None] - count_after, 1.0)
+    return _scale(nights, size, (before, after), (count_before, count_after)), size
 
 
 def _last_splits(nights: Nights, start: int, end: int, least: int) -> tuple[Floats, Floats]:
@@ -197,7 +221,14 @@ def _last_splits(nights: Nights, start: int, end: int, least: int) -> tuple[Floa
     sums = np.cumsum((nights.weights * nights.effects)[start:end])
     before, last = weights[least - 1 : -1], weights[-1]
     size = (sums[-1] - sums[least - 1 : -1]) / (last - before) - sums[least - 1 : -1] / before
-    return size * np.sqrt((last - before) * before / last), size
+    count = np.arange(float(least), end - start)
+    return _scale(nights, size, (before, last - before), (count, end - start - count)), size
+
+
+def _scale(nights: Nights, size: Floats, weights: tuple[Floats, Floats], counts: tuple[Floats, Floats]) -> Floats:
+    """Return the t of steps of these sizes between two parts of the nights, which have these weights and lengths."""
+    (before, after), (wider_before, wider_after) = weights, map(nights.widening, counts)
+    return size * np.sqrt(after * before / (wider_before * after + wider_after * before))
 
 
 def _keep_confirmed(nights: Nights, starts: list[int]) -> list[int]:
@@ -249,10 +280,11 @@ class _Step:
 
 def _step(nights: Nights, begin: int, first: int, end: int) -> _Step:
     earlier, later = nights.weights[begin:first], nights.weights[first:end]
+    wider = nights.widening(np.array([float(first - begin), float(end - first)]))
     return _Step(
         before=float(np.average(nights.effects[begin:first], weights=earlier)),
         after=float(np.average(nights.effects[first:end], weights=later)),
-        error=math.sqrt(1 / earlier.sum() + 1 / later.sum()),
+        error=math.sqrt(float(wider[0] / earlier.sum() + wider[1] / later.sum())),
     )
 
 

@@ -48,3 +48,10 @@ def test_a_reboot_moves_a_case_and_nothing_else_does():
     assert all(each.std() < 0.01 for each in between)
     assert max(abs(each.mean()) for each in between) > 0.01
     assert kinds.KINDS[kind].boot == 20
+
+
+def test_levels_that_wander_resemble_those_of_the_night_before():
+    rng = np.random.default_rng(1)
+    strays = np.array([kinds.wandering(0.007, 0.7)(rng, 200) for _ in range(50)])
+    assert strays.std() == pytest.approx(0.007, rel=0.1)
+    assert np.corrcoef(strays[:, 1:].ravel(), strays[:, :-1].ravel())[0, 1] == pytest.approx(0.7, abs=0.03)

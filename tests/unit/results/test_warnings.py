@@ -8,7 +8,8 @@ from orchestrator.model import Contrast, EnvironmentFacts, Finished, GpuSpan, Ta
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.endings import Endings
 from orchestrator.results.rundir import RunDir
-from orchestrator.results.warnings import check_control, check_noise, compare_threads, is_noisy
+from orchestrator.results.warnings import check_control, check_dependence, check_noise, compare_threads, is_noisy
+from orchestrator.stats.dependence import Dependence
 from tests.support.builders import (
     MS,
     NEW,
@@ -188,3 +189,30 @@ def test_threads_that_differ_between_versions_or_from_the_flag_are_a_warning(ask
     warnings = compare_threads(plan([A, B], threads=asked), Endings(threads=stated))
     assert len(warnings) == len(warned)
     assert all(part in warning for part, warning in zip(warned, warnings, strict=True))
+
+
+def test_rounds_that_depend_on_each_other_are_a_warning_that_names_what_is_less_certain():
+    assert check_dependence({"steady": Dependence(), "step": Dependence(0.62)}) == [
+        "rounds resemble the rounds before them (correlation 0.62): the intervals of step are wider because of that; "
+        "something on this machine changes slowly"
+    ]
+
+
+def test_a_run_whose_ratio_wanders_is_warned_of_it_and_says_so_where_it_stays_open(run: RunDir):
+    """The candidate is 30 % slower for ten rounds, and 30 % faster for ten."""
+    for place, version in enumerate((OLD, NEW)):
+        batches = [
+            rows(
+                of, version, round=number, replicate=(number * 3 + which) * 2 + place,
+                steady=(int(10 * MS * (1 + place * (0.3 if number <= 10 else -0.3) + 0.001 * (number % 3))),) * 3,
+            )
+            for which, of in enumerate(run.read_plan().cases)
+            for number in range(1, 21)
+        ]  # fmt: skip
+        stream = run.stream(target(version), 1)
+        write_stream(stream, batches)
+        run.settle(stream)
+    run.record(DONE)
+    judged = judge_run(run)
+    assert any(warning.startswith("rounds resemble the rounds before them") for warning in judged.warnings)
+    assert all("because rounds depend on each other" in contrast.reason for contrast in judged.contrasts)

@@ -3,9 +3,8 @@
 import math
 
 import numpy as np
-import pytest
 
-from orchestrator.stats.drift import LEAST_RISE, autocorrelation, drift, drift_of_ratio
+from orchestrator.stats.drift import LEAST_RISE, drift, drift_of_ratio
 
 
 def rises(mean: float, spread: float, count: int = 10) -> list[float]:
@@ -47,23 +46,3 @@ def test_four_replicates_are_enough() -> None:
     same = dict.fromkeys(range(4), 0.0)
     assert drift_of_ratio(same, dict.fromkeys(same, 0.1)) is not None
     assert drift_of_ratio(same, dict.fromkeys(range(3), 0.1)) is None
-
-
-def reference(series: np.ndarray) -> tuple[float, int]:
-    """The sum of the lag-1 correlations of one series with its bias added back, and the steps in it."""
-    centred = series - series.mean()
-    return float(centred[1:] @ centred[:-1] / np.mean(centred**2)) + 1, len(series) - 1
-
-
-def test_how_rounds_follow_each_other_is_pooled_over_comparisons_by_their_steps() -> None:
-    draw = np.random.default_rng(3)
-    many = [draw.normal(5, 2, count) for count in (6, 9, 20)]
-    sums = [reference(series) for series in many]
-    steps = sum(count for _, count in sums)
-    expected = sum(total for total, _ in sums) / steps
-    found = autocorrelation([list(series) for series in many])
-    assert found == (pytest.approx(expected), steps)
-    # Those of too few rounds, and those that never move, are left out wherever they stand.
-    useless: list[list[float]] = [[1.0, 2.0, 1.0, 2.0, 1.0], [3.0] * 8]
-    assert autocorrelation([*useless, *(list(series) for series in many), *useless]) == found
-    assert autocorrelation(useless) == (0.0, 0)

@@ -9,7 +9,14 @@ from scipy import stats
 
 from orchestrator.history.alarms import steps
 from orchestrator.history.alarms.noise_model import nights_of
-from orchestrator.history.alarms.steps import MIN_NIGHTS, affordable, changes, find_unsettled, suspects
+from orchestrator.history.alarms.steps import (
+    MIN_NIGHTS,
+    affordable,
+    changes,
+    find_unsettled,
+    find_wander,
+    suspects,
+)
 from orchestrator.history.model import Segment, Value
 from tests.support.segments import BEGIN, NOISE, key, noisy, segment, stepped, value
 
@@ -151,7 +158,7 @@ def test_what_a_confirmation_neither_told_nor_cleared_is_unsettled() -> None:
 
     cells = {key("told"): confirmed(0.10), key("cleared"): confirmed(0.0), key("between"): confirmed(0.035)}
     assert changes(cells[key("told")])
-    assert find_unsettled(cells) == (key("between"),)
+    assert find_unsettled(cells, find_wander(cells)) == (key("between"),)
 
 
 def test_whatever_tonight_would_tell_is_a_suspect() -> None:
@@ -176,3 +183,51 @@ def test_false_alarms_are_rare() -> None:
         alarmed += bool(changes(calm))
     # Five hundredths a month and 100 cases.
     assert stats.binomtest(alarmed, cases).proportion_ci(method="exact").low < 0.002
+
+
+def wander(nights: int, seed: int) -> np.ndarray:
+    """Levels of 0.7 %, of which each resembles that of the night before."""
+    levels = np.random.default_rng(seed).normal(0, 0.007, nights)
+    for night in range(1, nights):
+        levels[night] = 0.7 * levels[night - 1] + math.sqrt(1 - 0.7**2) * levels[night]
+    return levels
+
+
+def count_news(series: list[list[float]], variance: float) -> int:
+    """Return how many of these series have news on one of their nights, if each and the one before are confirmed."""
+    return sum(
+        any(
+            steps.news(segment(effects[: night + 1], seed, sure=[night - 1, night], noise=0.005), variance)
+            for night in range(15, 60, 3)
+        )
+        for seed, effects in enumerate(series)
+    )
+
+
+def test_levels_that_wander_from_night_to_night_are_seldom_taken_for_steps() -> None:
+    series = [(wander(60, seed) + noisy(60, seed + 500, 0.005)).tolist() for seed in range(60)]
+    (variance,) = find_wander(
+        {key(f"case{seed}"): segment(each, noise=0.005) for seed, each in enumerate(series)}
+    ).values()
+    assert math.sqrt(variance / 0.7) == pytest.approx(0.007, rel=0.25)
+    assert count_news(series, 0.0) >= 5
+    assert count_news(series, variance) <= 1
+
+
+def test_a_step_in_levels_that_wander_is_found_within_three_nights() -> None:
+    series = [
+        (wander(63, seed) + noisy(63, seed + 500, 0.005) + np.where(np.arange(63) >= 60, math.log(1.05), 0.0)).tolist()
+        for seed in range(40)
+    ]
+    cells = {
+        key(f"case{seed}"): segment(each, seed, sure=range(60, 63), noise=0.005) for seed, each in enumerate(series)
+    }
+    (variance,) = find_wander(cells).values()
+    assert sum(bool(changes(cell, variance)) for cell in cells.values()) >= 30
+
+
+def test_neither_independent_nights_nor_steps_are_levels_that_wander() -> None:
+    calm = {key(f"case{seed}"): segment(noisy(60, seed)) for seed in range(40)}
+    assert find_wander(calm) == {("host", "steady"): 0.0}
+    stepping = {key(f"case{seed}"): segment(stepped(35, 25, 0.05 * (seed % 5 == 0), seed)) for seed in range(40)}
+    assert math.sqrt(find_wander(stepping)["host", "steady"]) < 0.005

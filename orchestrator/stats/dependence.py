@@ -1,0 +1,134 @@
+"""Whether rounds depend on each other, and by how much wider that makes an interval.
+
+An interval takes each round for news. Where a round resembles the one before it, or where a ratio moves during the run,
+rounds tell less than that. Both are tested over all comparisons that are judged together, since one alone has too
+few rounds to tell much.
+"""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from orchestrator.stats.paired import Estimate, two_sided_p
+
+Floats = NDArray[np.float64]
+
+# Fewer rounds show neither.
+FEWEST_ROUNDS = 4
+# Rounds resemble each other from this many standard errors on. That is less than usual, since a single comparison could
+# never show more; chance makes one of ten runs look like that, which costs it some rounds.
+RESEMBLE = 1.25
+# A smaller correlation costs next to nothing, and a larger one looks like 1.
+LEAST, MOST = 0.2, 0.9
+# Ratios move if chance makes their slopes as steep with at most this probability.
+MOVE = 0.02
+LEAST_CHANCE = 1e-300
+GRID = np.linspace(0.0, MOST, 46)
+
+
+@dataclass(frozen=True)
+class Dependence:
+    """How rounds depend on each other, as far as chance does not explain it.
+
+    `correlation` is that of a round and the one before it, and `moves` says whether ratios move during the run.
+    """
+
+    correlation: float = 0.0
+    moves: bool = False
+
+    def __bool__(self) -> bool:
+        return self.correlation > 0 or self.moves
+
+    def __str__(self) -> str:
+        resemble = f"rounds resemble the rounds before them (correlation {self.correlation:.2f})"
+        found = [resemble] * (self.correlation > 0) + ["ratios move during the run"] * self.moves
+        return " and ".join(found)
+
+    def widen(self, estimate: Estimate) -> Estimate:
+        """Return an estimate with the standard error that it has if its rounds depend on each other like this."""
+        times = math.sqrt((1 + self.correlation) / (1 - self.correlation))
+        if self.moves and _is_telling(estimate.pulled_in):
+            slope, error = _fit_slope(np.array(estimate.pulled_in))
+            # The ratio of the whole may lie anywhere between the first round and the last.
+            between = max(0.0, slope**2 - error**2) * (estimate.rounds**2 - 1) / 12
+            times = max(times, math.sqrt(1 + between / estimate.standard_error**2))
+        return replace(estimate, widened=times)
+
+
+def find_dependence(estimates: Iterable[Estimate]) -> Dependence:
+    """Return how the rounds of these comparisons depend on each other; of few or of equal rounds nothing is known."""
+    rows = [np.array(each.pulled_in) for each in estimates if _is_telling(each.pulled_in)]
+    if not rows:
+        return Dependence()
+    alike = _count_alike(rows)
+    return Dependence(_find_correlation(rows, alike), _find_movement(rows, alike))
+
+
+def _is_telling(rounds: Sequence[float]) -> bool:
+    return len(rounds) >= FEWEST_ROUNDS and max(rounds) > min(rounds)
+
+
+def _find_correlation(rows: Sequence[Floats], alike: float) -> float:
+    """Return how much rounds resemble the ones before them, as far as chance does not explain it; else 0."""
+    products, variance, expected = 0.0, 0.0, np.zeros(len(GRID))
+    for row in rows:
+        strays, count = row - row.mean(), len(row)
+        products += float(strays[1:] @ strays[:-1] / np.mean(strays**2)) + 1
+        variance += (count - 2) ** 2 / (count - 1)
+        expected += count * _expect(count) + 1
+    if products <= RESEMBLE * math.sqrt(variance * alike):
+        return 0.0
+    correlation = float(np.interp(products, expected, GRID))
+    return correlation if correlation >= LEAST else 0.0
+
+
+@cache
+def _expect(rounds: int) -> Floats:
+    """Return the lag-1 products of this many rounds relative to their squares, for each correlation of the grid.
+
+    Rounds are taken relative to their own mean, so neighbours seem opposed where rounds are few.
+    """
+    apart = 1 - GRID
+    # The variance of a sum of rounds, relative to that of independent ones.
+    times = (1 + GRID) / apart - 2 * GRID * (1 - GRID**rounds) / (rounds * apart**2)
+    ends = 2 * (1 - GRID**rounds) / (rounds * apart)
+    expected: Floats = ((rounds - 1) * GRID - (rounds + 1) * times / rounds + ends) / (rounds - times)
+    return expected
+
+
+def _find_movement(rows: Sequence[Floats], alike: float) -> bool:
+    """Return whether slopes over rounds are steeper than chance makes them, all of them together (Fisher)."""
+    chances = 0.0
+    for row in rows:
+        slope, error = _fit_slope(row)
+        chances -= 2 * math.log(max(two_sided_p(slope / error, len(row) - 2) if error else 0.0, LEAST_CHANCE))
+    return float(special.chdtrc(2 * len(rows) / alike, chances / alike)) <= MOVE
+
+
+def _fit_slope(row: Floats) -> tuple[float, float]:
+    """Return by how much each round differs from the one before it on average, and the standard error of that."""
+    numbers = np.arange(len(row)) - (len(row) - 1) / 2
+    strays, below = row - row.mean(), float(numbers @ numbers)
+    slope = float(strays @ numbers) / below
+    rest = float(((strays - slope * numbers) ** 2).sum()) / (len(row) - 2)
+    return slope, math.sqrt(rest / below)
+
+
+def _count_alike(rows: Sequence[Floats]) -> float:
+    """Return how many comparisons count as one, by how much they stray together in each round."""
+    if len(rows) < 2:
+        return 1.0
+    lengths = np.array([len(row) for row in rows], dtype=float)
+    strays = np.zeros((len(rows), max(map(len, rows))))
+    for place, row in enumerate(rows):
+        strays[place, : len(row)] = (row - row.mean()) / row.std()
+    common = np.minimum.outer(lengths, lengths)
+    squares, by_chance = (strays @ strays.T / common) ** 2, 1 / (common - 1)
+    others = ~np.eye(len(rows), dtype=bool)
+    share = float((squares - by_chance)[others].sum() / (1 - by_chance)[others].sum())
+    return 1 + (len(rows) - 1) * max(0.0, share)
