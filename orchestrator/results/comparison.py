@@ -24,6 +24,7 @@ from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.samples import ByArm, differences, group_by_arm
 from orchestrator.results.warnings import check_control, check_following, check_noise, check_run
+from orchestrator.results.whole_report import correct_for_report
 from orchestrator.stats.contrasts import Beside, Samples, Schedule, compare, compare_figures
 from orchestrator.stats.drift import drift
 
@@ -122,7 +123,7 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
     judged = (*contrasts, *(each for of_metric in metrics.values() for each in of_metric))
     of_all = gathered.by_arm.samples(replace(plan, pairs=tuple(each.pair for each in judged)))
     schedule = endings.schedule(plan.looks)
-    return Comparison(
+    judged_alone = Comparison(
         plan=plan,
         manifest=gathered.manifest,
         arms=arms,
@@ -143,6 +144,8 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
         means=tuple(find_means(plan, judged, of_all, schedule)) if flip else (),
         set_means=find_set_means(plan, of_all, schedule),
     )
+    # A look judges only what ends rounds, and reports nothing.
+    return correct_for_report(judged_alone) if flip else judged_alone
 
 
 def _with_environments(arms: Sequence[ArmResult], manifest: Manifest) -> tuple[ArmResult, ...]:

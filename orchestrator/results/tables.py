@@ -37,7 +37,7 @@ CONTRAST = pa.schema(
         ("reason", TEXT), ("mde", NUMBER), ("seed_percent", NUMBER), ("second_ratio", NUMBER),
         ("sign_flip_p", NUMBER), ("exploratory", pa.bool_()), ("size", TEXT), ("cpu_ratio", NUMBER),
         ("cpu_low", NUMBER), ("cpu_high", NUMBER), ("difference", NUMBER), ("difference_low", NUMBER),
-        ("difference_high", NUMBER),
+        ("difference_high", NUMBER), ("row_only", pa.bool_()),
     ]
 )  # fmt: skip
 REPLICATE = pa.schema(

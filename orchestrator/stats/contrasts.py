@@ -184,6 +184,7 @@ class _Judge:
         return replace(
             self._add_cpu(contrast, levels.differ),
             **scale.as_fields(found.theta, judgement.half_width),
+            p=self.schedule.adjust(found.p, rounds.last_round),
             verdict=judgement.verdict,
             size=judgement.size,
             reason=self._reason(contrast.pair, judgement, rounds, levels),
