@@ -165,7 +165,8 @@ def _from_contrast(baseline: str, contrast: Contrast, *, thorough: bool = False)
         earlier=baseline,
         later=number_of(contrast.pair.arms[1].version),
         verdict=contrast.verdict,
-        reason=contrast.reason,
+        # A search has another rule for what is certain.
+        reason="" if contrast.row_only else contrast.reason,
         ratio=contrast.ratio,
         ci_low=contrast.ci_low,
         ci_high=contrast.ci_high,

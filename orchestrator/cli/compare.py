@@ -7,9 +7,10 @@ import typer
 
 from orchestrator.cli.options import FailOnFlags, ReportFormatFlags, with_options
 from orchestrator.cli.report import Output, keep_garbage, raise_broken
+from orchestrator.cli.talk import say
 from orchestrator.errors import UsageError
 from orchestrator.metrics import OUTPUT
-from orchestrator.metrics.gates import check_compared, find_gate_error
+from orchestrator.metrics.gates import check_compared
 from orchestrator.terminal import output_file, strict_json
 from orchestrator.terminal.text import print_table, render_plain
 
@@ -68,7 +69,7 @@ def compare(
     else:
         print_table(lambda width: changes.layout(comparison, width))
     raise_broken(comparison.broken)
-    if error := find_gate_error(alarm.gates, gate_changes(comparison)):
+    if error := alarm.find_error(gate_changes(comparison), say):
         raise error
 
 

@@ -120,15 +120,16 @@ def report(
             raise UsageError(f"{run} is a profile: --format is {' or '.join(FORMATS)}")
         show_profile(read(run), form.format)
         return
+    from orchestrator.results.gated import gate_run, name_compared
+
     if alarm.gates:
-        from orchestrator.results.gated import name_compared
         from orchestrator.results.rundir import RunDir
 
         compared = name_compared(RunDir.open(run).read_plan()) if metric.names is None else metric.names
         check_compared(alarm.gates, compared, f"{run} does not compare", "name it: --metric {metrics}")
     comparison = how.report(run, output)
     raise_broken(comparison.broken)
-    if error := alarm.find_error(comparison):
+    if error := alarm.find_error(gate_run(comparison), say):
         raise error
 
 

@@ -196,7 +196,7 @@ def run(
             return
         with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
             done = add_rounds(asked, watching)
-        _finish(done, how, alarm, verbosity.quiet)
+        _finish(done, how, alarm, verbosity)
         return
     if not named:
         raise UsageError(
@@ -311,7 +311,7 @@ def run_and_show(
             return
         with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
             done = conduct.measure_on_fleet(planned, fleet, watching)
-        _finish(done, how, alarm, verbosity.quiet)
+        _finish(done, how, alarm, verbosity)
         return
     from orchestrator.measure.forecast import forecast
     from orchestrator.measure.run import run_planned
@@ -322,7 +322,7 @@ def run_and_show(
         return
     with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
         done = run_planned(planned, watching)
-    _finish(done, how, alarm, verbosity.quiet)
+    _finish(done, how, alarm, verbosity)
 
 
 def _add_metrics(options: "RunOptions", alarm: FailOnFlags, say: Callable[[str], None]) -> "RunOptions":
@@ -372,7 +372,7 @@ def _continue_on_fleet(
 
     with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
         done = continue_on_fleet(run, fleet, watching)
-    _finish(done, how, alarm, verbosity.quiet)
+    _finish(done, how, alarm, verbosity)
 
 
 def _print_forecast(forecast: "Forecast", format: str) -> None:
@@ -387,25 +387,26 @@ def _choose_report(report: ReportFormatFlags, arrangement: ArrangementFlags) -> 
     return choose_report(report.format, columns=arrangement.columns, only=arrangement.only, sort=arrangement.sort)
 
 
-def _finish(done: "Done", how: "ReportChoice", alarm: FailOnFlags, quiet: bool) -> None:
+def _finish(done: "Done", how: "ReportChoice", alarm: FailOnFlags, verbosity: VerbosityFlags) -> None:
     """Print a run's comparison and raise the error that determines the exit code.
 
     The last line is the command that continues the run.
     """
     from orchestrator.reports.next_step import next_line
+    from orchestrator.results.gated import gate_run
 
     errors = Console(stderr=True)
     try:
         how.show(done.comparison, done.path)
     finally:
         # Also where stdout cannot be written: the run is kept.
-        if not quiet:
+        if not verbosity.quiet:
             errors.print(safe_text(f"run directory: {done.path}"), soft_wrap=True)
-    following = "" if quiet else next_line(done.path, done.comparison)
-    error = done.error or alarm.find_error(done.comparison)
+    following = "" if verbosity.quiet else next_line(done.path, done.comparison)
+    error = done.error or alarm.find_error(gate_run(done.comparison), verbosity.say)
     if error:
         # Without --quiet, every death was reported when it happened.
-        told = str(error) if quiet or not isinstance(error, ArmsDied) else error.headline
+        told = str(error) if verbosity.quiet or not isinstance(error, ArmsDied) else error.headline
         raise type(error)(f"{told}\n{following}" if following else told)
     if following:
         errors.print(safe_text(following), soft_wrap=True)

@@ -77,8 +77,8 @@ def _build_contrast_test(comparison: Comparison, contrast: Contrast, arm: ArmRes
     name += "" if baseline == comparison.plan.versions[0] else f" against {baseline}"
     test = _test(arm, name)
     message = describe_contrast(contrast)
-    # As --fail-on has it: no error is left for an exploratory verdict.
-    is_open = contrast.verdict == "inconclusive" or contrast.exploratory
+    # As --fail-on has it.
+    is_open = contrast.report_verdict == "inconclusive" or contrast.exploratory
     if contrast.verdict == "slower" and not is_open:
         _add_result(test, "failure", message, kind="slower")
     elif is_open and inconclusive == "skipped":

@@ -13,6 +13,7 @@ from orchestrator.reports.columns import MARKS
 from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.magnitudes import show_estimate, show_interval
 from orchestrator.reports.metric_sentences import metric_sentences
+from orchestrator.reports.reasons import UNCERTAIN, describe_in_report
 from orchestrator.reports.table import facts
 from orchestrator.results.run import Run
 from orchestrator.terminal.durations import format_time
@@ -72,9 +73,10 @@ def _headlines(comparison: Comparison) -> Iterable[str]:
     for contrast in comparison.contrasts:
         pair = contrast.pair
         if pair.kind == "version":
-            counts.setdefault((pair.candidate, pair.baseline), Counter())[contrast.shown_verdict] += 1
+            word = describe_in_report(contrast)
+            counts.setdefault((pair.candidate, pair.baseline), Counter())[word] += 1
     for (candidate, baseline), count in counts.items():
-        verdicts = ", ".join(f"{count[name]} {name}" for name in MARKS if count[name])
+        verdicts = ", ".join(f"{count[name]} {name}" for name in (*MARKS, UNCERTAIN) if count[name])
         by = ", by CPU time" if comparison.plan.judge == "cpu" else ""
         yield f"- {code(str(candidate))} against {code(str(baseline))}{by}: {verdicts}."
     yield from (f"- {code(each)}" for each in (*metric_sentences(comparison), *describe_cpu_times(comparison)))
@@ -104,7 +106,7 @@ def _table_of_changes(comparison: Comparison) -> str:
     changed = [
         contrast
         for contrast in comparison.contrasts
-        if contrast.pair.kind == "version" and contrast.verdict in ("slower", "faster")
+        if contrast.pair.kind == "version" and contrast.report_verdict in ("slower", "faster")
     ]
     changed.sort(key=lambda contrast: contrast.distance, reverse=True)
     if not changed:

@@ -41,7 +41,7 @@ def _compare(
     known = set(cases)
     found = find_changes(load_run(first.path), load_run(second.path)).changes
     changes = [change for change in found if {arm.case for arm in change.pair.arms} <= known]
-    differ = [change for change in changes if change.verdict in ("slower", "faster")]
+    differ = [change for change in changes if change.report_verdict in ("slower", "faster")]
     same = sum(change.verdict == "same" for change in changes)
     yield (
         f"two hosts measured {which}, and this shows the first; of {format_count(len(changes), 'ratio')}, {same} are "

@@ -26,6 +26,8 @@ class Judged(Protocol):
     @property
     def verdict(self) -> str: ...
     @property
+    def report_verdict(self) -> str: ...
+    @property
     def reason(self) -> str: ...
     @property
     def distance(self) -> float: ...
@@ -33,6 +35,8 @@ class Judged(Protocol):
     def has_interval(self) -> bool: ...
     @property
     def exploratory(self) -> bool: ...
+    @property
+    def row_only(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,16 @@ class Gate:
         return 0 if self.metric == OUTPUT else METRICS[KEYS[self.metric or "steady"]].least_calls
 
     def matches(self, judged: Judged) -> bool:
-        # At the last look that had an error to spend, it was open.
-        verdict = OPEN if judged.exploratory and not self.exploratory else judged.verdict
+        return self._is_about(judged, judged.report_verdict)
+
+    def matches_row(self, judged: Judged) -> bool:
+        """Return whether it would match if the row were all there is to the report."""
+        return judged.row_only and self.verdict != OPEN and self._is_about(judged, judged.verdict)
+
+    def _is_about(self, judged: Judged, verdict: str) -> bool:
+        if judged.exploratory and not self.exploratory:
+            # At the last look that had an error to spend, it was open.
+            verdict = OPEN
         if verdict != self.verdict:
             return False
         if self.verdict == OPEN or not self.above:
@@ -89,6 +101,14 @@ class Gated:
     # Why the first of these could not.
     why_missing: str = ""
     died: int = 0
+    # How many comparisons the verdicts of the report are corrected for.
+    judged_together: int = 0
+
+    def find_rows(self, gate: Gate) -> Collection[Judged]:
+        """Return the comparisons that a gate is about, if not about results."""
+        if gate.metric is None:
+            return self.planned
+        return [each for each in (*self.planned, *self.others) if each.pair.metric == gate.metric]
 
 
 def parse_gates(text: str) -> tuple[Gate, ...]:
@@ -206,8 +226,7 @@ def find_gate_error(gates: Sequence[Gate], gated: Gated) -> TfCompareError | Non
             hits, of = sum(map(gate.matches_output, gated.outputs)), len(gated.outputs) + missing
             reasons = [each.reason for each in gated.outputs if each.reason]
         else:
-            own = [each for each in (*gated.planned, *gated.others) if each.pair.metric == gate.metric]
-            own = own if gate.metric else list(gated.planned)
+            own = gated.find_rows(gate)
             made = sum(each.has_interval for each in own)
             hits, of = sum(map(gate.matches, own)), len(own) + missing
             reasons = [each.reason for each in own if each.reason]
@@ -221,6 +240,18 @@ def find_gate_error(gates: Sequence[Gate], gated: Gated) -> TfCompareError | Non
     if idle:
         return NothingSelected("\n".join([*idle, *([matched] if found else [])]))
     return OutcomeFound(matched) if found else None
+
+
+def describe_uncounted(gates: Sequence[Gate], gated: Gated) -> str:
+    """Return a line about rows that have the outcome of a gate and are not certain enough to count, or ''."""
+    counts = {gate.text: sum(map(gate.matches_row, gated.find_rows(gate))) for gate in gates}
+    rows = ", ".join(f"{count} {text}" for text, count in counts.items() if count)
+    if not rows:
+        return ""
+    return (
+        f"--fail-on does not count {rows}: certain in its row, but not among all {gated.judged_together} comparisons "
+        "of this report; a new run of its case alone, or with --rounds 20, can decide it"
+    )
 
 
 def _say_why(gate: Gate, of: int, reasons: Sequence[str]) -> str:

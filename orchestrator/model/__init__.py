@@ -58,7 +58,7 @@ from orchestrator.model.journal import (
     Synced,
     Watched,
 )
-from orchestrator.model.magnitude import Magnitude, ShownVerdict, Size, VerdictName
+from orchestrator.model.magnitude import Magnitude, ReportRow, ShownVerdict, Size, VerdictName
 from orchestrator.model.pairs import CasePair, Cases, ContrastKind, FlatPair, Metric, Pair, VersionPair
 from orchestrator.model.plan import (
     EnvironmentFacts,
@@ -128,6 +128,7 @@ __all__ = [
     "Part",
     "Plan",
     "Postponed",
+    "ReportRow",
     "Returned",
     "Returns",
     "Share",

@@ -9,7 +9,7 @@ from orchestrator.model.cases import ArmKey, Case, Target
 from orchestrator.model.claims import CaseSet
 from orchestrator.model.failures import FailureKind, describe_failure
 from orchestrator.model.journal import Shares
-from orchestrator.model.magnitude import Magnitude, VerdictName
+from orchestrator.model.magnitude import ReportRow, VerdictName
 from orchestrator.model.pairs import Metric, Pair
 from orchestrator.model.plan import Manifest, Plan
 
@@ -153,7 +153,7 @@ class ArmResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contrast(Magnitude):
+class Contrast(ReportRow):
     """By how much two arms differ, paired by round, and whether to believe it."""
 
     pair: Pair
@@ -273,11 +273,18 @@ class Comparison:
     # Over the cases that all versions have, of each metric and version; and over the cases that claims are about.
     means: tuple[MeanRatio, ...] = ()
     set_means: Mapping[CaseSet, MeanRatio] = field(default_factory=dict)
+    # How many comparisons the verdicts of the report as a whole are corrected for.
+    judged_together: int = 0
 
     @property
     def of_metrics(self) -> tuple[Contrast, ...]:
         """The contrasts of all that is compared in addition to times."""
         return tuple(contrast for contrasts in self.metrics.values() for contrast in contrasts)
+
+    @property
+    def of_all(self) -> tuple[Contrast, ...]:
+        """The contrasts of all families."""
+        return (*self.contrasts, *self.neighbours, *self.references, *self.of_metrics)
 
     @property
     def died(self) -> tuple[ArmResult, ...]:

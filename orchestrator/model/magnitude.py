@@ -49,3 +49,21 @@ class Magnitude:
         if self.size != "slight" or self.estimate is None:
             return self.verdict
         return "slightly slower" if self.estimate > 0 else "slightly faster"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReportRow(Magnitude):
+    """A judged difference that is one of many in a report.
+
+    `p` is the probability, over all looks, of a difference as large as this if there were none; without rounds it has
+    none. With `row_only`, the difference is certain for its row, but chance may explain it among all comparisons of the
+    report.
+    """
+
+    p: float | None = None
+    row_only: bool = False
+
+    @property
+    def report_verdict(self) -> VerdictName:
+        """The verdict that sentences about the whole report have."""
+        return "inconclusive" if self.row_only and self.verdict != "same" else self.verdict

@@ -25,6 +25,7 @@ from orchestrator.reports.columns import (
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.json import pair_object, run_object
 from orchestrator.reports.magnitudes import show_estimate, show_interval
+from orchestrator.reports.reasons import UNCERTAIN, describe_in_report
 from orchestrator.reports.table import below
 from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange, TimeChange
 from orchestrator.stats.slowdown import format_margin
@@ -58,8 +59,9 @@ def summary(changes: Sequence[RatioChange]) -> str:
 
 
 def _count(changes: Sequence[RatioChange] | Sequence[TimeChange], what: str) -> str:
-    in_order = sorted(changes, key=lambda change: list(MARKS).index(change.shown_verdict))
-    counts = Counter(describe_verdict(change.metric, change.shown_verdict) for change in in_order)
+    words = (*MARKS, UNCERTAIN)
+    in_order = sorted(changes, key=lambda change: words.index(describe_in_report(change)))
+    counts = Counter(describe_verdict(change.metric, describe_in_report(change)) for change in in_order)
     listing = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
     return f"{format_count(len(changes), what)} in both: {listing}"
 

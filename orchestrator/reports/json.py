@@ -114,6 +114,7 @@ def _contrast(contrast: Contrast) -> dict[str, Any]:
         "second_ratio": contrast.second_ratio,
         "sign_flip_p": contrast.sign_flip_p,
         "exploratory": contrast.exploratory,
+        "row_only": contrast.row_only,
         "size": contrast.size,
         "cpu_ratio": contrast.cpu_ratio,
         "cpu_low": contrast.cpu_low,

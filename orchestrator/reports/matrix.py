@@ -43,6 +43,7 @@ from orchestrator.reports.steps import as_arms_of_steps, contrasts_of_steps
 from orchestrator.reports.summary import by_candidate, sentences
 from orchestrator.reports.table import (
     MOST_CASES,
+    WHOLE_REPORT,
     describe_errors,
     describe_hosts,
     describe_place,
@@ -361,6 +362,7 @@ def _legend(comparison: Comparison, marks: Sequence[str]) -> Text:
         f"{'CPU time' if plan.judge == 'cpu' else 'time'}: {_unit(plan)} in {plan.versions[0]} · "
         "ratio: relative to it, paired by round, with its interval",
         f"margin {format_margin(plan.margin)} · {describe_errors(plan)}",
+        WHOLE_REPORT,
         "all comparisons with times and reasons: --table details",
     ]
     return Text("\n").join(safe_text(line, style="dim") for line in lines if line)

@@ -10,12 +10,14 @@ from orchestrator.metrics.spec import MetricSpec, find_figure
 from orchestrator.model import ArmKey, ArmResult, Comparison, Contrast, OutputContrast, Target
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.magnitudes import show_estimate
+from orchestrator.reports.reasons import UNCERTAIN, count_uncertain
 from orchestrator.results.sketches import show_share
 from orchestrator.stats.slowdown import MOST_TOLD
 from orchestrator.terminal.counts import format_count
 
 # Versions with a sentence for each metric.
 MOST_VERSIONS = 3
+DIFFERENT = ("slower", "faster")
 
 
 def metric_sentences(comparison: Comparison) -> tuple[str, ...]:
@@ -45,7 +47,7 @@ def _of_metric(
     for each in contrasts:
         by_version.setdefault(each.pair.arms[1].version, []).append(each)
     changed = {
-        version: own for version, own in by_version.items() if any(each.verdict in ("slower", "faster") for each in own)
+        version: own for version, own in by_version.items() if any(each.report_verdict in DIFFERENT for each in own)
     }
     told = sorted(changed, key=lambda version: -_size(changed[version]))[:MOST_VERSIONS]
     for version in (version for version in changed if version in told):
@@ -53,13 +55,14 @@ def _of_metric(
     if left_out := [str(version) for version in changed if version not in told]:
         yield f"{spec.about} changed less in {', '.join(left_out)}: --table metrics."
     rest = [each for version, own in by_version.items() if version not in changed for each in own]
-    counts = Counter(each.verdict for each in rest)
+    counts, uncertain = Counter(each.report_verdict for each in rest), _add_uncertain(rest)
     others = " in the others" if changed else ""
     if counts["same"]:
-        yield f"{spec.about}{others}: the same in {counts['same']} of {format_count(len(rest), 'comparison')}."
+        of = format_count(len(rest), "comparison")
+        yield f"{spec.about}{others}: the same in {counts['same']} of {of}{uncertain}."
     elif counts["inconclusive"]:
         yet = " yet" if all(each.missing for each in rest) else ""
-        yield f"{spec.about}{others}: nothing decided{yet} in {format_count(len(rest), 'comparison')}."
+        yield f"{spec.about}{others}: nothing decided{yet} in {format_count(len(rest), 'comparison')}{uncertain}."
 
 
 def _describe_reach(spec: MetricSpec, contrasts: Sequence[Contrast], *, asked: bool) -> Iterator[str]:
@@ -74,14 +77,14 @@ def _describe_reach(spec: MetricSpec, contrasts: Sequence[Contrast], *, asked: b
 
 def _size(contrasts: Sequence[Contrast]) -> float:
     """Return the largest distance from no difference, of those that are certain."""
-    return max(each.distance for each in contrasts if each.verdict in ("slower", "faster"))
+    return max(each.distance for each in contrasts if each.report_verdict in DIFFERENT)
 
 
 def _of_version(
     spec: MetricSpec, own: Sequence[Contrast], arms: Mapping[ArmKey, ArmResult], names: Mapping[str, str]
 ) -> str:
     baseline, candidate = (arm.version for arm in own[0].pair.arms)
-    more, less = ([each for each in own if each.verdict == verdict] for verdict in ("slower", "faster"))
+    more, less = ([each for each in own if each.report_verdict == verdict] for verdict in ("slower", "faster"))
     parts: list[str] = []
     for phrase, found in ((spec.more, more), (spec.less, less)):
         if found:
@@ -92,8 +95,14 @@ def _of_version(
             of = "" if parts else f" of {format_count(len(own), 'case')}"
             parts.append(f"{phrase}{against} in {len(found)}{of} ({_worst(spec, found, arms, names)})")
     open_ = sum(each.verdict == "inconclusive" for each in own)
-    rest = f"; {open_} inconclusive" if open_ else ""
+    rest = (f"; {open_} inconclusive" if open_ else "") + _add_uncertain(own)
     return f"{candidate} {' and '.join(parts)}{rest}."
+
+
+def _add_uncertain(contrasts: Sequence[Contrast]) -> str:
+    """Return how many differ in their rows only, as in `; 1 not certain among all comparisons`, or ''."""
+    uncertain = count_uncertain(contrasts)
+    return f"; {uncertain} {UNCERTAIN}" if uncertain else ""
 
 
 def _worst(

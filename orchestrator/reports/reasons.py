@@ -1,9 +1,9 @@
 """Why comparisons have no verdict and arms no time, in one line per cause instead of one per row."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from orchestrator.model import Comparison, Contrast
+from orchestrator.model import Comparison, Contrast, ReportRow
 from orchestrator.stats.slowdown import format_slowdown
 from orchestrator.terminal.counts import name_some
 
@@ -17,6 +17,8 @@ CLASSES: Sequence[tuple[re.Pattern[str], str]] = (
     (re.compile(r"too short to be timed"), "calls too short to be timed: let one do more steps"),
 )
 OTHER = "for other reasons"
+# How rows are counted that differ for themselves and not in the report as a whole.
+UNCERTAIN = "not certain among all comparisons"
 
 
 def describe_reasons(comparison: Comparison) -> Iterator[str]:
@@ -30,12 +32,29 @@ def describe_reasons(comparison: Comparison) -> Iterator[str]:
         parts = [_describe(name, own) for name, own in _by_class(undecided)]
         verb = "is" if len(undecided) == 1 else "are"
         yield f"? {len(undecided)} of {len(comparison.contrasts)} comparisons {verb} not decided: {'; '.join(parts)}"
+    if uncertain := count_uncertain((*comparison.contrasts, *comparison.of_metrics)):
+        verb = "is" if uncertain == 1 else "are"
+        yield (
+            f"{uncertain} of all {comparison.judged_together} comparisons {verb} certain in the row, but not among so "
+            "many: a new run of the case alone, or with --rounds 20, can decide it"
+        )
     untimed: dict[tuple[str, str], list[str]] = {}
     for arm in comparison.arms:
         if arm.outcome != "measured":
             untimed.setdefault((arm.ending, arm.reason), []).append(f"{arm.version} {arm.case.label}")
     for (ending, reason), arms in untimed.items():
         yield f"{ending}: {name_some(arms)}: {reason}"
+
+
+def describe_in_report(row: ReportRow) -> str:
+    """Return the verdict as sentences about the whole report name it."""
+    if not row.row_only:
+        return row.shown_verdict
+    return "same" if row.verdict == "same" else UNCERTAIN
+
+
+def count_uncertain(rows: Iterable[ReportRow]) -> int:
+    return sum(describe_in_report(each) == UNCERTAIN for each in rows)
 
 
 def _by_class(contrasts: Sequence[Contrast]) -> Iterator[tuple[str, list[Contrast]]]:

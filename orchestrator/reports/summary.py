@@ -8,6 +8,7 @@ from typing import get_args
 from orchestrator.model import ArmKey, Comparison, Contrast, Target, VerdictName
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import MARKS, ratio
+from orchestrator.reports.reasons import UNCERTAIN, count_uncertain
 from orchestrator.terminal.counts import format_count
 
 
@@ -44,14 +45,17 @@ def _sentence(candidate: Target, baseline: Target, own: Sequence[Contrast], name
         return f"{candidate} against {baseline}: nothing could be compared."
     of = format_count(len(own), "case")
     by_verdict = {
-        verdict: [contrast for contrast in timed if contrast.verdict == verdict] for verdict in get_args(VerdictName)
+        verdict: [contrast for contrast in timed if contrast.report_verdict == verdict]
+        for verdict in get_args(VerdictName)
     }
     same, missing = len(by_verdict["same"]), len(own) - len(timed)
     slight = _describe_slight(by_verdict["same"])
+    uncertain = count_uncertain(timed)
     few = [contrast for contrast in by_verdict["inconclusive"] if contrast.missing]
     rest = [
         (same, f"same{slight}"),
-        (len(by_verdict["inconclusive"]) - len(few), "inconclusive"),
+        (uncertain, UNCERTAIN),
+        (len(by_verdict["inconclusive"]) - uncertain - len(few), "inconclusive"),
         (len(few), f"with too few rounds for a verdict{_describe_few(few, names)}"),
         (missing, "without a time"),
     ]
@@ -79,7 +83,7 @@ def _describe_few(few: Sequence[Contrast], names: Mapping[str, str]) -> str:
 
 def _describe_slight(same: Sequence[Contrast]) -> str:
     """Return how many of those inside the margin certainly differ, as in ` (2 slightly slower)`, or ''."""
-    counts = Counter(contrast.shown_verdict for contrast in same if contrast.size == "slight")
+    counts = Counter(each.shown_verdict for each in same if each.size == "slight" and not each.row_only)
     listing = ", ".join(f"{counts[verdict]} {verdict}" for verdict in MARKS if counts[verdict])
     return f" ({listing})" if listing else ""
 

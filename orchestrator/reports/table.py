@@ -32,6 +32,7 @@ from orchestrator.reports.summary import by_candidate, sentences
 from orchestrator.reports.target_differences import describe_differences
 from orchestrator.results.warnings import find_open_times
 from orchestrator.stats.contrasts import MOST_CALLED_DIFFERENT
+from orchestrator.stats.report_error import MOST_REPORTS_WRONG
 from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.counts import name_some
 from orchestrator.terminal.text import clip, render_plain, safe_text
@@ -42,6 +43,8 @@ Row = TypeVar("Row")
 NARROWEST_NAME = 8
 # Of each machine's, in a run that was put together.
 MOST_CASES = 3
+# What the sentences promise, next to what the rows do.
+WHOLE_REPORT = f"sentences and --fail-on name equal arms in at most {MOST_REPORTS_WRONG:.0%} of reports"
 
 
 def render(comparison: Comparison, columns: Sequence[str] | None = None, arrangement: Arrangement | None = None) -> str:
@@ -121,9 +124,9 @@ def describe_hosts(manifest: Manifest, most: int | None = None) -> tuple[str, ..
 
 
 def describe_errors(plan: Plan) -> str:
-    """Say how often verdicts and intervals are wrong, over all looks at a run."""
+    """Say how often the verdicts and intervals of rows are wrong, over all looks at a run."""
     return (
-        f"at most {MOST_CALLED_DIFFERENT:.1%} of equal arms are called slower or faster · "
+        f"rows: at most {MOST_CALLED_DIFFERENT:.1%} of equal arms are called slower or faster · "
         f"intervals hold in at least {1 - plan.alpha:.0%} of runs"
     )
 
@@ -132,6 +135,7 @@ def _head(comparison: Comparison, columns: Sequence[Column]) -> Text:
     lines = (
         safe_text(f"tfcompare run {comparison.plan.run}", style="bold"),
         safe_text(facts(comparison), style="dim"),
+        safe_text(WHOLE_REPORT, style="dim"),
         *(safe_text(line, style="dim") for line in describe_hosts(comparison.manifest)),
         safe_text(legend(columns, comparison.plan.judge), style="dim"),
         *map(safe_text, sentences(comparison)),

@@ -14,6 +14,7 @@ from orchestrator.reports.columns import COLUMNS, MARKS, STYLES, Notes, ratio
 from orchestrator.reports.grid import Grid, format_title
 from orchestrator.reports.json import run_object
 from orchestrator.reports.ratio_table import RatioColumn, RatioPoint, ratio_table
+from orchestrator.reports.reasons import UNCERTAIN, count_uncertain
 from orchestrator.reports.summary import by_candidate
 from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal import strict_json
@@ -78,6 +79,7 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
         *table.render_differences(comparison),
         safe_text(LEGEND.format(baseline=plan.versions[0]), style="dim"),
         safe_text(f"margin {format_margin(plan.margin)} · {table.describe_errors(plan)}", style="dim"),
+        safe_text(table.WHOLE_REPORT, style="dim"),
     )
     return Group(*parts, *table.below(below))
 
@@ -154,8 +156,8 @@ def _ratio_point(point: TrendPoint) -> RatioPoint:
 
 
 def steps_that_differ(of_case: Sequence[TrendPoint]) -> list[Contrast]:
-    """Return the steps between neighbours that differ."""
-    return [point.step for point in of_case if point.step and point.step.verdict in ("slower", "faster")]
+    """Return the steps between neighbours that are certain to differ, among all comparisons of the report."""
+    return [point.step for point in of_case if point.step and point.step.report_verdict in ("slower", "faster")]
 
 
 def summary(of_case: Sequence[TrendPoint]) -> str:
@@ -164,6 +166,8 @@ def summary(of_case: Sequence[TrendPoint]) -> str:
     differing = steps_that_differ(of_case)
     undecided = sum(step.verdict == "inconclusive" for step in steps)
     rest = f"; {undecided} {'is' if undecided == 1 else 'are'} inconclusive" if undecided else ""
+    if uncertain := count_uncertain(steps):
+        rest = f"; {uncertain} {UNCERTAIN}{rest}"
     if not steps:
         return "no neighbours to compare."
     if not differing:

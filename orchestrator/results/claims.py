@@ -199,7 +199,8 @@ def _control(expectation: Expectation, contrast: Contrast) -> ClaimCheck:
         return ClaimCheck(expectation, "reproduced", seen=contrast)
     if least >= bound:
         return ClaimCheck(expectation, "not reproduced", "the control shows the effect as well", contrast)
-    reason = contrast.reason or "the control shows something of the effect"
+    reason = "" if contrast.row_only else contrast.reason
+    reason = reason or "the control shows something of the effect"
     return ClaimCheck(expectation, "inconclusive", reason, contrast)
 
 

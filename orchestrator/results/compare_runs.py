@@ -18,9 +18,9 @@ from orchestrator.model import (
     ArmResult,
     Contrast,
     LargeFile,
-    Magnitude,
     Metric,
     Pair,
+    ReportRow,
 )
 from orchestrator.results.endings import read_endings
 from orchestrator.results.rewritten import WORKER, Rewritten, find_rewritten
@@ -30,6 +30,7 @@ from orchestrator.results.samples import samples
 from orchestrator.stats.contrasts import FALSE_DISCOVERIES, Measured, compare_figures, measure, of_many
 from orchestrator.stats.looks import LookSchedule
 from orchestrator.stats.paired import Estimate
+from orchestrator.stats.report_error import find_limit, mark_row_only
 from orchestrator.stats.round_times import RoundTimes
 from orchestrator.stats.verdict import Levels, judge
 from orchestrator.stats.welch import Across
@@ -43,7 +44,7 @@ SHORT = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class FigureChange(Magnitude):
+class FigureChange(ReportRow):
     """By how much a figure changed between the runs, and whether it did."""
 
     @property
@@ -109,6 +110,8 @@ class Changes:
     missing: tuple[Pair, ...] = ()
     # Of one machine since the same start; else nothing.
     own_times: tuple[TimeChange, ...] = ()
+    # How many of these the correction over all of them counts.
+    judged_together: int = 0
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -146,15 +149,19 @@ def find_changes(earlier: Run, later: Run) -> Changes:
         _change(old[pair], new[pair], before, after, margin if pair.margin is None else pair.margin)
         for pair, before, after in zip(common, *stopped, strict=True)
     ]
+    judged, own_times = _by_chance(changes), _find_own_times(earlier, later, common, margin)
+    ps = [change.p for change in (*judged, *own_times) if change.p is not None]
+    limit = find_limit(ps)
     return Changes(
         earlier=earlier,
         later=later,
         margin=margin,
-        changes=_by_chance(changes),
+        changes=tuple(mark_row_only(change, limit, len(ps)) for change in judged),
         differences=differences(earlier, later),
         left_out=_describe_left_out(planned_before, planned_after, rewritten),
         missing=tuple(pair for pair in (old | new) if pair not in set(common)),
-        own_times=_find_own_times(earlier, later, common, margin),
+        own_times=tuple(mark_row_only(change, limit, len(ps)) for change in own_times),
+        judged_together=len(ps),
     )
 
 
@@ -268,6 +275,7 @@ def _judge(change: AnyChange, compared: Compared, margin: float) -> AnyChange:
     return replace(
         change,
         **scale.as_fields(across.theta, (across.theta - width, across.theta + width)),
+        p=compared.p,
         verdict=judgement.verdict,
         size=judgement.size,
         reason=reason,

@@ -31,6 +31,7 @@ from orchestrator.results.warnings import (
     check_run,
     is_crowded,
 )
+from orchestrator.results.whole_report import correct_for_report
 from orchestrator.stats.contrasts import (
     Beside,
     Samples,
@@ -141,7 +142,7 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
     judged = (*contrasts, *(each for of_metric in metrics.values() for each in of_metric))
     of_all = gathered.by_arm.samples(replace(plan, pairs=tuple(each.pair for each in judged)))
     schedule = endings.schedule(plan.looks)
-    return Comparison(
+    judged_alone = Comparison(
         plan=plan,
         manifest=gathered.manifest,
         arms=arms,
@@ -164,6 +165,8 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
         means=tuple(find_means(plan, judged, of_all, schedule)) if flip else (),
         set_means=find_set_means(plan, of_all, schedule),
     )
+    # A look judges only what ends rounds, and reports nothing.
+    return correct_for_report(judged_alone) if flip else judged_alone
 
 
 def _add_cpu_times(

@@ -32,6 +32,7 @@ def gate_run(comparison: Comparison) -> Gated:
         missing=missing,
         why_missing=f"{unmeasured.version}: {unmeasured.reason}" if unmeasured else "",
         died=len(comparison.died),
+        judged_together=comparison.judged_together,
     )
 
 
@@ -46,4 +47,5 @@ def gate_changes(changes: Changes) -> Gated:
         missing=missing,
         why_missing="; ".join(changes.left_out),
         died=len(changes.later.comparison.died),
+        judged_together=changes.judged_together,
     )

@@ -39,7 +39,7 @@ CONTRAST = pa.schema(
         ("sign_flip_p", NUMBER), ("exploratory", pa.bool_()), ("size", TEXT), ("cpu_ratio", NUMBER),
         ("cpu_low", NUMBER), ("cpu_high", NUMBER), ("difference", NUMBER), ("difference_low", NUMBER),
         ("difference_high", NUMBER), ("spread", NUMBER), ("cpu_spread", NUMBER), ("cpu_verdict", TEXT),
-        ("judge", TEXT),
+        ("judge", TEXT), ("row_only", pa.bool_()),
     ]
 )  # fmt: skip
 REPLICATE = pa.schema(

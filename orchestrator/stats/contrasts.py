@@ -216,6 +216,7 @@ class _Judge:
         return replace(
             contrast,
             **scale.as_fields(found.theta, (found.theta - width, found.theta + width)),
+            p=self.schedule.adjust(found.p, rounds.last_round),
             verdict=judgement.verdict,
             size=judgement.size,
             reason=self._reason(contrast.pair, judgement, rounds, levels),

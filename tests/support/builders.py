@@ -23,9 +23,11 @@ from orchestrator.model import (
     Expectation,
     Manifest,
     MeanRatio,
+    Outcome,
     Pair,
     Plan,
     Target,
+    VerdictName,
     VersionPair,
     Workload,
 )
@@ -151,12 +153,12 @@ def arm(of: Case, version: Version = OLD, **changes: Any) -> ArmResult:
     return replace(made, **changes)
 
 
-def unmeasured(of: Case, version: Version, outcome: str, reason: str, *, refuted: bool = False) -> ArmResult:
+def unmeasured(of: Case, version: Version, outcome: Outcome, reason: str, *, refuted: bool = False) -> ArmResult:
     return ArmResult(case=of, version=target(version), outcome=outcome, reason=reason, refuted=refuted)
 
 
 def contrast(
-    pair: Pair, ratio: float | None = 1.0, verdict: str = "same", reason: str = "", **changes: Any
+    pair: Pair, ratio: float | None = 1.0, verdict: VerdictName = "same", reason: str = "", **changes: Any
 ) -> Contrast:
     made = Contrast(
         pair=pair,

@@ -1,5 +1,6 @@
 """Flags for what is printed, and where results are written."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -10,8 +11,7 @@ from orchestrator.cli.options.declare import Group, choice
 from orchestrator.cli.talk import say
 from orchestrator.errors import TfCompareError
 from orchestrator.exports import EXPORTS
-from orchestrator.metrics.gates import Gate, find_gate_error, parse_gates
-from orchestrator.model import Comparison
+from orchestrator.metrics.gates import Gate, Gated, describe_uncounted, find_gate_error, parse_gates
 
 FORMATS = ("table", "json")
 REPORT_FORMATS = (*FORMATS, "html")
@@ -100,7 +100,8 @@ class FailOnFlags(Group):
             metavar="OUTCOME,...",
             help="Exit with 1 if a comparison is slower, faster or inconclusive, or another metric has changed, e.g. "
             "'slower,memory:more>10%,output:differs'; with 6 if an arm died; with 3 if there is nothing to judge. "
-            "Exploratory verdicts count only with 'exploratory' in the list.",
+            "What is not certain among all comparisons of the report counts as inconclusive, and so do exploratory "
+            "verdicts without 'exploratory' in the list.",
         ),
     ] = None
 
@@ -108,11 +109,11 @@ class FailOnFlags(Group):
     def gates(self) -> tuple[Gate, ...]:
         return parse_gates(self.fail_on or "")
 
-    def find_error(self, comparison: Comparison) -> TfCompareError | None:
-        """Return the error for the outcomes of a run that were asked for, if there are any."""
-        from orchestrator.results.gated import gate_run
-
-        return find_gate_error(self.gates, gate_run(comparison))
+    def find_error(self, gated: Gated, say: Callable[[str], None]) -> TfCompareError | None:
+        """Return the error for the outcomes that were asked for, if there are any; say which rows do not count."""
+        if uncounted := describe_uncounted(self.gates, gated):
+            say(uncounted)
+        return find_gate_error(self.gates, gated)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from orchestrator.model import Comparison, Manifest, Target
 from orchestrator.reports.html.escape import escape_value
-from orchestrator.reports.table import describe_errors, describe_hosts
+from orchestrator.reports.table import WHOLE_REPORT, describe_errors, describe_hosts
 from orchestrator.stats.slowdown import format_margin
 
 # What the keys of a manifest mean; others are shown as they are.
@@ -59,7 +59,8 @@ def setting(comparison: Comparison) -> list[tuple[str, str]]:
         "isolation": plan.isolation,
         "judged by": "CPU time" if plan.judge == "cpu" else "wall time",
         "margin": format_margin(plan.margin),
-        "error": f"{describe_errors(plan)}, over all looks after {', '.join(map(str, plan.looks))} rounds",
+        "error": f"{describe_errors(plan)}, over all looks after {', '.join(map(str, plan.looks))} rounds; "
+        f"{WHOLE_REPORT}",
         "seed": plan.seed,
         "threads": plan.threads and f"{plan.threads[0]} between, {plan.threads[1]} inside operations",
         "CPUs": plan.cpus and ", ".join(map(str, plan.cpus)),

@@ -150,3 +150,14 @@ def test_a_slight_difference_passes_and_few_rounds_are_skipped_without_an_interv
     assert tests["slight"].system_out == "slightly slower 1.02x (0.99-1.05) against 1.0.0"
     (skipped,) = tests["few"].result
     assert skipped.message == "inconclusive 1.50x against 1.0.0: 3 rounds are too few to tell"
+
+
+def test_what_is_certain_in_its_row_alone_fails_nothing(tmp_path: Path):
+    (only,) = comparison().contrasts
+    row_only = replace(only, ratio=1.2, verdict="slower", row_only=True, reason="certain in its row, but not among all")
+    (suite,) = read(of_scene(comparison(contrasts=(row_only,))), tmp_path).values()
+    (test,) = suite
+    (skipped,) = test.result
+    assert isinstance(skipped, junitparser.Skipped)
+    assert skipped.message.startswith("slower 1.20x")
+    assert skipped.message.endswith("certain in its row, but not among all")

@@ -118,6 +118,28 @@ def test_exploratory_verdicts_are_marked():
     assert "▲ slower (exploratory)" in render(of_scene(scenes.exploratory()))
 
 
+def test_what_is_certain_in_its_row_alone_is_counted_on_top_and_listed_below():
+    cases = [case("many", number=str(number)) for number in range(3)]
+    asked = plan(cases)
+    sure, row_only, slight = (
+        contrast(pair, ratio, "slower") for pair, ratio in zip(asked.pairs, (2.0, 3.0, 1.02), strict=True)
+    )
+    found = comparison(
+        plan=asked,
+        arms=tuple(arm(one, version) for one in cases for version in asked.versions),
+        contrasts=(
+            sure,
+            replace(row_only, row_only=True, reason="certain in its row, but not among all 9 comparisons"),
+            replace(slight, verdict="same", size="slight", row_only=True),
+        ),
+    )
+    text = render(of_scene(found))
+    shown, folded = text.split("<details>")
+    assert "`2.0.0` against `1.0.0`: 1 slower, 1 same, 1 not certain among all comparisons." in shown
+    assert [row[0] for row in Page(shown).rows[1:]] == ["many 0"]
+    assert "certain in its row, but not among all 9 comparisons" in folded
+
+
 def test_a_run_of_claims_says_how_many_were_reproduced():
     counts = "2 reproduced; 1 reproduced, smaller; 2 not reproduced; 1 inconclusive; 1 needs a GPU"
     assert f"- 7 claims: {counts}." in render(of_scene(claims_scene()))

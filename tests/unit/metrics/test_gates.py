@@ -6,7 +6,14 @@ from typing import Literal
 import pytest
 
 from orchestrator.errors import ArmsDied, NothingSelected, OutcomeFound, UsageError
-from orchestrator.metrics.gates import Gated, check_compared, choose_for_gates, find_gate_error, parse_gates
+from orchestrator.metrics.gates import (
+    Gated,
+    check_compared,
+    choose_for_gates,
+    describe_uncounted,
+    find_gate_error,
+    parse_gates,
+)
 from orchestrator.model import Contrast, Metric, OutputContrast
 from tests.support.builders import NEW, OLD, case, contrast, target, version_pair
 
@@ -231,3 +238,43 @@ def test_what_is_no_outcome_is_refused(text: str, told: str):
     with pytest.raises(UsageError, match=r"^--fail-on") as refused:
         parse_gates(text)
     assert told in str(refused.value)
+
+
+def in_row_only(verdict: str, metric: Metric = "steady", **more: object) -> Contrast:
+    return replace(judged(1.5, verdict, metric), row_only=True, **more)
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "uncounted"),
+    [
+        ("slower", None, "1 slower"),
+        ("slower>40%", None, "1 slower>40%"),
+        ("slower>60%", None, ""),
+        ("faster", None, "1 faster"),
+        ("slower,memory:more", None, "1 slower, 2 memory:more"),
+        ("inconclusive", "2 inconclusive of 4 comparisons", ""),
+        ("slower,inconclusive", "2 inconclusive of 4 comparisons", "1 slower"),
+        ("died,output:differs", None, ""),
+    ],
+)
+def test_a_row_that_is_not_certain_in_the_report_does_not_count_and_is_named(text: str, error: str, uncounted: str):
+    gated = Gated(
+        planned=(judged(1.0, "same"), in_row_only("slower"), in_row_only("faster"), in_row_only("same", size="slight")),
+        others=(in_row_only("slower", "peak_rss"), in_row_only("slower", "peak_rss")),
+        outputs=(output("equal"),),
+        judged_together=56,
+    )
+    found = find_gate_error(parse_gates(text), gated)
+    assert (str(found) if found else None) == (error and f"{error} (--fail-on {text})")
+    note = describe_uncounted(parse_gates(text), gated)
+    if uncounted:
+        assert note.startswith(f"--fail-on does not count {uncounted}: certain in its row, but not among all 56 ")
+    else:
+        assert note == ""
+
+
+def test_an_exploratory_row_is_left_out_for_that_reason_alone():
+    gated = Gated(planned=(in_row_only("slower", exploratory=True),), judged_together=56)
+    assert describe_uncounted(parse_gates("slower"), gated) == ""
+    assert find_gate_error(parse_gates("slower,exploratory"), gated) is None
+    assert "does not count 1 slower:" in describe_uncounted(parse_gates("slower,exploratory"), gated)

@@ -104,3 +104,11 @@ def test_what_steers_a_terminal_is_shown_and_not_obeyed(monkeypatch: pytest.Monk
     text = render_plain(lambda wide: changes.layout(hostile, wide))
     assert r"\x1b[2J[red]x[/red]" in text
     assert {character for character in text if not character.isprintable()} == {"\n"}
+
+
+def test_the_sum_counts_what_is_certain_among_all_changes():
+    slower, faster, *others = both().changes
+    marked = (replace(slower, row_only=True), faster, *others)
+    assert changes.summary(marked) == (
+        "5 ratios in both: 1 faster, 1 same, 2 inconclusive, 1 not certain among all comparisons."
+    )

@@ -19,7 +19,7 @@ ARM = {
 }  # fmt: skip
 CONTRAST = {
     "workload", "params", "kind", "version", "baseline", "candidate", "metric", "ratio", "ci_low", "ci_high", "rounds",
-    "verdict", "reason", "mde", "seed_percent", "second_ratio", "sign_flip_p", "exploratory",
+    "verdict", "reason", "mde", "seed_percent", "second_ratio", "sign_flip_p", "exploratory", "row_only",
     "size", "cpu_ratio", "cpu_low", "cpu_high", "difference", "difference_low", "difference_high", "missing_rounds",
     "pilot_ratio", "spread", "cpu_spread", "cpu_verdict",
 }  # fmt: skip

@@ -172,3 +172,28 @@ def str_of(layout: object) -> str:
     from orchestrator.terminal.text import render_plain
 
     return render_plain(lambda width: layout)
+
+
+@pytest.mark.parametrize(
+    ("ratios", "told"),
+    [
+        (
+            [(1.5, "slower"), (1.2, "slower"), (1.3, "inconclusive")],
+            "2.0.0 needs more memory than 1.0.0 in 1 of 3 cases (power 0, 1.50x: 200 MiB to 300 MiB); 1 inconclusive; "
+            "1 not certain among all comparisons.",
+        ),
+        (
+            [(1.0, "same"), (1.2, "slower")],
+            "peak memory: the same in 1 of 2 comparisons; 1 not certain among all comparisons.",
+        ),
+        (
+            [(1.3, "inconclusive"), (1.2, "slower")],
+            "peak memory: nothing decided in 2 comparisons; 1 not certain among all comparisons.",
+        ),
+    ],
+)
+def test_what_is_certain_in_its_row_alone_changes_nothing(ratios: list[tuple[float, str]], told: str):
+    found = of(*ratios)
+    first, second, *others = found.metrics["peak_rss"]
+    marked = (first, replace(second, row_only=True), *others)
+    assert metric_sentences(replace(found, metrics={"peak_rss": marked})) == (told,)

@@ -75,3 +75,37 @@ def test_a_version_of_which_nothing_was_measured_says_so():
     assert sentences(comparison(plan=asked, arms=arms, contrasts=())) == (
         "2.0.0 against 1.0.0: nothing could be compared.",
     )
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "told"),
+    [
+        (
+            [(1.2, "slower", True), (1.0, "same", False), (2.0, "slower", False)],
+            "2.0.0 is slower than 1.0.0 in 1 of 3 cases (power 2, 2.00x); 1 same, 1 not certain among all comparisons.",
+        ),
+        (
+            [(1.2, "slower", True), (0.8, "faster", True), (1.0, "same", False), (1.1, "inconclusive", False)],
+            "2.0.0 is the same as 1.0.0 in 1 of 4 cases; 2 not certain among all comparisons, 1 inconclusive.",
+        ),
+        (
+            [(1.2, "slower", True)],
+            "2.0.0 against 1.0.0: nothing decided in 1 case: 1 not certain among all comparisons.",
+        ),
+    ],
+)
+def test_what_is_certain_in_its_row_alone_is_counted_and_not_named(
+    verdicts: Sequence[tuple[float, str, bool]], told: str
+):
+    found = ended(*(each[:2] for each in verdicts))
+    marked = [
+        replace(each, row_only=row_only) for each, (_, _, row_only) in zip(found.contrasts, verdicts, strict=True)
+    ]
+    assert sentences(replace(found, contrasts=tuple(marked))) == (told,)
+
+
+def test_a_slight_difference_is_named_if_it_is_certain_in_the_report():
+    found = ended((1.02, "same"), (1.02, "same"))
+    sure, row_only = (replace(each, size="slight") for each in found.contrasts)
+    (told,) = sentences(replace(found, contrasts=(sure, replace(row_only, row_only=True))))
+    assert told == "2.0.0 is the same as 1.0.0 in 2 of 2 cases (1 slightly slower)."

@@ -219,11 +219,12 @@ def test_broken_streams_and_warnings_come_before_any_figure(drawn):
 
 
 def test_the_head_says_on_what_how_sure_and_what_a_time_is(drawn):
-    head = drawn(comparison(), 80).splitlines()[:5]
+    head = drawn(comparison(), 80).splitlines()[:6]
     assert head == [
         "tfcompare run 20260102-030405-abcd",
-        "venv · cpu · A CPU, 2 cores · margin 5% · at most 2.5% of equal arms are called",
-        "slower or faster · intervals hold in at least 95% of runs",
+        "venv · cpu · A CPU, 2 cores · margin 5% · rows: at most 2.5% of equal arms are",
+        "called slower or faster · intervals hold in at least 95% of runs",
+        "sentences and --fail-on name equal arms in at most 5% of reports",
         "time: steady state, per step · bar: log scale, full at 10x · ratios and",
         "verdicts: of steady times, by round",
     ]

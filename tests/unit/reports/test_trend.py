@@ -146,3 +146,15 @@ def test_the_page_of_many_versions_tells_the_steps_and_not_each_version(director
     for case, of_case in trend.points(measured).items():
         assert shown_text(f"{case.label}: {trend.summary(of_case)}") in unescape(head)
     assert "cases (most in" not in head
+
+
+def test_a_step_is_named_if_it_is_certain_among_all_comparisons(measured: Comparison):
+    of_case = trend.points(measured)[PREDICT]
+    assert trend.summary(of_case).startswith("steps that differ: 4 of 22: 2.1.4 (20.0x slower), 2.2.3 (1.25x slower)")
+    marked = [
+        replace(point, step=replace(point.step, row_only=True)) if point.arm.version == "2.2.3" else point
+        for point in of_case
+    ]
+    told = trend.summary(marked)
+    assert told.startswith("steps that differ: 3 of 22: 2.1.4 (20.0x slower), 2.4.4 (0.80x faster)")
+    assert told.endswith("; 1 not certain among all comparisons; 2 are inconclusive.")

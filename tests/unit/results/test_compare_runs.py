@@ -11,6 +11,7 @@ from scipy import stats
 from orchestrator.errors import UsageError
 from orchestrator.model import Finished, LargeFile, Plan
 from orchestrator.plan.pairs import LOOKS
+from orchestrator.reports.changes import summary
 from orchestrator.results.compare_runs import ALPHA, Changes, Compared, RatioChange, Stopped, compare_runs
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR, Measured
 from orchestrator.stats.looks import Stretch, make_schedule
@@ -305,6 +306,24 @@ def test_of_many_ratios_that_stayed_few_are_called_changed(tmp_path: Path):
     ratios = {one.workload: 1.5 for one in cases}
     earlier, later = (run(tmp_path / name, ratios, of=plan(cases, margin=0.001)) for name in ("earlier", "the-later"))
     assert sum(change.verdict in ("slower", "faster") for change in compare_runs(earlier, later).changes) <= 1
+
+
+def test_what_is_said_of_all_changes_is_corrected_for_all_of_them(tmp_path: Path):
+    """Half of the ratios grew by a little: several are certain in their rows, and some of these only there."""
+    cases = [case(f"w{number}") for number in range(20)]
+    before = {one.workload: 1.5 for one in cases}
+    after = {one.workload: 1.57 if place < 10 else 1.5 for place, one in enumerate(cases)}
+    of = plan(cases, margin=0.02)
+    found = compare_runs(run(tmp_path / "earlier", before, of=of), run(tmp_path / "the-later", after, of=of))
+    assert found.judged_together == 20
+    called = [change for change in found.changes if change.verdict == "slower"]
+    sure = [change for change in called if not change.row_only]
+    row_only = [change for change in called if change.row_only]
+    assert sure
+    assert row_only
+    assert max(change.p for change in sure) < min(change.p for change in row_only)
+    assert {change.reason for change in row_only} == {"certain in its row, but not among all 20 comparisons"}
+    assert summary(found.changes).endswith(f"{len(row_only)} not certain among all comparisons.")
 
 
 def test_a_broken_stream_costs_its_own_ratios_only(tmp_path: Path):
