@@ -91,12 +91,11 @@ def _find_openings(
 ) -> tuple[Replicate, ...]:
     """Return the replicates whose build and first call count: all of a round, also those of one call.
 
-    A pilot that is its arm's first round was the first to read its files, so it does not count next to others.
+    A pilot that is in its arm's first round was the first to read its files, so it does not count next to others.
     """
-    once = [each for each in written if each.once and each.number not in endings.redone]
-    warm = {each.arm for each in once if each.round == FIRST_ROUND}
-    whole = [each for each in rounds if each.number not in endings.counted or each.arm not in warm]
-    return (*whole, *once)
+    openings = [*rounds, *(each for each in written if each.once and each.number not in endings.redone)]
+    warm = {each.arm for each in openings if each.round == FIRST_ROUND and each.number not in endings.counted}
+    return tuple(each for each in openings if each.number not in endings.counted or each.arm not in warm)
 
 
 def judge_run(run: RunDir, *, at_look: bool = False, metrics: Iterable[str] | None = None) -> Comparison:
