@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +14,7 @@ from orchestrator import contract
 from orchestrator.metrics import METRICS, choose_metrics, find_margin, scale_of
 from orchestrator.metrics.leak import is_known
 from orchestrator.metrics.spec import find_figure
-from orchestrator.model import Arm, ArmResult, Comparison, Contrast, Manifest, Metric, Plan, VersionPair
+from orchestrator.model import Arm, ArmKey, ArmResult, Comparison, Contrast, Manifest, Metric, Plan, VersionPair
 from orchestrator.plan.pairs import metric_pairs, neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
 from orchestrator.results.endings import Endings, summarise_endings
@@ -51,11 +52,16 @@ class Gathered:
         return ByArm.of(self.replicates, self.openings)
 
 
-def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathered:
-    """Read a run directory; `also` is called with the rows of each stream, which are not kept."""
+def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None, *, at_look: bool = False) -> Gathered:
+    """Read a run directory; `also` is called with the rows of each stream, which are not kept.
+
+    Of a run that goes on, only the rounds up to its last look count, unless it is just taking one.
+    """
     plan, manifest = run.read_plan(), run.read_manifest()
     journal = run.read_journal()
     endings = summarise_endings(journal.entries)
+    if endings.finished is None:
+        endings = replace(endings, going=at_look or run.is_held_elsewhere)
     announced = of_journal(plan, journal)
     loaded = load(run.streams(), plan.run, also, announced)
     missing, unsynced = announced.missing(loaded.unread | endings.unread) if announced else ([], [])
@@ -63,6 +69,10 @@ def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathe
         missing.append(f"{run.journal} is missing: it is not known which rounds were disturbed")
     rounds, pilots = _split_pilots((each for each in loaded.replicates if not each.once), endings)
     openings = _find_openings(loaded.replicates, rounds, endings)
+    plan = replace(plan, looks=endings.looks or plan.looks)
+    if endings.going and not at_look:
+        looks = endings.schedule(plan.looks).looks
+        rounds, openings = _until_look(rounds, looks), _until_look(openings, looks)
     problems = (*filter(None, [journal.skipped]), *loaded.problems, *unsynced)
     return Gathered(
         plan, manifest, endings, rounds, pilots, openings, problems, (*loaded.broken, *endings.broken, *missing)
@@ -86,6 +96,15 @@ def _split_pilots(
     return tuple(rounds), tuple(pilots)
 
 
+def _until_look(replicates: Sequence[Replicate], looks: Sequence[int]) -> tuple[Replicate, ...]:
+    """Return the replicates of each arm up to the last look that it has come to; before the first, return all."""
+    reached: dict[ArmKey, int] = defaultdict(int)
+    for each in replicates:
+        reached[each.arm] = max(reached[each.arm], each.round)
+    last = {arm: max((look for look in looks if look <= rounds), default=rounds) for arm, rounds in reached.items()}
+    return tuple(each for each in replicates if each.round <= last[each.arm])
+
+
 def _find_openings(
     written: Iterable[Replicate], rounds: Iterable[Replicate], endings: Endings
 ) -> tuple[Replicate, ...]:
@@ -104,7 +123,7 @@ def judge_run(run: RunDir, *, at_look: bool = False, metrics: Iterable[str] | No
     A look delays the measurement, so it skips what needs no more rounds. `metrics` are compared in addition to
     times instead of those of the plan.
     """
-    gathered = gather(run)
+    gathered = gather(run, at_look=at_look)
     if metrics is not None:
         keys, outputs = choose_metrics(metrics)
         gathered = replace(gathered, plan=replace(gathered.plan, metrics=keys, outputs=outputs))
@@ -157,6 +176,9 @@ def judge_metrics(
     judged = {}
     for metric in metrics:
         spec = METRICS[metric]
+        if gathered.endings.going and spec.of_openings and metric not in gathered.plan.decides:
+            # They are judged once, when their rounds have ended.
+            continue
         if any(spec.figure(arm) is not None for arm in arms):
             pairs = metric_pairs(gathered.plan, spec, arms)
             judged[metric] = (

@@ -55,11 +55,15 @@ class Endings:
     postponed: set[str] = field(default_factory=set)
     # The rounds at which each stretch but the last began more of them, and the looks of the new ones.
     extended: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    # Those that the pilot planned instead of the plan's.
+    looks: tuple[int, ...] = ()
     shares: dict[ArmKey, Shares] = field(default_factory=dict)
     rounds: int = 0
     # The rounds after which rounds were added although the error was spent.
     exploratory: tuple[int, ...] = ()
     finished: Finished | None = None
+    # Whether more rounds are being measured; without that, what has no end was cut short.
+    going: bool = False
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -75,7 +79,7 @@ class Endings:
         if arm in self.measured:
             return "its results are lost"
         if self.finished is None:
-            return "the run was cut short"
+            return "the run has not come to it" if self.going else "the run was cut short"
         return self.finished.how or "nothing was left to compare it with"
 
     @property
@@ -84,8 +88,11 @@ class Endings:
         return self.finished.how if self.finished and self.finished.at_budget else ""
 
     def schedule(self, planned: tuple[int, ...]) -> LookSchedule:
-        """Return the looks that judge this run: those planned, and one wherever something else ended its rounds."""
-        return make_schedule(self._stretches(planned, self._stopped))
+        """Return the looks that judge this run: those planned, and one wherever something else ended its rounds.
+
+        A run that was killed is judged as one that was interrupted. One that goes on is judged at its own looks only.
+        """
+        return replace(make_schedule(self._stretches(planned, self._stopped)), strict=self.going)
 
     def bystander_schedule(self, planned: tuple[int, ...]) -> BystanderSchedule:
         """Return the looks that judge a metric that ended no rounds of this run."""
@@ -93,7 +100,7 @@ class Endings:
 
     @property
     def _stopped(self) -> int | None:
-        ended_early = self.finished is not None and self.finished.how != ""
+        ended_early = not self.going if self.finished is None else self.finished.how != ""
         return self.rounds if ended_early else None
 
     def spent(self, planned: tuple[int, ...]) -> float:

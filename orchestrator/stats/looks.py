@@ -8,7 +8,7 @@ statistics of growing samples is a Markov chain.
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -49,10 +49,14 @@ class LookSchedule:
 
     looks: tuple[int, ...]
     spent: tuple[float, ...]
+    # Whether rounds before the first look are not judged: it is still to come.
+    strict: bool = field(default=False, compare=False)
 
     @property
     def fewest(self) -> int:
         """The smallest number of rounds that is judged: a first look of several was planned to be one."""
+        if self.strict:
+            return self.looks[0]
         return min(FEWEST_ROUNDS, self.looks[0]) if len(self.looks) > 1 else FEWEST_ROUNDS
 
     def judges_last(self, rounds: Collection[int]) -> bool:
