@@ -16,6 +16,7 @@ from orchestrator.measure.pilot import (
     describe_remedy,
     describe_rounds,
     patient_cases,
+    prolong,
     typical_spread,
     visit_s,
 )
@@ -26,12 +27,13 @@ from orchestrator.measure.visit import Group, Visit, Visitor
 from orchestrator.measure.warm import make_gpu_code
 from orchestrator.measure.workers import Workers
 from orchestrator.metrics import METRICS, describe_verdict
-from orchestrator.model import Arm, ArmKey, Case, Comparison, Contrast, Pair, Postponed, Target
+from orchestrator.model import Arm, ArmKey, Case, Comparison, Contrast, Pair, Postponed, Prolonged, Target
 from orchestrator.plan.order import group_linked, round_order
 from orchestrator.plan.pairs import find_linked
 from orchestrator.results.claims import judge_claims
 from orchestrator.results.comparison import FIRST_ROUND, judge_run
 from orchestrator.stats.looks import FEWEST_ROUNDS
+from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.counts import name_some
 from orchestrator.terminal.progress import View
 
@@ -75,7 +77,9 @@ class RoundLoop:
         """Measure until the last look; return a sentence on why it ended early, or ''."""
         self._warm()
         open_cases: Sequence[Case] = self.rounds.cases
-        for number in range(self.rounds.first_round, self.rounds.looks[-1] + 1):
+        number = self.rounds.first_round
+        # The pilot may plan more of them.
+        while number <= self.rounds.looks[-1]:
             open_cases = self._find_comparable(open_cases)
             self._calibrate(open_cases, number)
             open_cases = self._find_comparable(open_cases)
@@ -92,6 +96,7 @@ class RoundLoop:
                 comparison = judge_run(self.run, at_look=True)
                 self._show_decided(comparison, number)
                 open_cases = find_undecided(comparison, open_cases, self._is_closed)
+            number += 1
         return ""
 
     def _show_decided(self, comparison: Comparison, number: int) -> None:
@@ -219,9 +224,19 @@ class RoundLoop:
             if fit >= FEWEST_ROUNDS:
                 break
         spread = typical_spread(visits, count)
+        if self.rounds.looks == self.plan.looks:
+            self._prolong(fit, spread)
         self.view.say(describe_rounds(self.rounds, fit, round_s, spread, self.plan.margin, self._remedy(groups)))
         for line in describe_percentiles(self.plan, visits, self.progress.efforts, count):
             self.view.say(line)
+
+    def _prolong(self, fit: int, spread: float) -> None:
+        """Plan further looks, before the second round, where the planned ones would not show the margin."""
+        planned, self.rounds = self.rounds, prolong(self.rounds, self.plan.most_rounds, fit, spread, self.plan.margin)
+        if self.rounds != planned:
+            self.run.record(Prolonged(looks=self.rounds.looks))
+            last, margin = planned.looks[-1], format_margin(self.plan.margin)
+            self.view.say(f"up to {self.rounds.looks[-1]} rounds: {last} of such noise would not show {margin}")
 
     def _remedy(self, groups: Sequence[Group]) -> str:
         """Say what a budget that is too short for verdicts on all cases still holds, and what would be enough."""

@@ -75,6 +75,8 @@ class Plan:
     outputs: bool = False
     # What counts as a difference of a metric, where the user named it: a share or, of differences, an amount.
     margins: dict[Metric, float] = field(default_factory=dict)
+    # How many rounds the pilot may plan where those of the looks would not show the margin; 0 if no more than these.
+    most_rounds: int = 0
 
     def arms(self) -> tuple[Arm, ...]:
         """Return the arms to measure."""

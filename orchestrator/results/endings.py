@@ -17,6 +17,7 @@ from orchestrator.model import (
     Load,
     Lost,
     Postponed,
+    Prolonged,
     Shares,
     Strays,
     Target,
@@ -109,7 +110,7 @@ class Endings:
         return schedule.spent[-1] if self.rounds >= schedule.looks[-1] else 0.0
 
     def _stretches(self, planned: tuple[int, ...], stopped: int | None) -> list[Stretch]:
-        looks, stretches = planned, []
+        looks, stretches = self.looks or planned, []
         for rounds, more in self.extended:
             stretches.append(Stretch(looks, rounds))
             looks = more
@@ -129,6 +130,7 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
     finished = None
     exploratory: list[int] = []
     rounds = 0
+    looks: tuple[int, ...] = ()
     pilots: dict[ArmKey, int] = {}
     for entry in entries:
         if isinstance(entry, Ended) and entry.outcome == "measured":
@@ -174,6 +176,10 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
             endings.extended.append((rounds, entry.looks))
             if entry.exploratory:
                 exploratory.append(entry.first_round - 1)
+        elif isinstance(entry, Prolonged):
+            looks = entry.looks
+            if endings.extended:
+                endings.extended[-1] = (endings.extended[-1][0], looks)
         elif isinstance(entry, Finished):
             finished = entry
-    return replace(endings, rounds=rounds, exploratory=tuple(exploratory), finished=finished)
+    return replace(endings, looks=looks, rounds=rounds, exploratory=tuple(exploratory), finished=finished)

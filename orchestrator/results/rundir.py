@@ -84,6 +84,7 @@ RECORDED_LATER = ("packages", "variables", "size_bytes")
 # Of a plan: what only some runs have, or runs of earlier releases had not.
 PLANNED_LATER = (
     "definitions", "program", "requirements", "lock_mhz", "metrics", "decides", "outputs", "margins",
+    "most_rounds",
 )  # fmt: skip
 # What a line says of a failure.
 FAILED = {"failure", "external"}
