@@ -19,7 +19,7 @@ class MetricScale(Protocol):
 
     @property
     def jumps(self) -> bool:
-        """Whether figures that are alike in most rounds may be so by luck: a count is alike because it is one."""
+        """Whether figures that are alike in most rounds may be so by luck, as sizes that jump are."""
 
     def to_scale(self, margin: float) -> float: ...
 
@@ -39,7 +39,7 @@ class Ratios:
     """Samples are logs and margins are shares, because times and sizes scatter in proportion to themselves."""
 
     resolution: float = 0.0
-    jumps: bool = True
+    jumps: bool = False
 
     def to_scale(self, margin: float) -> float:
         return math.log1p(margin)
@@ -80,7 +80,7 @@ class Differences:
         return {"difference": theta, "difference_low": low, "difference_high": high}
 
 
-RATIOS = Ratios()
+RATIOS, SIZES = Ratios(), Ratios(jumps=True)
 
 
 def _ratio(log: float) -> float:

@@ -15,6 +15,7 @@ from orchestrator.plan.pairs import FURTHER_LOOKS, LOOKS
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR, FALSE_DISCOVERIES, MOST_CALLED_DIFFERENT, compare
 from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
+from orchestrator.stats.scale import RATIOS, SIZES, Ratios
 from orchestrator.stats.verdict import Levels, judge
 from tests.support.builders import NEW, OLD, arm, case, plan, target
 
@@ -23,6 +24,8 @@ pytestmark = pytest.mark.slow
 Floats = NDArray[np.float64]
 LONG = (*LOOKS, *FURTHER_LOOKS)
 MARGIN = 0.05
+# What so many runs may stray by from the figures of the documentation, which come from five times as many.
+CHANCE = 0.008
 CASES = [case(style=str(number)) for number in range(28)]
 
 
@@ -45,7 +48,7 @@ def share(verdicts: list[str], *wanted: str) -> float:
     return sum(verdict in wanted for verdict in verdicts) / len(verdicts)
 
 
-def names_any(table: Floats, schedule: LookSchedule) -> bool:
+def names_any(table: Floats, schedule: LookSchedule, scale: Ratios = RATIOS) -> bool:
     """Judge a table of equal arms look by look, as a run does; return whether one is called slower or faster."""
     arms = [arm(one, version) for one in CASES for version in (OLD, NEW)]
     rounds, verdicts = [0] * len(CASES), ["inconclusive"] * len(CASES)
@@ -57,7 +60,8 @@ def names_any(table: Floats, schedule: LookSchedule) -> bool:
             for one, of_case, last in zip(CASES, table, rounds, strict=True)
             for version, own in ((OLD, np.zeros(LOOKS[-1])), (NEW, of_case))
         }
-        verdicts = [each.verdict for each in compare(plan(CASES, looks=LOOKS), samples, arms, schedule)]
+        found = compare(plan(CASES, looks=LOOKS), samples, arms, schedule, scale_of=lambda metric: scale)
+        verdicts = [each.verdict for each in found]
     return not {"slower", "faster"}.isdisjoint(verdicts)
 
 
@@ -96,8 +100,8 @@ def test_where_one_arm_alone_is_skewed_the_limits_are_those_that_the_documentati
     noise = skewed(np.random.default_rng(20261205), spread, 4000)
     alike, _ = judge_alone(noise)
     slowed, _ = judge_alone(noise + math.log1p(MARGIN))
-    assert share(alike, "slower", "faster") <= 0.027 + 0.003
-    assert share(slowed, "same") <= 0.033 + 0.003
+    assert share(alike, "slower", "faster") <= 0.028 + CHANCE
+    assert share(slowed, "same") <= 0.041 + CHANCE
 
 
 @pytest.mark.parametrize("chance", [0.2, 0.4])
@@ -106,7 +110,7 @@ def test_figures_that_jump_are_called_different_as_rarely_as_others(chance: floa
     alone, _ = judge_alone(jumping(draw, chance, (4000, LOOKS[-1])), jumps=True)
     assert share(alone, "slower", "faster") <= MOST_CALLED_DIFFERENT
     schedule, tables = make_schedule([Stretch(LOOKS)]), 100
-    named = sum(names_any(jumping(draw, chance, (len(CASES), LOOKS[-1])), schedule) for _ in range(tables))
+    named = sum(names_any(jumping(draw, chance, (len(CASES), LOOKS[-1])), schedule, SIZES) for _ in range(tables))
     assert named / tables <= FALSE_DISCOVERIES
 
 
