@@ -69,9 +69,7 @@ def visits_per_round(
     if math.isinf(left_s):
         return efficient
     counts = range(1, efficient + 1)
-    fitting = {
-        count: rounds_that_fit(start_s + count * visits_s, left_s - (count - 1) * behind_s) for count in counts
-    }
+    fitting = {count: rounds_that_fit(start_s + count * visits_s, left_s - (count - 1) * behind_s) for count in counts}
     return min(counts, key=lambda count: (_relative_width(min(rounds + fitting[count], most), count), count))
 
 

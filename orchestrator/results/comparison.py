@@ -55,7 +55,7 @@ class Gathered:
 def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None, *, at_look: bool = False) -> Gathered:
     """Read a run directory; `also` is called with the rows of each stream, which are not kept.
 
-    Of a run that goes on, only the rounds up to its last look count, unless it is just taking one.
+    Of a run that is still measuring, only the rounds up to its last look count, unless it is just taking one.
     """
     plan, manifest = run.read_plan(), run.read_manifest()
     journal = run.read_journal()

@@ -91,7 +91,7 @@ class Endings:
     def schedule(self, planned: tuple[int, ...]) -> LookSchedule:
         """Return the looks that judge this run: those planned, and one wherever something else ended its rounds.
 
-        A run that was killed is judged as one that was interrupted. One that goes on is judged at its own looks only.
+        A run that was killed is judged as one that was interrupted; one that is still measuring, at its own looks only.
         """
         return replace(make_schedule(self._stretches(planned, self._stopped)), strict=self.going)
 

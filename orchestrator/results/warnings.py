@@ -23,7 +23,7 @@ MOST_RESEMBLANCE, ENOUGH_STEPS = 0.24, 60
 PLAUSIBLE = 0.05
 # With fewer, it is not the machine that hides a difference.
 ENOUGH_ROUNDS = 5
-GOING = "the run goes on; this is what its last look saw, and rounds since then are judged at the next"
+GOING = "the run is still measuring; this is what its last look saw, and rounds since then are judged at the next"
 
 
 def check_control(contrasts: Sequence[Contrast]) -> list[str]:
