@@ -133,14 +133,14 @@ class Estimate:
 
         It is that towards zero, which says whether there is a difference.
         """
-        return lengthen(quantile(1 - level / 2, self.freedom) * self.standard_error, -signed(self.lean, self.theta))
+        return lengthen(quantile(1 - level / 2, self.freedom) * self.standard_error, -outward(self.lean, self.theta))
 
     def reach(self, level: float) -> float:
         """Return half the width of the same interval away from zero, which says whether a difference is small."""
-        return lengthen(quantile(1 - level / 2, self.freedom) * self.standard_error, signed(self.lean, self.theta))
+        return lengthen(quantile(1 - level / 2, self.freedom) * self.standard_error, outward(self.lean, self.theta))
 
 
-def signed(lean: float, theta: float) -> float:
+def outward(lean: float, theta: float) -> float:
     """Return how much farther from zero a mean is that leans so from this estimate."""
     return lean if theta >= 0 else -lean
 
@@ -153,7 +153,7 @@ def lengthen(width: float, farther: float) -> float:
 def shorten(theta: float, lean: float) -> float:
     """Return the distance from zero of which a usual half width is as much as the lengthened one of this estimate."""
     distance = abs(theta)
-    return max(distance + min(signed(lean, theta), 0.0), distance / (1 + MOST_FARTHER))
+    return max(distance + min(outward(lean, theta), 0.0), distance / (1 + MOST_FARTHER))
 
 
 def count_trimmed(rounds: int) -> int:

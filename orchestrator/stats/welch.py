@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from orchestrator.stats.paired import Estimate, detectable, lengthen, quantile, shorten, signed, two_sided_p
+from orchestrator.stats.paired import Estimate, detectable, lengthen, outward, quantile, shorten, two_sided_p
 
 
 @dataclass(frozen=True)
@@ -56,10 +56,10 @@ class Across:
         return self.later.lean - self.earlier.lean
 
     def half_width(self, alpha: float) -> float:
-        return lengthen(quantile(1 - alpha / 2, self.freedom) * self.standard_error, -signed(self.lean, self.theta))
+        return lengthen(quantile(1 - alpha / 2, self.freedom) * self.standard_error, -outward(self.lean, self.theta))
 
     def reach(self, alpha: float) -> float:
-        return lengthen(quantile(1 - alpha / 2, self.freedom) * self.standard_error, signed(self.lean, self.theta))
+        return lengthen(quantile(1 - alpha / 2, self.freedom) * self.standard_error, outward(self.lean, self.theta))
 
     def smallest_visible(self, alpha: float) -> float:
         """Return the change on the metric's scale that this many rounds would show with a probability of POWER."""

@@ -15,8 +15,8 @@ from orchestrator.history.points import of_run
 from orchestrator.history.store import Store
 from orchestrator.results.compare_runs import compare_runs
 from orchestrator.results.run import load_run
-from tests.support.builders import case_pair, version_pair
-from tests.unit.results.test_compare_runs import A, B, by_case, plan, run
+from tests.support.builders import case_pair, plan, version_pair
+from tests.support.two_runs import A, B, by_case, run
 
 HERE = {"host": {"id": "m", "boot": "b1", "usable_cores": 2}}
 
