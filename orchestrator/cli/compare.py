@@ -42,6 +42,7 @@ def compare(
       tfcompare compare runs/monday runs/friday --format html
     """
     from orchestrator.cli.show import put
+    from orchestrator.history.between_runs import find_between
     from orchestrator.reports import changes
     from orchestrator.results.compare_runs import compare_runs
     from orchestrator.results.gated import gate_changes, name_compared
@@ -52,7 +53,7 @@ def compare(
     place = str(later / PAGE) if own else output or "-"
     if place != "-":
         output_file.check(Path(place))
-    comparison = compare_runs(earlier, later)
+    comparison = compare_runs(earlier, later, find_between)
     if any(gate.metric == OUTPUT for gate in alarm.gates):
         raise UsageError(f"--fail-on {alarm.fail_on}: `compare` compares no results; leave {OUTPUT} out")
     for run in (comparison.earlier, comparison.later):

@@ -75,6 +75,7 @@ def request(unit: Unit, planned: PlannedRun, engine: str, hosts: int) -> RunOpti
         suite=None if unit.claims else options.suite,
         selected=() if unit.claims else tuple(case.label for case in unit.cases),
         shard=None,
+        prolong=False,
         claims=unit.claims,
         engine=engine,
         out=None,

@@ -19,6 +19,7 @@ START_S = 1.0
 def outline(planned: PlannedRun, engine: str) -> str:
     selection, claims, looks = planned.selection, planned.options.claims, planned.looks
     rounds = f"up to {looks[-1]} rounds" if len(looks) > 1 else f"{looks[0]} rounds{note_too_few(looks)}"
+    rounds += f" ({planned.most_rounds} where they are noisy)" if planned.most_rounds else ""
     arms = (
         f"{format_count(len(claims), 'claim')}, {len(planned.arms())} arms in"
         if claims

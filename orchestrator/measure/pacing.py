@@ -20,12 +20,13 @@ USUAL_ERROR = 0.02
 class Waiting:
     """Cases that are measured together: how many seconds of a round they take, and how many rounds they have.
 
-    They may have been postponed before.
+    They may have been postponed before. `behind_s` is what their first round still lacks: the pilot is one visit of it.
     """
 
     round_s: float
     rounds: int
     postponed: bool = False
+    behind_s: float = 0.0
 
     @property
     def is_short(self) -> bool:
@@ -39,8 +40,8 @@ class Waiting:
 
     @property
     def needed_s(self) -> float:
-        """The time that these missing rounds take."""
-        return self.round_s * self.missing
+        """The time that these missing rounds take, and what the first one lacks."""
+        return self.round_s * self.missing + self.behind_s
 
     @property
     def _rank(self) -> tuple[bool, bool, float]:
@@ -48,12 +49,19 @@ class Waiting:
         return self.postponed, not self.is_short, self.needed_s
 
 
-def visits_per_round(start_s: float, visits_s: float, left_s: float = math.inf, rounds: int = 0, most: int = 0) -> int:
+def visits_per_round(
+    start_s: float,
+    visits_s: float,
+    left_s: float = math.inf,
+    rounds: int = 0,
+    most: int = 0,
+    behind_s: float = 0.0,
+) -> int:
     """Return how often a round visits its cases if its workers take this long to start.
 
     That is at most as often as makes the mean of all rounds vary least for the time spent (Kalibera and Jones). With
     little time left it is less: an interval is wide if rounds are few, however often they visit. `rounds` have been
-    measured, of at most `most`.
+    measured, of at most `most`. Of the first of them, each visit but the pilot takes `behind_s` now.
     """
     if visits_s <= 0:
         return 1
@@ -61,7 +69,7 @@ def visits_per_round(start_s: float, visits_s: float, left_s: float = math.inf, 
     if math.isinf(left_s):
         return efficient
     counts = range(1, efficient + 1)
-    fitting = {count: rounds_that_fit(start_s + count * visits_s, left_s) for count in counts}
+    fitting = {count: rounds_that_fit(start_s + count * visits_s, left_s - (count - 1) * behind_s) for count in counts}
     return min(counts, key=lambda count: (_relative_width(min(rounds + fitting[count], most), count), count))
 
 

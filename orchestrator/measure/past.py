@@ -27,6 +27,8 @@ class Past:
     progress: Progress
     rounds: int
     spent: float = 0.0
+    # As the pilot planned them, if it did.
+    looks: tuple[int, ...] = ()
     again: Mapping[ArmKey, Ended] = field(default_factory=dict)
     given_up: Mapping[ArmKey, Ended] = field(default_factory=dict)
     unable: frozenset[Target] = frozenset()
@@ -58,6 +60,7 @@ def read_past(plan: Plan, entries: Sequence[Entry]) -> Past:
         progress,
         max([last_round, *(number for _, number in measured)]),
         endings.spent(plan.looks),
+        endings.looks,
         again={arm: death for arm, death in endings.died.items() if death.external},
         given_up={arm: death for arm, death in endings.died.items() if not death.external},
         unable=frozenset(version for version, loss in endings.lost.items() if loss.failure == "import"),

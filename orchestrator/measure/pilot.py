@@ -13,7 +13,7 @@ from orchestrator.measure.visit import Group, Timed, Visit, Visitor
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.percentiles import FEWEST_CALLS, PERCENTILES
 from orchestrator.model import Arm, ArmKey, Calibrated, Plan
-from orchestrator.plan.pairs import opens_alone
+from orchestrator.plan.pairs import FURTHER_LOOKS, opens_alone
 from orchestrator.stats import calibrate
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR
 from orchestrator.stats.looks import FEWEST_ROUNDS, Stretch, make_schedule
@@ -105,6 +105,21 @@ def typical_spread(visits: Sequence[Visit], per_round: int) -> float:
         for timed in visit.timed.values()
     ]
     return median(spreads) if spreads else 0.0
+
+
+def prolong(rounds: RoundRange, most: int, fit: int, spread: float, margin: float) -> RoundRange:
+    """Return the rounds with as many further looks as show the margin, if the planned ones do not and the budget fits.
+
+    Of `most` rounds, `fit` fit into the budget.
+    """
+    planned = rounds.looks
+    further = [look for look in FURTHER_LOOKS if planned[-1] < look <= min(most, fit)]
+    for count in range(len(further) + 1):
+        looks = (*planned, *further[:count])
+        level = make_schedule([Stretch(looks)]).level(looks[-1], DIFFERENCE_ERROR)
+        if smallest_shown(spread, looks[-1], level) <= margin:
+            return replace(rounds, looks=looks)
+    return rounds
 
 
 def describe_percentiles(

@@ -67,7 +67,7 @@ class ResumeOptions:
 
 def extension(options: ResumeOptions, plan: Plan, past: Past) -> Extended:
     """Decide what the new rounds are, before the first of them."""
-    planned = looks_left(plan.looks, past.rounds)
+    planned = looks_left(past.looks or plan.looks, past.rounds)
     if options.rounds:
         looks: tuple[int, ...] = (past.rounds + options.rounds,)
     else:

@@ -16,6 +16,7 @@ from orchestrator.measure.pilot import (
     describe_remedy,
     describe_rounds,
     patient_cases,
+    prolong,
     typical_spread,
     visit_s,
 )
@@ -26,12 +27,13 @@ from orchestrator.measure.visit import Group, Visit, Visitor
 from orchestrator.measure.warm import make_gpu_code
 from orchestrator.measure.workers import Workers
 from orchestrator.metrics import METRICS, describe_verdict
-from orchestrator.model import Arm, ArmKey, Case, Comparison, Contrast, Pair, Postponed, Target
+from orchestrator.model import Arm, ArmKey, Case, Comparison, Contrast, Pair, Postponed, Prolonged, Target
 from orchestrator.plan.order import group_linked, round_order
 from orchestrator.plan.pairs import find_linked
 from orchestrator.results.claims import judge_claims
 from orchestrator.results.comparison import FIRST_ROUND, judge_run
 from orchestrator.stats.looks import FEWEST_ROUNDS
+from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.counts import name_some
 from orchestrator.terminal.progress import View
 
@@ -64,6 +66,8 @@ class RoundLoop:
         self.postponed: frozenset[str] = frozenset()
         # Those whose pilot the budget has not held until now.
         self.unreached: frozenset[str] = frozenset()
+        # Those whose first round has one visit, that of the pilot, until it gets the others.
+        self.piloted: frozenset[str] = frozenset()
         self.wanted = frozenset(arm.key for arm in self.plan.arms())
         self.linked = find_linked(self.plan)
         self.cold = cold_cases(self.plan)
@@ -73,7 +77,9 @@ class RoundLoop:
         """Measure until the last look; return a sentence on why it ended early, or ''."""
         self._warm()
         open_cases: Sequence[Case] = self.rounds.cases
-        for number in range(self.rounds.first_round, self.rounds.looks[-1] + 1):
+        number = self.rounds.first_round
+        # The pilot may plan more of them.
+        while number <= self.rounds.looks[-1]:
             open_cases = self._find_comparable(open_cases)
             self._calibrate(open_cases, number)
             open_cases = self._find_comparable(open_cases)
@@ -90,6 +96,7 @@ class RoundLoop:
                 comparison = judge_run(self.run, at_look=True)
                 self._show_decided(comparison, number)
                 open_cases = find_undecided(comparison, open_cases, self._is_closed)
+            number += 1
         return ""
 
     def _show_decided(self, comparison: Comparison, number: int) -> None:
@@ -161,6 +168,8 @@ class RoundLoop:
             visit = calibrate_group(self.visitor, group, order, may_count=may_count)
             self._count(visit)
             self.budget.learn_pilot(visit.seconds)
+            if number == FIRST_ROUND:
+                self.piloted |= {case.label for case in group if self.progress.rounds[case.label]}
             if visit.timed:
                 self.budget.learn(group, visit_s(visit, self.progress.efforts))
                 self.budget.learn_once(group, visit.open_s)
@@ -210,13 +219,24 @@ class RoundLoop:
             round_s = sum(each.round_s for each in waiting) + self._start_s
             if self.rounds.budget_s is None:
                 break
-            fit = min(each.rounds for each in waiting) + pacing.rounds_that_fit(round_s, self.budget.left_s)
+            left_s = self.budget.left_s - sum(each.behind_s for each in waiting)
+            fit = min(each.rounds for each in waiting) + pacing.rounds_that_fit(round_s, left_s)
             if fit >= FEWEST_ROUNDS:
                 break
         spread = typical_spread(visits, count)
+        if self.rounds.looks == self.plan.looks:
+            self._prolong(fit, spread)
         self.view.say(describe_rounds(self.rounds, fit, round_s, spread, self.plan.margin, self._remedy(groups)))
         for line in describe_percentiles(self.plan, visits, self.progress.efforts, count):
             self.view.say(line)
+
+    def _prolong(self, fit: int, spread: float) -> None:
+        """Plan further looks, before the second round, where the planned ones would not show the margin."""
+        planned, self.rounds = self.rounds, prolong(self.rounds, self.plan.most_rounds, fit, spread, self.plan.margin)
+        if self.rounds != planned:
+            self.run.record(Prolonged(looks=self.rounds.looks))
+            last, margin = planned.looks[-1], format_margin(self.plan.margin)
+            self.view.say(f"up to {self.rounds.looks[-1]} rounds: {last} of such noise would not show {margin}")
 
     def _remedy(self, groups: Sequence[Group]) -> str:
         """Say what a budget that is too short for verdicts on all cases still holds, and what would be enough."""
@@ -246,13 +266,22 @@ class RoundLoop:
     def _visits_per_round(self, groups: Sequence[Group]) -> int:
         rounds = min((self.progress.rounds[case.label] for group in groups for case in group), default=0)
         return pacing.visits_per_round(
-            self._start_s, self.budget.estimate_s(groups), self.budget.left_s, rounds, self.rounds.looks[-1]
+            self._start_s,
+            self.budget.estimate_s(groups),
+            self.budget.left_s,
+            rounds,
+            self.rounds.looks[-1],
+            self.budget.estimate_s(filter(self._is_piloted, groups)),
         )
 
     def _waiting(self, group: Group, visits: int = 1) -> Waiting:
         rounds = min(self.progress.rounds[case.label] for case in group)
         postponed = any(case.label in self.postponed for case in group)
-        return Waiting(self._round_s(group, visits), rounds, postponed)
+        behind_s = (visits - 1) * self.budget.estimate_s([group]) if self._is_piloted(group) else 0.0
+        return Waiting(self._round_s(group, visits), rounds, postponed, behind_s)
+
+    def _is_piloted(self, group: Group) -> bool:
+        return any(case.label in self.piloted for case in group)
 
     def _round_s(self, group: Group, visits: int) -> float:
         """Return the seconds of a round that these cases take."""
@@ -305,16 +334,15 @@ class RoundLoop:
     def _round(self, groups: Sequence[Group], number: int, visits: int) -> int:
         """Visit the groups in random order, with new workers; return how many of them the budget leaves out."""
         groups = [group for group in groups if any(map(self._has_effort, self._arms(group)))]
-        visited: list[Group] = []
-        if number == FIRST_ROUND:
-            # Their pilot was their first round.
-            visited = [group for group in groups if any(self.progress.rounds[case.label] for case in group)]
-            groups = [group for group in groups if group not in visited]
+        # The pilot was their first visit of the first round.
+        visited = list(filter(self._is_piloted, groups))
+        pending = [group for group in groups if group not in visited]
+        self.piloted = frozenset()
         begun_s = self.budget.passed_s
         if number > self.rounds.first_round and not self.keep_workers:
             self.workers.renew({arm.version for group in groups for arm in self._arms(group)}, number)
         draw = random.Random(f"{self.rounds.seed}/{number}")
-        order, left_out = draw.sample(groups, len(groups)), 0
+        order, left_out = draw.sample(pending, len(pending)), 0
         for visit in range(visits):
             for position, group in enumerate(order):
                 if self.budget.fits(group):
@@ -322,9 +350,9 @@ class RoundLoop:
                     visited += [group] if visit == 0 else []
                 elif visit == 0:
                     left_out += 1
-            order = draw.sample(order, len(order))
+            order = draw.sample(groups, len(groups))
         self._visit_once(visited, number, visits, draw)
-        if not order:
+        if not pending and visits == 1:
             return 0
         last, round_s = self.rounds.looks[-1], sum(self._round_s(group, visits) for group in order) + self._start_s
         # An upper limit: cases leave the rotation as their verdicts come in.

@@ -261,6 +261,19 @@ class Extended:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Prolonged:
+    """Looks beyond the planned ones, because the pilot saw that those would not show the margin.
+
+    They are decided before the second round, so that all looks share the error from the first one on.
+    """
+
+    __pydantic_config__ = STRICT
+
+    kind: Literal["prolonged"] = "prolonged"
+    looks: tuple[int, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Machine:
     """The machine's changing readings, taken when a measurement begins and when it ends."""
 
@@ -301,6 +314,7 @@ Entry = (
     | Lost
     | Synced
     | Extended
+    | Prolonged
     | Machine
     | Finished
 )

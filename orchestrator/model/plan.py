@@ -79,6 +79,8 @@ class Plan:
     margins: dict[Metric, float] = field(default_factory=dict)
     # Which time verdicts on times rest on.
     judge: Judge = "wall"
+    # How many rounds the pilot may plan where those of the looks would not show the margin; 0 if no more than these.
+    most_rounds: int = 0
 
     def arms(self) -> tuple[Arm, ...]:
         """Return the arms to measure."""

@@ -14,6 +14,8 @@ from orchestrator.model import ArmKey, ArmResult, Case, CasePair, Metric, Pair, 
 
 # Rounds after which a run is judged, and the error that these looks share.
 LOOKS = (4, 6, 8, 10, 13, 16, 20)
+# Of a run that 20 rounds do not show enough, as the pilot sees it, and whose budget holds more.
+FURTHER_LOOKS = (25, 32, 40)
 ALPHA = 0.05
 # From this many versions on, a trend is shown.
 TREND_FROM = 5

@@ -31,7 +31,7 @@ from orchestrator.model import (
     list_arms,
 )
 from orchestrator.options import EngineOptions
-from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs, plan_program_pairs
+from orchestrator.plan.pairs import ALPHA, FURTHER_LOOKS, LOOKS, plan_pairs, plan_program_pairs
 from orchestrator.plan.shards import take_shard
 
 
@@ -51,6 +51,8 @@ class RunOptions:
     environments: EngineOptions = field(default_factory=EngineOptions)
     out: Path | None = None
     rounds: int | None = None
+    # Whether the pilot may plan more rounds than the usual ones: all parts of a run need the same looks.
+    prolong: bool = True
     budget_s: float | None = None
     margin: float = MARGIN
     # Of metrics whose margin the user named.
@@ -106,6 +108,13 @@ class PlannedRun:
     def looks(self) -> tuple[int, ...]:
         return (self.options.rounds,) if self.options.rounds else LOOKS
 
+    @property
+    def most_rounds(self) -> int:
+        """How many rounds the pilot may plan within the budget, or 0 if no more than those of the looks."""
+        options = self.options
+        alone = options.prolong and not options.shard
+        return FURTHER_LOOKS[-1] if alone and self.selection.budget_s and not options.rounds else 0
+
     def isolate(self, engine: str) -> Isolation:
         """Return what every replicate has for itself on this engine."""
         if not self.options.environments.exclusive:
@@ -154,6 +163,7 @@ class PlannedRun:
             metrics=metrics,
             decides=tuple(metric for metric in metrics if options.metrics is not None and METRICS[metric].of_openings),
             outputs=outputs,
+            most_rounds=self.most_rounds,
         )
 
 

@@ -58,6 +58,13 @@ def summary(changes: Sequence[RatioChange]) -> str:
     return f"{_count(changes, 'ratio')}."
 
 
+def describe_weighed(changes: Changes) -> list[str]:
+    """Say of how many changes the interval includes what earlier runs differ by."""
+    if not changes.weighed:
+        return []
+    return [f"{format_count(changes.weighed, 'interval')} with what runs of this machine differ by, from its history"]
+
+
 def _count(changes: Sequence[RatioChange] | Sequence[TimeChange], what: str) -> str:
     words = (*MARKS, UNCERTAIN)
     in_order = sorted(changes, key=lambda change: words.index(describe_in_report(change)))
@@ -79,6 +86,7 @@ def _head(changes: Changes) -> Text:
                 + (", of differences: later - earlier" if any(METRICS[each.metric].units for each in rows) else ""),
                 style="dim",
             ),
+            *(safe_text(line, style="dim") for line in describe_weighed(changes)),
             safe_text(summary(changes.changes)),
         ]
     )

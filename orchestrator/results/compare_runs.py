@@ -5,7 +5,7 @@ machine that has not restarted in between, the times of each version are set aga
 side of a ratio moved, and they move with the machine.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,13 +27,20 @@ from orchestrator.results.rewritten import WORKER, Rewritten, find_rewritten
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.samples import samples
-from orchestrator.stats.contrasts import FALSE_DISCOVERIES, Measured, compare_figures, measure, of_many
+from orchestrator.stats.contrasts import (
+    DIFFERENCE_ERROR,
+    FALSE_DISCOVERIES,
+    Measured,
+    compare_figures,
+    measure,
+    of_many,
+)
 from orchestrator.stats.looks import LookSchedule
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.report_error import find_limit, mark_row_only
 from orchestrator.stats.round_times import RoundTimes
 from orchestrator.stats.verdict import Levels, judge
-from orchestrator.stats.welch import Across
+from orchestrator.stats.welch import Across, BetweenRuns
 from orchestrator.terminal.counts import format_count
 
 ALPHA = 0.05
@@ -41,6 +48,9 @@ ALPHA = 0.05
 MOVING = frozenset({"load", "psi_cpu"})
 # Of a digest, as much as tells two apart.
 SHORT = 12
+
+# What earlier runs of these cases say of how far runs differ, by pair.
+FindBetween = Callable[[Run, Run], Mapping[Pair, BetweenRuns]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,26 +122,32 @@ class Changes:
     own_times: tuple[TimeChange, ...] = ()
     # How many of these the correction over all of them counts.
     judged_together: int = 0
+    # How many of the changes were weighed against what earlier runs differ by.
+    weighed: int = 0
 
     @property
     def broken(self) -> tuple[str, ...]:
         return (*self.earlier.comparison.broken, *self.later.comparison.broken)
 
 
-def compare_runs(earlier: Path, later: Path) -> Changes:
+def compare_runs(earlier: Path, later: Path, find_between: FindBetween = lambda earlier, later: {}) -> Changes:
+    for path in (earlier, later):
+        if RunDir.open(path).is_held:
+            raise UsageError(f"{path} is still being measured; wait for its end")
     runs = load_run(earlier), load_run(later)
     if len({run.plan.run for run in runs}) == 1:
         raise UsageError(f"{earlier} and {later} are the same run; compare it with another run of the same cases")
-    return find_changes(*runs)
+    return find_changes(*runs, find_between(*runs))
 
 
-def find_changes(earlier: Run, later: Run) -> Changes:
+def find_changes(earlier: Run, later: Run, between: Mapping[Pair, BetweenRuns] | None = None) -> Changes:
     if earlier.plan.judge != later.plan.judge:
         times = {"wall": "wall time", "cpu": "CPU time"}
         raise UsageError(
             f"{earlier.path} was judged by {times[earlier.plan.judge]} and {later.path} by "
             f"{times[later.plan.judge]}: their ratios are of different things; measure one of them again"
         )
+    between = between or {}
     planned_before, planned_after = (
         {contrast.pair: contrast for contrast in run.contrasts} for run in (earlier, later)
     )
@@ -146,7 +162,7 @@ def find_changes(earlier: Run, later: Run) -> Changes:
     stopped = [_measure_pairs(run, common) for run in (earlier, later)]
     margin = max(earlier.plan.margin, later.plan.margin)
     changes = [
-        _change(old[pair], new[pair], before, after, margin if pair.margin is None else pair.margin)
+        _change(old[pair], new[pair], before, after, margin if pair.margin is None else pair.margin, between.get(pair))
         for pair, before, after in zip(common, *stopped, strict=True)
     ]
     judged, own_times = _by_chance(changes), _find_own_times(earlier, later, common, margin)
@@ -162,6 +178,7 @@ def find_changes(earlier: Run, later: Run) -> Changes:
         missing=tuple(pair for pair in (old | new) if pair not in set(common)),
         own_times=tuple(mark_row_only(change, limit, len(ps)) for change in own_times),
         judged_together=len(ps),
+        weighed=sum(compared is not None and compared.between is not None for _, compared in changes),
     )
 
 
@@ -200,8 +217,8 @@ class Stopped:
     schedule: LookSchedule
 
     @property
-    def level(self) -> float:
-        return self.schedule.level(self.measured.last_round, ALPHA)
+    def levels(self) -> Levels:
+        return Levels(*(self.schedule.level(self.measured.last_round, error) for error in (ALPHA, DIFFERENCE_ERROR)))
 
     def adjust(self, p: float) -> float:
         return self.schedule.adjust(p, self.measured.last_round)
@@ -217,14 +234,15 @@ class Compared:
 
     earlier: Stopped
     later: Stopped
+    between: BetweenRuns | None = None
 
     @property
     def across(self) -> Across:
-        return Across(self.earlier.measured.estimate, self.later.measured.estimate)
+        return Across(self.earlier.measured.estimate, self.later.measured.estimate, self.between)
 
     @property
-    def level(self) -> float:
-        return min(self.earlier.level, self.later.level)
+    def levels(self) -> Levels:
+        return Levels(*map(min, self.earlier.levels, self.later.levels))
 
     @property
     def p(self) -> float:
@@ -243,7 +261,12 @@ def _schedule(run: Run) -> LookSchedule:
 
 
 def _change(
-    old: Contrast, new: Contrast, before: Stopped | None, after: Stopped | None, margin: float
+    old: Contrast,
+    new: Contrast,
+    before: Stopped | None,
+    after: Stopped | None,
+    margin: float,
+    between: BetweenRuns | None,
 ) -> tuple[RatioChange, Compared | None]:
     change = RatioChange(pair=old.pair, earlier=old, later=new)
     if METRICS[old.pair.metric].exact and old.ratio and new.ratio:
@@ -255,7 +278,7 @@ def _change(
     if before is None or after is None:
         which, contrast = ("earlier", old) if before is None else ("later", new)
         return replace(change, reason=f"not compared in the {which} run: {contrast.reason}"), None
-    compared = Compared(before, after)
+    compared = Compared(before, after, between)
     if old.ends is None or new.ends is None:
         which, run = ("earlier", before) if old.ends is None else ("later", after)
         reason = f"{run.measured.estimate.rounds} rounds of the {which} run are too few to tell"
@@ -266,11 +289,11 @@ def _change(
 
 def _judge(change: AnyChange, compared: Compared, margin: float) -> AnyChange:
     across, scale = compared.across, scale_of(change.metric)
-    judgement = judge(across, margin, Levels(compared.level, compared.level), scale)
+    judgement = judge(across, margin, compared.levels, scale)
     width = judgement.half_width
     reason = ""
     if judgement.verdict == "inconclusive":
-        visible = scale.from_scale(across.smallest_visible(compared.level))
+        visible = scale.from_scale(across.smallest_visible(compared.levels.differ))
         reason = f"too noisy: these rounds {scale.describe_visible(visible, 'changes')}"
     return replace(
         change,

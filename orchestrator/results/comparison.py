@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,7 +14,18 @@ from orchestrator import contract
 from orchestrator.metrics import METRICS, choose_metrics, find_margin, scale_of
 from orchestrator.metrics.leak import is_known
 from orchestrator.metrics.spec import find_figure
-from orchestrator.model import Arm, ArmResult, Comparison, Contrast, Manifest, Metric, Pair, Plan, VersionPair
+from orchestrator.model import (
+    Arm,
+    ArmKey,
+    ArmResult,
+    Comparison,
+    Contrast,
+    Manifest,
+    Metric,
+    Pair,
+    Plan,
+    VersionPair,
+)
 from orchestrator.plan.pairs import metric_pairs, neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
 from orchestrator.results.endings import Endings, summarise_endings
@@ -66,11 +78,16 @@ class Gathered:
         return ByArm.of(self.replicates, self.openings)
 
 
-def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathered:
-    """Read a run directory; `also` is called with the rows of each stream, which are not kept."""
+def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None, *, at_look: bool = False) -> Gathered:
+    """Read a run directory; `also` is called with the rows of each stream, which are not kept.
+
+    Of a run that is still measuring, only the rounds up to its last look count, unless it is just taking one.
+    """
     plan, manifest = run.read_plan(), run.read_manifest()
     journal = run.read_journal()
     endings = summarise_endings(journal.entries)
+    if endings.finished is None:
+        endings = replace(endings, going=at_look or run.is_held_elsewhere)
     announced = of_journal(plan, journal)
     loaded = load(run.streams(), plan.run, also, announced)
     missing, unsynced = announced.missing(loaded.unread | endings.unread) if announced else ([], [])
@@ -81,6 +98,10 @@ def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None) -> Gathe
         replicates = tuple(replicate.judge_by_cpu() for replicate in replicates)
     rounds, pilots = _split_pilots((each for each in replicates if not each.once), endings)
     openings = _find_openings(replicates, rounds, endings)
+    plan = replace(plan, looks=endings.looks or plan.looks)
+    if endings.going and not at_look:
+        looks = endings.schedule(plan.looks).looks
+        rounds, openings = _until_look(rounds, looks), _until_look(openings, looks)
     problems = (*filter(None, [journal.skipped]), *loaded.problems, *unsynced)
     return Gathered(
         plan, manifest, endings, rounds, pilots, openings, problems, (*loaded.broken, *endings.broken, *missing)
@@ -104,17 +125,25 @@ def _split_pilots(
     return tuple(rounds), tuple(pilots)
 
 
+def _until_look(replicates: Sequence[Replicate], looks: Sequence[int]) -> tuple[Replicate, ...]:
+    """Return the replicates of each arm up to the last look that it has come to; before the first, return all."""
+    reached: dict[ArmKey, int] = defaultdict(int)
+    for each in replicates:
+        reached[each.arm] = max(reached[each.arm], each.round)
+    last = {arm: max((look for look in looks if look <= rounds), default=rounds) for arm, rounds in reached.items()}
+    return tuple(each for each in replicates if each.round <= last[each.arm])
+
+
 def _find_openings(
     written: Iterable[Replicate], rounds: Iterable[Replicate], endings: Endings
 ) -> tuple[Replicate, ...]:
     """Return the replicates whose build and first call count: all of a round, also those of one call.
 
-    A pilot that is its arm's first round was the first to read its files, so it does not count next to others.
+    A pilot that is in its arm's first round was the first to read its files, so it does not count next to others.
     """
-    once = [each for each in written if each.once and each.number not in endings.redone]
-    warm = {each.arm for each in once if each.round == FIRST_ROUND}
-    whole = [each for each in rounds if each.number not in endings.counted or each.arm not in warm]
-    return (*whole, *once)
+    openings = [*rounds, *(each for each in written if each.once and each.number not in endings.redone)]
+    warm = {each.arm for each in openings if each.round == FIRST_ROUND and each.number not in endings.counted}
+    return tuple(each for each in openings if each.number not in endings.counted or each.arm not in warm)
 
 
 def judge_run(run: RunDir, *, at_look: bool = False, metrics: Iterable[str] | None = None) -> Comparison:
@@ -123,7 +152,7 @@ def judge_run(run: RunDir, *, at_look: bool = False, metrics: Iterable[str] | No
     A look delays the measurement, so it skips what needs no more rounds. `metrics` are compared in addition to
     times instead of those of the plan.
     """
-    gathered = gather(run)
+    gathered = gather(run, at_look=at_look)
     if metrics is not None:
         keys, outputs = choose_metrics(metrics)
         gathered = replace(gathered, plan=replace(gathered.plan, metrics=keys, outputs=outputs))
@@ -204,6 +233,9 @@ def judge_metrics(
     judged = {}
     for metric in metrics:
         spec = METRICS[metric]
+        if gathered.endings.going and spec.of_openings and metric not in gathered.plan.decides:
+            # They are judged once, when their rounds have ended.
+            continue
         if any(spec.figure(arm) is not None for arm in arms):
             pairs = metric_pairs(gathered.plan, spec, arms)
             judged[metric] = (

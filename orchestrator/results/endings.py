@@ -17,6 +17,7 @@ from orchestrator.model import (
     Load,
     Lost,
     Postponed,
+    Prolonged,
     Shares,
     Strays,
     Target,
@@ -55,11 +56,15 @@ class Endings:
     postponed: set[str] = field(default_factory=set)
     # The rounds at which each stretch but the last began more of them, and the looks of the new ones.
     extended: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
+    # Those that the pilot planned instead of the plan's.
+    looks: tuple[int, ...] = ()
     shares: dict[ArmKey, Shares] = field(default_factory=dict)
     rounds: int = 0
     # The rounds after which rounds were added although the error was spent.
     exploratory: tuple[int, ...] = ()
     finished: Finished | None = None
+    # Whether more rounds are being measured; without that, what has no end was cut short.
+    going: bool = False
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -75,7 +80,7 @@ class Endings:
         if arm in self.measured:
             return "its results are lost"
         if self.finished is None:
-            return "the run was cut short"
+            return "the run has not come to it" if self.going else "the run was cut short"
         return self.finished.how or "nothing was left to compare it with"
 
     @property
@@ -84,8 +89,11 @@ class Endings:
         return self.finished.how if self.finished and self.finished.at_budget else ""
 
     def schedule(self, planned: tuple[int, ...]) -> LookSchedule:
-        """Return the looks that judge this run: those planned, and one wherever something else ended its rounds."""
-        return make_schedule(self._stretches(planned, self._stopped))
+        """Return the looks that judge this run: those planned, and one wherever something else ended its rounds.
+
+        A run that was killed is judged as one that was interrupted; one that is still measuring, at its own looks only.
+        """
+        return replace(make_schedule(self._stretches(planned, self._stopped)), strict=self.going)
 
     def bystander_schedule(self, planned: tuple[int, ...]) -> BystanderSchedule:
         """Return the looks that judge a metric that ended no rounds of this run."""
@@ -93,7 +101,7 @@ class Endings:
 
     @property
     def _stopped(self) -> int | None:
-        ended_early = self.finished is not None and self.finished.how != ""
+        ended_early = not self.going if self.finished is None else self.finished.how != ""
         return self.rounds if ended_early else None
 
     def spent(self, planned: tuple[int, ...]) -> float:
@@ -102,7 +110,7 @@ class Endings:
         return schedule.spent[-1] if self.rounds >= schedule.looks[-1] else 0.0
 
     def _stretches(self, planned: tuple[int, ...], stopped: int | None) -> list[Stretch]:
-        looks, stretches = planned, []
+        looks, stretches = self.looks or planned, []
         for rounds, more in self.extended:
             stretches.append(Stretch(looks, rounds))
             looks = more
@@ -122,6 +130,7 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
     finished = None
     exploratory: list[int] = []
     rounds = 0
+    looks: tuple[int, ...] = ()
     pilots: dict[ArmKey, int] = {}
     for entry in entries:
         if isinstance(entry, Ended) and entry.outcome == "measured":
@@ -167,6 +176,10 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
             endings.extended.append((rounds, entry.looks))
             if entry.exploratory:
                 exploratory.append(entry.first_round - 1)
+        elif isinstance(entry, Prolonged):
+            looks = entry.looks
+            if endings.extended:
+                endings.extended[-1] = (endings.extended[-1][0], looks)
         elif isinstance(entry, Finished):
             finished = entry
-    return replace(endings, rounds=rounds, exploratory=tuple(exploratory), finished=finished)
+    return replace(endings, looks=looks, rounds=rounds, exploratory=tuple(exploratory), finished=finished)

@@ -28,6 +28,7 @@ from orchestrator.model import (
     Manifest,
     MergedHost,
     Plan,
+    Prolonged,
     Strays,
     Target,
 )
@@ -117,8 +118,8 @@ def check(parts: Sequence[MergedPart]) -> None:
         if part.plan.claims or part.plan.program or part.manifest.hosts:
             kind = "claims" if part.plan.claims else "a program" if part.plan.program else "merged runs"
             raise UsageError(f"{part.path} is a run of {kind}, which cannot be merged")
-        if any(isinstance(entry, Extended) for entry in part.entries):
-            raise UsageError(f"{part.path} was continued with other looks than the others; measure that part again")
+        if any(isinstance(entry, Extended | Prolonged) for entry in part.entries):
+            raise UsageError(f"{part.path} has other looks than were planned; measure that part again")
     for part in parts[1:]:
         for of_one, of_part, names in (
             (one.plan, part.plan, OF_PLANS),

@@ -84,6 +84,7 @@ RECORDED_LATER = ("packages", "variables", "size_bytes")
 # Of a plan: what only some runs have, or runs of earlier releases had not.
 PLANNED_LATER = (
     "definitions", "program", "requirements", "lock_mhz", "metrics", "decides", "outputs", "margins",
+    "most_rounds",
 )  # fmt: skip
 # What a line says of a failure.
 FAILED = {"failure", "external"}
@@ -98,6 +99,7 @@ class RunDir:
         self.logs = path / "logs"
         self.journal = path / "journal.jsonl"
         self.fleet = path / "fleet.json"
+        self._held = False
 
     @classmethod
     @contextmanager
@@ -215,8 +217,10 @@ class RunDir:
             except BlockingIOError as error:
                 raise UsageError(f"another tfcompare is measuring into {self.path}; {advice}") from error
             self._mend_journal()
+            self._held = True
             yield
         finally:
+            self._held = False
             os.close(handle)
 
     @property
@@ -231,6 +235,11 @@ class RunDir:
             finally:
                 os.close(handle)
         return False
+
+    @property
+    def is_held_elsewhere(self) -> bool:
+        """Whether a run is in progress that is not this one's."""
+        return not self._held and self.is_held
 
     def _refuse_foreign(self) -> None:
         """Raise UsageError if the directory belongs to another user.

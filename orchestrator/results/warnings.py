@@ -23,6 +23,7 @@ STEADY_CLOCK = 0.95
 PLAUSIBLE = 0.05
 # With fewer, it is not the machine that hides a difference.
 ENOUGH_ROUNDS = 5
+GOING = "the run is still measuring; this is what its last look saw, and rounds since then are judged at the next"
 
 
 def check_control(contrasts: Sequence[Contrast]) -> list[str]:
@@ -144,7 +145,7 @@ def check_dependence(found: Mapping[Metric, Dependence]) -> list[str]:
 def check_run(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequence[str]) -> list[str]:
     warnings = [*problems, *manifest.notes, *_clocks(endings.watched)]
     if endings.finished is None:
-        warnings.append("the run was cut short; what it measured is here")
+        warnings.append(GOING if endings.going else "the run was cut short; what it measured is here")
     elif endings.finished.how and not endings.finished.at_budget:
         warnings.append(endings.finished.how)
     for version, loss in endings.lost.items():

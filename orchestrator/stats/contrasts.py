@@ -22,9 +22,9 @@ Samples = Mapping[tuple[str, Target, Metric], Mapping[int, Sample]]
 Schedule = LookSchedule | BystanderSchedule
 # Of the contrasts that are called slower or faster, the share that may be so by chance.
 FALSE_DISCOVERIES = 0.05
-# Of equal arms, at most this share is called slower or faster in all looks together. Trimming adds a little to what the
-# looks of normal rounds spend, so a little less is given out.
-MOST_CALLED_DIFFERENT, DIFFERENCE_ERROR = 0.025, 0.023
+# Of equal arms, at most this share is called slower or faster in all looks together. What trimming adds to that, the
+# intervals that reach the mean of all rounds take back.
+MOST_CALLED_DIFFERENT = DIFFERENCE_ERROR = 0.025
 # Below this a call is mostly the two readings of the clock around it.
 SHORTEST_MS = 0.005
 TOO_SHORT = "its calls are too short to be timed one by one: let a call do more, and say how much with step.steps"
@@ -97,7 +97,7 @@ def compare(
 def measure(samples: Samples, pair: Pair, scale: MetricScale = RATIOS) -> Measured | None:
     """Estimate the difference of a pair from the rounds that both arms finished; None if they are fewer than two."""
     baseline, candidate = (samples.get((*key, pair.metric), {}) for key in pair.arms)
-    found = estimate(baseline, candidate, resolution=scale.resolution)
+    found = estimate(baseline, candidate, resolution=scale.resolution, jumps=scale.jumps)
     return Measured(found, max(baseline.keys() & candidate.keys())) if found else None
 
 

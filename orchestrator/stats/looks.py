@@ -8,7 +8,7 @@ statistics of growing samples is a Markov chain.
 
 import math
 from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -24,12 +24,13 @@ FEWEST_ROUNDS = 4
 # Of the error, what is given out for a metric that ends no rounds. The rest is for noise that it shares with the times
 # that do, and for comparisons that share their variance although they scatter differently: with a correlation of 0.6,
 # or of comparisons of 3 to 30 %, equal arms are still called different in at most 2.5 %.
-OF_BYSTANDERS = 0.7
+OF_BYSTANDERS = 0.64
 # For these errors of all looks together levels are computed, and interpolated between them.
 ERRORS = (1e-5, 1e-4, 1e-3, 0.005, 0.025, 0.05, 0.1, 0.5)
 # Below it, the cells of the chain are too coarse for some looks.
 LEAST_EXACT = 1e-3
-# How finely the chain is divided: levels are exact to one percent.
+# How finely the chain is divided: usual levels are exact to a few percent. Of looks that are a single round apart, they
+# are up to a third too low.
 CELLS, NODES = 80, 32
 ROOT_ERROR = 1e-9
 # How finely the calls of a look are divided, and how much rarer than its level the rarest of them are.
@@ -53,10 +54,14 @@ class LookSchedule:
 
     looks: tuple[int, ...]
     spent: tuple[float, ...]
+    # Whether rounds before the first look are not judged: it is still to come.
+    strict: bool = field(default=False, compare=False)
 
     @property
     def fewest(self) -> int:
         """The smallest number of rounds that is judged: a first look of several was planned to be one."""
+        if self.strict:
+            return self.looks[0]
         return min(FEWEST_ROUNDS, self.looks[0]) if len(self.looks) > 1 else FEWEST_ROUNDS
 
     def judges_last(self, rounds: Collection[int]) -> bool:

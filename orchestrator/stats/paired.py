@@ -1,6 +1,7 @@
 """The difference of two arms from its rounds: estimate, interval and power, on the scale of its metric."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -13,6 +14,9 @@ POWER = 0.9
 # From this number of rounds on, a tenth of them is trimmed from each end: a round that something hit can no longer
 # carry or hide a difference.
 TRIM_FROM, TRIMMED = 10, 0.1
+# Where rounds stray to one side, the mean of all lies on that side of the trimmed mean. The interval reaches as much
+# farther there, by at most this share of its half: a single round must not hide a difference.
+MOST_FARTHER = 0.4
 
 
 @cache
@@ -52,12 +56,14 @@ class Estimate:
 
     `theta` is the mean over rounds of candidate - baseline, without the most extreme rounds where there are enough. On
     the log scale `exp(theta)` is their ratio. Figures that are read in steps of `resolution` may come out alike in all
-    rounds by luck, so the standard error is no less than that.
+    rounds by luck, so the standard error is no less than that. Others jump between a few values: where most rounds came
+    out alike, it is no less than if one more round had shown no difference.
     """
 
     differences: tuple[float, ...]
     resolution: float = 0.0
     prior: Prior | None = None
+    jumps: bool = False
     # How many times as large the standard error is because rounds depend on each other.
     widened: float = 1.0
 
@@ -82,6 +88,11 @@ class Estimate:
     def theta(self) -> float:
         return fmean(self._ordered[self.trimmed : self.rounds - self.trimmed])
 
+    @cached_property
+    def lean(self) -> float:
+        """How far the mean of all rounds is from `theta`, which leaves some out."""
+        return fmean(self._ordered) - self.theta
+
     @property
     def standard_error(self) -> float:
         """The standard error of `theta`, to which the prior contributes by its degrees of freedom."""
@@ -104,7 +115,12 @@ class Estimate:
         # Of few numbers, and of thousands of contrasts: faster than numpy's.
         squares = math.fsum((value - mean) ** 2 for value in self.pulled_in)
         kept = self.rounds - 2 * self.trimmed
-        return max(math.sqrt(squares / (kept * (kept - 1))), self.resolution)
+        return max(math.sqrt(squares / (kept * (kept - 1))), self.resolution, self._least_of_jumps)
+
+    @property
+    def _least_of_jumps(self) -> float:
+        alike = max(Counter(self.differences).values()) if self.jumps else 0
+        return abs(self.theta) / (self.rounds + 1) if 2 * alike > self.rounds else 0.0
 
     @property
     def spread(self) -> float:
@@ -116,11 +132,34 @@ class Estimate:
         """The two-sided probability of a difference as large as this if there were none."""
         if self.standard_error == 0:
             return 0.0 if self.theta else 1.0
-        return two_sided_p(self.theta / self.standard_error, self.freedom)
+        return two_sided_p(shorten(self.theta, self.lean) / self.standard_error, self.freedom)
 
     def half_width(self, level: float) -> float:
-        """Return half the width of the two-sided interval that misses the truth with this probability."""
-        return quantile(1 - level / 2, self.freedom) * self.standard_error
+        """Return half the width of the two-sided interval that misses the truth with this probability.
+
+        It is that towards zero, which says whether there is a difference.
+        """
+        return lengthen(quantile(1 - level / 2, self.freedom) * self.standard_error, -outward(self.lean, self.theta))
+
+    def reach(self, level: float) -> float:
+        """Return half the width of the same interval away from zero, which says whether a difference is small."""
+        return lengthen(quantile(1 - level / 2, self.freedom) * self.standard_error, outward(self.lean, self.theta))
+
+
+def outward(lean: float, theta: float) -> float:
+    """Return how much farther from zero a mean is that leans so from this estimate."""
+    return lean if theta >= 0 else -lean
+
+
+def lengthen(width: float, farther: float) -> float:
+    """Return the half width of an interval that reaches farther on one side."""
+    return width + min(max(farther, 0.0), MOST_FARTHER * width)
+
+
+def shorten(theta: float, lean: float) -> float:
+    """Return the distance from zero of which a usual half width is as much as the lengthened one of this estimate."""
+    distance = abs(theta)
+    return max(distance + min(outward(lean, theta), 0.0), distance / (1 + MOST_FARTHER))
 
 
 def count_trimmed(rounds: int) -> int:
@@ -138,10 +177,10 @@ class Sample(Protocol):
 
 
 def estimate(
-    baseline: Mapping[int, Sample], candidate: Mapping[int, Sample], *, resolution: float = 0.0
+    baseline: Mapping[int, Sample], candidate: Mapping[int, Sample], *, resolution: float = 0.0, jumps: bool = False
 ) -> Estimate | None:
     """Estimate the difference from samples by round; return None if both arms finished fewer than two rounds."""
     common = sorted(baseline.keys() & candidate.keys())
     if len(common) < 2:
         return None
-    return Estimate(tuple(candidate[number] - baseline[number] for number in common), resolution)
+    return Estimate(tuple(candidate[number] - baseline[number] for number in common), resolution, jumps=jumps)

@@ -39,6 +39,8 @@ class Estimated(Protocol):
 
     def half_width(self, level: float) -> float: ...
 
+    def reach(self, level: float) -> float: ...
+
 
 def judge(estimate: Estimated, margin: float, levels: Levels, scale: MetricScale = RATIOS) -> Judgement:
     """Judge an estimate against the margin.
@@ -47,9 +49,10 @@ def judge(estimate: Estimated, margin: float, levels: Levels, scale: MetricScale
     therefore beyond half the margin, because otherwise its interval would lie inside.
     """
     bound, distance = scale.to_scale(margin), abs(estimate.theta)
-    width = estimate.half_width(levels.same)
+    width = estimate.reach(levels.same)
     if distance + width < bound:
-        return Judgement("same", "slight" if distance > width else None, width)
+        slight = distance > max(width, estimate.half_width(levels.same))
+        return Judgement("same", "slight" if slight else None, width)
     width = estimate.half_width(levels.differ)
     if distance <= width:
         return Judgement("inconclusive", None, width)

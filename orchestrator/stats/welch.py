@@ -3,7 +3,16 @@
 import math
 from dataclasses import dataclass
 
-from orchestrator.stats.paired import Estimate, detectable, quantile, two_sided_p
+from orchestrator.stats.paired import Estimate, detectable, lengthen, outward, quantile, shorten, two_sided_p
+
+
+@dataclass(frozen=True)
+class BetweenRuns:
+    """The variance of a ratio between runs of a machine, beyond what their rounds explain, as earlier runs show it."""
+
+    variance: float
+    freedom: int
+
 
 # Rounds that all came out alike have no spread; the smallest that a clock could have hidden is used instead.
 LEAST_ERROR = 1e-9
@@ -15,6 +24,7 @@ class Across:
 
     earlier: Estimate
     later: Estimate
+    between: BetweenRuns | None = None
 
     @property
     def theta(self) -> float:
@@ -22,21 +32,34 @@ class Across:
 
     @property
     def standard_error(self) -> float:
-        return max(math.hypot(self.earlier.standard_error, self.later.standard_error), LEAST_ERROR)
+        return max(math.sqrt(sum(variance for variance, _ in self._parts)), LEAST_ERROR)
 
     @property
     def freedom(self) -> float:
-        """The degrees of freedom by Welch and Satterthwaite: nearly those of a run that is far less certain."""
-        parts = [(run.standard_error**2, run.freedom) for run in (self.earlier, self.later)]
+        """The degrees of freedom by Welch and Satterthwaite: nearly those of the part that is least certain."""
+        parts = self._parts
         below = sum(variance**2 / freedom for variance, freedom in parts)
         return sum(variance for variance, _ in parts) ** 2 / below if below else sum(freedom for _, freedom in parts)
 
     @property
+    def _parts(self) -> list[tuple[float, float]]:
+        """The variances that make up that of the change, each with its degrees of freedom."""
+        parts = [(run.standard_error**2, float(run.freedom)) for run in (self.earlier, self.later)]
+        return [*parts, (2 * self.between.variance, float(self.between.freedom))] if self.between else parts
+
+    @property
     def p(self) -> float:
-        return two_sided_p(self.theta / self.standard_error, self.freedom)
+        return two_sided_p(shorten(self.theta, self.lean) / self.standard_error, self.freedom)
+
+    @property
+    def lean(self) -> float:
+        return self.later.lean - self.earlier.lean
 
     def half_width(self, alpha: float) -> float:
-        return quantile(1 - alpha / 2, self.freedom) * self.standard_error
+        return lengthen(quantile(1 - alpha / 2, self.freedom) * self.standard_error, -outward(self.lean, self.theta))
+
+    def reach(self, alpha: float) -> float:
+        return lengthen(quantile(1 - alpha / 2, self.freedom) * self.standard_error, outward(self.lean, self.theta))
 
     def smallest_visible(self, alpha: float) -> float:
         """Return the change on the metric's scale that this many rounds would show with a probability of POWER."""

@@ -29,6 +29,9 @@ class Example:
     def half_width(self, level: float) -> float:
         return math.log(self.high / self.low) / 2
 
+    def reach(self, level: float) -> float:
+        return self.half_width(level)
+
 
 EXAMPLES = (
     Example(0.985, 1.02, "all of it is inside the margin"),

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from orchestrator.reports import changes as texts
-from orchestrator.reports.changes import OWN_TIMES_RULE, RULE, summary
+from orchestrator.reports.changes import OWN_TIMES_RULE, RULE, describe_weighed, summary
 from orchestrator.reports.html.assets import asset, policy
 from orchestrator.reports.html.document import DIRECTORY, template_environment
 from orchestrator.reports.html.escape import escape_value
@@ -41,7 +41,9 @@ def render_changes(changes: Changes) -> str:
             later=escape_value(changes.later.plan.run),
             summary=summary(changes.changes),
             rule=RULE,
-            facts=f"margin {format_margin(changes.margin)} · intervals at {1 - ALPHA:.0%}",
+            facts=" · ".join(
+                (f"margin {format_margin(changes.margin)}", f"intervals at {1 - ALPHA:.0%}", *describe_weighed(changes))
+            ),
             warnings=[escape_value(text) for text in (*changes.broken, *changes.left_out)],
             differences=[
                 tuple(map(escape_value, (each.what, each.earlier, each.later))) for each in changes.differences

@@ -15,8 +15,8 @@ QUIET_PAGE = """\
 tfcompare doctor
 A CPU, 8 of 8 CPUs · Linux 6.1 · load 0.9 · CPU pressure 0%
 A/A probe: 20 rounds in 30 s; 4.66 and 4.65 ms a call
-fine: at best, slowdowns show from 2.0% on in about 10 rounds, the default
-budget; from 7.7% in 4, from 1.0% in 20. What TensorFlow scatters by itself
+fine: at best, slowdowns show from 1.9% on in about 10 rounds, the default
+budget; from 7.4% in 4, from 1.0% in 20. What TensorFlow scatters by itself
 comes on top.
 
        finding  what was seen
@@ -28,8 +28,8 @@ NOISY_PAGE = """\
 tfcompare doctor
 A CPU, 2 of 2 CPUs · Linux 6.1 · load 5.25
 A/A probe: 20 rounds in 30 s; 4.66 and 4.65 ms a call
-problem: at best, slowdowns show from 26.3% on in about 10 rounds, the default
-budget; from over 100% in 4, from 12.2% in 20. What TensorFlow scatters by
+problem: at best, slowdowns show from 25.9% on in about 10 rounds, the default
+budget; from over 100% in 4, from 12.1% in 20. What TensorFlow scatters by
 itself comes on top.
 
           finding          what was seen
@@ -43,7 +43,7 @@ itself comes on top.
                            → measure in a quieter hour, or on a machine that is
                            not shared
  note     A/A              equal arms are not shown to be the same: 1.000x,
-                           0.925-1.081
+                           0.926-1.080
  note     load             5.2, where the probe alone makes 2 at most
                            → see with `top` what runs or waits for a disk, and
                            measure after it
@@ -55,7 +55,7 @@ PINNED_PAGE = """\
 tfcompare doctor
 A CPU, 8 of 8 CPUs · Linux 6.1 · load 0.9 · CPU pressure 0%
 A/A probe: 20 rounds in 30 s, pinned to CPU 2, 3; 4.66 and 4.65 ms a call
-note: at best, slowdowns show from 8.1% on in about 10 rounds, the default budget; from 34.3% in 4, from 3.9% in 20.
+note: at best, slowdowns show from 8.0% on in about 10 rounds, the default budget; from 33.2% in 4, from 3.9% in 20.
 What TensorFlow scatters by itself comes on top.
 
        finding       what was seen                                    what to do

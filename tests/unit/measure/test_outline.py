@@ -22,12 +22,13 @@ def test_how_long_it_takes_is_said_beforehand_and_of_claims_only_what_it_takes_a
     selection = planned.selection
     open_ended = replace(planned, selection=replace(selection, budget_s=None))
     assert "1 case x 2 versions, up to 20 rounds, about 0.4 to 1.3 min" in outline(open_ended, "venv")
-    assert "up to 20 rounds, at most 0.2 min" in outline(check_request(replace(SMOKE, budget_s=12.0)), "venv")
+    within = "up to 20 rounds (40 where they are noisy), at most"
+    assert f"{within} 0.2 min" in outline(check_request(replace(SMOKE, budget_s=12.0)), "venv")
     assert "6 rounds, about 0.5 min" in outline(check_request(replace(SMOKE, rounds=6)), "venv")
     said = version_pair(selection.cases[0], *selection.targets)
     claims = (claim(Expectation(pair=said, effect="same", published=None), cases=selection.cases),)
     of_claims = check_request(RunOptions(claims=claims, budget_s=1140.0))
-    assert "1 claim, 2 arms in 2 versions, up to 20 rounds, at most 19 min" in outline(of_claims, "venv")
+    assert f"1 claim, 2 arms in 2 versions, {within} 19 min" in outline(of_claims, "venv")
 
 
 def test_the_time_of_a_program_is_known_after_its_first_round():

@@ -12,6 +12,7 @@ NEVER = Waiting(10.0, 0)
 
 def test_what_is_needed_is_the_time_until_a_verdict_and_at_least_one_visit():
     assert [Waiting(10.0, rounds).needed_s for rounds in (0, 1, 3, 4, 20)] == [40.0, 30.0, 10.0, 10.0, 10.0]
+    assert Waiting(10.0, 1, behind_s=70.0).needed_s == 100.0, "seven visits more of the first round"
     assert [Waiting(10.0, rounds).is_short for rounds in (0, 3, 4)] == [True, True, False]
 
 
@@ -90,6 +91,11 @@ def test_a_round_of_nothing_has_one_visit():
 )
 def test_within_a_budget_the_interval_decides_how_often_a_round_visits(left_s: float, rounds: int, visits: int):
     assert pacing.visits_per_round(5.0, 4.0, left_s, rounds, 20) == visits
+
+
+@pytest.mark.parametrize(("behind_s", "visits"), [(0.0, 3), (4.0, 3), (40.0, 2)])
+def test_what_the_first_round_lacks_is_time_that_no_other_round_has(behind_s: float, visits: int):
+    assert pacing.visits_per_round(5.0, 4.0, 300.0, 1, 20, behind_s) == visits
 
 
 def test_rounds_that_fit_are_whole_ones():

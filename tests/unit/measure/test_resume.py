@@ -16,7 +16,7 @@ from orchestrator.measure import resume
 from orchestrator.measure.forecast import forecast_more
 from orchestrator.measure.past import read_past
 from orchestrator.measure.resume import ResumeOptions, add_rounds, extension
-from orchestrator.model import Calibrated, Disturbed, Ended, Extended, Finished, Lost, Machine, Postponed
+from orchestrator.model import Calibrated, Disturbed, Ended, Extended, Finished, Lost, Machine, Postponed, Prolonged
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
 from orchestrator.results.comparison import judge_run
@@ -97,6 +97,16 @@ def test_a_run_that_showed_nothing_has_spent_nothing(last: int):
 def test_the_unspent_error_is_for_the_planned_looks_that_are_ahead():
     ahead = extension(ResumeOptions(run=Path()), plan(), read_past(plan(), rounds(8)))
     assert (ahead.first_round, ahead.looks, ahead.exploratory) == (9, (10, 15, 20), False)
+
+
+def test_a_run_that_its_pilot_prolonged_goes_on_with_the_same_looks():
+    past = read_past(plan(), [Prolonged(looks=(*LOOKS, 25, 32)), *rounds(20)])
+    assert 0 < past.spent < 1
+    ahead = extension(ResumeOptions(run=Path()), plan(), past)
+    assert (ahead.looks, ahead.exploratory) == ((25, 32), False)
+    begun = (extended(1, *LOOKS), Prolonged(looks=(*LOOKS, 25)), *rounds(25))
+    assert summarise_endings(begun).schedule(LOOKS).looks == (*LOOKS, 25)
+    assert read_past(plan(), begun).spent == 1
 
 
 @pytest.mark.parametrize("last", [5, 6, 8])

@@ -1,5 +1,7 @@
 """The pilot: what it fixes for every arm, and when it is the first round."""
 
+import math
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -8,12 +10,16 @@ import pytest
 
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.machine.host import Meanwhile, Witness
-from orchestrator.measure.pilot import describe_remedy, describe_rounds, typical_spread
+from orchestrator.measure.pilot import describe_remedy, describe_rounds, prolong, typical_spread
 from orchestrator.measure.round_range import RoundRange
-from orchestrator.model import BESIDE, Calibrated, Ended, Load, Metric
+from orchestrator.model import BESIDE, Calibrated, Ended, Load, Metric, Prolonged
+from orchestrator.plan.pairs import FURTHER_LOOKS
+from orchestrator.plan.pairs import LOOKS as USUAL_LOOKS
 from orchestrator.stats.calibrate import Pilot
+from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Part, Play, Stage, play
 from tests.support.builders import MS, NEW, OLD, case, case_pair, plan, version_pair
+from tests.support.clock import Clock
 
 A, B = case("a"), case("b")
 
@@ -59,6 +65,14 @@ def test_a_pilot_with_another_effort_takes_no_part_in_any_verdict(tmp_path: Path
     assert stage.opened("a", NEW) == [0, 1, 2, 3, 4, 5, 6]
     (contrast,) = played.comparison.contrasts
     assert (contrast.verdict, contrast.rounds, contrast.ratio) == ("same", 6, pytest.approx(1.0))
+
+
+class Said(Quiet):
+    def __init__(self) -> None:
+        self.told: list[str] = []
+
+    def say(self, text: str) -> None:
+        self.told.append(text)
 
 
 class Settling:
@@ -154,15 +168,12 @@ def test_a_visit_too_short_for_the_counters_leaves_no_load(tmp_path: Path):
     assert not any(isinstance(entry, Load) for entry in played.run.entries())
 
 
-LOOKS = (4, 6, 8, 10, 13, 16, 20)
-
-
 def sentence(
     fit: int,
     round_s: float = 30.0,
     spread: float = 0.05,
     budget_s: float | None = 300.0,
-    looks: tuple[int, ...] = LOOKS,
+    looks: tuple[int, ...] = USUAL_LOOKS,
     remedy: str = "",
 ) -> str:
     rounds = RoundRange(cases=(A,), looks=looks, budget_s=budget_s, seed=1)
@@ -209,6 +220,58 @@ def test_too_few_rounds_promise_nothing_but_what_would_be_enough(fit: int, count
 def test_where_fewer_rounds_were_asked_for_than_a_verdict_needs_no_budget_is_enough():
     said = sentence(2, looks=(2,), remedy=": use another")
     assert said == "a round takes about 30 s: all 2 fit into the budget of 300 s"
+
+
+@pytest.mark.parametrize(
+    ("spread", "fit", "last"),
+    [
+        (0.03, 60, 20),
+        (0.065, 60, 32),
+        (0.065, 32, 32),
+        # Rounds that do not show it either are not worth the time, nor are those that the budget does not hold.
+        (0.065, 31, 20),
+        (0.065, 9, 20),
+        (0.2, 60, 20),
+    ],
+)
+def test_as_many_further_rounds_are_planned_as_show_the_margin(spread: float, fit: int, last: int):
+    rounds = RoundRange(cases=(A,), looks=USUAL_LOOKS, budget_s=300.0, seed=1)
+    looks = (*USUAL_LOOKS, *FURTHER_LOOKS)
+    assert prolong(rounds, 40, fit, spread, 0.05).looks == tuple(look for look in looks if look <= last)
+    assert prolong(rounds, 0, fit, spread, 0.05) == rounds
+
+
+@pytest.mark.parametrize(("most", "last"), [(40, 32), (0, 20)])
+def test_a_noisy_run_says_and_records_before_its_second_round_that_it_may_last_longer(
+    tmp_path: Path, clock: Clock, most: int, last: int
+):
+    stage, opened = Stage(), Counter[str]()
+
+    def swaying(version: str, of_rounds: float) -> Part:
+        """Bursts of a replicate are apart by 16 %; from round to round the time is now longer and now shorter."""
+
+        def ms(number: int) -> float:
+            if stage.log[-1].kind == "open":
+                clock.now += 1.0
+            opened[version] += 1
+            return 10.0 * math.exp(0.079 * (-1) ** opened[version] + of_rounds * (-1) ** number)
+
+        return Part(ms)
+
+    stage.parts = {("a", OLD): swaying(OLD, 0.0), ("a", NEW): swaying(NEW, 0.09)}
+    asked = plan([A], looks=USUAL_LOOKS, budget_s=300.0, most_rounds=most)
+    said = Said()
+    played = play(tmp_path, asked, stage, view=said, started=0.0)
+    recorded = [entry for entry in played.run.entries() if isinstance(entry, Prolonged)]
+    assert [entry.looks[-1] for entry in recorded] == ([last] if most else [])
+    assert played.comparison.plan.looks[-1] == last
+    announced = "up to 32 rounds: 20 of such noise would not show 5%"
+    assert said.told.count(announced) == bool(most)
+    entries = list(played.run.entries())
+    if recorded:
+        before = [entry.round for entry in entries[: entries.index(recorded[0])] if isinstance(entry, Ended)]
+        assert set(before) <= {PILOT_ROUND, 1}
+    assert played.run.read_plan() == asked
 
 
 @pytest.mark.parametrize(

@@ -28,6 +28,24 @@ def test_a_plan_holds_what_was_asked_and_the_usual_for_the_rest():
     assert len(plan.cases) == 8
 
 
+@pytest.mark.parametrize(
+    ("changes", "most"),
+    [
+        ({}, 40),
+        ({"budget_s": 600.0}, 40),
+        ({"rounds": 12}, 0),
+        ({"rounds": 12, "budget_s": 600.0}, 0),
+        ({"suite": "full"}, 0),
+        ({"shard": (1, 2)}, 0),
+        ({"prolong": False}, 0),
+    ],
+)
+def test_a_pilot_may_plan_more_rounds_in_a_budget_unless_their_number_is_given(changes: dict[str, Any], most: int):
+    """Parts of a run that are put together need the same looks."""
+    planned = check_request(replace(SMOKE, **{"selected": (), **changes}))
+    assert (planned.most_rounds, planned.freeze("venv").most_rounds) == (most, most)
+
+
 def test_a_plan_has_the_engine_that_made_the_environments_and_what_was_not_copied():
     large = (LargeFile(name="data", path="/data", bytes=1, modified_ns=2),)
     plan = check_request(replace(SMOKE, engine="auto")).freeze("venv", large)

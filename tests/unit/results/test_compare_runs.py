@@ -1,7 +1,9 @@
 """Two runs: never their times, always their ratios, and whatever else was not the same about them."""
 
 import shutil
+from collections.abc import Sequence
 from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 
 import numpy as np
@@ -9,63 +11,18 @@ import pytest
 from scipy import stats
 
 from orchestrator.errors import UsageError
-from orchestrator.model import Finished, LargeFile, Plan
+from orchestrator.history.between_runs import compute_between
+from orchestrator.history.model import Segment, Value
+from orchestrator.model import LargeFile
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.reports.changes import summary
-from orchestrator.results.compare_runs import ALPHA, Changes, Compared, RatioChange, Stopped, compare_runs
+from orchestrator.results.compare_runs import ALPHA, Compared, Stopped, compare_runs
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR, Measured
 from orchestrator.stats.looks import Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import Levels, judge
-from tests.support.builders import (
-    MS,
-    NEW,
-    OLD,
-    case,
-    case_pair,
-    manifest,
-    plan,
-    rows,
-    run_directory,
-    target,
-    write_stream,
-)
-
-A, B = case("a"), case("b")
-ROUNDS = 8
-
-
-def run(
-    path: Path,
-    ratios: dict[str, float],
-    *,
-    of: Plan | None = None,
-    base_ms: float = 10.0,
-    rounds: int = ROUNDS,
-    **changes,
-) -> Path:
-    """A run in which each case's candidate takes so many times as long as its baseline, give or take 2 %."""
-    of = replace(of or plan([A, B]), run=path.name)
-    made = run_directory(path, of, **changes)
-    draw = np.random.default_rng(len(path.name))
-    for place, version in enumerate(of.versions):
-        batches = []
-        for which, one in enumerate(of.cases):
-            if one.workload not in ratios:
-                continue
-            for number in range(1, rounds + 1):
-                wall = base_ms * (ratios[one.workload] if place else 1.0) * (1 + 0.02 * draw.standard_normal())
-                replicate = (number * len(of.cases) + which) * 2 + place
-                batches.append(
-                    rows(one, version, round=number, replicate=replicate, steady=(int(wall * MS),) * 3, run=of.run)
-                )
-        write_stream(made.results / f"{version}-0.arrow", batches)
-    made.record(Finished(how="", seconds=1.0))
-    return path
-
-
-def by_case(found: Changes) -> dict[str, RatioChange]:
-    return {change.pair.arms[0][0]: change for change in found.changes}
+from tests.support.builders import NEW, OLD, case, case_pair, manifest, plan, target
+from tests.support.two_runs import A, B, by_case, run
 
 
 def test_a_ratio_that_grew_is_slower_and_one_that_stayed_is_the_same(tmp_path: Path):
@@ -355,8 +312,42 @@ def test_the_interval_of_a_change_holds_for_runs_that_stopped_early(theta: float
     missed = called = 0
     for _ in range(trials):
         compared = Compared(*(stopped(draw, theta, spread, 5) for _ in range(2)))
-        missed += abs(compared.across.theta) > compared.across.half_width(compared.level)
+        missed += abs(compared.across.theta) > compared.across.half_width(compared.levels.same)
         called += compared.p <= ALPHA
     most = stats.binom.ppf(0.999, trials, 0.05)
     assert missed <= most
     assert called <= most
+
+
+def share_called(spread: float, of_runs: float, nights: int, trials: int = 3000) -> float:
+    """How often equal ratios of two runs are called changed, where runs differ by this much and so many came before."""
+    draw, called = np.random.default_rng(20261202), 0
+    for _ in range(trials):
+        runs = [stopped(draw, draw.normal(0.03, of_runs), spread, 6) for _ in range(2 + nights)]
+        between = compute_between([as_nights(runs[2:])]) if nights else None
+        compared = Compared(*runs[:2], between)
+        called += judge(compared.across, 0.05, compared.levels).verdict in ("slower", "faster")
+    return called / trials
+
+
+def as_nights(runs: Sequence[Stopped]) -> Segment:
+    first = date(2026, 1, 1)
+    found = [each.measured.estimate for each in runs]
+    values = (
+        Value(night=first + timedelta(days=day), effect=each.theta, error=each.standard_error, rounds=each.rounds)
+        for day, each in enumerate(found)
+    )
+    return Segment(values=tuple(values), control=())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spread", [0.02, 0.05, 0.1])
+def test_equal_ratios_are_called_changed_in_at_most_one_of_forty(spread: float):
+    assert share_called(spread, 0.0, 0) <= 0.025
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spread", [0.02, 0.05, 0.1])
+@pytest.mark.parametrize("nights", [5, 20])
+def test_with_a_history_what_differs_from_run_to_run_is_rarely_called_a_change(spread: float, nights: int):
+    assert share_called(spread, 0.01, nights) <= 0.05

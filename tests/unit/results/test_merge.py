@@ -12,7 +12,7 @@ from jsonschema import Draft202012Validator
 
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.measure.resume import ResumeOptions, plan_rounds
-from orchestrator.model import Extended
+from orchestrator.model import Extended, Prolonged
 from orchestrator.results.merge import merge
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.rundir import RunDir
@@ -181,7 +181,11 @@ WRONG: dict[str, tuple[Callable[[Path], None], str]] = {
         lambda path: change(path, "manifest.json", lambda manifest: manifest.update(contract="other")),
         "contract with workers",
     ),
-    "more rounds": (extended, "was continued with other looks"),
+    "more rounds": (extended, "has other looks than were planned"),
+    "a noisy pilot": (
+        lambda path: RunDir(path).record(Prolonged(looks=(3, 25))),
+        "has other looks than were planned",
+    ),
 }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from orchestrator.stats.paired import POWER, Estimate, detectable, estimate
+from orchestrator.stats.paired import MOST_FARTHER, POWER, Estimate, detectable, estimate, quantile
 
 ALPHA = 0.0125
 
@@ -57,6 +57,40 @@ def test_one_round_that_something_hit_hides_nothing_where_rounds_are_many():
     assert abs(hit.theta - 0.096) < 0.001
     assert hit.half_width(ALPHA) < 0.01
     assert Estimate((*quiet[:8], math.log(3))).half_width(ALPHA) > 0.3, "of nine rounds none is trimmed"
+
+
+def leaning(strays: float, theta: float) -> Estimate:
+    """Twenty rounds around `theta`, of which the outermost on the upper side stray by this much more."""
+    steady = [theta + 0.01 * (place - 9) / 9 for place in range(19)]
+    return Estimate((*steady, theta + 0.01 + strays))
+
+
+@pytest.mark.parametrize("theta", [0.2, -0.2])
+def test_the_interval_reaches_the_mean_of_rounds_that_stray_to_one_side(theta: float):
+    found = leaning(0.03, theta)
+    plain = quantile(1 - ALPHA / 2, found.freedom) * found.standard_error
+    assert 0 < found.lean < MOST_FARTHER * plain
+    towards, away = found.half_width(ALPHA), found.reach(ALPHA)
+    farther = (plain, plain + found.lean)
+    assert (towards, away) == pytest.approx(farther if theta > 0 else farther[::-1])
+
+
+def test_one_round_makes_the_interval_longer_by_a_part_of_it_at_most():
+    found = leaning(3.0, 0.2)
+    assert found.reach(ALPHA) == pytest.approx((1 + MOST_FARTHER) * found.half_width(ALPHA))
+
+
+@pytest.mark.parametrize("strays", [0.0, 0.01, 0.03, 3.0, -0.03, -3.0])
+@pytest.mark.parametrize("theta", [0.004, -0.006, 0.02])
+def test_a_p_is_the_level_whose_interval_ends_at_zero(strays: float, theta: float):
+    found = leaning(strays, theta)
+    assert found.half_width(found.p) == pytest.approx(abs(found.theta))
+
+
+@pytest.mark.parametrize("rounds", [4, 6, 9])
+def test_the_interval_of_few_rounds_is_as_long_on_both_sides(rounds: int):
+    found = estimated(*sample(rounds))
+    assert found.reach(ALPHA) == found.half_width(ALPHA)
 
 
 def test_arms_are_paired_by_the_number_of_the_round_and_not_by_position():

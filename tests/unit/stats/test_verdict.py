@@ -33,6 +33,9 @@ class Drawn:
     def half_width(self, level: float) -> float:
         return self.same if level == LEVELS.same else self.differ
 
+    def reach(self, level: float) -> float:
+        return self.half_width(level)
+
 
 def verdict(theta: float, same: float, differ: float | None = None) -> tuple[str, str | None]:
     found = judge(Drawn(theta, same, same if differ is None else differ), MARGIN, LEVELS)

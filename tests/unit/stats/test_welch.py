@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from orchestrator.stats.paired import TRIMMED, Estimate
-from orchestrator.stats.welch import Across
+from orchestrator.stats.paired import TRIMMED, Estimate, two_sided_p
+from orchestrator.stats.welch import Across, BetweenRuns
 
 
 def drawn(seed: int, mean: float, spread: float, rounds: int) -> Estimate:
@@ -32,8 +32,20 @@ def test_trimmed_runs_are_compared_as_by_yuen(rounds: tuple[int, int]):
     earlier, later = (drawn(seed, 0.1 * seed, 0.05, rounds[seed]) for seed in (0, 1))
     found = Across(earlier, later)
     expected = stats.ttest_ind(later.differences, earlier.differences, equal_var=False, trim=TRIMMED)
-    assert found.p == pytest.approx(expected.pvalue)
+    assert two_sided_p(found.theta / found.standard_error, found.freedom) == pytest.approx(expected.pvalue)
     assert found.freedom == pytest.approx(expected.df)
+    assert found.p >= expected.pvalue * (1 - 1e-9)
+
+
+def test_the_variance_between_runs_is_a_third_part():
+    earlier, later = (drawn(seed, 0.1 * seed, 0.05, 8) for seed in (0, 1))
+    found = Across(earlier, later, BetweenRuns(0.03**2, 5))
+    parts = [earlier.standard_error**2, later.standard_error**2, 2 * 0.03**2]
+    assert found.standard_error == pytest.approx(math.sqrt(sum(parts)))
+    below = sum(part**2 / freedom for part, freedom in zip(parts, (7, 7, 5), strict=True))
+    assert found.freedom == pytest.approx(sum(parts) ** 2 / below)
+    nothing = Across(earlier, later, BetweenRuns(0.0, 5))
+    assert nothing.half_width(0.05) == pytest.approx(Across(earlier, later).half_width(0.05))
 
 
 def test_a_ratio_that_is_the_same_in_both_runs_has_not_changed():

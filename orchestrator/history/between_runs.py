@@ -1,0 +1,67 @@
+"""How far the runs of a machine differ in a ratio, beyond what their rounds explain: from the nights of its history."""
+
+from collections.abc import Sequence
+from statistics import fmean
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from orchestrator.history.location import history_path
+from orchestrator.history.model import Key, Segment
+from orchestrator.history.series import all_series
+from orchestrator.history.store import Store
+from orchestrator.model import Pair, VersionPair
+from orchestrator.results.run import Run
+from orchestrator.stats.welch import BetweenRuns
+
+# Fewer nights do not tell how far they differ.
+FEWEST_NIGHTS = 4
+
+
+def find_between(earlier: Run, later: Run) -> dict[Pair, BetweenRuns]:
+    """Return, by pair, how far earlier nights of these cases differed, if this machine measured both runs and them.
+
+    The two runs themselves do not count: whether they differ is the question.
+    """
+    keys = {pair: key for pair, key in _name_series(later).items() if _name_series(earlier).get(pair) == key}
+    if not keys:
+        return {}
+    points = Store(history_path(None)).read().table
+    mine = pc.equal(points.column("host"), next(iter(keys.values())).host)
+    others = pc.invert(pc.is_in(points.column("run"), pa.array([earlier.plan.run, later.plan.run])))
+    cases = pc.is_in(points.column("case"), pa.array(sorted({key.case for key in keys.values()})))
+    series = all_series(points.filter(pc.and_(cases, pc.and_(mine, others))))
+    found = {pair: compute_between(series[key].segments) for pair, key in keys.items() if key in series}
+    return {pair: between for pair, between in found.items() if between}
+
+
+def _name_series(run: Run) -> dict[Pair, Key]:
+    """Return the keys of the series that this run would be a night of."""
+    plan, host = run.plan, run.manifest.host.get("id")
+    contrasts = (*run.contrasts, *run.comparison.of_metrics)
+    return {
+        pair: Key(
+            case=pair.case.label,
+            version=pair.candidate,
+            reference=pair.baseline,
+            device=plan.device,
+            engine=plan.engine,
+            host=str(host),
+            metric=pair.metric,
+        )
+        for pair in (contrast.pair for contrast in contrasts)
+        if host and isinstance(pair, VersionPair) and pair.baseline == plan.versions[0]
+    }
+
+
+def compute_between(segments: Sequence[Segment]) -> BetweenRuns | None:
+    """Return how much farther nights of the same surroundings are apart than their rounds let expect; None for few."""
+    values = [value for segment in segments for value in segment.values]
+    freedom = len(values) - sum(bool(segment.values) for segment in segments)
+    if freedom < FEWEST_NIGHTS - 1:
+        return None
+    apart = 0.0
+    for segment in segments:
+        mean = fmean(value.effect for value in segment.values) if segment.values else 0.0
+        apart += sum((value.effect - mean) ** 2 for value in segment.values)
+    return BetweenRuns(max(apart / freedom - fmean(value.error**2 for value in values), 0.0), freedom)
