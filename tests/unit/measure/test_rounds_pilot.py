@@ -183,7 +183,7 @@ def sentence(
 def test_after_the_pilot_the_budget_is_weighed():
     assert sentence(9) == (
         "a round takes about 30 s: 9 fit into the budget of 300 s; they show differences from about 8% on; "
-        "--budget 15m would show 5%"
+        "--budget 10m would show 5%"
     )
 
 
