@@ -105,7 +105,7 @@ KINDS: Mapping[str, Kind] = {
     "reboots after 20 nights, levels of 1 %": Kind(reboots(0.01, 20), boot=20),
     "reboots after 20 nights, levels of 2 %": Kind(reboots(0.02, 20), boot=20),
     "the same, half of it in a pinned version": Kind(reboots(0.02, 20), boot=20, pinned=True),
-    "levels of 0.7 % that wander from night to night": Kind(wandering(0.007, 0.7), mixed=True),
+    "levels of 0.7 % that wander from night to night": Kind(wandering(0.007, 0.8), mixed=True),
     "a drift of 0.03 % a night": Kind(drift(0.0003)),
 }
 

@@ -211,7 +211,8 @@ def test_noise_of_12_percent_leaves_most_small_differences_open(alike, slowed):
 def test_quiet_equal_arms_are_the_same_and_soon():
     runs = simulate(normal(0.01), 0.0, SLOWED)
     assert called(runs, "same")[0] >= 0.99
-    assert all(run.contrast.rounds <= LOOKS[2] for run in runs)
+    # Chance makes the rounds of some runs resemble each other, which then get more of them.
+    assert bounds([run.contrast.rounds <= LOOKS[2] for run in runs])[0] >= 0.95
 
 
 def test_a_drift_that_both_arms_share_changes_no_verdict():
