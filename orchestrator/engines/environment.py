@@ -9,8 +9,8 @@ def worker_variables(seed: int = 0, own: Mapping[str, str] | None = None) -> dic
     """Return the variables of a worker; `own` are those of its target.
 
     Nothing else in the caller's environment may make two runs differ, and what TensorFlow logs makes none differ. The
-    seed is that of Python's hashes: the same for all targets of a run, so that none is lucky, and another in the next
-    run.
+    seed is that of Python's hashes: the same for all targets of a round, so that none is lucky, and another in the next
+    one.
     """
     return {
         **find_of_logs(),

@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from orchestrator.metrics.units import Units
 from orchestrator.model import ArmKey, ArmResult, Magnitude, Metric
-from orchestrator.stats.scale import RATIOS, SIZES, Differences, MetricScale
+from orchestrator.stats.scale import RATIOS, Differences, MetricScale
 
 Unit = Literal["ms", "bytes", "traces"]
 # A figure on the scale of its metric, or those of the bursts of a replicate in order; without any, the replicate has no
@@ -92,9 +92,7 @@ class MetricSpec:
 
     @property
     def scale(self) -> MetricScale:
-        if self.units:
-            return Differences(self.units.show, self.resolution)
-        return SIZES if self.unit == "bytes" else RATIOS
+        return Differences(self.units.show, self.resolution) if self.units else RATIOS
 
     def describe(self, magnitude: Magnitude) -> str:
         """Return by how much two arms differ: `1.56x`, or the difference of a metric that is judged by it."""

@@ -97,7 +97,7 @@ def compare(
 def measure(samples: Samples, pair: Pair, scale: MetricScale = RATIOS) -> Measured | None:
     """Estimate the difference of a pair from the rounds that both arms finished; None if they are fewer than two."""
     baseline, candidate = (samples.get((*key, pair.metric), {}) for key in pair.arms)
-    found = estimate(baseline, candidate, resolution=scale.resolution, jumps=scale.jumps)
+    found = estimate(baseline, candidate, resolution=scale.resolution)
     return Measured(found, max(baseline.keys() & candidate.keys())) if found else None
 
 

@@ -1,7 +1,6 @@
 """The difference of two arms from its rounds: estimate, interval and power, on the scale of its metric."""
 
 import math
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -56,14 +55,12 @@ class Estimate:
 
     `theta` is the mean over rounds of candidate - baseline, without the most extreme rounds where there are enough. On
     the log scale `exp(theta)` is their ratio. Figures that are read in steps of `resolution` may come out alike in all
-    rounds by luck, so the standard error is no less than that. Others jump between a few values: where most rounds came
-    out alike, it is no less than if one more round had shown no difference.
+    rounds by luck, so the standard error is no less than that.
     """
 
     differences: tuple[float, ...]
     resolution: float = 0.0
     prior: Prior | None = None
-    jumps: bool = False
     # How many times as large the standard error is because rounds depend on each other.
     widened: float = 1.0
 
@@ -115,12 +112,7 @@ class Estimate:
         # Of few numbers, and of thousands of contrasts: faster than numpy's.
         squares = math.fsum((value - mean) ** 2 for value in self.pulled_in)
         kept = self.rounds - 2 * self.trimmed
-        return max(math.sqrt(squares / (kept * (kept - 1))), self.resolution, self._least_of_jumps)
-
-    @property
-    def _least_of_jumps(self) -> float:
-        alike = max(Counter(self.differences).values()) if self.jumps else 0
-        return abs(self.theta) / (self.rounds + 1) if 2 * alike > self.rounds else 0.0
+        return max(math.sqrt(squares / (kept * (kept - 1))), self.resolution)
 
     @property
     def spread(self) -> float:
@@ -177,10 +169,10 @@ class Sample(Protocol):
 
 
 def estimate(
-    baseline: Mapping[int, Sample], candidate: Mapping[int, Sample], *, resolution: float = 0.0, jumps: bool = False
+    baseline: Mapping[int, Sample], candidate: Mapping[int, Sample], *, resolution: float = 0.0
 ) -> Estimate | None:
     """Estimate the difference from samples by round; return None if both arms finished fewer than two rounds."""
     common = sorted(baseline.keys() & candidate.keys())
     if len(common) < 2:
         return None
-    return Estimate(tuple(candidate[number] - baseline[number] for number in common), resolution, jumps=jumps)
+    return Estimate(tuple(candidate[number] - baseline[number] for number in common), resolution)

@@ -17,10 +17,6 @@ class MetricScale(Protocol):
     def resolution(self) -> float:
         """The step in which figures are read: no mean of a few rounds is more certain than that."""
 
-    @property
-    def jumps(self) -> bool:
-        """Whether figures that are alike in most rounds may be so by luck, as sizes that jump are."""
-
     def to_scale(self, margin: float) -> float: ...
 
     def from_scale(self, distance: float) -> float: ...
@@ -39,7 +35,6 @@ class Ratios:
     """Samples are logs and margins are shares, because times and sizes scatter in proportion to themselves."""
 
     resolution: float = 0.0
-    jumps: bool = False
 
     def to_scale(self, margin: float) -> float:
         return math.log1p(margin)
@@ -64,7 +59,6 @@ class Differences:
 
     show_margin: Callable[[float], str]
     resolution: float = 0.0
-    jumps: bool = False
 
     def to_scale(self, margin: float) -> float:
         return margin
@@ -80,7 +74,7 @@ class Differences:
         return {"difference": theta, "difference_low": low, "difference_high": high}
 
 
-RATIOS, SIZES = Ratios(), Ratios(jumps=True)
+RATIOS = Ratios()
 
 
 def _ratio(log: float) -> float:

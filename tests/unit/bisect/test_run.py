@@ -186,8 +186,8 @@ def test_the_version_that_needs_more_memory_is_found(unmade, stage, tmp_path: Pa
     assert change(done) == [("2.0.0", "2.1.4")]
     assert done.result.overall.ratio == pytest.approx(1.5)
     assert wording.conclusions(done.state, done.result) == (
-        "2.3.4 needs more memory than 1.14.0: 1.50x (1.07-2.10).",
-        "2.1.4 needs more memory than 2.0.0: 1.50x (1.07-2.10), 100% of the change",
+        "2.3.4 needs more memory than 1.14.0: 1.50x (1.50-1.50).",
+        "2.1.4 needs more memory than 2.0.0: 1.50x (1.50-1.50), 100% of the change",
     )
     assert report.facts(done.state).startswith("peak memory · ")
     assert report.as_object(done.state, done.result)["metric"] == "peak_rss"

@@ -52,7 +52,7 @@ def test_a_run_that_goes_on_is_judged_by_its_last_look(tmp_path: Path, rounds: i
         seen = judge_run(RunDir.open(run.path))
     assert only(seen).rounds == last
     assert {arm.rounds for arm in seen.arms} == {last}
-    assert seen.warnings == (GOING,)
+    assert GOING in seen.warnings
     if rounds == last:
         assert ends(only(seen)) == ends(only(at_look))
     # First calls are judged once, when the rounds have ended.
@@ -70,7 +70,7 @@ def test_rounds_before_the_only_look_are_not_judged_while_the_run_goes_on(tmp_pa
 def test_a_run_that_was_killed_is_judged_as_one_that_was_interrupted(tmp_path: Path, rounds: int):
     run = begun(tmp_path / "run", rounds)
     killed = judge_run(run)
-    assert killed.warnings == (CUT,)
+    assert CUT in killed.warnings
     assert set(killed.metrics) == {"peak_rss", "first"}
     run.record(INTERRUPTED)
     interrupted = judge_run(run)

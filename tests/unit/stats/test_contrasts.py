@@ -70,7 +70,7 @@ def test_a_call_at_a_first_look_is_shown_without_its_luck_and_gates_take_what_is
     assert (found.verdict, found.size, found.rounds) == ("slower", "clear", 4)
     assert math.exp(Estimate(rounds).theta) == pytest.approx(1.113, abs=0.001)
     assert found.ratio == pytest.approx(1.093, abs=0.002)
-    assert 1 < found.ci_low < 1.005
+    assert 1 < found.ci_low < 1.006
     assert found.seed_percent == pytest.approx(-100 * (found.ratio - 1))
     (smaller, larger) = parse_gates("slower>8%,slower>10%")
     assert smaller.matches(found)

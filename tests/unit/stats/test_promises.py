@@ -1,6 +1,7 @@
-"""What whole tables, longer schedules, skewed rounds and figures of few values do to the promises, with fixed draws.
+"""What whole tables, longer schedules and skewed rounds do to the promises, with fixed draws.
 
-Of intervals and equal arms, `test_simulations` has more kinds of noise. No constant was chosen by these generators.
+Of intervals and equal arms, `test_simulations` has more kinds of noise. How far an interval reaches where one arm strays
+to one side was chosen with the skewed generator here, among others; its test keeps what was reached.
 """
 
 import math
@@ -15,7 +16,6 @@ from orchestrator.plan.pairs import FURTHER_LOOKS, LOOKS
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR, FALSE_DISCOVERIES, MOST_CALLED_DIFFERENT, compare
 from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
-from orchestrator.stats.scale import RATIOS, SIZES, Ratios
 from orchestrator.stats.verdict import Levels, judge
 from tests.support.builders import NEW, OLD, arm, case, plan, target
 
@@ -29,14 +29,14 @@ CHANCE = 0.008
 CASES = [case(style=str(number)) for number in range(28)]
 
 
-def judge_alone(rounds: Floats, looks: tuple[int, ...] = LOOKS, *, jumps: bool = False) -> tuple[list[str], float]:
+def judge_alone(rounds: Floats, looks: tuple[int, ...] = LOOKS) -> tuple[list[str], float]:
     """Return the verdict of each comparison by itself, and how many rounds they took on average."""
     schedule = make_schedule([Stretch(looks)])
     levels = {look: Levels(*(schedule.level(look, error) for error in (0.05, DIFFERENCE_ERROR))) for look in looks}
     verdicts, taken = [], 0
     for own in rounds.tolist():
         for look in looks:
-            verdict = judge(Estimate(tuple(own[:look]), jumps=jumps), MARGIN, levels[look]).verdict
+            verdict = judge(Estimate(tuple(own[:look])), MARGIN, levels[look]).verdict
             if verdict != "inconclusive":
                 break
         verdicts.append(verdict)
@@ -48,7 +48,7 @@ def share(verdicts: list[str], *wanted: str) -> float:
     return sum(verdict in wanted for verdict in verdicts) / len(verdicts)
 
 
-def names_any(table: Floats, schedule: LookSchedule, scale: Ratios = RATIOS) -> bool:
+def names_any(table: Floats, schedule: LookSchedule) -> bool:
     """Judge a table of equal arms look by look, as a run does; return whether one is called slower or faster."""
     arms = [arm(one, version) for one in CASES for version in (OLD, NEW)]
     rounds, verdicts = [0] * len(CASES), ["inconclusive"] * len(CASES)
@@ -60,7 +60,7 @@ def names_any(table: Floats, schedule: LookSchedule, scale: Ratios = RATIOS) -> 
             for one, of_case, last in zip(CASES, table, rounds, strict=True)
             for version, own in ((OLD, np.zeros(LOOKS[-1])), (NEW, of_case))
         }
-        found = compare(plan(CASES, looks=LOOKS), samples, arms, schedule, scale_of=lambda metric: scale)
+        found = compare(plan(CASES, looks=LOOKS), samples, arms, schedule)
         verdicts = [each.verdict for each in found]
     return not {"slower", "faster"}.isdisjoint(verdicts)
 
@@ -70,11 +70,6 @@ def skewed(draw: np.random.Generator, spread: float, runs: int) -> Floats:
     size = (runs, LOOKS[-1])
     one_sided = (draw.gamma(0.5, 1, size) - 0.5) / math.sqrt(0.5)
     return spread / math.sqrt(2) * (one_sided + draw.normal(size=size))
-
-
-def jumping(draw: np.random.Generator, chance: float, shape: tuple[int, ...]) -> Floats:
-    """Figures of two values: each arm is 7 % larger in this share of the rounds."""
-    return 0.07 * ((draw.random(shape) < chance) * 1.0 - (draw.random(shape) < chance))
 
 
 @pytest.mark.parametrize("spread", [0.04, 0.09])
@@ -102,16 +97,6 @@ def test_where_one_arm_alone_is_skewed_the_limits_are_those_that_the_documentati
     slowed, _ = judge_alone(noise + math.log1p(MARGIN))
     assert share(alike, "slower", "faster") <= 0.028 + CHANCE
     assert share(slowed, "same") <= 0.041 + CHANCE
-
-
-@pytest.mark.parametrize("chance", [0.2, 0.4])
-def test_figures_that_jump_are_called_different_as_rarely_as_others(chance: float):
-    draw = np.random.default_rng(20261206)
-    alone, _ = judge_alone(jumping(draw, chance, (4000, LOOKS[-1])), jumps=True)
-    assert share(alone, "slower", "faster") <= MOST_CALLED_DIFFERENT
-    schedule, tables = make_schedule([Stretch(LOOKS)]), 100
-    named = sum(names_any(jumping(draw, chance, (len(CASES), LOOKS[-1])), schedule, SIZES) for _ in range(tables))
-    assert named / tables <= FALSE_DISCOVERIES
 
 
 @pytest.mark.parametrize("spread", [0.055, 0.075])
