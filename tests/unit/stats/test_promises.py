@@ -1,7 +1,7 @@
 """What whole tables, longer schedules and skewed rounds do to the promises, with fixed draws.
 
-Of intervals and equal arms, `test_simulations` has more kinds of noise. How far an interval reaches where one arm strays
-to one side was chosen with the skewed generator here, among others; its test keeps what was reached.
+Of intervals and equal arms, `test_simulations` has more kinds of noise. How far an interval reaches where
+one arm strays to one side was chosen with the skewed generator here, among others; its test keeps what was reached.
 """
 
 import math
