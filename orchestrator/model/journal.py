@@ -2,11 +2,28 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from itertools import pairwise
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator
 
 from orchestrator.model.cases import ArmKey, Target
 from orchestrator.model.failures import FailureKind, kind_of_earlier_release
 from orchestrator.model.strict import STRICT
+
+# The level of each look has to be computed, and a run has about ten.
+MOST_LOOKS, MOST_ROUNDS = 100, 1_000_000
+
+
+def check_looks(looks: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the numbers of rounds after which a run is judged; raise ValueError if no run would plan them."""
+    ascend = all(earlier < later for earlier, later in pairwise((0, *looks)))
+    if not ascend or not 1 <= len(looks) <= MOST_LOOKS or looks[-1] > MOST_ROUNDS:
+        raise ValueError("looks: not ascending numbers of rounds, or too many")
+    return looks
+
+
+Looks = Annotated[tuple[int, ...], AfterValidator(check_looks)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -255,7 +272,7 @@ class Extended:
     command: tuple[str, ...]
     seed: int
     first_round: int
-    looks: tuple[int, ...]
+    looks: Looks
     budget_s: float | None
     exploratory: bool
 
@@ -270,7 +287,7 @@ class Prolonged:
     __pydantic_config__ = STRICT
 
     kind: Literal["prolonged"] = "prolonged"
-    looks: tuple[int, ...]
+    looks: Looks
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,13 +2,10 @@
 
 import math
 from collections.abc import Iterator
-from itertools import pairwise
 
 from orchestrator.metrics import NOT_BY_CPU
 from orchestrator.model import Plan
-
-# Planned looks are a handful, and each stretch of a resumed run has its own.
-MOST_LOOKS, MOST_ROUNDS = 1_000, 1_000_000
+from orchestrator.model.journal import check_looks
 
 
 def check_plan(plan: Plan) -> Plan:
@@ -31,9 +28,7 @@ def _problems(plan: Plan) -> Iterator[str]:
             yield "judge: neither a run on a GPU nor one of claims is judged by CPU time"
         if both := NOT_BY_CPU & {*plan.metrics, *(pair.metric for pair in plan.pairs)}:
             yield f"judge: with CPU time, {min(both)} is not compared as well"
-    ascend = all(earlier < later for earlier, later in pairwise((0, *plan.looks)))
-    if not ascend or not 1 <= len(plan.looks) <= MOST_LOOKS or plan.looks[-1] > MOST_ROUNDS:
-        yield "looks: not ascending numbers of rounds, or too many"
+    check_looks(plan.looks)
     for name, share in (("alpha", plan.alpha), ("margin", plan.margin)):
         if not 0 < share < 1:
             yield f"{name}: {share} is not between 0 and 1"

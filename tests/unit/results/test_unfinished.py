@@ -1,4 +1,4 @@
-"""A report of a run that goes on says what its last look saw; a run that was killed had its last look there."""
+"""While a run is measured, a report shows its last look; a run that was killed is judged where it ended."""
 
 import math
 import random
@@ -21,7 +21,7 @@ INTERRUPTED = Finished(how="interrupted", seconds=1.0)
 
 
 def begun(path: Path, rounds: int, looks: tuple[int, ...] = LOOKS) -> RunDir:
-    """A run that has measured so many rounds, in which one arm takes 20 % longer, and has not ended."""
+    """A run without an end, after this many rounds, in which one arm takes 20 % longer."""
     of = plan([A], looks=looks, run=path.name, metrics=("peak_rss", "first"))
     run = run_directory(path, of)
     draw = random.Random(rounds)

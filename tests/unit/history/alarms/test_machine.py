@@ -118,7 +118,7 @@ def test_another_kernel_explains_what_it_did_also_where_every_night_has_a_start_
 
 @pytest.mark.parametrize("moved", [True, False])
 def test_the_control_tells_that_a_machine_moved_levels(moved: bool):
-    # The control belongs to another case. Half of its deviation is taken away from the versions of its own case.
+    # The control belongs to another case: half of what it strays by is subtracted from versions of that case.
     points = made([1.025] * 2, (1.0, 1.0, *SHIFTS[2:]) if moved else [1.0] * 10, other=CONTROL)
     assert {alarm.state for alarm in found(points)} == ({"known"} if moved else {"new"})
 
