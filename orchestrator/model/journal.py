@@ -3,9 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 from itertools import pairwise
-from typing import Annotated, Literal
-
-from pydantic import AfterValidator
+from typing import Literal
 
 from orchestrator.model.cases import ArmKey, Target
 from orchestrator.model.failures import FailureKind, kind_of_earlier_release
@@ -21,9 +19,6 @@ def check_looks(looks: tuple[int, ...]) -> tuple[int, ...]:
     if not ascend or not 1 <= len(looks) <= MOST_LOOKS or looks[-1] > MOST_ROUNDS:
         raise ValueError("looks: not ascending numbers of rounds, or too many")
     return looks
-
-
-Looks = Annotated[tuple[int, ...], AfterValidator(check_looks)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -272,9 +267,12 @@ class Extended:
     command: tuple[str, ...]
     seed: int
     first_round: int
-    looks: Looks
+    looks: tuple[int, ...]
     budget_s: float | None
     exploratory: bool
+
+    def __post_init__(self) -> None:
+        check_looks(self.looks)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -287,7 +285,10 @@ class Prolonged:
     __pydantic_config__ = STRICT
 
     kind: Literal["prolonged"] = "prolonged"
-    looks: Looks
+    looks: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        check_looks(self.looks)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -110,7 +110,9 @@ class Year:
         self.table = pa.concat_tables([self.table, to_table(points)]).combine_chunks()
 
     def _confirm(self, number: int, screened: set[Key]) -> int:
-        chosen: Sequence[Key] = steps.affordable(steps.suspects(self._segments(screened)), len(CASES))
+        cells = self._segments(screened)
+        wander = steps.find_wander(cells)
+        chosen: Sequence[Key] = steps.affordable(steps.suspects(cells), len(CASES))
         first = len(chosen)
         for times in steps.CONFIRM_TIMES:
             if not chosen:
@@ -118,7 +120,7 @@ class Year:
             self._keep(
                 list(self._measure(number, list(dict.fromkeys(key.case for key in chosen)), "confirm", ROUNDS * times))
             )
-            chosen = steps.find_unsettled(self._segments(set(chosen)))
+            chosen = steps.find_unsettled(self._segments(set(chosen)), wander)
         return first
 
     def _segments(self, keys: set[Key]):

@@ -47,8 +47,8 @@ def ended(outcome: str, **changes) -> Ended:
 
 def extended(first_round: int, *, exploratory: bool) -> Extended:
     return Extended(
-        created=datetime(2026, 1, 2, tzinfo=UTC), command=(), seed=1, first_round=first_round, looks=(), budget_s=None,
-        exploratory=exploratory,
+        created=datetime(2026, 1, 2, tzinfo=UTC), command=(), seed=1, first_round=first_round, looks=(28,),
+        budget_s=None, exploratory=exploratory,
     )  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def test_more_rounds_take_back_the_end_and_the_exploratory_rounds_stay(read):
 
 
 def test_more_rounds_within_the_error_are_not_exploratory(read):
-    assert read(END, extended(7, exploratory=False), END) == Endings(finished=END, extended=[(0, ())])
+    assert read(END, extended(7, exploratory=False), END) == Endings(finished=END, extended=[(0, (28,))])
 
 
 def test_only_the_replicates_of_a_repeated_round_are_left_out(read):
