@@ -2,7 +2,8 @@
 
 Each run measures all arms and bodies side by side, with the default looks, until each pair has a verdict. It is then
 judged for one pair of arms at a time, look by look, as if nothing else had been measured, so that no verdict profits
-from being one of many; alone, no pair needs more rounds than among others. Nothing is subtracted from an arm.
+from being one of many; alone, no pair needs more rounds than among others. Nothing is subtracted from an arm. The same
+rounds are judged once more by CPU time, as `--judge cpu` does; wall time decides when a run ends.
 
 The last run has two windows of all looks, whatever is decided. The rounds of its arms that do not differ are kept in
 recorded.json, for the tests to replay. What each run showed is stored at once; run it again to continue an interrupted
@@ -94,6 +95,10 @@ class Recorded:
         gathered = gather(RunDir.open(path))
         return cls(condition, gathered.plan, gathered.replicates)
 
+    def judge_by_cpu(self) -> "Recorded":
+        replicates = tuple(replicate.judge_by_cpu() for replicate in self.replicates)
+        return replace(self, plan=replace(self.plan, judge="cpu"), replicates=replicates)
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -102,20 +107,23 @@ class Outcome:
     condition: str
     seconds: float
     judged: tuple[Judged, ...]
+    judged_by_cpu: tuple[Judged, ...]
     levels: tuple[Mapping[str, Any], ...]
 
     @classmethod
     def of(cls, recorded: Recorded, seconds: float) -> "Outcome":
-        return cls(recorded.condition, seconds, tuple(judge_run(recorded)), tuple(levels_of(recorded)))
+        by_cpu = tuple(judge_run(recorded.judge_by_cpu()))
+        return cls(recorded.condition, seconds, tuple(judge_run(recorded)), by_cpu, tuple(levels_of(recorded)))
 
     @classmethod
     def load(cls, kept: Mapping[str, Any]) -> "Outcome":
-        judged = tuple(Judged(*fields) for fields in kept["judged"])
-        return cls(kept["condition"], kept["seconds"], judged, tuple(kept["levels"]))
+        judged, by_cpu = (tuple(Judged(*fields) for fields in kept[key]) for key in ("judged", "judged_by_cpu"))
+        return cls(kept["condition"], kept["seconds"], judged, by_cpu, tuple(kept["levels"]))
 
     def dump(self) -> Mapping[str, Any]:
         kept = {"condition": self.condition, "seconds": self.seconds, "levels": self.levels}
-        return {**kept, "judged": [astuple(each) for each in self.judged]}
+        judged = {"judged": self.judged, "judged_by_cpu": self.judged_by_cpu}
+        return {**kept, **{key: [astuple(each) for each in found] for key, found in judged.items()}}
 
 
 @contextmanager
@@ -316,13 +324,18 @@ def section(program: Program = FULL) -> Section:
         outcomes = measure_all(program, store, Path(scratch))
     for condition in CONDITIONS:
         own = [outcome for outcome in outcomes if outcome.condition == condition]
-        found = [one for outcome in own for one in outcome.judged]
-        lines += ["", f"### {condition.capitalize()}", "", *table(found), ""]
-        figures += [target.figure(condition, found) for target in TARGETS]
-        lines.append(
+        lines += ["", f"### {condition.capitalize()}"]
+        for clock, found in (
+            ("", [one for outcome in own for one in outcome.judged]),
+            (", by CPU time", [one for outcome in own for one in outcome.judged_by_cpu]),
+        ):
+            lines += ["", f"Judged by {'CPU' if clock else 'wall'} time:", "", *table(found)]
+            figures += [target.figure(condition + clock, found) for target in TARGETS]
+        lines += [
+            "",
             f"Runs: {len(own)} (planned: {program.runs}, the last of which counts twice); "
-            f"{sum(outcome.seconds for outcome in own):.0f} s."
-        )
+            f"{sum(outcome.seconds for outcome in own):.0f} s.",
+        ]
     if program != TINY:
         record(outcomes)
     lines += ["", store.describe()]

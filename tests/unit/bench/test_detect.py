@@ -18,18 +18,25 @@ from tests.support.builders import plan, target, version_pair
 MATMUL, TRAIN = arena.MATMUL, arena.TRAIN
 
 
-def replicate(case: Case, version: str, number: int, steady_ns: float) -> Replicate:
+def replicate(case: Case, version: str, number: int, cpu_ns: float, waits: float = 0.0) -> Replicate:
     facts = dict.fromkeys(Replicate._fields, 1) | {"rise": 0.0, "percentiles": ()}
-    bursts = (math.log(steady_ns),)
-    own = {"case": case.label, "round": number, "steady_ns": steady_ns, "bursts": bursts, "cpu_bursts": bursts}
+    steady_ns = cpu_ns * (1 + waits)
+    own = {"case": case.label, "round": number, "steady_ns": steady_ns, "bursts": (math.log(steady_ns),)}
+    own |= {"cpu_ns": cpu_ns, "cpu_bursts": (math.log(cpu_ns),)}
     return Replicate(**(facts | own | {"version": target(version)}))
 
 
-def recorded(windows: int = 1, offset: float = 0.0) -> Recorded:
-    """Rounds with little noise; arm b is off by so much, though it should not be."""
+def recorded(windows: int = 1, offset: float = 0.0, waits: float = 0.0) -> Recorded:
+    """Rounds with little noise; arm b computes or waits longer by a share, though it should not."""
     draw = random.Random(18)
     replicates = tuple(
-        replicate(case, name, number, 1e7 * (1 + slowdown + offset * (name == "b")) * math.exp(draw.gauss(0, 0.001)))
+        replicate(
+            case,
+            name,
+            number,
+            1e7 * (1 + slowdown + offset * (name == "b")) * math.exp(draw.gauss(0, 0.001)),
+            waits * (name == "b"),
+        )
         for case in BODIES.values()
         for name, slowdown in SLOWDOWNS.items()
         for number in range(1, windows * WINDOW + 1)
@@ -57,6 +64,14 @@ def test_later_windows_have_the_looks_of_the_first():
 def test_an_offset_of_an_arm_is_an_error_that_is_seen():
     judged = detect.judge_run(recorded(offset=0.08))
     assert sum(each.verdict != "same" for each in judged if each.slowdown == 0) == 3 * len(BODIES)
+
+
+def test_the_same_rounds_are_judged_by_cpu_time_as_well():
+    outcome = Outcome.of(recorded(waits=0.08), 60.0)
+    alike = [[one.verdict for one in found if one.slowdown == 0] for found in (outcome.judged, outcome.judged_by_cpu)]
+    assert [sum(verdict != "same" for verdict in verdicts) for verdicts in alike] == [3 * len(BODIES), 0]
+    assert {one.verdict for one in outcome.judged_by_cpu if one.slowdown > 0} == {"slower"}
+    assert Outcome.load(outcome.dump()) == outcome
 
 
 def test_only_the_times_of_arms_that_do_not_differ_are_recorded(tmp_path, monkeypatch):
