@@ -25,7 +25,8 @@ MOST_IN_BURST = 1600
 # A worker extends a burst that is too short, up to this many calls.
 MOST_BY_ITSELF = 50
 FEWEST_BURSTS, MOST_BURSTS = 8, 20
-# A call this long fills a burst alone. There are as many bursts as fit into this time, within these limits.
+# A call this long fills a burst alone. There are as many bursts as fit into this time, within these limits; more where
+# calls scatter so much that opening another replicate would tell less.
 SLOW_CALL_S, SLOW_BURSTS_S = 0.1, 1.0
 FEWEST_SLOW_BURSTS, MOST_SLOW_BURSTS = 3, 8
 # Calls that take about as long, up to this factor, are equally many in a burst.
@@ -86,7 +87,7 @@ def effort(pilot: Pilot, *, patient: bool = False) -> Effort:
     """Return the effort of an arm; a patient one takes as many bursts as any, to show that nothing differs."""
     warmup = min(calls_to_settle(pilot.calls_ns), MOST_WARMUP)
     if pilot.call_s >= SLOW_CALL_S:
-        return Effort(warmup, _slow_bursts(pilot.call_s), 1)
+        return Effort(warmup, max(_slow_bursts(pilot.call_s), _worth_of_slow(pilot, warmup)), 1)
     calls = min(math.ceil(BURST_S / pilot.call_s), MOST_IN_BURST)
     # An even number of them: forth and back.
     bursts = 2 * math.ceil(_worth(pilot, calls) / 2)
@@ -143,7 +144,21 @@ def _worth(pilot: Pilot, calls: int) -> float:
 
     It grows with the scatter of bursts, and with the cost of opening another replicate.
     """
-    return math.sqrt(pilot.open_s / _burst_s(pilot.call_s, calls)) * _scatter_of_bursts(pilot) / BETWEEN
+    return _best_bursts(pilot.open_s, _burst_s(pilot.call_s, calls), _scatter_of_bursts(pilot))
+
+
+def _worth_of_slow(pilot: Pilot, warmup: int) -> int:
+    """Return the best number of bursts of one slow call each, which together take no longer than opening does.
+
+    Calls may have two speeds. The median of few would not see the rarer one, so all of them count.
+    """
+    burst_s = _burst_s(pilot.call_s, 1)
+    scatter = float(np.std(np.log(np.maximum(np.array(pilot.calls_ns[warmup:] or pilot.calls_ns), 1))))
+    return int(min(_best_bursts(pilot.open_s, burst_s, scatter), pilot.open_s / burst_s, MOST_BURSTS))
+
+
+def _best_bursts(open_s: float, burst_s: float, scatter: float) -> float:
+    return math.sqrt(open_s / burst_s) * scatter / BETWEEN
 
 
 def _scatter_of_bursts(pilot: Pilot) -> float:

@@ -53,6 +53,22 @@ def test_slower_calls_are_bursts_of_their_own_as_many_as_fit_into_a_second(call_
     assert FEWEST_SLOW_BURSTS <= bursts <= max(MOST_SLOW_BURSTS, SLOW_BURSTS_S / call_s)
 
 
+@pytest.mark.parametrize(
+    ("open_s", "calls_ms", "bursts"),
+    [
+        pytest.param(8.0, [200, 201, 199, 200, 202], 5, id="calls alike"),
+        pytest.param(8.0, [206, 330, 205, 207, 331], 19, id="two speeds"),
+        pytest.param(8.0, [206, 207, 205, 208, 331], 16, id="two speeds, one of them rare"),
+        pytest.param(3.0, [206, 330, 205, 207, 331], 7, id="no longer than opening takes"),
+        pytest.param(0.5, [206, 330, 205, 207, 331], 4, id="cheap to open"),
+        pytest.param(60.0, [5200, 9000, 5200], 11, id="long calls"),
+    ],
+)
+def test_slow_calls_that_scatter_are_made_more_often(open_s: float, calls_ms: list[int], bursts: int):
+    found = effort(Pilot(open_s, tuple((call * MS,) for call in calls_ms)))
+    assert (found.bursts, found.calls) == (bursts, 1)
+
+
 def test_each_arm_of_a_case_has_its_own_calls():
     quick, slow = effort(pilot(0.6)), effort(pilot(58.0))
     assert (quick.calls, slow.calls) == (14, 1)
