@@ -35,7 +35,7 @@ from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.samples import ByArm, group_by_arm
-from orchestrator.results.shared_cores import check_shared_cores, find_shared_cores
+from orchestrator.results.two_speeds import check_two_speeds, find_two_speeds
 from orchestrator.results.warnings import (
     check_control,
     check_crowd,
@@ -183,7 +183,7 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
             *check_control(contrasts),
             *check_noise(plan, contrasts),
             *check_crowd(plan, endings),
-            *(check_shared_cores(find_shared_cores(gathered.replicates)) if flip and plan.judge == "wall" else ()),
+            *(check_two_speeds(find_two_speeds(gathered.replicates, endings.loads)) if flip and plan.judge == "wall" else ()),
             *check_dependence(find_dependence_of_rounds(plan, gathered.by_arm.samples(plan))),
             *check_run(plan, gathered.manifest, endings, gathered.problems),
         ),
