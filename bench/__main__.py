@@ -2,10 +2,11 @@
 
 Keep the machine otherwise idle while it runs. At the end it lists the parts that are older than the code they measure;
 with --stale it does only that. With --tiny, those that take long measure next to nothing and are only printed: so one
-sees whether they work.
+sees whether they work. The part `examples` needs files that are not in this repository, and says which.
 """
 
 import argparse
+import os
 import sys
 from datetime import UTC, datetime
 from importlib import import_module
@@ -32,7 +33,8 @@ def main() -> None:
     known = TINY if given.tiny else tuple(PARTS)
     if unknown := sorted(set(given.parts) - set(known)):
         sys.exit(f"no bench named {', '.join(unknown)}; there are {', '.join(known)}")
-    for name in () if given.stale else given.parts or known:
+    usual = tuple(name for name in known if name != "examples" or "EXAMPLES" in os.environ)
+    for name in () if given.stale else given.parts or usual:
         module = import_module(f"bench.{name}")
         if given.tiny:
             section = module.section(module.TINY)

@@ -35,11 +35,11 @@ FULL = Program(("2.8", "2.13", "2.16"), "bodies", 240)
 TINY = Program(("2.13", "2.16"), "bodies[which=matmul]", 30)
 
 
-def measure(path: Path, program: Program) -> None:
+def measure(path: Path, program: Program, workloads: Path = WORKLOADS) -> None:
     options = RunOptions(
         versions=program.versions,
         selected=(program.selected,),
-        own_workloads=WORKLOADS,
+        own_workloads=workloads,
         engine="venv",
         budget_s=program.budget_s,
         out=path,
@@ -66,11 +66,7 @@ def section(program: Program = FULL) -> Section:
     path = store.run("run", measure, program)
     run = RunDir.open(path)
     comparison, seconds = judge_run(run), seconds_of(path)
-    efforts = {
-        ArmKey(entry.case, entry.version): entry
-        for entry in run.entries()
-        if isinstance(entry, Calibrated) and entry.version
-    }
+    efforts = efforts_of(run)
     short = below_the_floor(comparison, efforts)
     contrasts = comparison.contrasts
     decided = sum(contrast.verdict != "inconclusive" for contrast in contrasts)
@@ -85,7 +81,7 @@ def section(program: Program = FULL) -> Section:
         "",
         f"| body | {heads} | bursts |",
         f"|---|{'---|' * len(program.versions)}",
-        *_rows(contrasts, efforts),
+        *rows_of(contrasts, efforts),
     ]
     figures = [
         Figure("arms below the floor of bursts", len(short), "count", limit=0, detail=f"of {len(comparison.arms)}"),
@@ -95,7 +91,15 @@ def section(program: Program = FULL) -> Section:
     return Section("\n".join(lines), figures)
 
 
-def _rows(contrasts: Sequence[Contrast], efforts: Mapping[ArmKey, Calibrated]) -> Iterable[str]:
+def efforts_of(run: RunDir) -> dict[ArmKey, Calibrated]:
+    return {
+        ArmKey(entry.case, entry.version): entry
+        for entry in run.entries()
+        if isinstance(entry, Calibrated) and entry.version
+    }
+
+
+def rows_of(contrasts: Sequence[Contrast], efforts: Mapping[ArmKey, Calibrated]) -> Iterable[str]:
     for case in dict.fromkeys(contrast.pair.arms[0].case for contrast in contrasts):
         own = [contrast for contrast in contrasts if contrast.pair.arms[0].case == case]
         arms = dict.fromkeys(arm for contrast in own for arm in contrast.pair.arms)

@@ -44,6 +44,7 @@ PARTS: Mapping[str, Part] = {
     "detect": Part("Detection", (*MEASURING, "bench/workloads/slowed.py")),
     "busy": Part("A busy core", (*MEASURING, VENV, SUITE)),
     "bodies": Part("Other people's code", (*MEASURING, "bench/workloads/bodies.py")),
+    "examples": Part("Other people's training loops", (*MEASURING, "bench/workloads/examples.py")),
     "workers": Part("Workers", (":(glob)workloads/*.py", "orchestrator/engines/worker")),
     "metrics": Part(
         "Other metrics", (*MEASURING, "orchestrator/metrics", "orchestrator/results", SUITE, "bench/injected.py")
