@@ -24,7 +24,8 @@ DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
-
+# The name of a file that is being written, before it takes its own.
+PARTIAL = re.compile(r"\..+\.[0-9a-f]{8}")
 # Read in chunks of this size: the size that a file states may not be true.
 CHUNK_BYTES = 2**20
 # Of one path: as many as the kernel follows.
@@ -278,6 +279,14 @@ def _sync_names(directory: int) -> None:
         # Some file systems of networks do it by themselves, and refuse.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
             raise
+
+
+def remove_partial(root: Path) -> None:
+    """Remove the files that a process had begun to write when it was killed; nobody may be writing there."""
+    for *_, names, within in os.fwalk(root):
+        for name in filter(PARTIAL.fullmatch, names):
+            with suppress(OSError):
+                os.unlink(name, dir_fd=within)
 
 
 def replace(root: Path, path: Path, data: bytes, mode: int | None = None, *, durable: bool = True) -> None:

@@ -204,7 +204,7 @@ class RunDir:
 
     @contextmanager
     def hold(self, advice: str = "wait for its end") -> Iterator[None]:
-        """Lock the directory while a run is in progress, and mend a journal that was cut short."""
+        """Lock the directory while a run is in progress, and mend what a killed process left in parts."""
         refuse_strangers(self.path)
         self._refuse_foreign()
         try:
@@ -216,6 +216,7 @@ class RunDir:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
                 raise UsageError(f"another tfcompare is measuring into {self.path}; {advice}") from error
+            files.remove_partial(self.path)
             self._mend_journal()
             self._held = True
             yield

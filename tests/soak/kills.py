@@ -108,7 +108,8 @@ def check_resumed(run: Path, tfcompare: str, env: dict[str, str], *flags: str) -
     assert before <= check(run), "what had been measured is gone"
     report = run_command(tfcompare, "report", run, "--format", "json", env=env)
     assert (report.returncode, "Traceback" in report.stderr) == (0, False), report.stderr
-    assert [path for path in run.rglob(".*") if path.name != ".lock"] == [], "half-written files are left"
+    left = [str(path) for path in run.rglob(".*") if path.name != ".lock"]
+    assert not left, f"half-written files are left: {left}"
 
 
 def check_killed_night(argv: list[str], history: Path, env: dict[str, str], seed: int, longest_s: float) -> list[Path]:

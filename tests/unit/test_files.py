@@ -154,6 +154,21 @@ def test_a_file_that_is_written_in_part_is_removed(root: Path, failure: type[Bas
     assert [path.name for path in (root / "in").iterdir()] == ["file"]
 
 
+def test_what_a_killed_process_left_in_part_is_removed_and_nothing_behind_a_link(root: Path, tmp_path: Path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / ".plan.json.0123abcd").touch()
+    (root / "away").symlink_to(outside)
+    (root / "deep").mkdir()
+    kept = [root / ".lock", root / "deep" / "plan.json", root / "deep" / ".gitignore", root / ".notes.0123abc"]
+    for path in (root / ".plan.json.0123abcd", root / "deep" / ".a.arrow.fedc9876", *kept):
+        path.touch()
+    before = set(root.rglob("*"))
+    files.remove_partial(root)
+    assert before - set(root.rglob("*")) == {root / ".plan.json.0123abcd", root / "deep" / ".a.arrow.fedc9876"}
+    assert (outside / ".plan.json.0123abcd").exists()
+
+
 def test_parts_are_not_written_through_a_link(root: Path):
     link_to_a_file(root)
     with files.open_atomically(root / "in" / "file", 0o600) as file:
