@@ -147,8 +147,8 @@ class Workers:
         self._round = number
         resident = [version for version in self.versions() if version in versions and not self._slots[version].isolated]
         self._end_all(_quit, resident)
-        # All files are in memory now, so that an import is one core's work. With no more of them at once than cores, the
-        # longest first, the last is ready sooner, and none takes longer because of another.
+        # All files are in memory now, so that an import is one core's work. With no more of them at once than cores,
+        # and the longest first, the last is ready sooner, and none takes longer because of another.
         resident.sort(key=lambda version: -self._slots[version].import_ns)
         self._start_together(resident, self._start, one_per_core=not self.limited)
         self._require_sight()

@@ -207,9 +207,9 @@ def test_later_rounds_import_on_one_core_each_and_begin_with_the_longest(
     monkeypatch.setattr("orchestrator.measure.workers.ThreadPoolExecutor", Pool)
     monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
     asked = plan(versions=tuple(takes), engine=engine)
+    facts = EnvironmentFacts(version="", kind=engine, identity="", lock="", python="")
     environments: dict[Target, Environment] = {
-        target(version): Dressing(Stage(), EnvironmentFacts(version=version, kind=engine, identity="", lock="", python=""))
-        for version in takes
+        target(version): Dressing(Stage(), replace(facts, version=version)) for version in takes
     }
     made = Workers(PreparedRun(asked, environments, run_directory(tmp_path / "run", asked)), lambda text: None)
     made.start_all()
