@@ -182,7 +182,9 @@ class RoundLoop:
             self._announce(visited, groups, [each.visit for each in calibrations])
 
     def _may_shorten(self, number: int) -> bool:
-        return number == FIRST_ROUND and self.rounds.budget_s is not None
+        """Return whether rounds may be shortened for more verdicts: later ones do what the first did."""
+        may_judge = self.rounds.looks[-1] >= FEWEST_ROUNDS
+        return number == FIRST_ROUND and self.rounds.budget_s is not None and may_judge
 
     def _adopt(self, calibration: Calibration, level: int, number: int) -> None:
         """Let the rounds of a group have these of the efforts that its pilot suggests."""

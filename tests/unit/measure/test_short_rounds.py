@@ -127,6 +127,15 @@ def test_visits_for_first_calls_alone_are_left_out_before_bursts(tmp_path: Path,
         clock.now = 0.0
 
 
+@pytest.mark.parametrize(("looks", "bursts"), [((2,), MOST_BURSTS), ((4,), FEWEST_BURSTS)])
+def test_rounds_that_were_asked_for_and_lead_to_no_verdict_are_not_shortened(
+    tmp_path: Path, clock: Clock, looks: tuple[int, ...], bursts: int
+):
+    stage = stage_of(clock, "a", 1.0)
+    measure(tmp_path, stage, SHORT_S + 2.5 * SLOWER * FULL_S, looks=looks)
+    assert {number for round, number in bursts_of(stage).items() if round} == {bursts}
+
+
 def test_a_run_that_is_continued_keeps_its_short_rounds_and_its_pilot(tmp_path: Path, clock: Clock):
     played = measure(tmp_path, stage_of(clock, "a", 1.0), 3.2 * SHORT_S)
     entries = list(played.run.entries())
