@@ -50,11 +50,11 @@ BURST_CALLS = 50
 VERSIONS = ("1.14", "2.0", "2.13")
 INSIDE = 0.75
 # What the round loop waits for, one after the other.
-STEPS: Mapping[str, tuple[type, tuple[str, ...]]] = {
-    "start workers": (Workers, ("renew",)),
-    "open": (WorkerClient, ("open",)),
-    "bursts": (WorkerClient, ("burst",)),
-    "close": (WorkerClient, ("close_replicate",)),
+STEPS: Mapping[str, tuple[type, str]] = {
+    "start workers": (Workers, "renew"),
+    "open": (WorkerClient, "open"),
+    "bursts": (WorkerClient, "burst"),
+    "close": (WorkerClient, "close_replicate"),
 }
 # Run by the version's own Python: its interpreter, not the host's, is what times calls.
 BARE = f"""
@@ -137,12 +137,20 @@ def opening(client: WorkerClient, replicate: int) -> tuple[float, float]:
     return took, share
 
 
+@dataclass
+class Step:
+    """How long the host waited for something, and how often."""
+
+    seconds: float = 0.0
+    times: int = 0
+
+
 @dataclass(frozen=True)
 class WholeRun:
     """The seconds of a run once its workers were up, those of each step, and those of them inside calls."""
 
     seconds: float
-    steps: Mapping[str, float]
+    steps: Mapping[str, Step]
     inside: Mapping[str, float]
 
     @property
@@ -150,37 +158,41 @@ class WholeRun:
         return sum(self.inside.values()) / self.seconds
 
     def describe(self) -> Iterator[str]:
-        yield "| step | of the run | of that inside TensorFlow's build and calls |"
-        yield "|---|---|---|"
-        for name, took in self.steps.items():
-            yield f"| {name} | {took / self.seconds:.1%} | {self.inside.get(name, 0.0) / self.seconds:.1%} |"
-        yield f"| all else on the host | {1 - sum(self.steps.values()) / self.seconds:.1%} | |"
+        yield "| step | times | of the run | of that inside TensorFlow's build and calls | the rest, each time |"
+        yield "|---|---|---|---|---|"
+        for name, step in self.steps.items():
+            inside = self.inside.get(name, 0.0)
+            rest_ms = (step.seconds - inside) / max(step.times, 1) * 1e3
+            shares = f"{step.seconds / self.seconds:.1%} | {inside / self.seconds:.1%}"
+            yield f"| {name} | {step.times} | {shares} | {rest_ms:.1f} ms |"
+        else_s = self.seconds - sum(step.seconds for step in self.steps.values())
+        yield f"| all else on the host | | {else_s / self.seconds:.1%} | | |"
 
 
 @contextmanager
-def clocked() -> Iterator[Counter[str]]:
+def clocked() -> Iterator[Mapping[str, Step]]:
     """Time each step of all runs that are made meanwhile."""
-    took: Counter[str] = Counter()
+    took = {name: Step() for name in STEPS}
 
-    def timed(name: str, method: Callable[..., object]) -> Callable[..., object]:
+    def timed(step: Step, method: Callable[..., object]) -> Callable[..., object]:
         @wraps(method)
         def call(*given: object, **named: object) -> object:
             begun = time.monotonic()
             try:
                 return method(*given, **named)
             finally:
-                took[name] += time.monotonic() - begun
+                step.seconds += time.monotonic() - begun
+                step.times += 1
 
         return call
 
-    own = [(name, kind, method) for name, (kind, methods) in STEPS.items() for method in methods]
-    before = [(kind, method, getattr(kind, method)) for _, kind, method in own]
-    for name, kind, method in own:
-        setattr(kind, method, timed(name, getattr(kind, method)))
+    before = [(name, kind, method, getattr(kind, method)) for name, (kind, method) in STEPS.items()]
+    for name, kind, method, plain in before:
+        setattr(kind, method, timed(took[name], plain))
     try:
         yield took
     finally:
-        for kind, method, plain in before:
+        for _, kind, method, plain in before:
             setattr(kind, method, plain)
 
 
@@ -199,7 +211,7 @@ def time_whole_run(scratch: Path) -> WholeRun:
             inside["bursts" if phase == "steady" else "open"] += wall / 1e9
         # The calls before bursts.
         inside["bursts"] += sum(each or 0 for each in table["untimed_ns"].to_pylist()) / 1e9
-    return WholeRun(finished.seconds, {name: took[name] for name in STEPS}, inside)
+    return WholeRun(finished.seconds, took, inside)
 
 
 def section() -> Section:

@@ -82,10 +82,10 @@ def by_pyperf(places: Places, suite: Suite, wall_s: float, scratch: Path) -> Cos
 def by_tfcompare(versions: Sequence[str], cases: Mapping[str, Case], wall_s: float, scratch: Path) -> Cost:
     """Measure with the real command.
 
-    A run of an empty case shows how much time it takes in addition to measuring. The budget leaves that out, so that
-    the whole command stays within the wall time.
+    A run of an empty case whose budget ends after its pilot shows how much time it takes in addition to measuring. The
+    budget leaves that out, so that the whole command stays within the wall time.
     """
-    beside, _ = _run(versions, ["empty"], scratch / "empty", "--rounds", "2")
+    beside, _ = _run(versions, ["empty"], scratch / "empty", "--budget", "1s")
     budget = f"{max(1, wall_s - beside):.1f}s"
     selected = [f"{case.workload}[{_listed(case.params)}]" for case in cases.values()]
     wall, arms = _run(versions, selected, scratch / "tfcompare", "--budget", budget)

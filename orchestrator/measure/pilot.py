@@ -3,7 +3,7 @@
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, dataclass, replace
 from statistics import median
 
 from orchestrator.contract import PILOT_ROUND
@@ -40,29 +40,49 @@ def cold_cases(plan: Plan) -> frozenset[str]:
     return frozenset(label for pair in plan.pairs if pair.metric in ("first", "build") for label, _ in pair.arms)
 
 
-def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may_count: bool) -> Visit:
-    """Visit the cases of a group once, and set the effort of those arms that have none.
+@dataclass(frozen=True)
+class Calibration:
+    """What the pilot of a group suggests for its rounds: efforts from the fullest down to what the pilot itself did."""
 
-    Where every arm did in the pilot what it will do in a round, and nothing disturbed it, the pilot is a round.
-    """
+    group: Group
+    visit: Visit
+    efforts: Sequence[Mapping[Arm, calibrate.Effort]]
+    may_count: bool
+    # That its cases had before, by case.
+    rounds: Mapping[str, int]
+
+    def is_round(self, efforts: Mapping[Arm, calibrate.Effort]) -> bool:
+        """Return whether the pilot is a round of these efforts: every arm did what it will do, and undisturbed."""
+        alike = all(_is_alike(self.visit.timed[arm], effort) for arm, effort in efforts.items())
+        return self.may_count and alike and not self.visit.cause and not self.visit.is_divided
+
+    def record(self, visitor: Visitor, efforts: Mapping[Arm, calibrate.Effort]) -> None:
+        """Journal the efforts of these arms; of several records of an arm the last one counts."""
+        counts = self.is_round(efforts)
+        for arm, effort in efforts.items():
+            visitor.prepared.directory.record(
+                Calibrated(case=arm.case.label, version=arm.version, counts=counts, **asdict(effort))
+            )
+
+
+def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may_count: bool) -> Calibration:
+    """Visit the cases of a group once, and find the efforts of those arms that have none."""
     visit, progress = visitor.visit(order, PILOT_ROUND), visitor.progress
     if visit.lacks_arm:
         visit = visitor.visit([arm for arm in order if arm.key not in progress.ended], PILOT_ROUND)
+    new = [arm for arm in visit.timed if arm.key not in progress.efforts]
     wanted = {arm: progress.efforts.get(arm.key) or _effort(visitor, arm, timed) for arm, timed in visit.timed.items()}
     least_calls = max((_least_calls(visitor.plan, arm.key) for arm in wanted), default=0)
-    aligned = calibrate.align(wanted, {arm: timed.pilot.call_s for arm, timed in visit.timed.items()}, least_calls)
-    once = _plan_once(visitor.plan, visit, aligned)
-    efforts = {arm: replace(effort, once=once) for arm, effort in aligned.items() if arm.key not in progress.efforts}
-    alike = all(_is_alike(visit.timed[arm], effort) for arm, effort in efforts.items())
-    counts = may_count and alike and not visit.cause and not visit.is_divided
-    for arm, effort in efforts.items():
-        progress.efforts[arm.key] = effort
-        visitor.prepared.directory.record(
-            Calibrated(case=arm.case.label, version=arm.version, counts=counts, **asdict(effort))
-        )
-    if counts:
-        progress.rounds.update({arm.case.label for arm in efforts})
-    return visit
+    call_s = {arm: timed.pilot.call_s for arm, timed in visit.timed.items()}
+    full = calibrate.align(wanted, call_s, least_calls)
+    as_pilot = {arm: replace(visit.timed[arm].effort, calls=effort.calls) for arm, effort in wanted.items()}
+    least = calibrate.align(as_pilot, call_s, least_calls)
+    once = _plan_once(visitor.plan, visit, full)
+    fullest = {arm: replace(effort, once=once) for arm, effort in full.items()}
+    choices = tuple({arm: each[arm] for arm in new} for each in (fullest, full, least))
+    return Calibration(
+        group, visit, choices, may_count, {arm.case.label: progress.rounds[arm.case.label] for arm in new}
+    )
 
 
 def _plan_once(plan: Plan, visit: Visit, efforts: Mapping[Arm, calibrate.Effort]) -> int:

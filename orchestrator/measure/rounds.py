@@ -10,6 +10,7 @@ from orchestrator.measure.budget import Budget
 from orchestrator.measure.capacity import read_capacity
 from orchestrator.measure.pacing import Waiting
 from orchestrator.measure.pilot import (
+    Calibration,
     calibrate_group,
     cold_cases,
     describe_percentiles,
@@ -155,7 +156,7 @@ class RoundLoop:
         groups = self._groups([case for case in cases if self._alive(case)])
         lacking = [group for group in groups if not all(map(self._has_effort, self._arms(group)))]
         visited = [group for group in groups if group not in lacking]
-        visits: list[Visit] = []
+        calibrations: list[Calibration] = []
         late: list[Group] = []
         if is_later := number > self.rounds.first_round and bool(visited):
             late = [group for group in lacking if self.unreached.intersection(case.label for case in group)]
@@ -165,18 +166,61 @@ class RoundLoop:
             visited.append(group)
             order = round_order(self._arms(group), self.rounds.seed, group[0].label, FIRST_ROUND)
             may_count = number == FIRST_ROUND and not self.cold.intersection(case.label for case in group)
-            visit = calibrate_group(self.visitor, group, order, may_count=may_count)
-            self._count(visit)
-            self.budget.learn_pilot(visit.seconds)
-            if number == FIRST_ROUND:
-                self.piloted |= {case.label for case in group if self.progress.rounds[case.label]}
-            if visit.timed:
-                self.budget.learn(group, visit_s(visit, self.progress.efforts))
-                self.budget.learn_once(group, visit.open_s)
-                visits.append(visit)
+            calibration = calibrate_group(self.visitor, group, order, may_count=may_count)
+            self._count(calibration.visit)
+            self.budget.learn_pilot(calibration.visit.seconds)
+            calibration.record(self.visitor, calibration.efforts[0])
+            # As long as other groups wait for their pilots, what counts is how little these could do.
+            self._adopt(calibration, -1 if self._may_shorten(number) else 0, number)
+            if calibration.visit.timed:
+                calibrations.append(calibration)
         self.unreached = frozenset(case.label for group in (*lacking, *late) for case in group)
-        if visits and number == FIRST_ROUND:
-            self._announce([group for group in visited if any(map(self._alive, group))], groups, visits)
+        if calibrations and number == FIRST_ROUND:
+            visited = [group for group in visited if any(map(self._alive, group))]
+            if self._may_shorten(number):
+                self._fit_efforts(calibrations, visited, number)
+            self._announce(visited, groups, [each.visit for each in calibrations])
+
+    def _may_shorten(self, number: int) -> bool:
+        """Return whether rounds may be shortened for more verdicts: later ones do what the first did."""
+        may_judge = self.rounds.looks[-1] >= FEWEST_ROUNDS
+        return number == FIRST_ROUND and self.rounds.budget_s is not None and may_judge
+
+    def _adopt(self, calibration: Calibration, level: int, number: int) -> None:
+        """Let the rounds of a group have these of the efforts that its pilot suggests."""
+        efforts, progress = calibration.efforts[level], self.progress
+        progress.efforts.update({arm.key: effort for arm, effort in efforts.items()})
+        counts = calibration.is_round(efforts)
+        progress.rounds.update(
+            {label: before + counts - progress.rounds[label] for label, before in calibration.rounds.items()}
+        )
+        if number == FIRST_ROUND:
+            labels = {case.label for case in calibration.group}
+            self.piloted = self.piloted - labels | {label for label in labels if progress.rounds[label]}
+        if calibration.visit.timed:
+            self.budget.learn(calibration.group, visit_s(calibration.visit, progress.efforts))
+            self.budget.learn_once(calibration.group, calibration.visit.open_s)
+
+    def _fit_efforts(self, calibrations: Sequence[Calibration], groups: Sequence[Group], number: int) -> None:
+        """Choose the fullest efforts with which the budget lets as many groups as possible come to a verdict.
+
+        If it lets none, the shortest rounds are the best: --resume adds others.
+        """
+        judged: list[int] = []
+        for level in range(len(calibrations[0].efforts)):
+            for calibration in calibrations:
+                self._adopt(calibration, level, number)
+            waiting = [self._waiting(group) for group in groups]
+            judged.append(len(pacing.choose(waiting, self.budget.left_s, start_s=self._start_s)))
+        best = judged.index(max(judged)) if any(judged) else -1
+        shorter = False
+        for calibration in calibrations:
+            self._adopt(calibration, best, number)
+            if calibration.efforts[best] != calibration.efforts[0]:
+                calibration.record(self.visitor, calibration.efforts[best])
+                shorter = True
+        if shorter:
+            self.view.say("rounds are shorter than the pilot suggests, because the budget would hold too few of them")
 
     def _has_room(self, visited: Sequence[Group]) -> bool:
         """Return whether the budget holds the pilot of another group.

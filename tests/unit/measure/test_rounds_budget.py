@@ -181,7 +181,7 @@ def test_a_first_round_that_was_the_pilot_is_not_reported_and_later_ones_name_wh
     assert view.left_s == [pytest.approx(left_s) for left_s in (6.0, 4.0, 2.0, 0.0)]
 
 
-def test_no_case_has_fewer_calls_because_the_budget_is_short(tmp_path: Path, clock: Clock):
+def test_no_case_has_fewer_calls_where_the_budget_holds_enough_rounds(tmp_path: Path, clock: Clock):
     for name, budget_s in (("short", 20.0), ("long", 1e6)):
         measure(tmp_path / name, stage := clock.stage({"a": 1.0, "b": 1.0}), budget_s)
         clock.now = 0.0
