@@ -55,8 +55,6 @@ class WorkerSlot:
     # The case that has filled the scratch folder of this worker's container.
     filler: str = ""
     started: bool = False
-    # What the last import of its TensorFlow took.
-    import_ns: int = 0
     deaths: int = 0
     lost: bool = False
     # Why its TensorFlow has not the GPUs of the run, or ''.
@@ -147,10 +145,7 @@ class Workers:
         self._round = number
         resident = [version for version in self.versions() if version in versions and not self._slots[version].isolated]
         self._end_all(_quit, resident)
-        # All files are in memory now, so that an import is one core's work. With no more of them at once than cores,
-        # and the longest first, the last is ready sooner, and none takes longer because of another.
-        resident.sort(key=lambda version: -self._slots[version].import_ns)
-        self._start_together(resident, self._start, one_per_core=not self.limited)
+        self._start_together(resident, self._start)
         self._require_sight()
 
     def _require_sight(self) -> None:
@@ -160,14 +155,13 @@ class Workers:
             raise EngineUnavailable(blind[0])
 
     def _start_together(
-        self, versions: Collection[Target], start: Callable[[Target], Ready | None], *, one_per_core: bool = False
+        self, versions: Collection[Target], start: Callable[[Target], Ready | None]
     ) -> dict[Target, Ready]:
         begun = time.monotonic()
         # An executor, whose end an interrupt waits for: no worker is started after all others were ended. Only as many
         # at once as can each import TensorFlow within the deadline, whatever the number of versions.
         usable = len(self._plan.cpus or os.sched_getaffinity(0))
-        most = usable if one_per_core else max(FEWEST_STARTING, usable)
-        with ThreadPoolExecutor(min(len(versions), most) or 1) as pool:
+        with ThreadPoolExecutor(min(len(versions), max(FEWEST_STARTING, usable)) or 1) as pool:
             try:
                 started = dict(zip(versions, pool.map(start, versions), strict=True))
             except BaseException:
@@ -258,7 +252,6 @@ class Workers:
             slot.starting = None
         slot.client = client
         slot.started = True
-        slot.import_ns = ready.import_ns
         return ready
 
     def _not_started(self, version: Target, failure: DeathCause) -> None:

@@ -172,6 +172,7 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
     judged = (*contrasts, *(each for of_metric in metrics.values() for each in of_metric))
     of_all = gathered.by_arm.samples(replace(plan, pairs=tuple(each.pair for each in judged)))
     schedule = endings.schedule(plan.looks)
+    speeds = find_two_speeds(gathered.replicates, endings.loads) if flip and plan.judge == "wall" else {}
     judged_alone = Comparison(
         plan=plan,
         manifest=gathered.manifest,
@@ -183,7 +184,7 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
             *check_control(contrasts),
             *check_noise(plan, contrasts),
             *check_crowd(plan, endings),
-            *(check_two_speeds(find_two_speeds(gathered.replicates, endings.loads)) if flip and plan.judge == "wall" else ()),
+            *check_two_speeds(speeds),
             *check_dependence(find_dependence_of_rounds(plan, gathered.by_arm.samples(plan))),
             *check_run(plan, gathered.manifest, endings, gathered.problems),
         ),

@@ -67,8 +67,8 @@ def check_two_speeds(found: Mapping[ArmKey, TwoSpeeds]) -> list[str]:
     arm = max(found, key=lambda arm: found[arm].long_ms / found[arm].short_ms)
     each, more = found[arm], len(found) - 1
     others = f", and so do those of {format_count(more, 'other arm')}" if more else ""
+    times = f"either about {each.short_ms:.3g} or {each.long_ms:.3g} ms at the same CPU time"
     return [
-        f"the calls of {arm.case} in {arm.version} take either about {each.short_ms:.3g} or {each.long_ms:.3g} ms at the "
-        f"same CPU time ({each.slow} of {each.bursts} bursts are slow){others}: they wait for something, not for a core; "
-        "--judge cpu compares what they compute"
+        f"the calls of {arm.case} in {arm.version} take {times} ({each.slow} of {each.bursts} bursts are slow){others}: "
+        "they wait for something, not for a core; --judge cpu compares what they compute"
     ]

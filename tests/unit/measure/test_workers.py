@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.engines import Environment, Started, WorkerPaths
-from orchestrator.engines.worker.client import Ready, SeenGpu, Sight, WorkerClient
+from orchestrator.engines.worker.client import SeenGpu, Sight, WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.cuda_start import DriverAnswer
 from orchestrator.machine.gpu import Gpu
@@ -179,44 +179,6 @@ def test_no_more_workers_start_at_once_than_there_are_cpus_for_them(tmp_path: Pa
     made.start_all()
     assert widths == [5]
     made.kill()
-
-
-@pytest.mark.parametrize(("engine", "width"), [("venv", 2), ("docker", 3)])
-def test_later_rounds_import_on_one_core_each_and_begin_with_the_longest(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str, width: int
-):
-    """A container also waits for its engine while it starts, so those start all at once."""
-    takes = {"1.0.0": 1, "2.0.0": 3, "3.0.0": 2}
-    started: list[tuple[int, list[str]]] = []
-
-    class Pool(ThreadPoolExecutor):
-        def __init__(self, width: int) -> None:
-            self.width = width
-            super().__init__(width)
-
-        def map(self, function, *items):
-            started.append((self.width, list(map(str, items[0]))))
-            return super().map(function, *items)
-
-    hello = WorkerClient.hello
-
-    def import_in_turn(client: WorkerClient, **given: object) -> Ready:
-        return replace(hello(client, **given), import_ns=takes[str(client.version)])
-
-    monkeypatch.setattr(WorkerClient, "hello", import_in_turn)
-    monkeypatch.setattr("orchestrator.measure.workers.ThreadPoolExecutor", Pool)
-    monkeypatch.setattr("os.sched_getaffinity", lambda pid: {0, 1})
-    asked = plan(versions=tuple(takes), engine=engine)
-    facts = EnvironmentFacts(version="", kind=engine, identity="", lock="", python="")
-    environments: dict[Target, Environment] = {
-        target(version): Dressing(Stage(), replace(facts, version=version)) for version in takes
-    }
-    made = Workers(PreparedRun(asked, environments, run_directory(tmp_path / "run", asked)), lambda text: None)
-    made.start_all()
-    assert started == [(3, list(takes))]
-    made.renew(made.versions(), 2)
-    made.kill()
-    assert started[2] == (width, ["2.0.0", "3.0.0", "1.0.0"])
 
 
 @pytest.mark.parametrize(
