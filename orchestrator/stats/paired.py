@@ -75,7 +75,7 @@ class Estimate:
 
     @property
     def freedom(self) -> float:
-        return freedom_of(self.rounds) + (self.prior.freedom if self.prior else 0)
+        return freedom_of(self.rounds) + self.borrowed
 
     @cached_property
     def _ordered(self) -> tuple[float, ...]:
@@ -115,9 +115,19 @@ class Estimate:
         return max(math.sqrt(squares / (kept * (kept - 1))), self.resolution)
 
     @property
+    def borrowed(self) -> float:
+        """The degrees of freedom that other comparisons add to those of these rounds."""
+        return self.prior.freedom if self.prior else 0.0
+
+    @property
     def spread(self) -> float:
         """The standard deviation of a round that gives a mean of all rounds this standard error."""
         return self.standard_error * math.sqrt(self.rounds)
+
+    @property
+    def own_spread(self) -> float:
+        """The same by these rounds alone."""
+        return self.widened * self._own_error * math.sqrt(self.rounds)
 
     @property
     def p(self) -> float:
