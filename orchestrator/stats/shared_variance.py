@@ -22,18 +22,28 @@ CAUTION = 0.25
 # Of the error of equal arms, what is given out where variances are shared. The rest is for comparisons that differ in
 # their scatter as no distribution of the theory does, and for those that stray together.
 OF_SHARED = 0.9
+# What scatters more than the others, by so much that chance does it this rarely, borrows nothing.
+LOUDER = 0.05
 # A smaller difference of log variances counts as none.
 LEAST_APART = 1e-6
 
 
 def share_variance(estimates: Sequence[Estimate]) -> list[Estimate]:
-    """Return these estimates with a part of what all of them say of the variance of a round; of few, as they are."""
+    """Return these estimates with a part of what all of them say of the variance of a round; of few, as they are.
+
+    One that is louder than all others stays as it is: what they say would make it too certain.
+    """
     known = [each for each in estimates if each.spread > 0]
     if len(known) < FEWEST_COMPARISONS:
         return list(estimates)
     common = find_common_share([np.array(each.pulled_in) for each in known])
     prior = fit_prior([(each.spread**2, each.freedom) for each in known], common)
-    return [replace(each, prior=prior) for each in estimates]
+    return [each if _is_louder(each, prior) else replace(each, prior=prior) for each in estimates]
+
+
+def _is_louder(estimate: Estimate, prior: Prior) -> bool:
+    times = estimate.spread**2 / prior.variance
+    return float(special.fdtrc(estimate.freedom, prior.freedom, times)) < LOUDER
 
 
 def find_share_of_error(estimate: Estimate) -> float:
