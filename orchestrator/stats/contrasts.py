@@ -241,6 +241,8 @@ class _Judge:
         pair, scale = contrast.pair, self.scale_of(contrast.pair.metric)
         error = self._error(pair) * find_share_of_error(rounds.estimate)
         levels = self.schedule.trace_levels(rounds.last_round, error)
+        # Looks a single round apart are nearly one: that after three does not count for those that follow.
+        levels = tuple(each for each in levels[:-1] if each[0] >= FEWEST_ROUNDS) + levels[-1:]
         theta, low, high = estimate_called(rounds.estimate, levels)
         return replace(
             contrast,

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from statistics import fmean
 from typing import Any, Protocol
@@ -67,6 +67,10 @@ class Estimate:
     @property
     def rounds(self) -> int:
         return len(self.differences)
+
+    def cut(self, rounds: int) -> "Estimate":
+        """Return the estimate that the first of these rounds gave."""
+        return self if rounds >= self.rounds else replace(self, differences=self.differences[:rounds])
 
     @property
     def trimmed(self) -> int:

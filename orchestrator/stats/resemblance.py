@@ -1,5 +1,6 @@
 """How much comparisons that share their rounds stray together in each of them."""
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,11 +10,14 @@ Floats = NDArray[np.float64]
 
 # With two rounds, any two comparisons stray either together or oppositely.
 FEWEST_ROUNDS = 3
+# Of thousands, some tell it: each is compared with each.
+MOST_ROWS = 400
 
 
 def find_common_share(rows: Sequence[Floats]) -> float:
     """Return the mean square of the correlations of these comparisons, as far as chance does not explain it."""
     rows = [row for row in rows if len(row) >= FEWEST_ROUNDS and row.max() > row.min()]
+    rows = rows[:: math.ceil(len(rows) / MOST_ROWS) or 1]
     if len(rows) < 2:
         return 0.0
     lengths = np.array([len(row) for row in rows], dtype=float)

@@ -21,9 +21,9 @@ MOST_FREEDOM = 8.0
 CAUTION = 0.25
 # Of the error of equal arms, what is given out where variances are shared. The rest is for comparisons that differ in
 # their scatter as no distribution of the theory does, and for those that stray together.
-OF_SHARED = 0.9
+OF_SHARED = 0.95
 # What scatters more than the others, by so much that chance does it this rarely, borrows nothing.
-LOUDER = 0.05
+LOUDER = 0.02
 # A smaller difference of log variances counts as none.
 LEAST_APART = 1e-6
 
@@ -31,14 +31,24 @@ LEAST_APART = 1e-6
 def share_variance(estimates: Sequence[Estimate]) -> list[Estimate]:
     """Return these estimates with a part of what all of them say of the variance of a round; of few, as they are.
 
-    One that is louder than all others stays as it is: what they say would make it too certain.
+    One that is louder than all others stays as it is: what they say would make it too certain. Others may have more
+    rounds by now. Those are left out, so that each is judged as it was at its last look, whatever follows.
     """
-    known = [each for each in estimates if each.spread > 0]
+    priors = {rounds: _find_prior(estimates, rounds) for rounds in {each.rounds for each in estimates}}
+    return [_lend(each, priors[each.rounds]) for each in estimates]
+
+
+def _find_prior(estimates: Sequence[Estimate], rounds: int) -> Prior | None:
+    """Return what these estimates said together of the variance of a round when they had at most this many rounds."""
+    known = [cut for each in estimates if (cut := each.cut(rounds)).spread > 0]
     if len(known) < FEWEST_COMPARISONS:
-        return list(estimates)
+        return None
     common = find_common_share([np.array(each.pulled_in) for each in known])
-    prior = fit_prior([(each.spread**2, each.freedom) for each in known], common)
-    return [each if _is_louder(each, prior) else replace(each, prior=prior) for each in estimates]
+    return fit_prior([(each.spread**2, each.freedom) for each in known], common)
+
+
+def _lend(estimate: Estimate, prior: Prior | None) -> Estimate:
+    return estimate if prior is None or _is_louder(estimate, prior) else replace(estimate, prior=prior)
 
 
 def _is_louder(estimate: Estimate, prior: Prior) -> bool:

@@ -99,7 +99,7 @@ def test_a_few_rows_that_are_far_louder_than_all_others_do_not_break_it(loud: in
     rows[:, :loud] *= 6
     alike = judge_tables(rows)
     assert alike.share(SLOWER, FASTER) <= 0.025
-    assert np.isin(alike.verdicts[:, :loud], (SLOWER, FASTER)).mean() <= 0.04
+    assert np.isin(alike.verdicts[:, :loud], (SLOWER, FASTER)).mean() <= 0.05
 
 
 @pytest.mark.parametrize("times", [1.0, 5.0])
