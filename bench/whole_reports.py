@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from orchestrator.metrics import METRICS, USUAL, scale_of
 from orchestrator.metrics.gates import find_gate_error, parse_gates
 from orchestrator.model import ArmKey, Comparison, Contrast, Metric
-from orchestrator.plan.pairs import LOOKS, metric_pairs, neighbour_pairs
+from orchestrator.plan.pairs import TABLE_LOOKS, metric_pairs, neighbour_pairs
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.summary import sentences
 from orchestrator.results.gated import gate_run
@@ -28,9 +28,9 @@ from tests.support.builders import arm, case, comparison, plan
 
 VERSIONS = ("1.0.0", "2.0.0", "3.0.0")
 CASES = tuple(case("body", size=str(size)) for size in range(8))
-PLAN = plan(CASES, VERSIONS, looks=LOOKS, metrics=USUAL)
+PLAN = plan(CASES, VERSIONS, looks=TABLE_LOOKS, metrics=USUAL)
 ARMS = tuple(arm(of, version) for of in CASES for version in VERSIONS)
-SCHEDULE, ONCE = make_schedule([Stretch(LOOKS)]), make_bystander_schedule([Stretch(LOOKS)])
+SCHEDULE, ONCE = make_schedule([Stretch(TABLE_LOOKS)]), make_bystander_schedule([Stretch(TABLE_LOOKS)])
 FAMILIES: tuple[Metric, ...] = ("steady", *USUAL)
 GATES = parse_gates("slower,faster,first:slower,first:faster,memory:more,memory:less")
 NAMING = ("slower", "faster", *(phrase for key in USUAL for phrase in (METRICS[key].more, METRICS[key].less)))
@@ -96,7 +96,7 @@ def simulate_report(
     draw: np.random.Generator, spread: float, *, noise: str = "normal", slower: int = 0, amount: float = 0.0
 ) -> SimulatedReport:
     """Return a report of which this many cases are slower by this much in the last version."""
-    shape = (len(FAMILIES), len(CASES), len(VERSIONS), LOOKS[-1])
+    shape = (len(FAMILIES), len(CASES), len(VERSIONS), TABLE_LOOKS[-1])
     unit = draw.normal(size=shape) if noise == "normal" else draw.standard_t(3, shape) / math.sqrt(3)
     logs = unit * spread / math.sqrt(2)
     logs[0, :slower, -1] += math.log1p(amount)
@@ -106,7 +106,7 @@ def simulate_report(
 def judge_report(logs: Floats) -> Comparison:
     """Judge the logs of all figures, by metric, case, version and round."""
     rounds, open_cases = dict.fromkeys((of.label for of in CASES), 0), set(CASES)
-    for look in LOOKS:
+    for look in TABLE_LOOKS:
         rounds |= {of.label: look for of in open_cases}
         samples = _cut(logs, rounds)
         contrasts = compare(PLAN, samples, ARMS, SCHEDULE)

@@ -11,9 +11,12 @@ from packaging.version import Version as Number
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import MetricSpec
 from orchestrator.model import ArmKey, ArmResult, Case, CasePair, Metric, Pair, Plan, Target, VersionPair, Workload
+from orchestrator.stats.limits import FEWEST_COMPARISONS, FEWEST_SHARED
 
 # Rounds after which a run is judged, and the error that these looks share.
 LOOKS = (4, 6, 8, 10, 13, 16, 20)
+# Of a table whose rows say together how much rounds scatter.
+TABLE_LOOKS = (FEWEST_SHARED, *LOOKS)
 # Of a run that 20 rounds do not show enough, as the pilot sees it, and whose budget holds more.
 FURTHER_LOOKS = (25, 32, 40)
 ALPHA = 0.05
@@ -133,6 +136,12 @@ def reference_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[VersionPair,
         if (case, plan.versions[0]) not in timed:
             pairs += [VersionPair(case=case, baseline=of_case[0], candidate=later) for later in of_case[1:]]
     return tuple(pairs)
+
+
+def choose_looks(pairs: Iterable[Pair]) -> tuple[int, ...]:
+    """Return the looks of a run that compares these pairs."""
+    families = Counter(pair.metric for pair in pairs)
+    return TABLE_LOOKS if max(families.values(), default=0) >= FEWEST_COMPARISONS else LOOKS
 
 
 def looks_left(looks: Sequence[int], rounds: int) -> tuple[int, ...]:

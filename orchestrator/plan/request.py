@@ -31,7 +31,7 @@ from orchestrator.model import (
     list_arms,
 )
 from orchestrator.options import EngineOptions
-from orchestrator.plan.pairs import ALPHA, FURTHER_LOOKS, LOOKS, plan_pairs, plan_program_pairs
+from orchestrator.plan.pairs import ALPHA, FURTHER_LOOKS, LOOKS, choose_looks, plan_pairs, plan_program_pairs
 from orchestrator.plan.shards import take_shard
 
 
@@ -51,7 +51,7 @@ class RunOptions:
     environments: EngineOptions = field(default_factory=EngineOptions)
     out: Path | None = None
     rounds: int | None = None
-    # Whether the pilot may plan more rounds than the usual ones: all parts of a run need the same looks.
+    # Whether the run may have other looks than the usual ones: all parts of a run need the same.
     prolong: bool = True
     budget_s: float | None = None
     margin: float = MARGIN
@@ -106,14 +106,20 @@ class PlannedRun:
 
     @property
     def looks(self) -> tuple[int, ...]:
-        return (self.options.rounds,) if self.options.rounds else LOOKS
+        if self.options.rounds:
+            return (self.options.rounds,)
+        return choose_looks(self.selection.pairs) if self._is_whole else LOOKS
+
+    @property
+    def _is_whole(self) -> bool:
+        """Whether the run is no part of another: all parts need the same looks."""
+        return self.options.prolong and not self.options.shard
 
     @property
     def most_rounds(self) -> int:
         """How many rounds the pilot may plan within the budget, or 0 if no more than those of the looks."""
-        options = self.options
-        alone = options.prolong and not options.shard
-        return FURTHER_LOOKS[-1] if alone and self.selection.budget_s and not options.rounds else 0
+        prolonged = self._is_whole and self.selection.budget_s and not self.options.rounds
+        return FURTHER_LOOKS[-1] if prolonged else 0
 
     def isolate(self, engine: str) -> Isolation:
         """Return what every replicate has for itself on this engine."""

@@ -32,13 +32,14 @@ from orchestrator.stats.contrasts import (
     FALSE_DISCOVERIES,
     Measured,
     compare_figures,
-    measure,
+    measure_together,
     of_many,
 )
-from orchestrator.stats.looks import LookSchedule
+from orchestrator.stats.looks import FEWEST_ROUNDS, LookSchedule
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.report_error import find_limit, mark_row_only
 from orchestrator.stats.round_times import RoundTimes
+from orchestrator.stats.shared_variance import find_share_of_error
 from orchestrator.stats.verdict import Levels, judge
 from orchestrator.stats.welch import Across, BetweenRuns
 from orchestrator.terminal.counts import format_count
@@ -204,7 +205,7 @@ def _measure_arms(run: Run, arms: Iterable[ArmKey]) -> list["Stopped | None"]:
     for arm in arms:
         rounds = by_arm.get((*arm, "steady"), {})
         levels = [times.level for times in rounds.values() if isinstance(times, RoundTimes)]
-        enough = len(levels) >= schedule.fewest
+        enough = len(levels) >= max(schedule.fewest, FEWEST_ROUNDS)
         found.append(Stopped(Measured(Estimate(tuple(levels)), max(rounds)), schedule) if enough else None)
     return found
 
@@ -218,10 +219,10 @@ class Stopped:
 
     @property
     def levels(self) -> Levels:
-        return Levels(*(self.schedule.level(self.measured.last_round, error) for error in (ALPHA, DIFFERENCE_ERROR)))
+        return self.measured.find_levels(self.schedule, ALPHA, DIFFERENCE_ERROR)
 
     def adjust(self, p: float) -> float:
-        return self.schedule.adjust(p, self.measured.last_round)
+        return min(self.schedule.adjust(p, self.measured.last_round) / find_share_of_error(self.measured.estimate), 1.0)
 
 
 @dataclass(frozen=True)
@@ -252,7 +253,7 @@ class Compared:
 def _measure_pairs(run: Run, pairs: list[Pair]) -> list[Stopped | None]:
     by_arm = samples(replace(run.plan, pairs=tuple(pairs)), run.replicates, run.openings)
     schedule = _schedule(run)
-    found = (measure(by_arm, pair, scale_of(pair.metric)) for pair in pairs)
+    found = measure_together(by_arm, pairs, scale_of)
     return [Stopped(measured, schedule) if measured else None for measured in found]
 
 

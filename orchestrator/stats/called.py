@@ -15,7 +15,7 @@ import numpy as np
 from scipy import special
 
 from orchestrator.stats.looks import LookLevels, find_new_calls
-from orchestrator.stats.paired import Estimate, Prior
+from orchestrator.stats.paired import Estimate
 
 # The interval leaves out this much of what is left, half of it at each end.
 LEFT_OUT = 0.05
@@ -26,12 +26,11 @@ AROUND, SCATTERS, MEANS = np.linspace(-8.0, 6.0, 85), 60, 80
 NEGLIGIBLE = 1e-5
 
 
-def estimate_called(found: Estimate, levels: LookLevels, prior: Prior | None = None) -> tuple[float, float, float]:
+def estimate_called(found: Estimate, levels: LookLevels) -> tuple[float, float, float]:
     """Return how large a difference is that was called at the last of these looks, and the ends of its interval.
 
     The estimate is never larger than the mean, although the mean of late calls is too small: a few wild rounds would
     otherwise make it huge. The interval is the one that the call rests on, with its end near zero moved towards zero.
-    `prior` is what other comparisons say of the variance of a round, where the call did not use it.
     """
     *earlier, (_, level) = levels
     error, width, distance = found.standard_error, found.half_width(level), abs(found.theta)
@@ -40,10 +39,7 @@ def estimate_called(found: Estimate, levels: LookLevels, prior: Prior | None = N
     if any(replace(found, differences=found.differences[:look]).p <= own_level for look, own_level in earlier):
         # It was called before, and another comparison kept its case open.
         earlier = []
-    freedom, squares = found.freedom, found.freedom
-    if prior:
-        freedom, squares = freedom + prior.freedom, squares + prior.freedom * prior.variance / found.rounds / error**2
-    ratios, likely = _scatters(freedom / 2, squares / 2, level)
+    ratios, likely = _scatters(found.freedom / 2, found.freedom / 2, level)
     # The standard error of these rounds divided by the true one.
     roots = np.sqrt(ratios)[:, None]
     means = distance / error * roots + AROUND

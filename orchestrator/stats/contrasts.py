@@ -9,11 +9,12 @@ from orchestrator.model import ArmKey, ArmResult, Contrast, Metric, Pair, Plan, 
 from orchestrator.stats.called import estimate_called
 from orchestrator.stats.dependence import Dependence, find_dependence
 from orchestrator.stats.drift import drift_of_ratio
-from orchestrator.stats.looks import BystanderSchedule, LookSchedule, Stretch, make_schedule
-from orchestrator.stats.paired import Estimate, Prior, Sample, estimate
+from orchestrator.stats.limits import FEWEST_SHARED
+from orchestrator.stats.looks import FEWEST_ROUNDS, BystanderSchedule, LookSchedule, Stretch, make_schedule
+from orchestrator.stats.paired import Estimate, Sample, estimate
 from orchestrator.stats.robust import hodges_lehmann, sign_flip_p
 from orchestrator.stats.scale import RATIOS, MetricScale
-from orchestrator.stats.shared_variance import find_prior, share_variance
+from orchestrator.stats.shared_variance import find_share_of_error, share_variance
 from orchestrator.stats.verdict import Judgement, Levels, describe_noise, judge, seed_percent, smallest_shown
 
 # The figure of a metric on its scale by round, by case label, version and metric.
@@ -50,6 +51,22 @@ class Measured:
     estimate: Estimate
     last_round: int
 
+    def count_fewest(self, schedule: Schedule) -> int:
+        """Return how many rounds are judged: a comparison that no other helps must know its own scatter."""
+        return schedule.fewest if self.estimate.prior else max(schedule.fewest, FEWEST_ROUNDS)
+
+    def is_judged(self, schedule: Schedule) -> bool:
+        return self.estimate.rounds >= self.count_fewest(schedule)
+
+    def adjust(self, schedule: Schedule) -> float:
+        """Return the smallest error of all looks with which these rounds are found to differ."""
+        return min(schedule.adjust(self.estimate.p, self.last_round) / find_share_of_error(self.estimate), 1.0)
+
+    def find_levels(self, schedule: Schedule, same: float, differ: float) -> Levels:
+        """Return the levels of the look that judges these rounds, if all looks share these errors."""
+        share = find_share_of_error(self.estimate)
+        return Levels(schedule.level(self.last_round, same), schedule.level(self.last_round, share * differ))
+
 
 def compare(
     plan: Plan,
@@ -67,9 +84,7 @@ def compare(
     """
     schedule = schedule or make_schedule([Stretch(plan.looks)])
     by_key = {arm.key: arm for arm in arms}
-    measured = [measure(samples, pair, scale_of(pair.metric)) for pair in plan.pairs]
-    if isinstance(schedule, BystanderSchedule):
-        measured = _share_variance(measured, schedule.fewest)
+    measured = measure_together(samples, plan.pairs, scale_of)
     dependence = _find_dependence(plan.pairs, measured)
     measured = [
         replace(rounds, estimate=dependence[pair.metric].widen(rounds.estimate)) if rounds else None
@@ -80,8 +95,7 @@ def compare(
         families[pair.metric].append(rounds)
     errors = {metric: _error_of_each(schedule, of_metric) for metric, of_metric in families.items()}
     counts = {metric: len(of_metric) for metric, of_metric in families.items()}
-    priors = {metric: _find_prior(of_metric, schedule.fewest) for metric, of_metric in families.items()}
-    judge_one = _Judge(plan, schedule, errors, counts, priors, beside or Beside(), scale_of)
+    judge_one = _Judge(plan, schedule, errors, counts, beside or Beside(), scale_of)
     contrasts = (
         judge_one.contrast(pair, rounds, [by_key[key] for key in pair.arms], samples)
         for pair, rounds in zip(plan.pairs, measured, strict=True)
@@ -101,20 +115,20 @@ def measure(samples: Samples, pair: Pair, scale: MetricScale = RATIOS) -> Measur
     return Measured(found, max(baseline.keys() & candidate.keys())) if found else None
 
 
-def _share_variance(measured: Sequence[Measured | None], fewest: int) -> list[Measured | None]:
-    """Let comparisons of one metric, which few rounds have to judge, share what they say of the scatter of rounds."""
-    places = [place for place, rounds in enumerate(measured) if rounds and rounds.estimate.rounds >= fewest]
-    shared = dict(zip(places, share_variance([measured[place].estimate for place in places]), strict=True))  # type: ignore[union-attr]
-    return [
-        replace(rounds, estimate=shared[place]) if rounds and place in shared else rounds
-        for place, rounds in enumerate(measured)
-    ]
-
-
-def _find_prior(measured: Sequence[Measured | None], fewest: int) -> Prior | None:
-    """Return what comparisons of one metric say together of the scatter of rounds, unless they share it already."""
-    estimates = [rounds.estimate for rounds in measured if rounds and rounds.estimate.rounds >= fewest]
-    return None if any(each.prior for each in estimates) else find_prior(estimates)
+def measure_together(
+    samples: Samples, pairs: Sequence[Pair], scale_of: ScaleOf = lambda metric: RATIOS
+) -> list[Measured | None]:
+    """Estimate the differences of these pairs; those of one metric share what they say of the scatter of rounds."""
+    measured = [measure(samples, pair, scale_of(pair.metric)) for pair in pairs]
+    families: dict[Metric, dict[int, Measured]] = defaultdict(dict)
+    for place, (pair, rounds) in enumerate(zip(pairs, measured, strict=True)):
+        if rounds and rounds.estimate.rounds >= FEWEST_SHARED:
+            families[pair.metric][place] = rounds
+    for family in families.values():
+        shared = share_variance([rounds.estimate for rounds in family.values()])
+        for (place, rounds), each in zip(family.items(), shared, strict=True):
+            measured[place] = replace(rounds, estimate=each)
+    return measured
 
 
 def find_dependence_of_rounds(plan: Plan, samples: Samples) -> dict[Metric, Dependence]:
@@ -137,11 +151,7 @@ def _error_of_each(schedule: Schedule, measured: Sequence[Measured | None]) -> f
     By Benjamini and Hochberg, no larger share of those found different is due to chance. The same error gives the
     intervals: all of those found different exclude no difference, and no other does.
     """
-    chances = [
-        schedule.adjust(rounds.estimate.p, rounds.last_round)
-        for rounds in measured
-        if rounds and rounds.estimate.rounds >= schedule.fewest
-    ]
+    chances = [rounds.adjust(schedule) for rounds in measured if rounds and rounds.is_judged(schedule)]
     different = sum(p <= FALSE_DISCOVERIES for p in of_many(chances))
     return FALSE_DISCOVERIES * max(different, 1) / max(len(chances), 1)
 
@@ -166,7 +176,6 @@ class _Judge:
     schedule: Schedule
     error_of_each: Mapping[Metric, float]
     count: Mapping[Metric, int]
-    priors: Mapping[Metric, Prior | None]
     beside: Beside
     scale_of: ScaleOf
 
@@ -182,7 +191,7 @@ class _Judge:
             _without_interval(pair, ""),
             **scale.as_fields(found.theta, None),
             rounds=found.rounds,
-            missing=max(self.schedule.fewest - found.rounds, 0),
+            missing=max(rounds.count_fewest(self.schedule) - found.rounds, 0),
         )
         if contrast.ratio is not None:
             second = scale.as_fields(hodges_lehmann(found.differences), None)["ratio"]
@@ -198,12 +207,13 @@ class _Judge:
     def _describe_progress(self, pair: Pair, arms: Sequence[ArmResult], samples: Samples) -> Contrast:
         """Return the ratio of a single round or, before the first, of the pilot, without a verdict."""
         baseline, candidate = (samples.get((*key, pair.metric), {}) for key in pair.arms)
-        contrast = replace(_without_interval(pair, ""), missing=self.schedule.fewest)
+        fewest = max(self.schedule.fewest, FEWEST_ROUNDS)
+        contrast = replace(_without_interval(pair, ""), missing=fewest)
         times = [arm.median_ms for arm in arms if arm.median_ms and not arm.rounds]
         if common := baseline.keys() & candidate.keys():
             [number] = common
             fields = self.scale_of(pair.metric).as_fields(candidate[number] - baseline[number], None)
-            contrast = replace(contrast, **fields, rounds=1, missing=self.schedule.fewest - 1)
+            contrast = replace(contrast, **fields, rounds=1, missing=fewest - 1)
         elif pair.metric == "steady" and len(times) == len(arms):
             contrast = replace(contrast, pilot_ratio=times[1] / times[0])
         return replace(contrast, reason=contrast.so_far)
@@ -216,21 +226,24 @@ class _Judge:
         return replace(
             contrast,
             **scale.as_fields(found.theta, (found.theta - width, found.theta + width)),
-            p=self.schedule.adjust(found.p, rounds.last_round),
+            p=rounds.adjust(self.schedule),
             verdict=judgement.verdict,
             size=judgement.size,
             reason=self._reason(contrast.pair, judgement, rounds, levels),
             mde=None
             if contrast.ratio is None
-            else smallest_shown(found.spread, found.rounds, levels.differ, found.freedom),
-            spread=None if contrast.ratio is None else found.spread,
+            else smallest_shown(found.spread, found.rounds, levels.differ, found.borrowed),
+            spread=None if contrast.ratio is None else found.own_spread,
         )
 
     def _correct(self, contrast: Contrast, rounds: Measured) -> Contrast:
         """Show a called difference without the luck that helped to call it."""
         pair, scale = contrast.pair, self.scale_of(contrast.pair.metric)
-        levels = self.schedule.trace_levels(rounds.last_round, self._error(pair))
-        theta, low, high = estimate_called(rounds.estimate, levels, self.priors[pair.metric])
+        error = self._error(pair) * find_share_of_error(rounds.estimate)
+        levels = self.schedule.trace_levels(rounds.last_round, error)
+        # Looks a single round apart are nearly one: that after three does not count for those that follow.
+        levels = tuple(each for each in levels[:-1] if each[0] >= FEWEST_ROUNDS) + levels[-1:]
+        theta, low, high = estimate_called(rounds.estimate, levels)
         return replace(
             contrast,
             **scale.as_fields(theta, (low, high)),
@@ -242,9 +255,7 @@ class _Judge:
         return min(DIFFERENCE_ERROR, self.error_of_each[pair.metric])
 
     def _levels(self, rounds: Measured, error: float) -> Levels:
-        return Levels(
-            self.schedule.level(rounds.last_round, self.plan.alpha), self.schedule.level(rounds.last_round, error)
-        )
+        return rounds.find_levels(self.schedule, self.plan.alpha, error)
 
     def _margin(self, pair: Pair) -> float:
         return self.plan.margin if pair.margin is None else pair.margin
@@ -257,7 +268,7 @@ class _Judge:
         found, wider = rounds.estimate, _describe_widened(rounds.estimate)
         if alone.verdict != "inconclusive":
             return f"not significant after correcting for {self.count[pair.metric]} comparisons{wider}"
-        return describe_noise(found.spread, found.rounds, margin, levels.differ, found.freedom, scale) + wider
+        return describe_noise(found.spread, found.rounds, margin, levels.differ, found.borrowed, scale) + wider
 
     def _doubt(self, contrast: Contrast, missing: ArmResult | None, arms: Sequence[ArmResult]) -> str:
         """Return why a verdict is not to be believed, whatever the rounds say, or ''."""

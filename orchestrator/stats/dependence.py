@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import special
 
+from orchestrator.stats.limits import FEWEST_COMPARISONS, FEWEST_SHARED
 from orchestrator.stats.paired import Estimate, two_sided_p
+from orchestrator.stats.resemblance import Floats, find_common_share
 
-Floats = NDArray[np.float64]
-
-# Fewer rounds show neither.
+# Fewer rounds show neither, but three of several comparisons together do.
 FEWEST_ROUNDS = 4
 # Rounds resemble each other from this many standard errors on. That is less than usual, since a single comparison could
 # never show more; chance makes one of ten runs look like that, which costs it some rounds.
@@ -63,6 +62,8 @@ class Dependence:
 def find_dependence(estimates: Iterable[Estimate]) -> Dependence:
     """Return how the rounds of these comparisons depend on each other; of few or of equal rounds nothing is known."""
     rows = [np.array(each.pulled_in) for each in estimates if _is_telling(each.pulled_in)]
+    if len(rows) < FEWEST_COMPARISONS:
+        rows = [row for row in rows if len(row) >= FEWEST_ROUNDS]
     if not rows:
         return Dependence()
     alike = _count_alike(rows)
@@ -70,7 +71,7 @@ def find_dependence(estimates: Iterable[Estimate]) -> Dependence:
 
 
 def _is_telling(rounds: Sequence[float]) -> bool:
-    return len(rounds) >= FEWEST_ROUNDS and max(rounds) > min(rounds)
+    return len(rounds) >= FEWEST_SHARED and max(rounds) > min(rounds)
 
 
 def _find_correlation(rows: Sequence[Floats], alike: float) -> float:
@@ -121,14 +122,4 @@ def _fit_slope(row: Floats) -> tuple[float, float]:
 
 def _count_alike(rows: Sequence[Floats]) -> float:
     """Return how many comparisons count as one, by how much they stray together in each round."""
-    if len(rows) < 2:
-        return 1.0
-    lengths = np.array([len(row) for row in rows], dtype=float)
-    strays = np.zeros((len(rows), max(map(len, rows))))
-    for place, row in enumerate(rows):
-        strays[place, : len(row)] = (row - row.mean()) / row.std()
-    common = np.minimum.outer(lengths, lengths)
-    squares, by_chance = (strays @ strays.T / common) ** 2, 1 / (common - 1)
-    others = ~np.eye(len(rows), dtype=bool)
-    share = float((squares - by_chance)[others].sum() / (1 - by_chance)[others].sum())
-    return 1 + (len(rows) - 1) * max(0.0, share)
+    return 1 + (len(rows) - 1) * find_common_share(rows)

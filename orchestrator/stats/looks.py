@@ -15,11 +15,13 @@ from typing import Any
 import numpy as np
 from scipy import special
 
+from orchestrator.stats.limits import FEWEST_SHARED
+
 # The share of the error that is spent after a share of the rounds is that share to this power.
 POWER = 1.5
 # What a look that a budget or an interrupt causes may spend of the error that is left; the rest is for more rounds.
 AT_A_STOP = 0.5
-# With fewer rounds than this an interval says nothing.
+# With fewer rounds than this a comparison says nothing by itself.
 FEWEST_ROUNDS = 4
 # Of the error, what is given out for a metric that ends no rounds. The rest is for noise that it shares with the times
 # that do, and for comparisons that share their variance although they scatter differently: with a correlation of 0.6,
@@ -62,7 +64,7 @@ class LookSchedule:
         """The smallest number of rounds that is judged: a first look of several was planned to be one."""
         if self.strict:
             return self.looks[0]
-        return min(FEWEST_ROUNDS, self.looks[0]) if len(self.looks) > 1 else FEWEST_ROUNDS
+        return min(FEWEST_ROUNDS, self.looks[0])
 
     def judges_last(self, rounds: Collection[int]) -> bool:
         """Return whether a comparison with these rounds was judged at the last look, which spends all of its error."""
@@ -108,12 +110,13 @@ def make_schedule(stretches: Iterable[Stretch]) -> LookSchedule:
     """Return the looks of a run: those planned, and one where rounds ended before they were decided."""
     looks: list[int] = []
     spent: list[float] = []
-    begin, before = 0, 0.0
+    begin, before, fewest = 0, 0.0, FEWEST_ROUNDS
     for stretch in stretches:
         last = stretch.looks[-1]
         if not looks and len(stretch.looks) == 1 and last < FEWEST_ROUNDS:
             # Rounds that are too few for a verdict are not judged, so they spend nothing.
             continue
+        fewest = min(fewest, max(stretch.looks[0], FEWEST_SHARED))
         stop = last if stretch.stopped is None else stretch.stopped
         if before >= 1 or last <= begin:
             break
@@ -121,7 +124,7 @@ def make_schedule(stretches: Iterable[Stretch]) -> LookSchedule:
             if begin < look < stop or (look == stop == last):
                 looks.append(look)
                 spent.append(before + (1 - before) * ((look - begin) / (last - begin)) ** POWER)
-        if begin < stop < last and stop >= FEWEST_ROUNDS:
+        if begin < stop < last and stop >= fewest:
             so_far = spent[-1] if spent else 0.0
             looks.append(stop)
             spent.append(so_far + (1 - so_far) * AT_A_STOP)
@@ -142,7 +145,7 @@ class BystanderSchedule:
 
     ends: tuple[int, ...]
     shares: tuple[float, ...]
-    fewest: int = FEWEST_ROUNDS
+    fewest: int = FEWEST_SHARED
 
     def judges_last(self, rounds: Collection[int]) -> bool:
         return len(rounds) >= self.fewest

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from statistics import fmean
 from typing import Any, Protocol
@@ -68,6 +68,10 @@ class Estimate:
     def rounds(self) -> int:
         return len(self.differences)
 
+    def cut(self, rounds: int) -> "Estimate":
+        """Return the estimate that the first of these rounds gave."""
+        return self if rounds >= self.rounds else replace(self, differences=self.differences[:rounds])
+
     @property
     def trimmed(self) -> int:
         """The number of rounds that are left out at each end."""
@@ -75,7 +79,7 @@ class Estimate:
 
     @property
     def freedom(self) -> float:
-        return freedom_of(self.rounds) + (self.prior.freedom if self.prior else 0)
+        return freedom_of(self.rounds) + self.borrowed
 
     @cached_property
     def _ordered(self) -> tuple[float, ...]:
@@ -115,9 +119,19 @@ class Estimate:
         return max(math.sqrt(squares / (kept * (kept - 1))), self.resolution)
 
     @property
+    def borrowed(self) -> float:
+        """The degrees of freedom that other comparisons add to those of these rounds."""
+        return self.prior.freedom if self.prior else 0.0
+
+    @property
     def spread(self) -> float:
         """The standard deviation of a round that gives a mean of all rounds this standard error."""
         return self.standard_error * math.sqrt(self.rounds)
+
+    @property
+    def own_spread(self) -> float:
+        """The same by these rounds alone."""
+        return self.widened * self._own_error * math.sqrt(self.rounds)
 
     @property
     def p(self) -> float:

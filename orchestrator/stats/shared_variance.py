@@ -7,38 +7,75 @@ the moderated t statistic of Smyth (2004).
 
 from collections.abc import Sequence
 from dataclasses import replace
-from statistics import fmean, variance
 
 import numpy as np
 from scipy import special
 
+from orchestrator.stats.limits import FEWEST_COMPARISONS
 from orchestrator.stats.paired import Estimate, Prior
+from orchestrator.stats.resemblance import find_common_share
 
-# Fewer comparisons do not tell by how much their variances differ.
-FEWEST_COMPARISONS = 8
-# What the others say counts at most as much as four more rounds: variances may differ in a way that few rounds hide.
-MOST_FREEDOM = 4.0
+# What the others say counts at most as much as eight more rounds: variances may differ in a way that few rounds hide.
+MOST_FREEDOM = 8.0
+# Variances are taken to differ by this many standard errors more than they seem to.
+CAUTION = 0.25
+# Of the error of equal arms, what is given out where variances are shared. The rest is for comparisons that differ in
+# their scatter as no distribution of the theory does, and for those that stray together.
+OF_SHARED = 0.95
+# A row that scatters more than chance explains in all rows but this share borrows nothing.
+LOUDER = 0.02
+# A smaller difference of log variances counts as none.
+LEAST_APART = 1e-6
 
 
 def share_variance(estimates: Sequence[Estimate]) -> list[Estimate]:
-    """Return these estimates with a part of what all of them say of the variance of a round."""
-    prior = find_prior(estimates)
-    return [replace(each, prior=prior) for each in estimates] if prior else list(estimates)
+    """Return these estimates with a part of what all of them say of the variance of a round; of few, as they are.
+
+    One that is louder than all others stays as it is: what they say would make it too certain. Others may have more
+    rounds by now. Those are left out, so that each is judged as it was at its last look, whatever follows.
+    """
+    priors = {rounds: _find_prior(estimates, rounds) for rounds in {each.rounds for each in estimates}}
+    return [_lend(each, priors[each.rounds]) for each in estimates]
 
 
-def find_prior(estimates: Sequence[Estimate]) -> Prior | None:
-    """Return what these estimates say together of the variance of a round; None if they are too few to tell."""
-    known = [(each.spread**2, each.freedom) for each in estimates if each.spread > 0]
-    return fit_prior(known) if len(known) >= FEWEST_COMPARISONS else None
+def _find_prior(estimates: Sequence[Estimate], rounds: int) -> Prior | None:
+    """Return what these estimates said together of the variance of a round when they had at most this many rounds."""
+    known = [cut for each in estimates if (cut := each.cut(rounds)).spread > 0]
+    if len(known) < FEWEST_COMPARISONS:
+        return None
+    common = find_common_share([np.array(each.pulled_in) for each in known])
+    return fit_prior([(each.spread**2, each.freedom) for each in known], common)
 
 
-def fit_prior(variances: Sequence[tuple[float, float]]) -> Prior:
-    """Return what these variances, each with its degrees of freedom, have in common, by the moments of their logs."""
-    halves = np.array([freedom / 2 for _, freedom in variances])
+def _lend(estimate: Estimate, prior: Prior | None) -> Estimate:
+    return estimate if prior is None or _is_louder(estimate, prior) else replace(estimate, prior=prior)
+
+
+def _is_louder(estimate: Estimate, prior: Prior) -> bool:
+    times = estimate.spread**2 / prior.variance
+    return float(special.fdtrc(estimate.freedom, prior.freedom, times)) < LOUDER
+
+
+def find_share_of_error(estimate: Estimate) -> float:
+    """Return how much of an error is given out for the verdict that an estimate differs."""
+    return OF_SHARED if estimate.prior else 1.0
+
+
+def fit_prior(variances: Sequence[tuple[float, float]], common: float = 0.0) -> Prior:
+    """Return what these variances, each with its degrees of freedom, have in common, by the moments of their logs.
+
+    Comparisons that stray together, by this `common` share of their variance, are also alike in how much they seem to
+    scatter. They say less of how much they do.
+    """
+    count, halves = len(variances), np.array([freedom / 2 for _, freedom in variances])
     logs = np.log([value for value, _ in variances]) - special.digamma(halves) + np.log(halves)
-    beyond_chance = variance(logs.tolist()) - fmean(special.zeta(2, halves).tolist())
-    freedom = min(2 * _invert_trigamma(beyond_chance), MOST_FREEDOM) if beyond_chance > 0 else MOST_FREEDOM
-    log = fmean(logs.tolist()) + float(special.digamma(freedom / 2)) - float(np.log(freedom / 2))
+    apart, by_chance = float(logs.var(ddof=1)), float(special.zeta(2, halves).mean())
+    error = np.sqrt(2 * apart**2 / (count - 1) + 6 * float(special.zeta(4, halves).mean()) / count)
+    truly_apart = max(apart - (1 - common) * by_chance + CAUTION * error, 0.0)
+    # The middle of these variances is not known exactly either.
+    uncertain = truly_apart * (1 + 1 / count) + by_chance * (common + (1 - common) / count)
+    freedom = min(2 * _invert_trigamma(max(uncertain, LEAST_APART)), MOST_FREEDOM)
+    log = float(logs.mean()) + float(special.digamma(freedom / 2)) - float(np.log(freedom / 2))
     return Prior(float(np.exp(log)), freedom)
 
 

@@ -61,29 +61,29 @@ def judge(estimate: Estimated, margin: float, levels: Levels, scale: MetricScale
 
 
 def smallest_shown(
-    spread: float, rounds: int, level: float, freedom: float | None = None, scale: MetricScale = RATIOS
+    spread: float, rounds: int, level: float, borrowed: float = 0.0, scale: MetricScale = RATIOS
 ) -> float:
-    """Return the slowdown that this many rounds of this spread show, if only as a slight one, in nine of ten runs."""
-    return scale.from_scale(detectable(level, freedom or freedom_of(rounds)) * spread / math.sqrt(rounds))
+    """Return the slowdown that this many rounds of this spread show, if only as a slight one, in nine of ten runs.
+
+    `borrowed` are the degrees of freedom of the spread that other comparisons add.
+    """
+    return scale.from_scale(detectable(level, freedom_of(rounds) + borrowed) * spread / math.sqrt(rounds))
 
 
-def rounds_for(spread: float, margin: float, level: float, beyond: int = 1, scale: MetricScale = RATIOS) -> int | None:
+def rounds_for(
+    spread: float, margin: float, level: float, beyond: int = 1, borrowed: float = 0.0, scale: MetricScale = RATIOS
+) -> int | None:
     """Return how many rounds show a slowdown of the margin, or None if that is too many to be foretold."""
     wanted = range(beyond + 1, MOST_PROMISED + 1)
-    return next((rounds for rounds in wanted if smallest_shown(spread, rounds, level, scale=scale) <= margin), None)
+    return next((rounds for rounds in wanted if smallest_shown(spread, rounds, level, borrowed, scale) <= margin), None)
 
 
 def describe_noise(
-    spread: float,
-    rounds: int,
-    margin: float,
-    level: float,
-    freedom: float | None = None,
-    scale: MetricScale = RATIOS,
+    spread: float, rounds: int, margin: float, level: float, borrowed: float = 0.0, scale: MetricScale = RATIOS
 ) -> str:
     """Describe what this many rounds can show, and how many would show the margin."""
-    shown = scale.describe_visible(smallest_shown(spread, rounds, level, freedom, scale), "slowdowns")
-    needed = rounds_for(spread, margin, level, beyond=rounds, scale=scale)
+    shown = scale.describe_visible(smallest_shown(spread, rounds, level, borrowed, scale), "slowdowns")
+    needed = rounds_for(spread, margin, level, rounds, borrowed, scale)
     more = f"; about {needed} would show {scale.show_margin(margin)}" if needed else ""
     return f"too noisy: {rounds} rounds {shown}{more}"
 

@@ -11,7 +11,7 @@ from orchestrator.catalog.workloads import VERSION_BUDGET_S, all_workloads
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import LargeFile, Plan
 from orchestrator.options import EngineOptions
-from orchestrator.plan.pairs import LOOKS
+from orchestrator.plan.pairs import LOOKS, TABLE_LOOKS
 from orchestrator.plan.request import RunOptions, check_request
 
 BUILTIN = claims.all_claims(all_workloads())
@@ -24,8 +24,24 @@ def test_a_plan_holds_what_was_asked_and_the_usual_for_the_rest():
     plan = check_request(RunOptions(versions=VERSIONS, margin=0.03, seed=7, threads=(1, 2))).freeze("venv")
     assert (plan.versions, plan.suite, plan.margin) == (("1.14.0", "2.0.0"), "quick", 0.03)
     assert (plan.seed, plan.threads) == (7, (1, 2))
-    assert (plan.looks, plan.alpha, plan.device) == ((4, 6, 8, 10, 13, 16, 20), 0.05, "cpu")
+    assert (plan.looks, plan.alpha, plan.device) == (TABLE_LOOKS, 0.05, "cpu")
     assert len(plan.cases) == 8
+
+
+@pytest.mark.parametrize(
+    ("changes", "looks"),
+    [
+        ({}, TABLE_LOOKS),
+        ({"rounds": 12}, (12,)),
+        ({"selected": ("power[style=eager]",), "suite": "smoke"}, LOOKS),
+        ({"shard": (1, 2)}, LOOKS),
+        ({"prolong": False}, LOOKS),
+    ],
+)
+def test_a_table_is_also_judged_after_three_rounds_unless_its_parts_are_put_together(
+    changes: dict[str, Any], looks: tuple[int, ...]
+):
+    assert check_request(replace(RunOptions(versions=VERSIONS), **changes)).looks == looks
 
 
 @pytest.mark.parametrize(

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from orchestrator.model import Contrast
-from orchestrator.plan.pairs import LOOKS
+from orchestrator.plan.pairs import LOOKS, TABLE_LOOKS
 from orchestrator.stats.called import estimate_called
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR, compare
 from orchestrator.stats.dependence import find_dependence
+from orchestrator.stats.limits import FEWEST_COMPARISONS
 from orchestrator.stats.looks import Stretch, make_schedule
 from orchestrator.stats.paired import Estimate, Prior
-from orchestrator.stats.shared_variance import MOST_FREEDOM
+from orchestrator.stats.shared_variance import MOST_FREEDOM, OF_SHARED
 from orchestrator.stats.verdict import Levels, judge
 from tests.support.builders import NEW, OLD, arm, case, plan, target
 
@@ -25,6 +26,8 @@ from tests.support.builders import NEW, OLD, arm, case, plan, target
 pytestmark = pytest.mark.slow
 
 SCHEDULE = make_schedule([Stretch(LOOKS)])
+# Of lone comparisons, and of tables.
+SCHEDULES = SCHEDULE, make_schedule([Stretch(TABLE_LOOKS)])
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "verdicts.md"
 MARGIN = 0.05
 SEED, RUNS, MOST, TABLES = 41, 40_000, 300, 370
@@ -34,8 +37,8 @@ TRUTH = math.log1p(0.05)
 
 def read_page() -> dict[float, list[list[float]]]:
     """Return the table of docs/verdicts.md by how much rounds scatter: of their mean, alone, and beside others."""
-    found = re.findall(r"^\|[^|]+\| (\d\.\d\d(?: \| \d\.\d\d){6}) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
-    rows = [[float(value) for value in row.split(" | ")] for row in found]
+    found = re.findall(r"^\|[^|]+\| ([-\d.]+(?: \| \d\.\d\d){7}) \|$", PAGE.read_text("utf-8"), re.MULTILINE)
+    rows = [[math.nan if value == "-" else float(value) for value in row.split(" | ")] for row in found]
     return {spread: rows[3 * place : 3 * place + 3] for place, spread in enumerate((0.03, 0.05, 0.10))}
 
 
@@ -47,14 +50,14 @@ def judge_table(rows: Sequence[Sequence[float]]) -> tuple[Contrast, ...]:
         samples[of_row.label, target(OLD), "steady"] = dict.fromkeys(range(1, len(differences) + 1), 0.0)
         samples[of_row.label, target(NEW), "steady"] = dict(enumerate(differences, 1))
     arms = [arm(of_row, version) for of_row in cases for version in (OLD, NEW)]
-    return compare(plan(cases, looks=LOOKS), samples, arms, SCHEDULE)
+    return compare(plan(cases, looks=LOOKS), samples, arms, SCHEDULES[len(rows) >= FEWEST_COMPARISONS])
 
 
 def judge_by_looks(rows: NDArray[np.float64]) -> tuple[Contrast, ...]:
     """Return the contrasts with which a run ends whose cases leave as soon as they are decided."""
     rounds = dict.fromkeys(range(len(rows)), 0)
     undecided = set(rounds)
-    for look in LOOKS:
+    for look in TABLE_LOOKS:
         rounds.update(dict.fromkeys(undecided, look))
         contrasts = judge_table([rows[row, :count].tolist() for row, count in rounds.items()])
         undecided = {row for row in undecided if contrasts[row].verdict == "inconclusive"}
@@ -63,14 +66,16 @@ def judge_by_looks(rows: NDArray[np.float64]) -> tuple[Contrast, ...]:
     return contrasts
 
 
-def find_called(spread: float) -> dict[int, list[Estimate]]:
-    """Return the comparisons of +5 % that are called slower at each look, each alone in its run."""
-    levels = {look: Levels(SCHEDULE.level(look, 0.05), SCHEDULE.level(look, DIFFERENCE_ERROR)) for look in LOOKS}
-    called: dict[int, list[Estimate]] = {look: [] for look in LOOKS}
+def find_called(spread: float, prior: Prior | None = None) -> dict[int, list[Estimate]]:
+    """Return the comparisons of +5 % that are called slower at each look, each alone in its run, or with a prior."""
+    schedule, error = SCHEDULES[bool(prior)], DIFFERENCE_ERROR * (OF_SHARED if prior else 1)
+    looks = schedule.looks
+    levels = {look: Levels(schedule.level(look, 0.05), schedule.level(look, error)) for look in looks}
+    called: dict[int, list[Estimate]] = {look: [] for look in looks}
     differences = TRUTH + spread * np.random.default_rng(SEED).normal(size=(RUNS, LOOKS[-1]))
     for of_run in differences.tolist():
-        for look in LOOKS:
-            found = Estimate(tuple(of_run[:look]))
+        for look in looks:
+            found = Estimate(tuple(of_run[:look]), prior=prior)
             verdict = judge(found, MARGIN, levels[look]).verdict
             if verdict == "slower":
                 called[look].append(found)
@@ -87,24 +92,37 @@ def holds(contrast: Contrast, truth: float) -> bool:
 @pytest.mark.parametrize("spread", [0.03, 0.05, 0.10])
 def test_what_is_called_shows_what_the_page_says(spread: float):
     """A run of one comparison has only its own rounds to tell how much rounds scatter: part of the luck stays."""
-    mean, alone, beside_others = read_page()[spread]
-    for place, (look, called) in enumerate(find_called(spread).items()):
+    mean, alone, _ = read_page()[spread]
+    for place, (look, called) in enumerate(find_called(spread).items(), 1):
         if len(called) < 50:
             continue
         at_look = called[:MOST]
         contrasts = [judge_table([found.differences])[0] for found in at_look]
-        levels = SCHEDULE.trace_levels(look, DIFFERENCE_ERROR)
-        with_prior = [estimate_called(found, levels, Prior(spread**2, MOST_FREEDOM))[0] for found in at_look]
         tolerance = 2 * spread if len(at_look) == MOST else 0.25
         for values, said in (
             ([found.theta for found in at_look], mean),
             ([each.estimate or 0.0 for each in contrasts], alone),
-            (with_prior, beside_others),
         ):
             assert np.median(values) / TRUTH == pytest.approx(said[place], abs=tolerance)
         held = sum(holds(contrast, TRUTH) for contrast in contrasts)
         # After 4 rounds, a lone comparison misses it a little more often.
         assert held / len(at_look) >= (0.95 if look > LOOKS[0] else 0.92)
+
+
+@pytest.mark.parametrize("spread", [0.03, 0.05, 0.10])
+def test_what_is_called_in_a_table_shows_what_the_page_says(spread: float):
+    *_, in_table = read_page()[spread]
+    schedule = SCHEDULES[True]
+    for said, (look, called) in zip(in_table, find_called(spread, Prior(spread**2, MOST_FREEDOM)).items(), strict=True):
+        at_look = called[:MOST]
+        if len(at_look) < 50:
+            continue
+        levels = schedule.trace_levels(look, DIFFERENCE_ERROR * OF_SHARED)
+        levels = tuple(each for each in levels[:-1] if each[0] >= LOOKS[0]) + levels[-1:]
+        shown = [estimate_called(found, levels) for found in at_look]
+        tolerance = 3 * spread if len(at_look) == MOST else 0.35
+        assert np.median([theta for theta, _, _ in shown]) / TRUTH == pytest.approx(said, abs=tolerance)
+        assert np.mean([low <= TRUTH <= high for _, low, high in shown]) >= 0.95
 
 
 @pytest.fixture(scope="module", params=[0.05, 0.10])

@@ -77,23 +77,48 @@ def test_a_call_at_a_first_look_is_shown_without_its_luck_and_gates_take_what_is
     assert not larger.matches(found)
 
 
-def test_others_that_scatter_more_make_a_call_seem_luckier():
-    calm = (0.12, 0.09, 0.13, 0.09)
-    wild = (0.3, -0.3, 0.2, -0.2)
-    cases = [case(row=str(number)) for number in range(8)]
-    rows = [calm, *[wild] * 7]
+def judge_rows(rows, looks):
+    cases = [case(row=str(number)) for number in range(len(rows))]
     samples = {}
     for of_row, rounds in zip(cases, rows, strict=True):
-        samples[of_row.label, OLD, "steady"] = dict.fromkeys(range(1, 5), 0.0)
+        samples[of_row.label, OLD, "steady"] = dict.fromkeys(range(1, len(rounds) + 1), 0.0)
         samples[of_row.label, NEW, "steady"] = dict(enumerate(rounds, 1))
     arms = [arm(of_row, version) for of_row in cases for version in (OLD, NEW)]
-    # Of a single look, which spends all of its error, so that the call survives seven others.
-    asked = plan(cases, looks=(4,))
-    first, *others = compare(asked, samples, arms)
-    assert first.verdict == "slower"
-    assert {other.verdict for other in others} == {"inconclusive"}
-    alone = judged(plan(cases[:1], looks=(4,)), samples, arms[:2])
-    assert first.ratio < alone.ratio < math.exp(Estimate(calm).theta)
+    return compare(plan(cases, looks=looks), samples, arms)
+
+
+CALM, WILD = (0.12, 0.09, 0.13, 0.09), (0.3, -0.2, 0.26, -0.1)
+
+
+def test_a_row_that_is_calm_by_luck_needs_more_than_its_rounds_say():
+    first, *others = judge_rows([CALM, *[WILD] * 7], (4,))
+    (alone,) = judge_rows([CALM], (4,))
+    assert alone.verdict == "slower"
+    assert {each.verdict for each in (first, *others)} == {"inconclusive"}
+    # Its rounds scatter as they do, and the interval is of all of them.
+    assert first.spread == alone.spread
+    assert first.mde > alone.mde
+
+
+@pytest.mark.parametrize(("rows", "verdict"), [(7, "inconclusive"), (8, "slower")])
+def test_three_rounds_are_judged_where_eight_rows_know_how_much_rounds_scatter(rows: int, verdict: str):
+    found = judge_rows([(0.52, 0.49, 0.5)] * rows, (3, 4, 6))
+    assert {each.verdict for each in found} == {verdict}
+    assert {each.missing for each in found} == {0 if verdict == "slower" else 1}
+
+
+def test_rows_of_other_metrics_are_no_help():
+    pairs = [version_pair(case(row=str(number))) for number in range(8)]
+    pairs[-1] = replace(pairs[-1], metric="memory")
+    samples = {
+        (*arm_key, pair.metric): dict(enumerate(rounds, 1))
+        for pair in pairs
+        for arm_key, rounds in zip(pair.arms, ((0.0, 0.0, 0.0), (0.52, 0.49, 0.5)), strict=True)
+    }
+    cases = [pair.case for pair in pairs]
+    asked = plan(cases, pairs=tuple(pairs), looks=(3, 4, 6))
+    found = compare(asked, samples, [arm(each, version) for each in cases for version in (OLD, NEW)])
+    assert {each.verdict for each in found} == {"inconclusive"}
 
 
 def test_cases_are_compared_inside_a_version():
@@ -249,7 +274,7 @@ def test_one_of_many_contrasts_needs_more_than_one_alone():
     """The same data: a verdict alone, and none among fifty cases in which nothing differs."""
     wanted, *others = [case(style=str(number)) for number in range(50)]
     shift = {1: 0.14, 2: 0.04, 3: 0.12, 4: 0.06, 5: 0.11, 6: 0.07}
-    flat = {number: 0.03 * (-1) ** number for number in shift}
+    flat = {number: 0.06 * (-1) ** number for number in shift}
     zero = dict.fromkeys(shift, 0.0)
     samples = {(wanted.label, target(OLD), "steady"): zero, (wanted.label, target(NEW), "steady"): shift}
     samples |= {

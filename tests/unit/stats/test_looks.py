@@ -7,6 +7,7 @@ import pytest
 from scipy import special, stats
 
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR, MOST_CALLED_DIFFERENT
+from orchestrator.stats.limits import FEWEST_SHARED
 from orchestrator.stats.looks import (
     AT_A_STOP,
     ERRORS,
@@ -190,6 +191,14 @@ def test_a_p_at_the_level_of_an_error_is_worth_that_error(look: int, error: floa
     assert WHOLE.adjust(1.0, look) == 1.0
 
 
+def test_a_run_that_is_stopped_at_a_planned_look_after_three_rounds_is_judged_there():
+    stopped = make_schedule([Stretch((3, 4, 6), 3)])
+    assert stopped == LookSchedule((3,), (AT_A_STOP,))
+    assert stopped.fewest == FEWEST_SHARED
+    assert make_schedule([Stretch((3, 4, 6), 3), Stretch((4, 6))]).looks == (3, 4, 6)
+    assert make_schedule([Stretch((3, 4, 6), 2)]).fewest == FEWEST_ROUNDS
+
+
 def test_fewest_rounds_are_those_of_a_first_look_that_was_planned():
     assert make_schedule([Stretch((3, 6, 10, 15, 20))]).fewest == 3
     assert WHOLE.fewest == make_schedule([Stretch((2,))]).fewest == FEWEST_ROUNDS
@@ -239,7 +248,7 @@ def test_rounds_after_all_error_was_spent_change_no_level():
     schedule = make_bystander_schedule([Stretch(LOOKS), Stretch((30,))])
     assert schedule.level(30, 1.0) == schedule.level(20, 1.0) == OF_BYSTANDERS
     assert schedule.judges_last(range(1, 21))
-    assert not schedule.judges_last(range(1, 4))
+    assert not schedule.judges_last(range(1, FEWEST_SHARED))
 
 
 @pytest.mark.slow

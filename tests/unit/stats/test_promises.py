@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from orchestrator.measure.pacing import MOST_VISITS, REPLICATES_VARY
-from orchestrator.plan.pairs import FURTHER_LOOKS, LOOKS
+from orchestrator.plan.pairs import FURTHER_LOOKS, LOOKS, TABLE_LOOKS
 from orchestrator.stats.contrasts import DIFFERENCE_ERROR, FALSE_DISCOVERIES, MOST_CALLED_DIFFERENT, compare
 from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
@@ -52,7 +52,7 @@ def names_any(table: Floats, schedule: LookSchedule) -> bool:
     """Judge a table of equal arms look by look, as a run does; return whether one is called slower or faster."""
     arms = [arm(one, version) for one in CASES for version in (OLD, NEW)]
     rounds, verdicts = [0] * len(CASES), ["inconclusive"] * len(CASES)
-    for look in LOOKS:
+    for look in TABLE_LOOKS:
         # What is decided gets no more rounds.
         rounds = [look if verdict == "inconclusive" else last for verdict, last in zip(verdicts, rounds, strict=True)]
         samples = {
@@ -60,7 +60,7 @@ def names_any(table: Floats, schedule: LookSchedule) -> bool:
             for one, of_case, last in zip(CASES, table, rounds, strict=True)
             for version, own in ((OLD, np.zeros(LOOKS[-1])), (NEW, of_case))
         }
-        found = compare(plan(CASES, looks=LOOKS), samples, arms, schedule)
+        found = compare(plan(CASES, looks=TABLE_LOOKS), samples, arms, schedule)
         verdicts = [each.verdict for each in found]
     return not {"slower", "faster"}.isdisjoint(verdicts)
 
@@ -85,7 +85,7 @@ def test_intervals_and_differences_of_trimmed_rounds_err_as_rarely_as_promised_o
 
 
 def test_of_equal_tables_no_more_than_one_in_twenty_calls_anything_different():
-    draw, schedule, tables = np.random.default_rng(20261204), make_schedule([Stretch(LOOKS)]), 150
+    draw, schedule, tables = np.random.default_rng(20261204), make_schedule([Stretch(TABLE_LOOKS)]), 150
     named = sum(names_any(0.08 * draw.normal(size=(len(CASES), LOOKS[-1])), schedule) for _ in range(tables))
     assert named <= stats.binom.ppf(0.99, tables, FALSE_DISCOVERIES)
 

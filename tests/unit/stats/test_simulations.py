@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from orchestrator.model import ArmKey, Contrast
-from orchestrator.plan.pairs import LOOKS
+from orchestrator.plan.pairs import LOOKS, TABLE_LOOKS
 from orchestrator.stats.contrasts import Beside, compare
 from orchestrator.stats.dependence import find_dependence
 from orchestrator.stats.looks import Stretch, make_schedule
@@ -270,18 +270,18 @@ def test_28_comparisons_whose_rounds_resemble_each_other_are_seldom_called_diffe
 def judge_table(rows: Sequence[Sequence[float]]) -> tuple[Contrast, ...]:
     """Return the contrasts with which a run of as many cases ends; a case that is decided gets no more rounds."""
     cases = [case(f"case{number}") for number in range(len(rows))]
-    asked = plan(cases, looks=LOOKS)
+    asked = plan(cases, looks=TABLE_LOOKS)
     arms = [arm(each, version) for each in cases for version in (OLD, NEW)]
     ends = dict.fromkeys(range(len(rows)), 0)
     undecided = set(ends)
-    for look in LOOKS:
+    for look in TABLE_LOOKS:
         ends |= dict.fromkeys(undecided, look)
         samples = {}
         for number, end in ends.items():
             label = cases[number].label
             samples[label, target(OLD), "steady"] = dict.fromkeys(range(1, end + 1), 0.0)
             samples[label, target(NEW), "steady"] = dict(enumerate(rows[number][:end], 1))
-        contrasts = compare(asked, samples, arms, SCHEDULE)
+        contrasts = compare(asked, samples, arms, make_schedule([Stretch(TABLE_LOOKS)]))
         undecided &= {number for number, each in enumerate(contrasts) if each.verdict == "inconclusive"}
         if not undecided:
             break

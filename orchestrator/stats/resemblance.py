@@ -1,0 +1,31 @@
+"""How much comparisons that share their rounds stray together in each of them."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# With two rounds, any two comparisons stray either together or oppositely.
+FEWEST_ROUNDS = 3
+# Of thousands, some tell it: each is compared with each.
+MOST_ROWS = 400
+
+
+def find_common_share(rows: Sequence[Floats]) -> float:
+    """Return the mean square of the correlations of these comparisons, as far as chance does not explain it."""
+    rows = [row for row in rows if len(row) >= FEWEST_ROUNDS and row.max() > row.min()]
+    rows = rows[:: math.ceil(len(rows) / MOST_ROWS) or 1]
+    if len(rows) < 2:
+        return 0.0
+    lengths = np.array([len(row) for row in rows], dtype=float)
+    strays = np.zeros((len(rows), max(map(len, rows))))
+    for place, row in enumerate(rows):
+        strays[place, : len(row)] = (row - row.mean()) / row.std()
+    common = np.minimum.outer(lengths, lengths)
+    squares, by_chance = (strays @ strays.T / common) ** 2, 1 / (common - 1)
+    others = ~np.eye(len(rows), dtype=bool)
+    share = float((squares - by_chance)[others].sum() / (1 - by_chance)[others].sum())
+    return max(0.0, share)
