@@ -282,7 +282,7 @@ def _sync_names(directory: int) -> None:
 
 
 def remove_partial(root: Path) -> None:
-    """Remove the files that a process had begun to write when it was killed; nobody may be writing there."""
+    """Remove the files that a process had begun to write when it was killed; no process may be writing there."""
     for *_, names, within in os.fwalk(root):
         for name in filter(PARTIAL.fullmatch, names):
             with suppress(OSError):

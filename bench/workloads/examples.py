@@ -74,7 +74,7 @@ def _ask(tf, name, method, draw):
 
 @contextlib.contextmanager
 def _replaced_package(measure_performance):
-    """A package `keras.benchmarks` that only measures what it is told to, for as long as a benchmark is imported."""
+    """A package `keras.benchmarks` with one function that measures nothing, for as long as a benchmark is imported."""
     util = types.ModuleType("keras.benchmarks.benchmark_util")
     util.measure_performance = measure_performance
     keras, benchmarks = types.ModuleType("keras"), types.ModuleType("keras.benchmarks")

@@ -26,7 +26,7 @@ MOST_IN_BURST = 1600
 MOST_BY_ITSELF = 50
 FEWEST_BURSTS, MOST_BURSTS = 8, 20
 # A call this long fills a burst alone. There are as many bursts as fit into this time, within these limits; more where
-# calls scatter so much that opening another replicate would tell less.
+# the scatter of calls is the larger part of the error.
 SLOW_CALL_S, SLOW_BURSTS_S = 0.1, 1.0
 FEWEST_SLOW_BURSTS, MOST_SLOW_BURSTS = 3, 8
 # Calls that take about as long, up to this factor, are equally many in a burst.
