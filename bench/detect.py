@@ -3,7 +3,7 @@
 Each run measures all arms and bodies side by side, with the default looks, until each pair has a verdict. It is then
 judged for one pair of arms at a time, look by look, as if nothing else had been measured, so that no verdict profits
 from being one of many; alone, no pair needs more rounds than among others. Nothing is subtracted from an arm. The same
-rounds are judged once more by CPU time, as `--judge cpu` does; wall time decides when a run ends.
+rounds are judged by CPU time as well, as `--judge cpu` does; wall time decides when a run ends.
 
 The last run has two windows of all looks, whatever is decided. The rounds of its arms that do not differ are kept in
 recorded.json, for the tests to replay. What each run showed is stored at once; run it again to continue an interrupted
