@@ -85,11 +85,6 @@ def compare(
     schedule = schedule or make_schedule([Stretch(plan.looks)])
     by_key = {arm.key: arm for arm in arms}
     measured = measure_together(samples, plan.pairs, scale_of)
-    dependence = _find_dependence(plan.pairs, measured)
-    measured = [
-        replace(rounds, estimate=dependence[pair.metric].widen(rounds.estimate)) if rounds else None
-        for pair, rounds in zip(plan.pairs, measured, strict=True)
-    ]
     families: dict[Metric, list[Measured | None]] = defaultdict(list)
     for pair, rounds in zip(plan.pairs, measured, strict=True):
         families[pair.metric].append(rounds)
@@ -118,7 +113,10 @@ def measure(samples: Samples, pair: Pair, scale: MetricScale = RATIOS) -> Measur
 def measure_together(
     samples: Samples, pairs: Sequence[Pair], scale_of: ScaleOf = lambda metric: RATIOS
 ) -> list[Measured | None]:
-    """Estimate the differences of these pairs; those of one metric share what they say of the scatter of rounds."""
+    """Estimate the differences of these pairs.
+
+    Those of one metric share what they say of the scatter of rounds, and of how rounds depend on each other.
+    """
     measured = [measure(samples, pair, scale_of(pair.metric)) for pair in pairs]
     families: dict[Metric, dict[int, Measured]] = defaultdict(dict)
     for place, (pair, rounds) in enumerate(zip(pairs, measured, strict=True)):
@@ -128,7 +126,11 @@ def measure_together(
         shared = share_variance([rounds.estimate for rounds in family.values()])
         for (place, rounds), each in zip(family.items(), shared, strict=True):
             measured[place] = replace(rounds, estimate=each)
-    return measured
+    dependence = _find_dependence(pairs, measured)
+    return [
+        replace(rounds, estimate=dependence[pair.metric].widen(rounds.estimate)) if rounds else None
+        for pair, rounds in zip(pairs, measured, strict=True)
+    ]
 
 
 def find_dependence_of_rounds(plan: Plan, samples: Samples) -> dict[Metric, Dependence]:

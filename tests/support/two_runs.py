@@ -20,9 +20,13 @@ def run(
     of: Plan | None = None,
     base_ms: float = 10.0,
     rounds: int = ROUNDS,
+    moves: float = 0.0,
     **changes,
 ) -> Path:
-    """A run in which each case's candidate takes so many times as long as its baseline, give or take 2 %."""
+    """A run in which each case's candidate takes so many times as long as its baseline, give or take 2 %.
+
+    The ratio rises by the share `moves` from the first round to the last.
+    """
     of = replace(of or plan([A, B]), run=path.name)
     made = run_directory(path, of, **changes)
     draw = np.random.default_rng(len(path.name))
@@ -32,7 +36,8 @@ def run(
             if one.workload not in ratios:
                 continue
             for number in range(1, rounds + 1):
-                wall = base_ms * (ratios[one.workload] if place else 1.0) * (1 + 0.02 * draw.standard_normal())
+                ratio = ratios[one.workload] * (1 + moves * ((number - 1) / (rounds - 1) - 0.5)) if place else 1.0
+                wall = base_ms * ratio * (1 + 0.02 * draw.standard_normal())
                 replicate = (number * len(of.cases) + which) * 2 + place
                 batches.append(
                     rows(one, version, round=number, replicate=replicate, steady=(int(wall * MS),) * 3, run=of.run)

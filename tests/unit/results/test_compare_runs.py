@@ -52,6 +52,14 @@ def test_a_ratio_that_changed_a_little_for_certain_is_shown_so(tmp_path: Path):
     assert (found.verdict, found.size, found.shown_verdict) == ("same", "slight", "slightly slower")
 
 
+def test_a_ratio_that_moved_during_a_run_may_be_anywhere_between_its_ends(tmp_path: Path):
+    steady, moving = run(tmp_path / "steady", {"a": 2.0}), run(tmp_path / "moving", {"a": 2.0}, moves=0.2)
+    later = run(tmp_path / "later", {"a": 2.2})
+    widths = [by_case(compare_runs(earlier, later))["a"] for earlier in (steady, moving)]
+    assert [change.verdict for change in widths] == ["slower", "inconclusive"]
+    assert widths[1].ci_high / widths[1].ci_low > 1.1 * widths[0].ci_high / widths[0].ci_low
+
+
 def test_backwards_it_is_faster_by_as_much(tmp_path: Path):
     earlier, later = run(tmp_path / "earlier", {"a": 2.0}), run(tmp_path / "later", {"a": 3.0})
     there, back = by_case(compare_runs(earlier, later))["a"], by_case(compare_runs(later, earlier))["a"]
