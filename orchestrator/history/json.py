@@ -5,9 +5,10 @@ import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
-from orchestrator.history.model import Alarm, Change, Segment, Series
+from orchestrator.history.model import Alarm, Change, Key, Segment, Series
 from orchestrator.history.night_rows import NightRow, bounds, rows
 from orchestrator.history.select import Picked, case_of
 
@@ -16,6 +17,9 @@ CSV = (
     "case", "version", "reference", "device", "engine", "host", "night", "segment", "outcome", "reason", "ratio",
     "ci_low", "ci_high", "rounds", "stage", "build", "control", "changed", "metric", "result", "judge",
 )  # fmt: skip
+
+# Returns the changes of a segment of a series.
+FindChanges = Callable[[Key, Segment], Sequence[Change]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +36,11 @@ class ShownSeries:
     changes: tuple[Change, ...] | None
 
 
-def build_shown_series(
-    picked: Picked, alarms: Sequence[Alarm], find: Callable[[Segment], Sequence[Change]] | None = None
-) -> list[ShownSeries]:
+def build_shown_series(picked: Picked, alarms: Sequence[Alarm], find: FindChanges | None = None) -> list[ShownSeries]:
     """Return the picked series with what is shown of them.
 
-    `find` returns the changes of a segment. They are searched for in the whole segment, however little of it is shown.
+    `find` returns the changes of a segment of a series. They are searched for in the whole segment, however little of
+    it is shown.
     """
     return [
         ShownSeries(
@@ -45,12 +48,14 @@ def build_shown_series(
             rows=tuple(row for row in rows(series) if row.night >= picked.first),
             nights=picked.nights[series.key],
             alarms=tuple(alarm for alarm in alarms if alarm.key == series.key),
-            changes=None
-            if find is None
-            else tuple(change for part in series.segments for change in find(part) if change.first >= picked.first),
+            changes=None if find is None else _find_shown(series, find, picked.first),
         )
         for series in picked.series
     ]
+
+
+def _find_shown(series: Series, find: FindChanges, first: date) -> tuple[Change, ...]:
+    return tuple(change for part in series.segments for change in find(series.key, part) if change.first >= first)
 
 
 def as_object(listed: Sequence[ShownSeries], alarms: Sequence[Alarm], warnings: Sequence[str]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from orchestrator.old_flags import RENAMED_SUITES
 from orchestrator.results.rewritten import WORKER
 from orchestrator.results.run import Run
 from orchestrator.results.samples import samples
-from orchestrator.stats.contrasts import find_dependence_of_rounds, measure
+from orchestrator.stats.contrasts import measure
 
 UNKNOWN = "unknown"
 # What git says of a commit: the last tag before it and, unless it is that, how many commits came since, and its hash.
@@ -35,16 +35,14 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
         and contrast.pair.baseline == plan.versions[0]
         and METRICS[contrast.pair.metric].units is None
     }
-    followed = replace(plan, pairs=tuple(contrasts))
-    by_arm = samples(followed, run.replicates, run.openings)
-    dependence = find_dependence_of_rounds(followed, by_arm)
+    by_arm = samples(replace(plan, pairs=tuple(contrasts)), run.replicates, run.openings)
     arms = {arm.key: arm for arm in run.arms}
     points = []
     for pair, contrast in contrasts.items():
         between = [arms[name] for name in pair.arms]
         outcome, reason = _outcome(between, contrast)
         measured = measure(by_arm, pair)
-        found = dependence[pair.metric].widen(measured.estimate) if measured else None
+        found = measured.estimate if measured else None
         reference_figure, version_figure = map(METRICS[pair.metric].figure, between)
         point = replace(
             _without_value(run, pair),

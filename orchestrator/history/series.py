@@ -4,7 +4,7 @@ Series are computed as arrays, from whole columns of the table at once: two year
 million points, which take twenty seconds as objects. `all_series` makes objects of the arrays.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import cache
@@ -160,6 +160,13 @@ def all_arrays(table: pa.Table) -> dict[Key, SeriesArrays]:
         between = np.searchsorted(of_series, [number, number + 1])
         by_key[key] = SeriesArrays(key=key, rows=order[low:high], pieces=tuple(pieces), nightly=nightly.cut(*between))
     return by_key
+
+
+def last_segments(by_key: Mapping[Key, SeriesArrays], keys: Iterable[Key] | None = None) -> dict[Key, Segment]:
+    """Return the last segment of each of these series that has one; of all but controls, if none are named."""
+    own = sorted(key for key in (by_key if keys is None else keys) if not key.is_control and by_key[key].pieces)
+    control = {key: by_key[key].nightly.objects() for key in {key.control for key in own} & by_key.keys()}
+    return {key: by_key[key].segments(control.get(key.control, ()))[-1] for key in own}
 
 
 def _keys(named: Sequence[Coded]) -> tuple[Any, list[Key]]:

@@ -1,14 +1,13 @@
 """Measures what looks changed again in the same night, little by little."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from orchestrator import catalog
 from orchestrator.history.alarms import steps
-from orchestrator.history.model import Key, Point, Segment
+from orchestrator.history.model import Key, Point
 from orchestrator.history.points import of_run
-from orchestrator.history.series import all_arrays
-from orchestrator.history.store import Read
+from orchestrator.history.series import all_arrays, last_segments
 from orchestrator.nightly.options import NightContext, NightOptions
 from orchestrator.nightly.stages import count_cells, describe_ending, read_past, run_stage
 from orchestrator.nightly.subprocess_run import Child
@@ -20,7 +19,7 @@ def settle(
 ) -> tuple[list[Point], list[str]]:
     """Repeat the measurement of series that look changed, little by little, until they are reported or cleared."""
     screened = {point.key for point in points if point.has_value}
-    cells = last_segments(read_past(night), screened)
+    cells = last_segments(all_arrays(read_past(night).table), screened)
     flagged, wander = steps.suspects(cells), steps.find_wander(cells)
     if not flagged:
         return [], []
@@ -37,7 +36,8 @@ def settle(
         again += points
         if warnings or not points:
             return again, warnings
-        if not (chosen := steps.find_unsettled(last_segments(read_past(night), chosen), wander)):
+        cells = last_segments(all_arrays(read_past(night).table), chosen)
+        if not (chosen := steps.find_unsettled(cells, wander)):
             break
     return again, []
 
@@ -66,14 +66,6 @@ def _confirm(
 def _number(name: str) -> str:
     version = catalog.find(name)
     return version.number if version else name
-
-
-def last_segments(read: Read, keys: Iterable[Key]) -> dict[Key, Segment]:
-    """Return the last segment of each of these series, all of which have a value in it."""
-    by_key = all_arrays(read.table)
-    own = [key for key in sorted(keys) if not key.is_control]
-    control = {key: by_key[key].nightly.objects() for key in {key.control for key in own} & by_key.keys()}
-    return {key: by_key[key].segments(control.get(key.control, ()))[-1] for key in own}
 
 
 def _format_cases(keys: Sequence[Key]) -> str:

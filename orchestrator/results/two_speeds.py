@@ -19,6 +19,8 @@ ALIKE = 0.15
 FEWEST_BURSTS = 8
 # Each of the two times has at least this share of the bursts, and the longer one is longer by this much.
 SHARE, APART = 0.1, 1.2
+# Of the replicates, this share at least has bursts of both times. Replicates that differ as a whole have other reasons.
+BOTH = 0.25
 # Other processes that use this much of a core make calls wait as well.
 FOREIGN_CORES = 0.25
 
@@ -44,8 +46,10 @@ def find_two_speeds(replicates: Iterable[Replicate], loads: Iterable[Load]) -> M
 
 
 def _split(replicates: Sequence[Replicate]) -> TwoSpeeds | None:
-    cpu = np.concatenate([each.cpu_bursts for each in replicates])
-    logs = np.sort(np.concatenate([each.bursts for each in replicates])[abs(cpu - np.median(cpu)) <= ALIKE])
+    cpu, wall = (np.concatenate([getattr(each, name) for each in replicates]) for name in ("cpu_bursts", "bursts"))
+    of_replicate = np.repeat(np.arange(len(replicates)), [len(each.bursts) for each in replicates])
+    alike = abs(cpu - np.median(cpu)) <= ALIKE
+    logs = np.sort(wall[alike])
     fewest = max(2, round(SHARE * len(logs)))
     if len(logs) < FEWEST_BURSTS:
         return None
@@ -56,6 +60,9 @@ def _split(replicates: Sequence[Replicate]) -> TwoSpeeds | None:
     between = float(np.median(long) - np.median(short))
     # A scatter that is as wide as the gap is one speed with noise.
     if between < np.log(APART) or gaps.max() < spread:
+        return None
+    kinds = [set(of_replicate[alike & (wall >= long[0])]), set(of_replicate[alike & (wall <= short[-1])])]
+    if len(kinds[0] & kinds[1]) < BOTH * len(kinds[0] | kinds[1]):
         return None
     return TwoSpeeds(float(np.exp(np.median(short))) / 1e6, float(np.exp(np.median(long))) / 1e6, len(long), len(logs))
 

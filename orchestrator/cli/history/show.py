@@ -17,6 +17,7 @@ from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
+    from orchestrator.history.model import Change, Key, Segment
     from orchestrator.history.store import Store
 
 EMPTY = (
@@ -89,6 +90,7 @@ def show(
     from orchestrator.history import json as objects
     from orchestrator.history import select
     from orchestrator.history.alarms import steps
+    from orchestrator.history.series import all_arrays, last_segments
     from orchestrator.history.terminal import tables as show
 
     asked = select.SeriesSelection(
@@ -114,7 +116,12 @@ def show(
         return
     picked = select.pick(read.table, asked, _commands(context))
     one_case = len(picked.cases) == 1
-    listed = objects.build_shown_series(picked, alarms, steps.changes if one_case else None)
+    wander = steps.find_wander(last_segments(all_arrays(read.table))) if one_case else {}
+
+    def find_changes(key: "Key", segment: "Segment") -> Sequence["Change"]:
+        return steps.changes(segment, wander.get(key.alike, 0.0))
+
+    listed = objects.build_shown_series(picked, alarms, find_changes if one_case else None)
     if format == "json":
         keys = {entry.series.key for entry in listed}
         about = [alarm for alarm in alarms if alarm.key in keys]

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from orchestrator.errors import UsageError
-from orchestrator.history.alarms.steps import changes
+from orchestrator.history.alarms.steps import changes, find_wander
 from orchestrator.history.model import Alarm, Change, Key, Value
 from orchestrator.history.schema import OF_SURROUNDINGS
-from orchestrator.history.series import Coded, SeriesArrays, Values, all_arrays, has_value
+from orchestrator.history.series import Coded, SeriesArrays, Values, all_arrays, has_value, last_segments
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS, TIME, Followed, describe_followed
 from orchestrator.model import Judge, Target
@@ -120,6 +120,7 @@ class Sources:
     def __init__(self, table: pa.Table, alarms: Sequence[Alarm], runs: Runs) -> None:
         self.runs = runs
         self.series = all_arrays(table)
+        self.wander = find_wander(last_segments(self.series))
         self.night = table.column("night").cast(pa.int32()).to_numpy().astype(np.int64)
         self.timed = has_value(table)
         self.figures = table.column("version_figure").to_numpy(zero_copy_only=False)
@@ -166,5 +167,5 @@ class Sources:
         series = self.series[key]
         # Of the control arm every step is chance.
         segments = () if key.is_control else series.segments(beside)
-        steps = tuple(change for segment in segments for change in changes(segment))
+        steps = tuple(change for segment in segments for change in changes(segment, self.wander.get(key.alike, 0.0)))
         return DrawableSeries(series=series, changes=steps, alarms=tuple(self.alarms.get(key, ())))

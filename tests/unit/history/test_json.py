@@ -7,7 +7,8 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from orchestrator.history import json as objects
-from orchestrator.history.alarms.steps import changes
+from orchestrator.history.alarms import steps
+from orchestrator.history.model import Change, Key, Segment
 from tests.conftest import ROOT
 from tests.support import nights_shown as shown
 from tests.support.nights import FIRST
@@ -15,11 +16,15 @@ from tests.support.nights import FIRST
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "history-1.json").read_text())
 
 
+def find_changes(key: Key, segment: Segment) -> tuple[Change, ...]:
+    return steps.changes(segment)
+
+
 def test_changes_are_sought_in_all_nights_however_few_are_shown(points):
     one = next(
         one
         for one in objects.build_shown_series(
-            shown.picked(points, case=shown.EAGER, last=25, versions=("nightly",)), (), changes
+            shown.picked(points, case=shown.EAGER, last=25, versions=("nightly",)), (), find_changes
         )
     )
     assert [change.first for change in one.changes] == [FIRST + timedelta(days=shown.STEP)]
@@ -31,7 +36,7 @@ def test_the_object_keeps_its_schema(points, alarm, asked: dict):
     Draft202012Validator.check_schema(SCHEMA)
     found = shown.picked(points, **asked)
     made = objects.as_object(
-        objects.build_shown_series(found, [alarm], changes if len(found.cases) == 1 else None), [alarm], ["w"]
+        objects.build_shown_series(found, [alarm], find_changes if len(found.cases) == 1 else None), [alarm], ["w"]
     )
     Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(made, allow_nan=False)))
     assert made["series"]

@@ -11,7 +11,6 @@ from orchestrator.history.model import Point
 from orchestrator.history.points import commit_of, of_run
 from orchestrator.model import EnvironmentFacts
 from orchestrator.results.run import Run, load_run
-from tests.support import two_runs
 from tests.support.builders import manifest, plan, rows, run_directory, target, write_stream
 from tests.support.trends import POWER, PREDICT, RELEASES, written
 from workloads.sketches import sketch
@@ -46,16 +45,6 @@ def test_the_effect_is_that_of_the_contrast(run: Run, points: dict[tuple[str, st
         assert point.error > 0
         assert point.outcome == "measured"
         assert point.version_ms / point.reference_ms == pytest.approx(contrast.ratio, rel=0.05)
-
-
-def test_a_ratio_that_moves_during_a_night_has_a_larger_error(tmp_path: Path):
-    runs = [two_runs.run(tmp_path / f"moves{moves}", {"a": 2.0}, moves=moves) for moves in (0.0, 0.2)]
-    steady, moving = (of_run(load_run(path), "screen")[0].error for path in runs)
-    assert steady
-    assert moving
-    # The scatter of a line of 20 % over 8 rounds, and what it may stray by as a whole.
-    assert moving > 2 * steady
-    assert moving > 0.2 / math.sqrt(12)
 
 
 def test_other_metrics_and_results_are_followed_as_well(tmp_path: Path):

@@ -19,13 +19,13 @@ from orchestrator.fleet.model import FleetOptions
 from orchestrator.fleet.single import SingleHost
 from orchestrator.history.alarms.steps import CONFIRM_TIMES
 from orchestrator.history.model import AlarmOpened, Night, NightReport, Point
+from orchestrator.history.series import all_arrays, last_segments
 from orchestrator.history.store import Store
 from orchestrator.machine.host import host_facts
 from orchestrator.model import Finished
 from orchestrator.nightly import lock, versions
 from orchestrator.nightly import night as nights
 from orchestrator.nightly.causes import add_flags
-from orchestrator.nightly.confirmations import last_segments
 from orchestrator.nightly.night import run_night
 from orchestrator.nightly.options import NightOptions
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
@@ -373,7 +373,7 @@ def test_a_night_without_its_control_arm_is_judged_by_the_control_arm_of_the_oth
     points = history(10, 1, ["2.13.0"])
     store.append([one for one in points if one.version == "2.13.0" or one.night != points[-1].night])
     [key] = {point.key for point in points if point.version == "2.13.0"}
-    segment = last_segments(store.read(), [key])[key]
+    segment = last_segments(all_arrays(store.read().table), [key])[key]
     assert (len(segment.values), len(segment.control)) == (10, 9)
 
 

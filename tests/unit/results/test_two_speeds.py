@@ -54,6 +54,16 @@ def test_nothing_is_said_of_other_calls(given: Replicate):
     assert find(given) is None
 
 
+def test_replicates_that_differ_as_a_whole_have_one_speed_each():
+    levels = [106.0, 166.0, 106.0, 106.0, 166.0, 166.0]
+    whole = [of_times(*[level] * 4, number=number, round=number) for number, level in enumerate(levels, 1)]
+    mixed = [
+        of_times(level, 106.0, 106.0, 106.0, number=number, round=number) for number, level in enumerate(levels, 1)
+    ]
+    assert find(*whole) is None
+    assert find(*mixed)
+
+
 def test_noise_of_one_kind_has_one_speed():
     draw = random.Random(5)
     runs = [of_times(*[100.0] * 48, number=number, scatter=draw.choice([0.01, 0.05, 0.2])) for number in range(200)]

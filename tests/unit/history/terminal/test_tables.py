@@ -8,8 +8,8 @@ import pytest
 from rich.cells import cell_len
 
 from orchestrator.history import json as objects
-from orchestrator.history.alarms.steps import changes
-from orchestrator.history.model import Alarm, Point
+from orchestrator.history.alarms import steps
+from orchestrator.history.model import Alarm, Change, Key, Point, Segment
 from orchestrator.history.night_rows import rows
 from orchestrator.history.terminal import alarms as alarmed
 from orchestrator.history.terminal import tables
@@ -19,6 +19,10 @@ from tests.support.kept import kept
 from tests.support.nights import FIRST, history, of_metric, of_results, series_of
 
 
+def find_changes(key: Key, segment: Segment) -> tuple[Change, ...]:
+    return steps.changes(segment)
+
+
 def overview(points: list[Point], *alarms: Alarm, **asked) -> str:
     found = shown.picked(points, **asked)
     listed = objects.build_shown_series(found, alarms)
@@ -26,7 +30,7 @@ def overview(points: list[Point], *alarms: Alarm, **asked) -> str:
 
 
 def detail(points: list[Point], *alarms: Alarm, **asked) -> str:
-    listed = objects.build_shown_series(shown.picked(points, **asked), alarms, changes)
+    listed = objects.build_shown_series(shown.picked(points, **asked), alarms, find_changes)
     return render_plain(lambda width: tables.detail(listed, width, whole=asked.get("whole", False))) + "\n"
 
 
