@@ -21,7 +21,7 @@ MOST_FREEDOM = 8.0
 CAUTION = 0.25
 # Of the error of equal arms, what is given out where variances are shared. The rest is for comparisons that differ in
 # their scatter as no distribution of the theory does, and for those that stray together.
-OF_SHARED = 0.95
+OF_SHARED = 0.92
 # A row that scatters more than chance explains in all rows but this share borrows nothing.
 LOUDER = 0.02
 # A smaller difference of log variances counts as none.
