@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from orchestrator import Run, load_run
+    from orchestrator.results.run import Run, load_run
 
 __all__ = ["Run", "load_run"]
 
@@ -11,7 +11,7 @@ __all__ = ["Run", "load_run"]
 def __getattr__(name: str) -> Any:
     # `python -m tfcompare` passes through here, and most commands read no run.
     if name in __all__:
-        import orchestrator
+        from orchestrator.results import run
 
-        return getattr(orchestrator, name)
+        return getattr(run, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

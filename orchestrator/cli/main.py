@@ -17,7 +17,6 @@ from orchestrator import interrupts
 from orchestrator.cli import crash
 from orchestrator.cli.talk import say
 from orchestrator.errors import Interrupted, TfCompareError, UsageError
-from orchestrator.old_flags import rename
 from orchestrator.terminal import std_streams
 
 # A full or read-only file system is never a bug, whichever code was writing.
@@ -62,10 +61,9 @@ class Commands(TyperGroup):
         from orchestrator.cli.settings import META, find_defaults
 
         args, ctx.obj = _cut_program(args)
-        words = rename(args)
-        ctx.meta[META] = found = find_defaults(self, words)
+        ctx.meta[META] = found = find_defaults(self, args)
         ctx.default_map = found.by_command
-        return super().parse_args(ctx, words)
+        return super().parse_args(ctx, args)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         if cmd_name not in COMMANDS:

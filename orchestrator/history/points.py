@@ -9,7 +9,6 @@ from orchestrator.history.model import OF_REFERENCE, Point, Stage, Surroundings
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS
 from orchestrator.model import ArmResult, Contrast, EnvironmentFacts, Manifest, Outcome, Target, VersionPair
-from orchestrator.old_flags import RENAMED_SUITES
 from orchestrator.results.rewritten import WORKER
 from orchestrator.results.run import Run
 from orchestrator.results.samples import samples
@@ -78,7 +77,7 @@ def _without_value(run: Run, pair: VersionPair) -> Point:
         started=plan.created,
         run=plan.run,
         stage="screen",
-        suite=RENAMED_SUITES.get(plan.suite, plan.suite),
+        suite=plan.suite,
         host=str(manifest.host.get("id", UNKNOWN)),
         engine=plan.engine,
         device=plan.device,

@@ -5,11 +5,9 @@ from dataclasses import asdict, fields
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from orchestrator.history.model import Point, Surroundings
 from orchestrator.metrics.followed import TIME
-from orchestrator.old_flags import RENAMED_SUITES
 
 LAYOUT = "tfcompare.history"
 CURRENT = 7
@@ -85,17 +83,9 @@ def current(table: pa.Table) -> pa.Table:
     if missing := [name for name in SCHEMA.names if name not in table.schema.names]:
         raise Unreadable(f"it has no column {missing[0]}")
     try:
-        return _with_new_suites(table.select(SCHEMA.names).cast(SCHEMA))
+        return table.select(SCHEMA.names).cast(SCHEMA)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
         raise Unreadable(str(error)) from error
-
-
-def _with_new_suites(table: pa.Table) -> pa.Table:
-    """Give suites their names of today, so that nights before and after a renaming are of the same suite."""
-    place, suites = SCHEMA.get_field_index("suite"), table.column("suite")
-    for old, new in RENAMED_SUITES.items():
-        suites = pc.if_else(pc.equal(suites, old), new, suites)
-    return table.set_column(place, SCHEMA.field("suite"), suites)
 
 
 def _all_were_screens(table: pa.Table) -> pa.Table:

@@ -8,7 +8,6 @@ from orchestrator import catalog
 from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.engines.venv.engine import has_python
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.old_flags import rename
 from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.results.exit_error import join_failures
 
@@ -75,7 +74,6 @@ def write_command(command: Sequence[str], names: Sequence[str]) -> str:
     if not any(option.partition("=")[0] == "--versions" for option in command):
         return f"tfcompare run --versions {','.join(names)}"
     words: list[str] = []
-    command = rename(command)
     for before, option in pairwise(("", *command)):
         if option.partition("=")[0] not in DROPPED and before not in DROPPED:
             words.append(option)

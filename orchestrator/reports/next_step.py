@@ -13,7 +13,6 @@ from orchestrator.measure.budget import RESERVE
 from orchestrator.measure.past import is_closed, open_cases, read_past
 from orchestrator.measure.resume import ResumeOptions, extension, same_sources
 from orchestrator.model import ArmKey, Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan, Target
-from orchestrator.old_flags import rename
 from orchestrator.options import LONGEST_S
 from orchestrator.results.comparison import FIRST_ROUND
 from orchestrator.results.rundir import RunDir
@@ -72,7 +71,7 @@ def own_workloads(plan: Plan, manifest: Manifest, path: Path) -> tuple[str, ...]
 
 def flag_values(command: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Yield these flags of a recorded command line, each with its value."""
-    for word, following in pairwise((*rename(command), "")):
+    for word, following in pairwise((*command, "")):
         flag, equals, value = word.partition("=")
         if flag in names:
             yield flag, value if equals else following

@@ -2,7 +2,6 @@
 
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -37,11 +36,3 @@ def test_layouts_differ_in_nothing_but_what_was_added(tmp_path: Path):
         read[layout] = found.points()
     assert [point.stage for point in read[1]] == ["screen"] * 4
     assert all(points == read[CURRENT] for points in read.values())
-
-
-def test_nights_of_a_suite_that_was_renamed_are_of_the_suite_of_today():
-    table = pq.ParquetFile(GOLDEN / f"history-{CURRENT}.parquet").read()
-    place = table.schema.get_field_index("suite")
-    old = table.set_column(place, SCHEMA.field("suite"), pa.array(["seed", "quick", "seed", "w/"], pa.string()))
-    assert schema.current(old).column("suite").to_pylist() == ["studies", "quick", "studies", "w/"]
-    assert schema.current(old).schema.equals(SCHEMA, check_metadata=True)

@@ -15,7 +15,6 @@ from orchestrator.cli import parse
 from orchestrator.cli.options import INDEX_VARIABLE, FormatFlags, choice, with_options
 from orchestrator.cli.talk import confirm, say
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.old_flags import rename
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import escape_unprintable
 
@@ -303,7 +302,7 @@ def _params_of_run(context: typer.Context, words: Sequence[str]) -> dict[str, An
     """Parse the flags as `tfcompare nightly run` does, so that a mistake is reported now and not at night."""
     assert context.parent is not None
     group: Any = context.parent.command
-    run = group.commands["run"].make_context(context.info_name, rename(words), parent=context.parent)
+    run = group.commands["run"].make_context(context.info_name, words, parent=context.parent)
     asked: dict[str, Any] = run.params
     from orchestrator.catalog import workloads
 

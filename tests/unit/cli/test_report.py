@@ -199,17 +199,6 @@ def test_an_export_has_a_format_as_a_report_has(monkeypatch, capsys, run: Path):
     assert texts[0] == texts[1] != ""
 
 
-def test_a_table_of_the_study_has_its_old_names_too(monkeypatch, capsys, run: Path):
-    columns = []
-    for name in ("study", "seed"):
-        assert called(monkeypatch, "report", str(run), "--columns", f"+{name}") == 0
-        columns.append(capsys.readouterr().out)
-        assert called(monkeypatch, "report", str(run), "--table", name) == 2
-        assert "has no case of train_loop" in capsys.readouterr().err
-    assert columns[0] == columns[1]
-    assert "study %" in columns[0]
-
-
 @pytest.mark.parametrize("width", ["80", "100", "200"])
 def test_the_table_of_details_has_the_same_columns_at_every_width(monkeypatch, capsys, run: Path, width: str):
     monkeypatch.setenv("COLUMNS", width)

@@ -187,24 +187,6 @@ def test_versions_with_the_same_prospects_share_a_line(monkeypatch, capsys, tmp_
     assert line.startswith("  1.13.2, 1.14.0, 2.0.0: ")
 
 
-def test_the_suite_of_studies_has_its_old_name_too(monkeypatch, capsys):
-    plans = []
-    for name in ("studies", "seed"):
-        flags = ("--versions", "1.14,2.0", "--engine", "venv", "--suite", name, "--seed", "1", "--dry-run")
-        assert called(monkeypatch, "run", *flags) == 0
-        plans.append(capsys.readouterr().out)
-    assert plans[0] == plans[1]
-    assert "65 cases x 2 versions" in plans[0]
-
-
-def test_old_names_of_flags_are_still_taken(monkeypatch, capsys, tmp_path):
-    flags = ("--versions", "1.14,2.0", "--engine", "venv", "--dry-run")
-    assert called(monkeypatch, "run", *flags, "--workload", "power", f"--out={tmp_path / 'run'}") == 0
-    assert "power[" in capsys.readouterr().out
-    assert called(monkeypatch, "run", "--more", str(tmp_path)) == 2
-    assert "holds no run" in capsys.readouterr().err
-
-
 def test_versions_are_needed_but_to_go_on_with_a_run(monkeypatch, capsys, tmp_path):
     assert called(monkeypatch, "run") == 2
     assert "there is nothing to compare: name versions" in capsys.readouterr().err

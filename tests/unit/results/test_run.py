@@ -3,12 +3,10 @@
 import re
 from dataclasses import FrozenInstanceError
 from pathlib import Path
-from types import ModuleType
 
 import pyarrow as pa
 import pytest
 
-import orchestrator
 import tfcompare
 from orchestrator import contract
 from orchestrator.errors import ContractBroken, UsageError
@@ -134,9 +132,8 @@ def test_what_is_no_run_is_said(tmp_path: Path):
     assert "errors.pydantic.dev" not in str(told.value)
 
 
-@pytest.mark.parametrize("package", [tfcompare, orchestrator], ids=["tfcompare", "orchestrator, as before"])
-def test_the_package_gives_what_programs_need_and_nothing_by_accident(package: ModuleType):
-    assert package.load_run is load_run
-    assert package.Run is Run
-    with pytest.raises(AttributeError, match=f"module '{package.__name__}' has no attribute 'load_runs'"):
-        package.load_runs  # noqa: B018
+def test_the_package_gives_what_programs_need_and_nothing_by_accident():
+    assert tfcompare.load_run is load_run
+    assert tfcompare.Run is Run
+    with pytest.raises(AttributeError, match="module 'tfcompare' has no attribute 'load_runs'"):
+        tfcompare.load_runs  # noqa: B018
