@@ -204,7 +204,8 @@ def _point(key: Key, value: Value, boot: int) -> Point:
         reference=str(key.reference), version=str(key.version),
         build=PINNED if key.version == PINNED else f"2.22.0.dev{value.night:%Y%m%d}",
         case=key.case, outcome="measured", reason="", effect=value.effect, error=value.error, rounds=value.rounds,
-        verdict="inconclusive", reference_ms=1.0, version_ms=1.0,
+        verdict="inconclusive", metric="steady",
+        reference_figure=1.0, version_figure=1.0, commit="", judge="wall",
         surroundings=replace(NOWHERE, boot=f"2026-01-01 08:00 UTC boot-{boot}"),
     )  # fmt: skip
 
@@ -213,6 +214,7 @@ def _night(now: datetime) -> NightOf:
     return NightOf(
         at=now, night=now.date(), started=now, host="host", suite="made", versions=("nightly",), run="made",
         outcome="measured", said=(), cells=CASES, screened=CASES, confirmed=0, exit_code=0,
+        device="cpu", engine="venv", selected=(), flags=(),
     )  # fmt: skip
 
 

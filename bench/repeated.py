@@ -32,7 +32,8 @@ AFTER, BEFORE = 15, 12
 # A change counts as found if it is reported within this many nights.
 SOON = 3
 NOWHERE = Surroundings(
-    image="", reference_image="", source="", driver="", kernel="", python="", machine="", tool=""
+    image="", reference_image="", source="", driver="", kernel="", python="", machine="", tool="", worker="",
+    variables="", reference_variables="", boot="", microcode="", governor="",
 )  # fmt: skip
 NIGHTLY, PINNED = "nightly", "2.16.2"
 # What a start of the machine does to cases.
@@ -221,7 +222,8 @@ def _point(
         suite="made", host="host", engine="venv", device="cpu", reference="2.13.0", version=version,
         build=f"2.22.0.dev{night:%Y%m%d}" if version == NIGHTLY else version, case=f"case{place}",
         outcome="measured", reason="", effect=effect, error=ROUND / sqrt(max(rounds, 1)), rounds=rounds,
-        verdict="inconclusive", reference_ms=1.0, version_ms=1.0, surroundings=around, metric=metric,
+        verdict="inconclusive", metric=metric,
+        reference_figure=1.0, version_figure=1.0, surroundings=around, commit="", judge="wall",
     )  # fmt: skip
 
 

@@ -1,11 +1,11 @@
-"""Write tests/golden/: result streams as the real worker writes them, with the oldest and the newest pyarrow.
+"""Write tests/golden/: one file of each format, and of result streams one by the oldest and by the newest pyarrow.
 
     python tools/golden.py
     python tools/golden.py --only newest
 
 Run it with the development environment's Python: its pyarrow is the newest. The oldest is pyarrow 6.0.1 in a scratch
-environment of a Python 3.6 from PATH, pyenv or uv. A change of the contract's fingerprint needs new files in the same
-commit. TensorFlow is a stub: the files show how rows are written, not how long anything takes.
+environment of a Python 3.6 from PATH, pyenv or uv. A change of a format, or of the contract's fingerprint, needs new
+files in the same commit. TensorFlow is a stub: the files show how rows are written, not how long anything takes.
 """
 
 import argparse
@@ -21,7 +21,11 @@ sys.path.insert(0, str(ROOT))
 
 from orchestrator.engines.venv import interpreters  # noqa: E402
 from orchestrator.engines.worker.client import Opened  # noqa: E402
+from orchestrator.history.model import AlarmOpened  # noqa: E402
+from orchestrator.history.store import Store  # noqa: E402
 from tests.support.bench import Bench  # noqa: E402
+from tests.support.night_reports import NIGHT, alarm  # noqa: E402
+from tests.support.nights import history  # noqa: E402
 
 GOLDEN = ROOT / "tests" / "golden"
 OLDEST = ("pyarrow==6.0.1", "numpy==1.19.5")
@@ -43,13 +47,22 @@ ROUNDS = (1, 2)
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--only", choices=("oldest", "newest"))
+    parser.add_argument("--only", choices=("oldest", "newest", "host"))
     only = parser.parse_args().only
     with TemporaryDirectory() as scratch:
-        if only != "oldest":
+        if only in (None, "host"):
+            write_history(Path(scratch))
+        if only in (None, "newest"):
             write("newest", sys.executable, Path(scratch))
-        if only != "newest":
+        if only in (None, "oldest"):
             write("oldest", old_python(Path(scratch)), Path(scratch))
+
+
+def write_history(scratch: Path) -> None:
+    """Write the points of a night, and an event."""
+    store = Store(scratch / "history")
+    shutil.copyfile(store.append(history(1, 2)), GOLDEN / "points.parquet")
+    shutil.copyfile(store.record(AlarmOpened(at=NIGHT.at, alarm=alarm(1.5))), GOLDEN / "event.json")
 
 
 def old_python(scratch: Path) -> Path:

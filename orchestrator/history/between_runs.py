@@ -48,6 +48,7 @@ def _name_series(run: Run) -> dict[Pair, Key]:
             engine=plan.engine,
             host=str(host),
             metric=pair.metric,
+            judge=plan.judge if pair.across else "wall",
         )
         for pair in (contrast.pair for contrast in contrasts)
         if host and isinstance(pair, VersionPair) and pair.baseline == plan.versions[0]

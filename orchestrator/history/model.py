@@ -8,7 +8,7 @@ from datetime import date, datetime
 from functools import cached_property
 from typing import Literal, get_args
 
-from orchestrator.metrics.followed import RESULTS, TIME, Followed, describe_followed, from_key
+from orchestrator.metrics.followed import TIME, Followed, describe_followed, from_key
 from orchestrator.model import STRICT, Judge, Outcome, Target
 
 JUDGES: Mapping[str, Judge] = {judge: judge for judge in get_args(Judge)}
@@ -44,14 +44,13 @@ class Surroundings:
     python: str
     machine: str
     tool: str
-    # Of a point of an earlier release these are not known.
-    worker: str = ""
-    variables: str = ""
-    reference_variables: str = ""
+    worker: str
+    variables: str
+    reference_variables: str
     # When the machine was started, and a name for that start, which no clock changes.
-    boot: str = ""
-    microcode: str = ""
-    governor: str = ""
+    boot: str
+    microcode: str
+    governor: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,17 +81,15 @@ class Point:
     error: float | None
     rounds: int
     verdict: str
-    reference_ms: float | None
-    version_ms: float | None
-    surroundings: Surroundings
-    metric: Followed = TIME
+    metric: Followed
     # In the unit of the metric.
-    reference_figure: float | None = None
-    version_figure: float | None = None
-    # Of TensorFlow's repository, as the build itself names it; nothing if it does not, or in earlier points.
-    commit: str = ""
+    reference_figure: float | None
+    version_figure: float | None
+    surroundings: Surroundings
+    # Of TensorFlow's repository, as the build itself names it; nothing if it does not.
+    commit: str
     # Of times of steady calls, which time they are; anything else is known by one alone.
-    judge: Judge = "wall"
+    judge: Judge
 
     @property
     def key(self) -> "Key":
@@ -115,8 +112,8 @@ class Key:
     device: str
     engine: str
     host: str
-    metric: Followed = TIME
-    judge: Judge = "wall"
+    metric: Followed
+    judge: Judge
 
     @classmethod
     def parse(
@@ -156,9 +153,7 @@ class Key:
     @cached_property
     def id(self) -> str:
         parts = [self.case, str(self.version), str(self.reference), self.device, self.engine, self.host]
-        # Series of wall times were there first.
-        parts += [] if self.metric == TIME else [self.metric]
-        parts += [] if self.judge == "wall" else [self.judge]
+        parts += [self.metric, self.judge]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:8]
 
 
@@ -221,10 +216,6 @@ class Change:
         return "slower" if self.ratio > 1 else "faster"
 
 
-# A larger change is believed at once.
-LARGE = 1.1
-
-
 @dataclass(frozen=True, kw_only=True)
 class Alarm:
     """A change that people need to know about, and its current state.
@@ -248,14 +239,14 @@ class Alarm:
     note: str = ""
     until: date | None = None
     since: datetime | None = None
-    # The nights that raised it and that saw it recover. An alarm of an earlier release has no `night`.
-    night: date | None = None
+    # The nights that raised it and that saw it recover.
+    night: date
     closed: date | None = None
     said: str = ""
-    # The command that shows where the time goes, or which layer returns something else. Earlier alarms have none.
+    # The command that shows where the time goes, or which layer returns something else; '' where none does.
     profile: str = ""
-    # Whether the nights that raised it are proof enough. An alarm of an earlier release does not say.
-    proven: bool | None = None
+    # Whether the nights that raised it are proof enough.
+    proven: bool
     # The builds between which it began and the page of their commits, if each night had another build.
     good: str = ""
     bad: str = ""
@@ -274,25 +265,13 @@ class Alarm:
     apart: tuple[str, ...] = ()
 
     @property
-    def raised(self) -> date:
-        return self.night or self.opened.astimezone().date()
-
-    @property
-    def needs_second_night(self) -> bool:
-        """Whether the nights that raised it are not proof enough."""
-        if self.proven is not None:
-            return not self.proven
-        large = abs(math.log(self.change.ratio)) > math.log(LARGE)
-        return self.found_by == "night" and self.key.metric != RESULTS and not large
-
-    @property
     def is_provisional(self) -> bool:
-        return self.state == "new" and self.needs_second_night
+        return self.state == "new" and not self.proven
 
     @property
     def is_established(self) -> bool:
         """Whether nights, or a user, have said that this is a level and no stray."""
-        return self.borne_out or not self.needs_second_night or self.state in ("confirmed", "known", "muted")
+        return self.borne_out or self.proven or self.state in ("confirmed", "known", "muted")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -377,11 +356,11 @@ class Night:
     exit_code: int
     # The machine that started it, if another one measured.
     starter: str = ""
-    # What else was asked for. A night of an earlier release says nothing of it.
-    device: str = ""
-    engine: str = ""
-    selected: tuple[str, ...] = ()
-    flags: tuple[str, ...] = ()
+    # What else was asked for.
+    device: str
+    engine: str
+    selected: tuple[str, ...]
+    flags: tuple[str, ...]
 
 
 # What a nightly run finds of alarms when it judges.

@@ -51,8 +51,6 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
             error=found.standard_error if found else None,
             rounds=found.rounds if found else 0,
             verdict=contrast.verdict,
-            reference_ms=reference_figure if pair.across else None,
-            version_ms=version_figure if pair.across else None,
             reference_figure=reference_figure,
             version_figure=version_figure,
         )
@@ -91,10 +89,10 @@ def _without_value(run: Run, pair: VersionPair) -> Point:
         error=None,
         rounds=0,
         verdict="inconclusive",
-        reference_ms=None,
-        version_ms=None,
-        surroundings=_surroundings(manifest, pair.workload, pair.baseline, build, plan.device),
         metric=pair.metric,
+        reference_figure=None,
+        version_figure=None,
+        surroundings=_surroundings(manifest, pair.workload, pair.baseline, build, plan.device),
         commit=commit_of(manifest, build),
         judge=plan.judge if pair.across else "wall",
     )
@@ -138,8 +136,7 @@ def _surroundings(manifest: Manifest, workload: str, reference: Target, build: T
 
     def variables(target: Target) -> str:
         facts = environment(target)
-        if not facts or not facts.packages:
-            # Earlier releases recorded neither packages nor variables.
+        if not facts:
             return ""
         own = manifest.variables | facts.variables
         return " ".join(f"{name}={value}" for name, value in sorted(own.items())) or "none"

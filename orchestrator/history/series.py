@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from orchestrator.history.model import Key, Segment, Series, Value
 from orchestrator.history.schema import to_points
-from orchestrator.history.surroundings import CUTS, MOST_APART, RECORDED_LATER, cuts
+from orchestrator.history.surroundings import CUTS, MOST_APART, cuts
 from orchestrator.stats.paired import quantile
 
 KEY = ("case", "version", "reference", "device", "engine", "host", "metric", "judge")
@@ -198,9 +198,6 @@ def _pieces(table: pa.Table, timed: Any, of_timed: Any) -> tuple[Any, list[tuple
         changed = codes[1:] != codes[:-1]
         if name == "image":
             changed &= own[1:]
-        elif name in RECORDED_LATER:
-            recorded = np.array([bool(text) for text in columns[name].texts], dtype=bool)[codes]
-            changed &= recorded[1:] & recorded[:-1]
         differs |= changed
     apart = np.diff(table.column("night").cast(pa.int32()).to_numpy()[timed])
     gaps = np.where(apart > MOST_APART, apart, 0)

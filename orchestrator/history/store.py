@@ -6,7 +6,6 @@ runs/<run>/                              run directories of the nightly runs
 quarantine/                              files whose content could not be understood
 """
 
-import json
 import os
 import secrets
 from collections.abc import Callable, Sequence
@@ -21,7 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pydantic import TypeAdapter
 
-from orchestrator import files
+from orchestrator import files, formats
 from orchestrator.history import schema
 from orchestrator.history.model import Event, Point, parse_judge
 from orchestrator.metrics.followed import from_key
@@ -29,8 +28,6 @@ from orchestrator.model import Target
 from orchestrator.terminal import strict_json
 
 T = TypeVar("T")
-# Of an event's file. One without a number has layout 1.
-EVENT_LAYOUT = 5
 
 
 @cache
@@ -75,8 +72,8 @@ class Store:
     def record(self, event: Event) -> Path:
         directory = self._directory("events", f"{event.at:%Y-%m}")
         path = directory / f"{event.at.astimezone(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(2)}.json"
-        facts = {"layout": EVENT_LAYOUT, **_events().dump_python(event, mode="json")}
-        self._write(path, strict_json.dump(facts, indent=1).encode() + b"\n")
+        facts = strict_json.dump(_events().dump_python(event, mode="json"), indent=1)
+        self._write(path, formats.EVENT.stamp(facts.encode()) + b"\n")
         return path
 
     def read(self) -> Read:
@@ -103,8 +100,8 @@ class Store:
                 continue
             try:
                 parsed.append(parse(data))
-            except schema.TooNew as error:
-                warnings.append(f"{path} is left out: {error}; a newer tfcompare reads it")
+            except formats.OtherFormat as error:
+                warnings.append(f"{path} is left out: {error}")
             except (schema.Unreadable, pa.ArrowException, OSError, ValueError, RecursionError) as error:
                 warnings.append(self._unreadable(path, str(error).splitlines()[0]))
         return parsed, warnings
@@ -140,7 +137,7 @@ class Store:
 
 def _table(data: bytes) -> pa.Table:
     # Not through a dataset, which would make a column of the folder's name.
-    table = schema.current(pq.ParquetFile(pa.BufferReader(data)).read())
+    table = schema.check(pq.ParquetFile(pa.BufferReader(data)).read())
     # Reading finds no damaged text; whatever uses the text later would.
     table.validate(full=True)
     for name in ("version", "reference"):
@@ -154,8 +151,4 @@ def _table(data: bytes) -> pa.Table:
 
 
 def _event(data: bytes) -> Event:
-    facts = json.loads(data)
-    layout = facts.pop("layout", 1) if isinstance(facts, dict) else 1
-    if isinstance(layout, int) and layout > EVENT_LAYOUT:
-        raise schema.TooNew(f"its layout is {layout}, and this tfcompare knows no newer one than {EVENT_LAYOUT}")
-    return _events().validate_python(facts)
+    return _events().validate_json(formats.EVENT.unstamp(data))

@@ -17,9 +17,9 @@ CUTS = {
     "variables": "variables of the version",
     "reference_variables": "variables of the reference",
 }
-# Earlier releases did not record these, which is no change.
-RECORDED_LATER = ("worker", "variables", "reference_variables", "boot", "microcode", "governor")
 BOOT = "boot"
+# Not every machine shows these at all times; what is not known on both nights is no change.
+OFTEN_HIDDEN = (BOOT, "microcode", "governor")
 # What belongs to the machine and not to TensorFlow, and moves many series at once.
 OF_MACHINE = {
     "kernel": "kernel",
@@ -74,7 +74,7 @@ def is_restarted(before: Point, after: Point) -> bool:
 
 def _change(name: str, before: Point, after: Point) -> str:
     was, now = (getattr(point.surroundings, name) for point in (before, after))
-    if was == now or (name in RECORDED_LATER and not (was and now)):
+    if was == now or (name in OFTEN_HIDDEN and not (was and now)):
         return ""
     if name == BOOT:
         (was, _, was_id), (now, _, now_id) = was.rpartition(" "), now.rpartition(" ")

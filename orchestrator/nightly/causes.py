@@ -79,7 +79,7 @@ def _look(
     if not alarms or limit_s <= 0:
         return
     work = _Work(options, night, monotonic() + limit_s, say)
-    tonight = [alarm for alarm in alarms if alarm.raised == night.date and alarm.profile and not alarm.findings]
+    tonight = [alarm for alarm in alarms if alarm.night == night.date and alarm.profile and not alarm.findings]
     # A profile is taken of versions on this machine.
     tonight = tonight if options.fleet.is_local else []
     for alarm in sorted(tonight, key=lambda alarm: -abs(log(alarm.change.ratio)))[:MOST_PROFILED]:

@@ -221,7 +221,6 @@ def _unavailable(run: Run, night: NightContext) -> list[Point]:
             error=None,
             rounds=0,
             verdict="inconclusive",
-            version_ms=None,
             version_figure=None,
             surroundings=replace(point.surroundings, image="", python=""),
         )

@@ -8,20 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
+from orchestrator.formats import EVENT as EVENT_FORMAT
 from orchestrator.history.model import AlarmOpened, Event, Explained, Moved
-from orchestrator.history.schema import CURRENT
-from orchestrator.history.store import EVENT_LAYOUT, Store
+from orchestrator.history.store import Store
 from tests.fuzz.damage import damaged_bytes, damaged_json, dump
 from tests.fuzz.memory import bounded_memory
 from tests.support.golden import GOLDEN
 from tests.support.night_reports import NIGHT, alarm
 
 POINTS, EVENT = "points/2026-11/20261101-020304-a-screen.parquet", "events/2026-11/20261101-020304-a.json"
-SAMPLE = (GOLDEN / f"history-{CURRENT}.parquet").read_bytes()
+SAMPLE = (GOLDEN / "points.parquet").read_bytes()
 MOVED = Moved(at=NIGHT.at, alarm="3f2a1b", state="known", note="wait", until=date(2026, 12, 1))
 EXPLAINED = Explained(at=NIGHT.at, alarm="3f2a1b", good="a", findings=("grown: call",))
 EVENTS = [
-    {"layout": EVENT_LAYOUT, **TypeAdapter(Event).dump_python(event, mode="json")}
+    {"format": EVENT_FORMAT.mark, **TypeAdapter(Event).dump_python(event, mode="json")}
     for event in (AlarmOpened(at=NIGHT.at, alarm=alarm(1.5)), MOVED, EXPLAINED, NIGHT)
 ]
 

@@ -58,7 +58,8 @@ def opened(events: list[Event]) -> list[Alarm]:
 def night_of(tonight: date) -> Night:
     return Night(
         at=at(tonight), night=tonight, started=at(tonight), host="host", suite="made", versions=("2.0.0",),
-        run="r", outcome="measured", said=(), cells=1, screened=1, confirmed=1, exit_code=0,
+        run="r", outcome="measured", said=(), cells=1, screened=1, confirmed=1, exit_code=0, device="cpu",
+        engine="venv", selected=(), flags=(),
     )  # fmt: skip
 
 

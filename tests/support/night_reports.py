@@ -1,5 +1,6 @@
 """Reports of nights in which something happened, and of one in which nothing did."""
 
+import math
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from typing import Any
@@ -20,6 +21,10 @@ NIGHT = Night(
     screened=24,
     confirmed=3,
     exit_code=0,
+    device="cpu",
+    engine="auto",
+    selected=(),
+    flags=(),
 )
 QUIET = NightReport(night=NIGHT)
 LONG_CASE = "train_loop[loop=train_on_batch,api=tf.keras,mode=eager,input=numpy,model=small,data=small]"
@@ -45,6 +50,8 @@ def alarm(ratio: float, case: str = "power[style=eager]", *, id: str = "3f2a1b",
         reproduce=f"tfcompare run --versions 2.0.0,2.22.0.dev20261122 --case '{case}' --engine venv --control",
         bisect=f"tfcompare bisect --good nightly-20261120 --bad nightly-20261122 --case '{case}' --engine venv",
         opened=NIGHT.at,
+        night=NIGHT.night,
+        proven=abs(math.log(ratio)) > math.log(1.1),
     )
     return replace(made, **others)
 

@@ -23,6 +23,12 @@ SURROUNDINGS = Surroundings(
     python="3.11.7",
     machine="A CPU",
     tool="0.1.0",
+    worker="",
+    variables="none",
+    reference_variables="none",
+    boot="",
+    microcode="",
+    governor="",
 )
 
 # By case and version: from which night on it takes so many times as long.
@@ -45,9 +51,7 @@ def one_series(points: Iterable[Point], version: str = "2.0.0") -> Series:
 
 def of_metric(points: Iterable[Point], metric: str, figure: float = 2.0**28) -> list[Point]:
     """The same nights, of another metric."""
-    return [
-        replace(point, metric=metric, reference_ms=None, version_ms=None, version_figure=figure) for point in points
-    ]
+    return [replace(point, metric=metric, reference_figure=None, version_figure=figure) for point in points]
 
 
 def of_results(points: Iterable[Point], verdict: str = "equal", difference: float | None = None) -> list[Point]:
@@ -110,10 +114,12 @@ def history(
                         error=noise / math.sqrt(ROUNDS) * math.sqrt(draw.gammavariate(4.5, 1 / 4.5)),
                         rounds=ROUNDS,
                         verdict="inconclusive",
-                        reference_ms=reference_ms,
-                        version_ms=reference_ms * math.exp(effect),
-                        surroundings=surroundings,
+                        metric="steady",
+                        reference_figure=reference_ms,
                         version_figure=reference_ms * math.exp(effect),
+                        surroundings=surroundings,
+                        commit="",
+                        judge="wall",
                     )
                 )
     return found

@@ -35,6 +35,10 @@ NIGHT = Night(
     screened=6,
     confirmed=1,
     exit_code=0,
+    device="cpu",
+    engine="auto",
+    selected=(),
+    flags=(),
 )
 
 
@@ -53,7 +57,7 @@ def points() -> list[Point]:
             point = replace(point, build=f"2.22.0.dev{point.night:%Y%m%d}")
         point = replace(point, surroundings=around)
         if point.version == "nightly" and number in (20, 55):
-            point = replace(point, outcome="died", reason=BROKEN, effect=None, error=None, rounds=0, version_ms=None)
+            point = replace(point, outcome="died", reason=BROKEN, effect=None, error=None, rounds=0)
         if point.case == PREDICT and number > 50:
             continue
         found.append(point)
@@ -76,6 +80,8 @@ def alarm(of: list[Point]) -> Alarm:
         reproduce=f"tfcompare run --versions 1.14.0,2.22.0.dev20240210 --case '{EAGER}' --engine venv --control",
         bisect=f"tfcompare bisect --good nightly-20240209 --bad nightly-20240210 --case '{EAGER}' --engine venv",
         opened=datetime(2024, 2, 10, 4, tzinfo=UTC),
+        night=date(2024, 2, 10),
+        proven=True,
     )
 
 

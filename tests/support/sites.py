@@ -46,6 +46,8 @@ def alarm(case: str = CASES[0], id: str = "a1", number: int = 40, **more) -> Ala
         "reproduce": f"tfcompare run --case '{case}'",
         "bisect": f"tfcompare bisect --case '{case}'",
         "opened": at(number, 3),
+        "night": first,
+        "proven": False,
     }
     return Alarm(**{**fields, **more})
 

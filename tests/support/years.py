@@ -81,7 +81,7 @@ class Year:
             night=night, started=started, run=f"{started:%Y%m%d-%H%M%S}-{number:04x}", stage=stage, suite="quick",
             host=HOST, engine="venv", device="cpu", reference=REFERENCE, version="", build="", case="",
             outcome="measured", reason="", effect=None, error=None, rounds=rounds, verdict="inconclusive",
-            reference_ms=10.0, version_ms=None, surroundings=around, reference_figure=10.0,
+            metric="steady", reference_figure=10.0, version_figure=None, surroundings=around, commit="", judge="wall",
         )  # fmt: skip
         for case in cases:
             if case == GONE and number >= STEP[GONE]:
@@ -101,7 +101,6 @@ class Year:
                     named,
                     effect=effect,
                     error=error,
-                    version_ms=10 * math.exp(effect),
                     version_figure=10 * math.exp(effect),
                 )
 
@@ -151,7 +150,8 @@ class Year:
         night = Night(
             at=now, night=today, started=now - timedelta(hours=4), host=HOST, suite="quick",
             versions=("2.13", "nightly"), run=self.points[-1].run, outcome="measured", said=verdict.notes, cells=cells,
-            screened=cells, confirmed=again, exit_code=5 if number == BROKEN else 0,
+            screened=cells, confirmed=again, exit_code=5 if number == BROKEN else 0, device="cpu", engine="venv",
+            selected=(), flags=(),
         )  # fmt: skip
         self.events += [*verdict.events, night]
         self.reports.append(judge.report_events(NightReport(night=night), verdict, state.current(self.events), today))

@@ -162,7 +162,7 @@ def report_events(report: NightReport, judged: NightVerdict, after: Sequence[Ala
         opened=tuple(by_id[alarm_id] for alarm_id in opened),
         recovered=tuple(by_id[alarm_id] for alarm_id in recovered),
         still=tuple(still),
-        confirmed=tuple(alarm for alarm in confirmed if alarm.needs_second_night),
+        confirmed=tuple(alarm for alarm in confirmed if not alarm.proven),
         # What a user silenced stays silent.
         resized=tuple(alarm for alarm in resized if state.is_listed(alarm, today)),
         appeared=judged.appeared,

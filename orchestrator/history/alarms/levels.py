@@ -50,7 +50,7 @@ def judge(
         elif _has_recovered(alarm, segment, steps):
             yield Moved(at=now, alarm=alarm.id, state="recovered", night=today)
         else:
-            if alarm.state == "new" and alarm.raised < today and _is_borne_out(alarm, series, all_series):
+            if alarm.state == "new" and alarm.night < today and _is_borne_out(alarm, series, all_series):
                 yield Moved(at=now, alarm=alarm.id, state="confirmed", night=today)
             if tonight and (left := _find_left(alarm, steps)):
                 yield Resized(at=now, alarm=alarm.id, night=today, left=left)
@@ -84,7 +84,7 @@ def _is_same(alarm: Alarm, change: Change, steps: Sequence[Change]) -> bool:
     step = alarm.change
     if change.direction != step.direction or _was_closed(alarm, change):
         return False
-    if not step.first - WOBBLE <= change.first <= max(step.first, alarm.raised) + WOBBLE:
+    if not step.first - WOBBLE <= change.first <= max(step.first, alarm.night) + WOBBLE:
         return False
     # Another step that is nearer is the alarm's, or has ended what it was about.
     nearest = min(steps, key=lambda other: abs(other.first - step.first))
@@ -134,7 +134,7 @@ def _is_back(alarm: Alarm, segment: Segment) -> bool:
     One or two nights may stray by half of a small step, and the more nights there are, the less.
     """
     nights = nights_of(segment)
-    later = sum(night > alarm.raised for night in nights.dates)
+    later = sum(night > alarm.night for night in nights.dates)
     half = abs(log(alarm.change.ratio)) / 2
     for count in range(FEWEST_TO_RECOVER, min(later, MOST_TO_RECOVER) + 1):
         weights = nights.weights[-count:]
@@ -204,7 +204,7 @@ def _holds(alarm: Alarm, segment: Segment, nights: int = 1) -> bool:
 def _is_borne_out(alarm: Alarm, series: Series, all_series: Mapping[Key, Series]) -> bool:
     """Return whether later nights confirm an alarm."""
     segment = series.segments[-1]
-    if not alarm.needs_second_night:
+    if alarm.proven:
         return _holds(alarm, segment)
     nights = sum(value.night >= alarm.change.first for value in segment.values)
     if not nights or not _holds(alarm, segment, nights):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from orchestrator.history.alarms.noise_model import Floats, nights_of
-from orchestrator.history.model import LARGE, Change, Key, Segment, Series, Value
+from orchestrator.history.model import Change, Key, Segment, Series, Value
 from orchestrator.history.surroundings import is_weekend
 
 # Nights that stray by chance may look like those that show a step at most this often.
@@ -19,7 +19,8 @@ RARE = 0.015
 UNSEEN = 0.3
 # Half a step is nearer to its level after than to that before.
 HALF = 0.5
-# A large step is believed at once if no night of any case ever strayed by a third of it.
+# A larger step than this is believed at once if no night of any case ever strayed by a third of it.
+LARGE = 1.1
 FAR = 3.0
 # The working days before a weekend that say where a series was.
 AROUND = 5

@@ -27,17 +27,17 @@ def judge(series: Series, alarms: Sequence[Alarm], today: date, now: datetime, r
     nights = comparable_nights(series.points)
     if not nights or nights[-1].night != today:
         return
-    is_open = sorted((alarm for alarm in alarms if state.is_open(alarm)), key=lambda alarm: alarm.raised)
+    is_open = sorted((alarm for alarm in alarms if state.is_open(alarm)), key=lambda alarm: alarm.night)
     # What each of them says, as its night measured it; later alarms are about larger differences.
     told = {night.night: _measure(night) for night in nights}
     known = 0.0
     for alarm in is_open:
-        shows = [_measure(night) > GROWN * known and night.night >= alarm.raised for night in nights[-NIGHTS:]]
-        if shows[-1] and alarm.state == "new" and alarm.raised < today:
+        shows = [_measure(night) > GROWN * known and night.night >= alarm.night for night in nights[-NIGHTS:]]
+        if shows[-1] and alarm.state == "new" and alarm.night < today:
             yield Moved(at=now, alarm=alarm.id, state="confirmed", night=today)
-        elif not any(shows) and all(night.night > alarm.raised for night in nights[-NIGHTS:]):
+        elif not any(shows) and all(night.night > alarm.night for night in nights[-NIGHTS:]):
             yield Moved(at=now, alarm=alarm.id, state="recovered", night=today)
-        known = max(known, told.get(alarm.raised, alarm.change.ratio - 1))
+        known = max(known, told.get(alarm.night, alarm.change.ratio - 1))
     before = nights[-1 - NIGHTS : -1]
     was_equal = len(before) == NIGHTS and not any(map(_measure, before))
     if before and _measure(nights[-1]) > GROWN * known and (is_open or was_equal):

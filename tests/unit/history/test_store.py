@@ -12,9 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from orchestrator.errors import UsageError
+from orchestrator.formats import EVENT, POINTS
 from orchestrator.history.model import Moved
-from orchestrator.history.schema import CURRENT, LAYOUT, SCHEMA
-from orchestrator.history.store import EVENT_LAYOUT, Store
+from orchestrator.history.schema import FORMAT, SCHEMA
+from orchestrator.history.store import Store
 from tests.support.nights import history, of_metric
 
 NOW = datetime(2026, 11, 22, 2, tzinfo=UTC)
@@ -101,7 +102,12 @@ def test_a_file_with_a_damaged_text_is_put_aside(store: Store):
 
 
 @pytest.mark.parametrize(
-    ("metadata", "why"), [({}, "which layout"), ({LAYOUT: "one"}, "which layout"), ({LAYOUT: "2"}, "no column")]
+    ("metadata", "why"),
+    [
+        ({}, "the mark of its format"),
+        ({FORMAT: "tfcompare.event/1"}, "the mark of its format"),
+        ({FORMAT: POINTS.mark}, "no column"),
+    ],
 )
 def test_what_no_tfcompare_wrote_is_put_aside(store: Store, metadata: dict[str, str], why: str):
     nights(store, 1)
@@ -113,12 +119,14 @@ def test_what_no_tfcompare_wrote_is_put_aside(store: Store, metadata: dict[str, 
     assert not foreign.exists()
 
 
-def test_what_a_newer_tfcompare_wrote_is_left_where_it_is(store: Store):
+def test_points_of_another_number_are_left_where_they_are(store: Store):
     nights(store, 1)
     newer = store.path / "points" / "2024-01" / "20240101-000000-newer-screen.parquet"
-    pq.write_table(SCHEMA.empty_table().replace_schema_metadata({LAYOUT: str(CURRENT + 1)}), newer)
-    [warning] = store.read().warnings
-    assert "a newer tfcompare reads it" in warning
+    pq.write_table(SCHEMA.empty_table().replace_schema_metadata({FORMAT: "tfcompare.points/2"}), newer)
+    assert store.read().warnings == (
+        f"{newer} is left out: its format is tfcompare.points/2, and this tfcompare reads {POINTS.mark}: the tfcompare "
+        "that wrote it reads it",
+    )
     assert newer.exists()
 
 
@@ -138,14 +146,6 @@ def test_points_of_a_time_that_nobody_knows_are_left_out(store: Store):
     found = store.read()
     assert {point.judge for point in found.points()} == {"cpu"}
     assert "it is judged by 'moon', which this tfcompare does not know" in found.warnings[0]
-
-
-def test_points_of_the_layout_before_are_of_wall_times(store: Store):
-    nights(store, 1)
-    [path] = store.path.glob("points/*/*.parquet")
-    before = pq.read_table(path).drop_columns("judge").replace_schema_metadata({LAYOUT: str(CURRENT - 1)})
-    pq.write_table(before, path)
-    assert {point.judge for point in store.read().points()} == {"wall"}
 
 
 def test_events_come_in_the_order_in_which_they_happened(store: Store):
@@ -180,23 +180,24 @@ def test_only_a_store_that_may_move_files_moves_them(store: Store):
     assert event.exists()
 
 
-def test_an_event_of_a_newer_layout_is_left_out_and_stays(store: Store):
+def test_an_event_of_another_number_is_left_out_and_stays(store: Store):
     path = store.record(Moved(at=NOW, alarm="a1", state="known"))
-    facts = json.loads(path.read_text())
-    path.write_text(json.dumps({**facts, "layout": EVENT_LAYOUT + 1, "device": "gpu"}))
+    path.write_text(path.read_text().replace(EVENT.mark, "tfcompare.event/2").replace("known", "unheard"))
     found, [warning] = store.events()
     assert found == []
-    assert "a newer tfcompare reads it" in warning
+    assert f"its format is tfcompare.event/2, and this tfcompare reads {EVENT.mark}" in warning
     assert path.exists()
 
 
-def test_an_event_without_a_layout_is_one_of_the_first(store: Store):
-    event = Moved(at=NOW, alarm="a1", state="known")
-    path = store.record(event)
+def test_an_event_without_its_mark_is_put_aside(store: Store):
+    path = store.record(Moved(at=NOW, alarm="a1", state="known"))
     facts = json.loads(path.read_text())
-    assert facts.pop("layout") == EVENT_LAYOUT
+    assert facts.pop("format") == EVENT.mark
     path.write_text(json.dumps(facts))
-    assert store.events() == ([event], ())
+    found, [warning] = store.events()
+    assert found == []
+    assert "it does not begin with the mark of its format" in warning
+    assert not path.exists()
 
 
 @pytest.mark.parametrize("pattern", ["points/*/*", "events/*/*"])

@@ -7,7 +7,6 @@ import pytest
 
 from orchestrator.history.surroundings import (
     CUTS,
-    RECORDED_LATER,
     differences,
     first_after,
     machine_changes,
@@ -16,16 +15,16 @@ from orchestrator.history.surroundings import (
 from tests.support.nights import FIRST, SURROUNDINGS, history, one_series
 
 
-@pytest.mark.parametrize("what", [name for name in RECORDED_LATER if name in CUTS])
-def test_what_was_not_recorded_begins_no_segment(what: str):
-    points = history(6, 1, ["2.0.0"], control=False)
-    texts = ["", "", "none", "none", "TF_X=1 TF_Y=2", "TF_X=1 TF_Y=2"]
+@pytest.mark.parametrize("what", ["variables", "reference_variables", "worker"])
+def test_other_variables_or_another_worker_begin_a_segment(what: str):
+    points = history(4, 1, ["2.0.0"], control=False)
+    texts = ["none", "none", "TF_X=1 TF_Y=2", "TF_X=1 TF_Y=2"]
     points = [
         replace(one, surroundings=replace(SURROUNDINGS, **{what: text}))
         for one, text in zip(points, texts, strict=True)
     ]
     first, second = one_series(points).segments
-    assert (len(first.values), len(second.values)) == (4, 2)
+    assert (len(first.values), len(second.values)) == (2, 2)
     assert second.because == (f"{CUTS[what]}: none -> TF_X=1 TF_Y=2",)
 
 

@@ -12,8 +12,8 @@ import pytest
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.history.model import AlarmOpened, NightReport, Point
 from orchestrator.history.points import of_run
-from orchestrator.history.schema import CURRENT, LAYOUT, SCHEMA
-from orchestrator.history.store import EVENT_LAYOUT, Store
+from orchestrator.history.schema import FORMAT, SCHEMA
+from orchestrator.history.store import Store
 from orchestrator.machine.host import host_facts
 from orchestrator.nightly import night as nights
 from orchestrator.nightly.night import run_night
@@ -135,14 +135,14 @@ def test_a_history_that_a_newer_tfcompare_writes(house: House):
     event = house.store.path / "events" / "2026-01" / "20260101-020304-newer.json"
     for path in (points, event):
         path.parent.mkdir(parents=True, exist_ok=True)
-    newer = SCHEMA.empty_table().replace_schema_metadata({LAYOUT: str(CURRENT + 1)})
+    newer = SCHEMA.empty_table().replace_schema_metadata({FORMAT: "tfcompare.points/2"})
     pq.write_table(newer, points)
-    event.write_text(json.dumps({"layout": EVENT_LAYOUT + 1, "kind": "thought"}))
+    event.write_text(json.dumps({"format": "tfcompare.event/2", "kind": "thought"}))
     report = house.night()
     assert len(report.warnings) == 2
     for path, warning in zip((event, points), report.warnings, strict=True):
         assert warning.startswith(f"{path} is left out: ")
-        assert warning.endswith("a newer tfcompare reads it")
+        assert warning.endswith("the tfcompare that wrote it reads it")
         assert path.exists()
     assert (report.night.outcome, alarms(house)) == ("measured", 0)
 

@@ -142,7 +142,7 @@ def test_runs_of_different_times_are_not_compared_and_are_different_series(tmp_p
     assert len({key.id for key in keys["wall"] | keys["cpu"]}) == 3 * len(CASES)
     [point] = [point for point in points["cpu"] if point.metric == "steady" and point.case == CASES[0].label]
     assert math.exp(point.effect) == pytest.approx(1.1, rel=0.01)
-    assert point.reference_ms == pytest.approx(8.0)
+    assert point.reference_figure == pytest.approx(8.0)
 
 
 def test_the_metric_is_the_time_itself_where_cpu_time_is_judged(tmp_path: Path):

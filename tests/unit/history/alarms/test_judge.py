@@ -38,7 +38,7 @@ def test_a_step_is_one_alarm_on_its_first_night_and_confirmed_by_the_next():
 
 def test_memory_is_an_alarm_in_its_own_words_and_says_nothing_of_times():
     times = made(30, {})
-    memory = [replace(point, metric="peak_rss", reference_ms=None, version_ms=None) for point in made(30, {STEP: 1.15})]
+    memory = [replace(point, metric="peak_rss") for point in made(30, {STEP: 1.15})]
     events = lived([*times, *memory], first=STEP - 2)
     [alarm] = opened(events)
     assert alarm.key.metric == "peak_rss"
@@ -83,7 +83,7 @@ def test_what_is_known_of_times_hides_nothing_of_first_calls(said: State | None,
     first = [replace(point, metric="first") for point in made(36, {STEP + later: 3.0})]
     says = {STEP + later - 1: said} if said and later else {}
     alarms = opened(lived(sorted([*times, *first], key=lambda point: point.started), first=STEP - 1, says=says))
-    assert sorted((alarm.key.metric, alarm.raised) for alarm in alarms) == [
+    assert sorted((alarm.key.metric, alarm.night) for alarm in alarms) == [
         ("first", day(STEP + later)),
         ("steady", day(STEP)),
     ]
@@ -234,5 +234,5 @@ def test_an_alarm_is_dated_by_its_night_and_not_by_the_clock():
     late = at(day(LANDS + 1))
     so_far = [point for point in points if point.night <= day(LANDS)]
     events = judge(series_of(so_far), (), day(LANDS), late, own, RUNS).events
-    assert opened(list(events))[0].raised == day(LANDS)
+    assert opened(list(events))[0].night == day(LANDS)
     assert [event.state for event in judged(points, list(events), day(LANDS + 1)).events] == ["confirmed"]

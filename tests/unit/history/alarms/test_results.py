@@ -25,7 +25,7 @@ def day(number: int) -> date:
 def nights(verdicts: Sequence[str], difference: float | None = 0.02, **changes: object) -> list[Point]:
     """A point of results for each of these verdicts, from the first night on."""
     blank = history(1, 1, ("nightly",), control=False)[0]
-    none = {"effect": None, "error": None, "rounds": 0, "reference_ms": None, "version_ms": None}
+    none = {"effect": None, "error": None, "rounds": 0, "reference_figure": None}
     return [
         replace(
             blank,
@@ -61,7 +61,7 @@ def states(events: Sequence[Event]) -> list[tuple[str, int]]:
     said = []
     for event in events:
         if isinstance(event, AlarmOpened):
-            said.append(("opened", (event.alarm.raised - FIRST).days))
+            said.append(("opened", (event.alarm.night - FIRST).days))
         elif isinstance(event, Moved) and event.night:
             said.append((event.state, (event.night - FIRST).days))
     return said

@@ -81,7 +81,7 @@ def test_nights_without_a_time_are_rows_with_their_reason(points):
 
 def test_a_series_without_any_time_is_shown_with_its_reasons():
     none = [
-        replace(one, outcome="refused", reason="no jit here", effect=None, error=None, rounds=0, version_ms=None)
+        replace(one, outcome="refused", reason="no jit here", effect=None, error=None, rounds=0)
         for one in history(3, 1, ("2.0.0",), control=False)
     ]
     text = detail(none)

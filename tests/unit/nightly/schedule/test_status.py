@@ -27,6 +27,10 @@ NIGHT = Night(
     screened=40,
     confirmed=2,
     exit_code=0,
+    device="cpu",
+    engine="auto",
+    selected=(),
+    flags=(),
 )
 RUNNING = Holder(7, BEGAN, "")
 

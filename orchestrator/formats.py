@@ -1,0 +1,61 @@
+"""The formats of what tfcompare writes and reads again: each has a number, and every file begins with it.
+
+A reader reads one number. From the first release on, a change of a format raises its number, and a reader of the number
+before is kept for one release.
+"""
+
+import re
+from dataclasses import dataclass
+
+MARK = re.compile(r"tfcompare\.(?P<name>[a-z]+)/(?P<number>\d{1,9})", re.ASCII)
+HEAD = re.compile(rb'\s*\{\s*"format"\s*:\s*"(?P<mark>[^"\\]{1,80})"\s*,')
+
+
+class NoFormat(ValueError):
+    """A file without the mark of its format: tfcompare did not write it, or it is damaged."""
+
+
+class OtherFormat(ValueError):
+    """A file of another number than its reader reads."""
+
+
+@dataclass(frozen=True)
+class Format:
+    name: str
+    number: int
+    # What to do with a file of another number.
+    advice: str
+
+    @property
+    def mark(self) -> str:
+        return f"tfcompare.{self.name}/{self.number}"
+
+    def stamp(self, data: bytes) -> bytes:
+        """Return a JSON object with the mark in front of its first key."""
+        return b'{\n "format": "%s",%s' % (self.mark.encode(), data.removeprefix(b"{"))
+
+    def unstamp(self, data: bytes) -> bytes:
+        """Return a JSON object without the mark; raise NoFormat or OtherFormat."""
+        head = HEAD.match(data)
+        self.check(head["mark"].decode(errors="replace") if head else "")
+        assert head
+        return b"{" + data[head.end() :]
+
+    def check(self, mark: str) -> None:
+        """Raise NoFormat or OtherFormat unless a mark is that of this format and number."""
+        match = MARK.fullmatch(mark)
+        if match is None or match["name"] != self.name:
+            raise NoFormat(f"it does not begin with the mark of its format ({self.mark})")
+        if match["number"] != str(self.number):
+            raise OtherFormat(f"its format is {mark}, and this tfcompare reads {self.mark}: {self.advice}")
+
+
+# Of a run directory: begun.json, plan.json and manifest.json carry it, for all that is in there.
+RUN = Format("run", 1, "read it with the tfcompare that wrote it, or start a new run")
+PROFILE = Format("profile", 1, "read it with the tfcompare that wrote it, or start a new profile")
+SEARCH = Format("search", 1, "continue it with the tfcompare that wrote it, or start a new search")
+POINTS = Format("points", 1, "the tfcompare that wrote it reads it")
+EVENT = Format("event", 1, "the tfcompare that wrote it reads it")
+# Of the user's data.
+TRUST = Format("trust", 1, "use the tfcompare that wrote it, or remove it and trust again")
+FORMATS = (RUN, PROFILE, SEARCH, POINTS, EVENT, TRUST)
