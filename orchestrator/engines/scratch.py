@@ -13,7 +13,7 @@ from typing import Self
 from orchestrator import files
 from orchestrator.errors import UsageError
 
-# With the number of the process, for a user who looks at the directories. Those of earlier releases have no lock.
+# With the number of the process, for a user who looks at the directories.
 PREFIX, NAMED = f"tfcompare-{os.getpid()}-", re.compile(r"tfcompare-\d+-\w{8}")
 # Of a directory that is locked at once.
 MOST_TRIES = 10

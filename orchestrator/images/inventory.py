@@ -45,8 +45,8 @@ class KeptImage:
 
     @property
     def is_own(self) -> bool:
-        """Whether this user built it; older images do not record that and count as this user's."""
-        return self.labels.get(image.BUILDER) in (None, image.builder())
+        """Whether this user built it."""
+        return self.labels.get(image.BUILDER) == image.builder()
 
     @property
     def name(self) -> str:
@@ -178,8 +178,7 @@ def _difference(existing: KeptImage, recipe: Recipe) -> str:
     for label, what in (
         (image.BASE_DIGEST, "base"), (image.BASE_ID, "base"), ("tfcompare.lock", "lock"),
     ):  # fmt: skip
-        # A label that older images lack tells nothing.
-        if label in existing.labels and existing.labels[label] != recipe.labels.get(label, ""):
+        if existing.labels.get(label, "") != recipe.labels.get(label, ""):
             return f"its {what} is another one now"
     return "its recipe is another one now"
 

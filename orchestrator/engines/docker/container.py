@@ -40,8 +40,7 @@ ROOT = "/tfcompare"
 SCRATCH = "/tmp"  # noqa: S108
 RUN_LABEL = "tfcompare.run"
 OWNER_LABEL = "tfcompare.owner"
-# Older marks have no user.
-OWNER_MARK = re.compile(r"(?P<here>.*?)(:(?P<uid>\d+))?:(?P<pid>\d+):(?P<started>\w+)")
+OWNER_MARK = re.compile(r"(?P<here>.*?):(?P<uid>\d+):(?P<pid>\d+):(?P<started>\w+)")
 UNKNOWN = "unknown"
 # How long a worker has for leaving in order before it is killed.
 LEAVE_S = 2.0
@@ -102,9 +101,7 @@ def is_abandoned(mark: str, state: str) -> bool:
     here = _here()
     if match is None or here == UNKNOWN or match["here"] != here:
         return state in ("exited", "dead")
-    if match["uid"] not in (None, str(os.getuid())):
-        return False
-    return _has_ended(int(match["pid"]), match["started"], own=match["uid"] is not None)
+    return match["uid"] == str(os.getuid()) and _has_ended(int(match["pid"]), match["started"])
 
 
 def _here() -> str:
@@ -116,13 +113,12 @@ def _here() -> str:
         return UNKNOWN
 
 
-def _has_ended(pid: int, started: str, *, own: bool) -> bool:
-    """Return whether a process has certainly ended; one that cannot be read may still run."""
+def _has_ended(pid: int, started: str) -> bool:
+    """Return whether a process of this user has certainly ended; one that cannot be read may still run."""
     try:
         return _read_start(pid) != started
     except FileNotFoundError:
-        # With hidepid=2 the processes of other users look like none, the first one too.
-        return own or os.access("/proc/1/stat", os.R_OK)
+        return True
     except OSError:
         return False
 

@@ -366,10 +366,6 @@ def identify(path: Path, interpreter: Interpreter) -> str:
         marker = json.loads((path / MARKER).read_text())
     except ValueError:
         marker = {}
-    if "build" not in marker:
-        # Installed by an earlier version: this build counts as the one of the install from now on.
-        with suppress(OSError):
-            files.write_atomically(path / MARKER, json.dumps({**marker, "build": interpreter.build}).encode())
     if marker.get("build", interpreter.build) == interpreter.build:
         return path.name
     return f"{path.name}-{hashlib.sha256(interpreter.build.encode()).hexdigest()[:8]}"

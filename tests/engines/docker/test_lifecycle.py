@@ -167,10 +167,10 @@ def test_owner_that_is_a_zombie_is_gone() -> None:
     if pid == 0:
         os._exit(0)
     try:
-        here, _, _ = container.owner().rsplit(":", 2)
+        here, uid, _, _ = container.owner().rsplit(":", 3)
         until(lambda: Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z", "a zombie")
         started = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
-        assert container.is_abandoned(f"{here}:{pid}:{started}", "running")
+        assert container.is_abandoned(f"{here}:{uid}:{pid}:{started}", "running")
         assert not container.is_abandoned(container.owner(), "running")
     finally:
         os.waitpid(pid, 0)

@@ -37,21 +37,19 @@ def _unreadable(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Path, "read_text", refuse)
 
 
-def make_mark(uid: int | None, pid: int, started: str = STARTED) -> str:
-    """Of this machine; without a user as older versions wrote it."""
+def make_mark(uid: int, pid: int, started: str = STARTED) -> str:
+    """Of this machine."""
     here = container.owner().rsplit(":", 3)[0]
-    return ":".join([here, *([] if uid is None else [str(uid)]), str(pid), started])
+    return ":".join([here, str(uid), str(pid), started])
 
 
 def test_a_container_of_a_live_process_is_not_abandoned():
     assert not container.is_abandoned(container.owner(), "running")
-    here, uid, pid, started = container.owner().rsplit(":", 3)
-    assert uid == str(os.getuid())
-    assert not container.is_abandoned(f"{here}:{pid}:{started}", "running"), "an older mark"
+    assert container.owner().rsplit(":", 3)[1] == str(os.getuid())
 
 
-@pytest.mark.parametrize("uid", [None, os.getuid()])
-def test_a_container_of_a_process_that_has_ended_is_abandoned(uid: int | None):
+def test_a_container_of_a_process_that_has_ended_is_abandoned():
+    uid = os.getuid()
     assert container.is_abandoned(make_mark(uid, 999999999), "running")
     assert container.is_abandoned(make_mark(uid, os.getpid()), "running"), "another process of the same number"
 
@@ -63,15 +61,7 @@ def test_a_container_of_another_user_is_never_judged():
 
 @pytest.mark.usefixtures("_unreadable")
 def test_a_process_that_cannot_be_read_is_alive():
-    for uid in (None, os.getuid()):
-        assert not container.is_abandoned(make_mark(uid, os.getpid()), "running")
-
-
-def test_a_hidden_process_is_alive_unless_it_would_be_shown(monkeypatch: pytest.MonkeyPatch):
-    """Under hidepid=2 a user's processes are shown to the user, and those of others look like none."""
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    assert not container.is_abandoned(make_mark(None, 999999999), "running")
-    assert container.is_abandoned(make_mark(os.getuid(), 999999999), "running")
+    assert not container.is_abandoned(make_mark(os.getuid(), os.getpid()), "running")
 
 
 def test_of_another_machine_only_what_has_ended_is_abandoned():

@@ -16,11 +16,11 @@ import pytest
 from orchestrator.engines.docker import engine
 from orchestrator.engines.docker.engine import Clients, DockerEnvironment
 from orchestrator.errors import EngineUnavailable
-from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
+from tests.support.builders import environment_facts
 
 SERVER = "engine in trouble"
-FACTS = EnvironmentFacts(version="2.0.0", kind="docker", identity="sha256:1", lock="l", python="3.7", details={})
+FACTS = environment_facts(version="2.0.0", kind="docker", identity="sha256:1", lock="l", python="3.7", details={})
 
 
 def test_an_environment_that_two_threads_start_has_a_client_for_each(monkeypatch: pytest.MonkeyPatch):
