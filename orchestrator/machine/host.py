@@ -69,17 +69,16 @@ def _find_boot(root: Path) -> str | None:
     return None if seconds is None else f"{datetime.fromtimestamp(int(seconds), UTC):%Y-%m-%d %H:%M} UTC"
 
 
-def is_here(facts: Mapping[str, object], root: Path = ROOT, find_gpus: Callable[[], tuple[Gpu, ...]] = gpus) -> bool:
-    """Return whether facts belong to this machine; in runs of earlier versions, a machine's id includes its GPUs."""
-    uuids = sorted(gpu.uuid for gpu in find_gpus() if gpu.uuid)
-    return facts.get("id") in (_identify(root), _identify(root, *uuids))
+def is_here(facts: Mapping[str, object], root: Path = ROOT) -> bool:
+    """Return whether facts belong to this machine."""
+    return facts.get("id") == _identify(root)
 
 
-def _identify(root: Path, *uuids: str) -> str:
+def _identify(root: Path) -> str:
     # Nothing that moves by itself, like a clock rate, may make another machine of this one. GPUs are not part of it: a
     # driver that has just been upgraded shows none until the next start.
     board = _find(root, "sys/class/dmi/id/board_name", WHOLE_LINE)
-    stable = (_name_cpu(root), os.cpu_count(), board, _find(root, "etc/machine-id", WHOLE_LINE), *uuids)
+    stable = (_name_cpu(root), os.cpu_count(), board, _find(root, "etc/machine-id", WHOLE_LINE))
     return hashlib.sha256(" ".join(map(str, stable)).encode()).hexdigest()[:12]
 
 

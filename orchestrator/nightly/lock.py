@@ -55,8 +55,6 @@ def hold(
                 raise UsageError(f"another {name} runs here {who}: wait for its end, or end it")
         entry = asdict(Holder(os.getpid(), datetime.now().astimezone().replace(microsecond=0), about))
         os.truncate(file, 0)
-        # Earlier releases left it readable for everybody.
-        os.fchmod(file, 0o600)
         os.pwrite(file, json.dumps(entry, default=datetime.isoformat).encode(), 0)
         try:
             yield file

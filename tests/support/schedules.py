@@ -14,6 +14,8 @@ PLANNED = Planned(
     history="/srv/history",
     host="0123456789ab",
     since=datetime(2026, 11, 1, 12, tzinfo=UTC),
+    zone="",
+    device="cpu",
 )
 
 

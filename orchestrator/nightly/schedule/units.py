@@ -46,8 +46,8 @@ class Planned:
     host: str
     since: datetime
     # The time zone of `at`, if it is not the machine's.
-    zone: str = ""
-    device: FlavourName = "cpu"
+    zone: str
+    device: FlavourName
 
     @property
     def tz(self) -> ZoneInfo | None:
