@@ -1,6 +1,7 @@
 """What is compared of two arms: one file per metric, with its figure, its unit, its words and its margin."""
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
 from orchestrator.metrics import (
     build,
@@ -30,12 +31,9 @@ METRICS: Mapping[Metric, MetricSpec] = {
     )
 }
 # What calls return is compared as well, but has no ratio.
-OUTPUT = "output"
-# The names that people write, and those of files.
-KEYS: Mapping[str, Metric] = {
-    **{spec.name: key for key, spec in METRICS.items()},
-    **{str(key): key for key in METRICS},
-}
+OUTPUT: Final = "output"
+# By the names that people write.
+KEYS: Mapping[str, Metric] = {spec.name: key for key, spec in METRICS.items()}
 NAMES = (*(spec.name for spec in METRICS.values() if spec.key != "step"), OUTPUT)
 # A series of nights is one of ratios, or of results.
 OF_SERIES = tuple(name for name in NAMES if name == OUTPUT or METRICS[KEYS[name]].units is None)

@@ -3,11 +3,11 @@
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from typing import Literal, Protocol
 
 from orchestrator.errors import ArmsDied, NothingSelected, OutcomeFound, TfCompareError, UsageError
 from orchestrator.metrics import KEYS, METRICS, NAMES, NOT_BY_CPU, OF_ALL_PROGRAMS, OUTPUT, PLANNED, scale_of
-from orchestrator.model import Judge, OutputContrast, Pair
+from orchestrator.model import Judge, Metric, OutputContrast, Pair
 from orchestrator.terminal.counts import format_count
 
 DIED, OPEN = "died", "inconclusive"
@@ -44,7 +44,7 @@ class Gate:
     """One outcome that is an error; without a metric it is one of the comparisons that a run was planned for."""
 
     text: str
-    metric: str | None
+    metric: Metric | Literal["output"] | None
     # As contrasts have it.
     verdict: str
     # A share or, of a metric of differences, an amount.
@@ -55,12 +55,12 @@ class Gate:
     @property
     def name(self) -> str:
         """The name of its metric as people write it."""
-        return OUTPUT if self.metric == OUTPUT else METRICS[KEYS[self.metric or "steady"]].name
+        return OUTPUT if self.metric == OUTPUT else METRICS[self.metric or "steady"].name
 
     @property
     def least_calls(self) -> int:
         """The fewest calls of a replicate that say anything about its metric."""
-        return 0 if self.metric == OUTPUT else METRICS[KEYS[self.metric or "steady"]].least_calls
+        return 0 if self.metric == OUTPUT else METRICS[self.metric or "steady"].least_calls
 
     def matches(self, judged: Judged) -> bool:
         return self._is_about(judged, judged.report_verdict)
@@ -131,7 +131,7 @@ def _parse(text: str) -> Gate:
     metric, verdict, amount = found["metric"], found["verdict"], found["amount"]
     if metric is not None and metric not in (*KEYS, OUTPUT):
         raise UsageError(f"--fail-on {text!r}: there is no metric {metric!r}; they are {', '.join(NAMES)}")
-    key = OUTPUT if metric == OUTPUT else KEYS[metric] if metric else None
+    key: Metric | Literal["output"] | None = OUTPUT if metric == OUTPUT else KEYS[metric] if metric else None
     allowed = _words(key)
     if verdict not in allowed:
         of = f" of {metric}" if metric else ""
@@ -139,7 +139,7 @@ def _parse(text: str) -> Gate:
     if amount and verdict in (DIED, OPEN, EXPLORATORY):
         raise UsageError(f"--fail-on {text!r}: {verdict} has no amount")
     # The share by which results differ is a percentage, like that of times.
-    spec = METRICS[KEYS["time" if metric in (None, OUTPUT) else metric]]
+    spec = METRICS["steady" if key is None or key == OUTPUT else key]
     above = spec.parse_amount(amount) if amount else 0.0
     if above is None:
         wanted = f"an amount such as {spec.units.example}" if spec.units else "a percentage such as 10%"
@@ -148,10 +148,10 @@ def _parse(text: str) -> Gate:
     return Gate(text, key, as_contrasts.get(verdict, verdict), above)
 
 
-def _words(metric: str | None) -> tuple[str, ...]:
+def _words(metric: Metric | Literal["output"] | None) -> tuple[str, ...]:
     if metric == OUTPUT:
         return OF_OUTPUTS
-    spec = METRICS[KEYS[metric or "steady"]]
+    spec = METRICS[metric or "steady"]
     return spec.worse, spec.better, OPEN, *(() if metric else (DIED, EXPLORATORY))
 
 

@@ -1,6 +1,6 @@
 """The peak memory of a replicate after its build and its first calls, as many in every arm, without pages of files.
 
-Of a program, and of runs of earlier releases, it is the peak of the whole process.
+Of a program, it is the peak of the whole process.
 """
 
 from orchestrator.metrics.spec import MetricSpec, log_of, show_bytes

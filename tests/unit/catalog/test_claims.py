@@ -185,7 +185,7 @@ BAD = {
     "neither kind": (f'{HEAD}[[contrasts]]\nbaseline = "a"\ncandidate = "b"\nexpected = "slower"', "names a case"),
     "more of a time": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "more"', "does not go with steady"),
     "slower memory": (
-        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nmetric = "peak_rss"',
+        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nmetric = "memory"',
         "does not go with peak_rss",
     ),
     "the same by a figure": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "same"\npublished = 2.0', "no published ratio"),

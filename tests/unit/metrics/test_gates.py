@@ -59,7 +59,6 @@ OUTPUTS = (output("equal"), output("differs", 0.02), output("differs"), output("
         ("slower>30%", None),
         ("faster>90%", "1 faster>90% of 4 comparisons"),
         ("memory:more", "2 memory:more of 3 comparisons"),
-        ("peak_rss:more", "2 peak_rss:more of 3 comparisons"),
         ("memory:more>10%", "1 memory:more>10% of 3 comparisons"),
         ("memory:less>20%", "1 memory:less>20% of 3 comparisons"),
         ("memory:less>30%", None),
