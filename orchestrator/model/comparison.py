@@ -105,6 +105,14 @@ class ArmResult:
         return None if self.median_ms is None else self.median_ms / 1e3
 
     @property
+    def cpu_s(self) -> float | None:
+        return None if self.cpu_ms is None else self.cpu_ms / 1e3
+
+    @property
+    def wall_s(self) -> float | None:
+        return None if self.wall_ms is None else self.wall_ms / 1e3
+
+    @property
     def first_step_s(self) -> float | None:
         return None if self.first_step_ms is None else self.first_step_ms / 1e3
 

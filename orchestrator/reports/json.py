@@ -53,13 +53,9 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
         "failure": arm.failure,
         "external": arm.external,
         "rounds": arm.rounds,
-        "median_ms": arm.median_ms,
-        "first_ms": arm.first_ms,
-        "second_ms": arm.second_ms,
         "build_s": arm.build_s,
         "train_s": arm.train_s,
         "import_s": arm.import_s,
-        "peak_rss_mb": arm.peak_rss_mb,
         "traces": arm.traces,
         "traces_per_call": arm.traces_per_call,
         "drift": math.expm1(arm.drift.rise) if arm.drift else None,
@@ -79,8 +75,8 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
         "p50_s": arm.p50_s,
         "p95_s": arm.p95_s,
         "p99_s": arm.p99_s,
-        "cpu_ms": arm.cpu_ms,
-        "wall_ms": arm.wall_ms,
+        "cpu_s": arm.cpu_s,
+        "wall_s": arm.wall_s,
     }
 
 

@@ -225,7 +225,7 @@ def _point_object(point: TrendPoint) -> dict[str, Any]:
         "version": str(point.arm.version),
         "outcome": point.arm.outcome,
         "reason": point.arm.reason or None,
-        "median_ms": point.arm.median_ms,
+        "median_s": point.arm.median_s,
         "ratio": contrast.ratio if contrast else None,
         "ci_low": contrast.ci_low if contrast else None,
         "ci_high": contrast.ci_high if contrast else None,

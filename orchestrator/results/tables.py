@@ -21,13 +21,12 @@ NUMBER, COUNT, TEXT = pa.float64(), pa.int64(), pa.string()
 ARM = pa.schema(
     [
         ("version", TEXT), ("outcome", TEXT), ("reason", TEXT), ("rounds", COUNT),
-        ("median_ms", NUMBER), ("first_ms", NUMBER), ("second_ms", NUMBER), ("build_s", NUMBER), ("train_s", NUMBER),
-        ("import_s", NUMBER), ("peak_rss_mb", NUMBER), ("traces", COUNT), ("drift", NUMBER),
+        ("build_s", NUMBER), ("train_s", NUMBER), ("import_s", NUMBER), ("traces", COUNT), ("drift", NUMBER),
         ("median_s", NUMBER), ("first_s", NUMBER), ("second_s", NUMBER), ("peak_rss_bytes", NUMBER),
         ("traces_per_call", NUMBER), ("failure", TEXT), ("external", pa.bool_()), ("items", COUNT),
         ("items_per_s", NUMBER), ("first_step_s", NUMBER), ("step_s", NUMBER), ("loss", NUMBER),
         ("first_call_s", NUMBER), ("memory_bytes", NUMBER), ("leak_bytes", NUMBER), ("gpu_memory_bytes", NUMBER),
-        ("p50_s", NUMBER), ("p95_s", NUMBER), ("p99_s", NUMBER), ("cpu_ms", NUMBER), ("wall_ms", NUMBER),
+        ("p50_s", NUMBER), ("p95_s", NUMBER), ("p99_s", NUMBER), ("cpu_s", NUMBER), ("wall_s", NUMBER),
         ("judge", TEXT),
     ]
 )  # fmt: skip

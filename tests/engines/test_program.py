@@ -64,7 +64,7 @@ def check(answer: Answer, epochs: int) -> None:
     for arm in answer["arms"]:
         assert arm["workload"].startswith("python train.py")
         assert 0 < arm["step_s"] < arm["first_step_s"] < arm["median_s"]
-        assert arm["peak_rss_mb"] > 100
+        assert arm["peak_rss_bytes"] > 100 * 2**20
         assert len(arm["losses"]) == epochs
         assert arm["losses"][-1] < arm["losses"][0]
     targets = {arm["version"] for arm in answer["arms"]}

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -44,6 +45,13 @@ def gpu_only() -> Comparison:
     found = claims_scene()
     claims = tuple(replace(claim, devices=("tpu",), withdrawn=True) for claim in found.plan.claims)
     return replace(found, plan=replace(found.plan, claims=claims))
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "docs" / "schema").glob("*.json")), ids=lambda path: path.stem)
+def test_no_schema_has_what_is_optional_or_deprecated(path: Path):
+    schema = json.loads(path.read_text())
+    assert all(sorted(part["required"]) == sorted(part["properties"]) for part in objects(schema))
+    assert "deprecated" not in path.read_text()
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -11,11 +11,11 @@ from orchestrator.reports.json import as_json, as_object
 from tests.support import scenes
 
 ARM = {
-    "workload", "params", "version", "outcome", "reason", "failure", "external", "rounds", "median_ms", "first_ms",
-    "second_ms", "build_s", "train_s", "import_s", "peak_rss_mb", "traces", "traces_per_call", "drift",
+    "workload", "params", "version", "outcome", "reason", "failure", "external", "rounds",
+    "build_s", "train_s", "import_s", "traces", "traces_per_call", "drift",
     "median_s", "first_s", "second_s",
     "peak_rss_bytes", "items", "items_per_s", "first_step_s", "step_s", "losses",
-    "first_call_s", "memory_bytes", "leak_bytes", "gpu_memory_bytes", "p50_s", "p95_s", "p99_s", "cpu_ms", "wall_ms",
+    "first_call_s", "memory_bytes", "leak_bytes", "gpu_memory_bytes", "p50_s", "p95_s", "p99_s", "cpu_s", "wall_s",
 }  # fmt: skip
 CONTRAST = {
     "workload", "params", "kind", "version", "baseline", "candidate", "metric", "ratio", "ci_low", "ci_high", "rounds",
@@ -73,7 +73,7 @@ def test_an_arm_that_was_refused_is_an_arm_with_its_reason_and_nulls(report: dic
 
 def test_an_arm_tells_its_phases_and_its_drift_as_a_fraction(report: dict[str, Any]):
     settled, drifting = report["arms"][0], report["arms"][2]
-    assert [settled[key] for key in ("first_ms", "second_ms", "train_s", "drift")] == [50.0, 5.92, 0.61, None]
+    assert [settled[key] for key in ("first_s", "second_s", "train_s", "drift")] == [0.05, 0.00592, 0.61, None]
     assert drifting["drift"] == pytest.approx(0.12)
 
 

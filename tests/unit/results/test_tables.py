@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 import pytest
 
 from orchestrator import contract
-from orchestrator.model import Disturbed, Drift, Ended, Finished
+from orchestrator.model import Disturbed, Drift
 from orchestrator.results import tables
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.run import load_run
@@ -23,10 +23,11 @@ from tests.support.builders import (
     case_pair,
     comparison,
     contrast,
+    ended,
+    finished,
     plan,
     rows,
     run_directory,
-    target,
     unmeasured,
     version_pair,
     write_stream,
@@ -51,11 +52,9 @@ def run(tmp_path: Path) -> RunDir:
                     directory.record(
                         Disturbed(case=of.label, round=1, replicates=(number,), cause="others", redone=True)
                     )
-        write_stream(directory.results / f"{version}-1.arrow", done)
-    directory.record(
-        Ended(version=target(NEW), case=FIT.label, round=1, replicate=99, outcome="died", reason="it broke")
-    )
-    directory.record(Finished(how="", seconds=1.0))
+        write_stream(directory.settled / f"{version}-1.arrow", done)
+    directory.record(ended(FIT, NEW, "died", replicate=99, reason="it broke"))
+    directory.record(finished(how="", seconds=1.0))
     return directory
 
 
@@ -66,14 +65,14 @@ def test_arms_are_a_row_each_with_a_column_a_parameter():
         )
     )
     assert arms.column_names == ["workload", "case", *PARAMETERS, *tables.ARM.names]
-    assert arms.schema.field("median_ms").type == pa.float64()
+    assert arms.schema.field("median_s").type == pa.float64()
     measured, refused = arms.to_pylist()
     assert (measured["workload"], measured["case"], measured["version"]) == ("power", "power[style=eager]", OLD)
     assert [measured[name] for name in PARAMETERS] == ["eager", None, None]
     assert [refused[name] for name in PARAMETERS] == [None, "fit", "small"]
-    assert (measured["median_ms"], measured["rounds"], measured["reason"]) == (10.0, 6, None)
+    assert (measured["median_s"], measured["rounds"], measured["reason"]) == (0.01, 6, None)
     assert measured["drift"] == pytest.approx(0.5)
-    assert (refused["outcome"], refused["reason"], refused["median_ms"]) == ("refused", "no such loop", None)
+    assert (refused["outcome"], refused["reason"], refused["median_s"]) == ("refused", "no such loop", None)
 
 
 def test_contrasts_are_a_row_each_and_those_inside_a_version_have_no_case():
@@ -141,7 +140,7 @@ def test_streams_of_calls_come_one_by_one(run: RunDir):
 
 
 def test_a_stream_that_breaks_the_contract_is_left_out_and_told(run: RunDir):
-    (run.results / f"{NEW}-1.arrow").write_bytes(b"no stream")
+    (run.settled / f"{NEW}-1.arrow").write_bytes(b"no stream")
     found = load_run(run.path)
     assert "is no Arrow stream" in found.warnings[0]
     assert set(tables.calls(run, found.plan, found.replicates)["version"].to_pylist()) == {OLD}
@@ -149,7 +148,7 @@ def test_a_stream_that_breaks_the_contract_is_left_out_and_told(run: RunDir):
 
 def test_a_stream_that_was_cut_gives_the_calls_up_to_its_last_flush(run: RunDir):
     whole = load_run(run.path)
-    path = run.results / f"{NEW}-1.arrow"
+    path = run.settled / f"{NEW}-1.arrow"
     path.write_bytes(path.read_bytes()[:-200])
     found = load_run(run.path)
     assert len(found.replicates) == len(whole.replicates) - 1
@@ -179,6 +178,6 @@ def test_every_scene_is_a_table_of_its_arms_and_one_of_its_contrasts(scene):
     found = scene()
     arms, contrasts = tables.arms(found), tables.contrasts(found.plan, found.contrasts)
     assert arms["version"].to_pylist() == [one.version for one in found.arms]
-    assert arms["median_ms"].to_pylist() == [one.median_ms for one in found.arms]
+    assert arms["median_s"].to_pylist() == [one.median_s for one in found.arms]
     assert contrasts["candidate"].to_pylist() == [one.pair.flat.candidate for one in found.contrasts]
     assert contrasts["ratio"].to_pylist() == [one.ratio for one in found.contrasts]
