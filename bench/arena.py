@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from bench import plain
 from orchestrator import catalog, contract
 from orchestrator.catalog.selectors import MARGIN
 from orchestrator.catalog.workloads import all_workloads
@@ -124,12 +125,20 @@ def run(
         seed=seed,
         threads=None,
         timeout_s=300,
+        **plain.PLAN,
     )
     directory = RunDir.create(folder)
     directory.write_plan(plan)
     directory.write_manifest(
         Manifest(
-            tool="bench", contract=contract.FINGERPRINT, command=(), host={}, sources={}, environments={}, workers={}
+            tool="bench",
+            contract=contract.FINGERPRINT,
+            command=(),
+            host={},
+            sources={},
+            environments={},
+            workers={},
+            **plain.MANIFEST,
         )
     )
     prepared = PreparedRun(plan, environments, directory, WORKLOADS)
@@ -144,7 +153,7 @@ def run(
     finally:
         workers.kill()
     # The end of a budget is a look, too.
-    directory.record(Finished(how=how, seconds=time.monotonic() - begun))
+    directory.record(Finished(how=how, seconds=time.monotonic() - begun, start_s=0.0, cut=False, at_budget=False))
     comparison = judge_run(directory)
     if comparison.died:
         raise TfCompareError("\n".join(f"{arm.version}: {arm.reason}" for arm in comparison.died))

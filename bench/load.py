@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from bench import arena
+from bench import arena, plain
 from bench.figures import Figure, Section
 from orchestrator.model import ArmKey, Case, Ended, EnvironmentFacts, Target
 from orchestrator.plan.pairs import LOOKS
@@ -101,7 +101,9 @@ def run(folder: str, cases: str, rounds: str) -> None:
     """Measure a run, and print the most memory in MiB that this process has held, and how many replicates ended."""
     path, last = Path(folder), int(rounds)
     environments = {
-        version: Environment(EnvironmentFacts(version=version, kind="venv", identity="", lock="", python=""), folder)
+        version: Environment(
+            EnvironmentFacts(version=version, kind="venv", identity="", lock="", python="", **plain.ENVIRONMENT), folder
+        )
         for folder in [stub.write(path.with_suffix(".stub"))]
         for version in VERSIONS
     }

@@ -17,6 +17,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow as pa
 
+from bench import plain
 from bench.figures import Figure, Section
 from orchestrator import contract, files
 from orchestrator.catalog.selectors import MARGIN
@@ -103,7 +104,7 @@ def write_run(path: Path, count: int = CASES) -> int:
     for place, version in enumerate(VERSIONS):
         medians = 10 ** draw.uniform(5, 8, len(cases)) * (1 + 0.1 * place)
         rows += _stream(run, version, place, cases, medians, draw)
-    run.record(Finished(how="", seconds=3600.0))
+    run.record(Finished(how="", seconds=3600.0, start_s=0.0, cut=False, at_budget=False))
     return rows
 
 
@@ -118,18 +119,21 @@ def _plan(cases: tuple[Case, ...]) -> Plan:
     return Plan(
         run=RUN, created=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), suite="full", engine="venv", device="cpu",
         versions=targets, cases=cases, pairs=plan_pairs(cases, targets, all_workloads()), looks=LOOKS, alpha=ALPHA,
-        margin=MARGIN, budget_s=None, seed=1, threads=None, timeout_s=600.0, metrics=USUAL, outputs=True,
+        margin=MARGIN, budget_s=None, seed=1, threads=None, timeout_s=600.0,
+        **(plain.PLAN | {"metrics": USUAL, "outputs": True}),
     )  # fmt: skip
 
 
 def _manifest() -> Manifest:
     environments = {
-        Target(version): EnvironmentFacts(version=version, kind="venv", identity="made", lock="made", python="3.11.7")
+        Target(version): EnvironmentFacts(
+            version=version, kind="venv", identity="made", lock="made", python="3.11.7", **plain.ENVIRONMENT
+        )
         for version in VERSIONS
     }
     return Manifest(
         tool="0.1.0", contract=contract.FINGERPRINT, command=("run",), host=host_facts(), sources={},
-        environments=environments, workers={},
+        environments=environments, workers={}, **plain.MANIFEST,
     )  # fmt: skip
 
 
@@ -139,7 +143,7 @@ def _stream(
     """Write a stream as a worker does: one flushed batch per replicate, each with separate dictionaries."""
     schema, rows = contract.arrow_schema(pa), 0
     phases = [*BEFORE, *["steady"] * CALLS]
-    with (run.results / f"{version}-0.arrow").open("wb") as file, pa.ipc.new_stream(file, schema) as stream:
+    with (run.settled / f"{version}-0.arrow").open("wb") as file, pa.ipc.new_stream(file, schema) as stream:
         for number in range(1, ROUNDS + 1):
             for which, case in enumerate(cases):
                 walls = medians[which] * np.exp(draw.normal(0, 0.03) + draw.normal(0, 0.05, len(phases)))

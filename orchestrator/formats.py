@@ -57,5 +57,5 @@ SEARCH = Format("search", 1, "continue it with the tfcompare that wrote it, or s
 POINTS = Format("points", 1, "the tfcompare that wrote it reads it")
 EVENT = Format("event", 1, "the tfcompare that wrote it reads it")
 # Of the user's data.
-TRUST = Format("trust", 1, "use the tfcompare that wrote it, or remove it and trust again")
+TRUST = Format("trust", 1, "use the tfcompare that wrote it")
 FORMATS = (RUN, PROFILE, SEARCH, POINTS, EVENT, TRUST)

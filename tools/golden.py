@@ -10,6 +10,7 @@ files in the same commit. TensorFlow is a stub: the files show how rows are writ
 
 import argparse
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -19,15 +20,22 @@ from tempfile import TemporaryDirectory
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from orchestrator.bisect import state  # noqa: E402
+from orchestrator.catalog import trust  # noqa: E402
 from orchestrator.engines.venv import interpreters  # noqa: E402
 from orchestrator.engines.worker.client import Opened  # noqa: E402
+from orchestrator.formats import PROFILE  # noqa: E402
 from orchestrator.history.model import AlarmOpened  # noqa: E402
 from orchestrator.history.store import Store  # noqa: E402
+from orchestrator.profiling import stored  # noqa: E402
+from orchestrator.profiling.model import stem  # noqa: E402
 from tests.support.bench import Bench  # noqa: E402
+from tests.support.golden import GOLDEN, PROFILED, TRUSTED  # noqa: E402
 from tests.support.night_reports import NIGHT, alarm  # noqa: E402
 from tests.support.nights import history  # noqa: E402
+from tests.support.searches import SCENES as SEARCHES  # noqa: E402
+from tests.support.small_run import write_run  # noqa: E402
 
-GOLDEN = ROOT / "tests" / "golden"
 OLDEST = ("pyarrow==6.0.1", "numpy==1.19.5")
 # The pip that Python 3.6 comes with sees no pyarrow newer than 2.
 OLD_PIP = "pip==21.3.1"
@@ -51,18 +59,31 @@ def main() -> None:
     only = parser.parse_args().only
     with TemporaryDirectory() as scratch:
         if only in (None, "host"):
-            write_history(Path(scratch))
+            write_host_files(Path(scratch))
         if only in (None, "newest"):
             write("newest", sys.executable, Path(scratch))
         if only in (None, "oldest"):
             write("oldest", old_python(Path(scratch)), Path(scratch))
 
 
-def write_history(scratch: Path) -> None:
-    """Write the points of a night, and an event."""
+def write_host_files(scratch: Path) -> None:
+    """Write what the host writes: a run, a profile, a search, points and an event of a history, and what is trusted."""
+    os.environ["TFCOMPARE_DATA"] = str(scratch / "data")
+    shutil.rmtree(GOLDEN / "run", ignore_errors=True)
+    shutil.copytree(write_run(scratch / "run"), GOLDEN / "run", ignore=shutil.ignore_patterns(".lock"))
+    search = SEARCHES["one"]()
+    state.write(scratch, search)
+    shutil.copyfile(scratch / state.STATE_FILE, GOLDEN / state.STATE_FILE)
+    profiles = GOLDEN / "profile" / "profiles"
+    profiles.mkdir(parents=True, exist_ok=True)
+    (profiles.parent / stored.PROFILE_FILE).write_bytes(PROFILE.stamp(stored.HEADING.dump_json(PROFILED.heading)))
+    for arm in PROFILED.arms:
+        (profiles / f"{stem(arm.case, arm.version)}.json").write_bytes(PROFILE.stamp(stored.ARM.dump_json(arm)))
     store = Store(scratch / "history")
     shutil.copyfile(store.append(history(1, 2)), GOLDEN / "points.parquet")
     shutil.copyfile(store.record(AlarmOpened(at=NIGHT.at, alarm=alarm(1.5))), GOLDEN / "event.json")
+    trust.keep(TRUSTED)
+    shutil.copyfile(trust.file(), GOLDEN / "trusted.json")
 
 
 def old_python(scratch: Path) -> Path:

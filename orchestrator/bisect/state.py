@@ -19,11 +19,12 @@ from orchestrator import files
 from orchestrator.bisect.search import BisectFinding, SearchResult, StepKind, search
 from orchestrator.catalog import seals
 from orchestrator.errors import UsageError
+from orchestrator.formats import SEARCH, NoFormat, OtherFormat
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS, TIME, Followed
 from orchestrator.model import STRICT, Case, Metric
 from orchestrator.plan.request import RunOptions
-from orchestrator.results.damaged import damage_error
+from orchestrator.results.damaged import damage_error, format_error
 
 STATE_FILE = "bisect.json"
 # What a search compares without rounds.
@@ -172,13 +173,13 @@ def write(directory: Path, state: State) -> None:
     seal(directory, state)
     with files.writing(directory / STATE_FILE, f"what was measured is in {directory / 'steps'}"):
         stored = replace(state, question=state.question.with_index(None))
-        files.write_atomically(directory / STATE_FILE, _adapter().dump_json(stored, indent=1) + b"\n")
+        files.write_atomically(directory / STATE_FILE, SEARCH.stamp(_adapter().dump_json(stored, indent=1)) + b"\n")
 
 
 def read(directory: Path) -> State:
     path = directory / STATE_FILE
     try:
-        return _adapter().validate_json(files.read_named(path, MOST_BYTES))
+        return _adapter().validate_json(SEARCH.unstamp(files.read_named(path, MOST_BYTES)))
     except FileNotFoundError as error:
         raise UsageError(
             f"{directory} holds no search (no {STATE_FILE} in it); `tfcompare bisect --output DIR` makes one"
@@ -187,6 +188,8 @@ def read(directory: Path) -> State:
         raise UsageError(f"{path}: {error.strerror}") from error
     except ValidationError as error:
         raise damage_error(path, error) from error
+    except (NoFormat, OtherFormat) as error:
+        raise format_error(path, error) from error
 
 
 def once_more(state: State) -> State:

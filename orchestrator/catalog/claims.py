@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -61,6 +61,12 @@ class _ClaimTable(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+def _find_metric(name: object) -> Metric:
+    if name not in KEYS:
+        raise ValueError(f"it is {', '.join(KEYS)}")
+    return KEYS[str(name)]
+
+
 class ContrastTable(_ClaimTable):
     """A comparison of two versions for one `case`, or of two cases in one `version`.
 
@@ -77,7 +83,7 @@ class ContrastTable(_ClaimTable):
     within: Ratio | None = None
     below: Ratio | None = None
     ours: bool = False
-    metric: Annotated[Metric, BeforeValidator(lambda name: KEYS.get(str(name), name))] = "steady"
+    metric: Annotated[Metric, BeforeValidator(_find_metric)] = "steady"
 
     @property
     def is_control(self) -> bool:
@@ -187,7 +193,7 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
         kinds = "[[contrasts]], [[sets]], [[parts]], [[returns]], [[bounds]], [[shares]] or [[holds]]"
         raise UsageError(f"{path}: a claim needs {kinds} that test it")
     reader = _Reader(path, text, table, workloads)
-    claim = Claim(
+    return Claim(
         name=path.stem,
         title=table.title,
         source=table.source,
@@ -204,8 +210,10 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
         shares=tuple(reader.each("shares", reader.share)),
         returns=tuple(reader.each("returns", reader.returns)),
         holds=tuple(reader.each("holds", reader.arm)),
+        # What the reader has met on the way.
+        cases=tuple(reader.cases.values()),
+        definitions=tuple(reader.definitions),
     )
-    return replace(claim, cases=tuple(reader.cases.values()), definitions=tuple(reader.definitions))
 
 
 def find_line(text: str, place: Sequence[str | int]) -> int:

@@ -26,7 +26,7 @@ def all_workloads(
         return suites.all_workloads(folder)
     name = shlex.join(program)
     if folder is None:
-        # A run that continues may not know its folder any more.
+        # The copy in a run directory was removed.
         return {}
     workload = Workload(
         name=name,

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from orchestrator import files
 from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
+from orchestrator.formats import TRUST
 
 # For machines that run what was reviewed elsewhere.
 VARIABLE = "TFCOMPARE_TRUST"
@@ -24,7 +25,14 @@ class Trust:
     outside: Mapping[str, str] = field(default_factory=dict)
 
 
-TRUSTED = TypeAdapter(dict[str, Trust])
+@dataclass(frozen=True)
+class Trusted:
+    """The content of the file: what is trusted, by the folders' paths without links."""
+
+    folders: Mapping[str, Trust]
+
+
+TRUSTED = TypeAdapter(Trusted)
 
 
 def is_everything_trusted() -> bool:
@@ -38,7 +46,7 @@ def file() -> Path:
 def read_all() -> dict[str, Trust]:
     """Return what the user trusts, by the folders' paths without links."""
     try:
-        return TRUSTED.validate_json(files.read_named(file(), MOST_BYTES))
+        return dict(TRUSTED.validate_json(TRUST.unstamp(files.read_named(file(), MOST_BYTES))).folders)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:
@@ -69,4 +77,4 @@ def remove(folder: Path) -> list[str]:
 
 def _write(trusted: Mapping[str, Trust]) -> None:
     with files.writing(file(), user_data.REMEDY):
-        files.write_atomically(file(), TRUSTED.dump_json(dict(trusted), indent=1) + b"\n", 0o600)
+        files.write_atomically(file(), TRUST.stamp(TRUSTED.dump_json(Trusted(trusted), indent=1)) + b"\n", 0o600)

@@ -309,7 +309,7 @@ def _hash_neighbours(folder: Path) -> dict[str, str]:
 def _source_hash(path: Path) -> str:
     """Return the digest of a workload file and of the files that it imports.
 
-    If it imports none, this is the digest of its bytes, as in every earlier run.
+    If it imports none, this is the digest of its bytes.
     """
     if path.is_dir():
         # The folder of a program.

@@ -129,7 +129,7 @@ def list_claims(chosen: Iterable[Claim]) -> Listing:
                 "expected": expected,
             }
         )
-        what = "\n".join(filter(None, (claim.name, claim.title, format_said_of(claim))))
+        what = "\n".join((claim.name, claim.title, format_said_of(claim)))
         rows.append((what, expected, ", ".join(versions), ", ".join(claim.devices)))
     columns = ("claim, and what it says", "expected", "versions", "tested on")
     return Listing(columns, rows, objects, count_sources(objects))

@@ -343,7 +343,7 @@ def _measure(
     finally:
         for copy in copies.values():
             at_budget = bool(how) and error is None and not cut
-            copy.record(Finished(how=how, seconds=time.monotonic() - begun, cut=cut, at_budget=at_budget))
+            copy.record(Finished(how=how, seconds=time.monotonic() - begun, start_s=0.0, cut=cut, at_budget=at_budget))
             copy.sync_journal()
     if len(copies) > 1:
         _note_replicas(run, copies)

@@ -40,10 +40,8 @@ def read_past(plan: Plan, entries: Sequence[Entry]) -> Past:
     last_round = 0
     for entry in entries:
         if isinstance(entry, Calibrated):
-            # Older runs have one effort for all arms of a case.
-            versions = (entry.version,) if entry.version else plan.versions
             effort = Effort(entry.warmup, entry.bursts, entry.calls, entry.once)
-            progress.efforts.update((ArmKey(entry.case, version), effort) for version in versions)
+            progress.efforts[ArmKey(entry.case, entry.version)] = effort
             measured |= {(entry.case, FIRST_ROUND)} if entry.counts else set()
         elif isinstance(entry, Ended):
             progress.replicates = max(progress.replicates, entry.replicate)
@@ -109,5 +107,5 @@ def describe_deaths(past: Past) -> Iterator[str]:
 
 
 def _name_arms(arms: Mapping[ArmKey, Ended]) -> str:
-    names = [f"{arm.version} {arm.case}{describe_failure(death.cause)}" for arm, death in arms.items()]
+    names = [f"{arm.version} {arm.case}{describe_failure(death.failure)}" for arm, death in arms.items()]
     return name_some(names)

@@ -245,4 +245,5 @@ def make_manifest(
         workers={},
         notes=(*planned.fitting.notes, *note_keras(planned), *note_variables(variables)),
         variables=variables,
+        hosts=(),
     )

@@ -174,7 +174,7 @@ def add_rounds(options: ResumeOptions, view: View) -> Done:
         directory.record(ahead)
         record_lost(failures, directory)
         environments = {version: made for version, made in environments.items() if version not in more.past.unable}
-        own = find_workloads(plan, directory, more.held) or options.own_workloads
+        own = find_workloads(plan, directory, more.held)
         named = {case.workload for case in plan.cases}
         available = program.all_workloads(plan.program, plan.requirements, own)
         workloads = [workload for name, workload in available.items() if name in named]
@@ -219,8 +219,8 @@ def same_sources(plan: Plan, manifest: Manifest, directory: RunDir, own: Path | 
             f"take tfcompare {manifest.tool}, or start a new run"
         )
     pinned_copy = directory.workloads if directory.workloads.is_dir() else None
-    _same_files(plan, manifest, pinned_copy or own)
-    if pinned_copy and own:
+    _same_files(plan, manifest, pinned_copy)
+    if own:
         _same_files(plan, manifest, own, f", or leave --workload-dir out: {directory.path} keeps the files it measured")
     recorded = {name: digest for name, digest in manifest.sources.items() if name.startswith(f"{contract.DATA}/")}
     if recorded and pinned.hash_all_data(plan.large) != recorded:
@@ -234,7 +234,7 @@ def _same_files(plan: Plan, manifest: Manifest, own: Path | None, otherwise: str
     names = dict.fromkeys(case.workload for case in plan.cases)
     if absent := [name for name in names if name not in workloads]:
         raise UsageError(
-            f"{plan.run} measured your own workloads ({', '.join(absent)}): name their folder with --workload-dir"
+            f"{plan.run} measured your own workloads ({', '.join(absent)}), and their files are gone; start a new run"
         )
     now = suites.source_hashes([workloads[name] for name in names])
     removed = [name for name in manifest.sources if name.startswith(suites.NEIGHBOURS) and name not in now]

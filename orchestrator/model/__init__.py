@@ -40,7 +40,6 @@ from orchestrator.model.failures import DeathCause, FailureKind
 from orchestrator.model.journal import (
     ASSERTED,
     BESIDE,
-    RAISED,
     Calibrated,
     Discarded,
     Disturbed,
@@ -77,7 +76,6 @@ from orchestrator.model.strict import STRICT
 __all__ = [
     "ASSERTED",
     "BESIDE",
-    "RAISED",
     "STRICT",
     "Arm",
     "ArmKey",

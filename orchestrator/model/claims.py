@@ -34,10 +34,9 @@ class Expectation:
     pair: Pair
     effect: Effect
     published: float | None
-    # Runs of earlier releases have it in `published`.
-    read_as: float | None = None
+    read_as: float | None
     # Whether the source lacks this comparison. If only controls of ours fail, the claim is open and not refuted.
-    ours: bool = False
+    ours: bool
 
     @property
     def pairs(self) -> tuple[Pair, ...]:
@@ -168,22 +167,21 @@ class Claim:
     suite: str
     devices: tuple[str, ...]
     withdrawn: bool
-    # What the source says, in its own words; runs of earlier releases do not have it.
-    quote: str = ""
-    # The devices and systems that the source speaks of; runs of earlier releases do not have them.
-    said_of: tuple[str, ...] = ()
-    # Every case that it names; runs of earlier releases have only their labels.
-    cases: Cases = ()
+    # What the source says, in its own words.
+    quote: str
+    # The devices and systems that the source speaks of.
+    said_of: tuple[str, ...]
+    # Every case that it names.
+    cases: Cases
     expectations: tuple[Expectation, ...]
     holds: tuple[ArmKey, ...]
-    sets: tuple[CaseSet, ...] = ()
-    parts: tuple[Part, ...] = ()
-    bounds: tuple[Bound, ...] = ()
-    shares: tuple[Share, ...] = ()
-    # Runs of earlier releases have neither.
-    returns: tuple[Returns, ...] = ()
+    sets: tuple[CaseSet, ...]
+    parts: tuple[Part, ...]
+    bounds: tuple[Bound, ...]
+    shares: tuple[Share, ...]
+    returns: tuple[Returns, ...]
     # Its versions with changes, as targets are written.
-    definitions: tuple[str, ...] = ()
+    definitions: tuple[str, ...]
 
     @property
     def linked(self) -> tuple[tuple[ArmKey, ...], ...]:

@@ -7,11 +7,6 @@ from typing import Literal
 FailureKind = Literal[
     "disk", "memory", "signal", "deadline", "gpu", "start", "import", "worker", "workload", "contract"
 ]
-# How earlier releases said that a replicate died.
-EARLIER: Mapping[str, FailureKind] = {
-    "timeout": "deadline", "signal": "signal", "worker": "worker", "contract": "contract", "results": "contract",
-    "exit": "workload", "raised": "workload", "asserted": "workload",
-}  # fmt: skip
 # A kind whose name says too little.
 TITLES: Mapping[FailureKind, str] = {"gpu": "lost GPU"}
 
@@ -27,10 +22,6 @@ class DeathCause:
     kind: FailureKind
     reason: str
     external: bool = False
-
-
-def kind_of_earlier_release(how: str) -> FailureKind | None:
-    return EARLIER.get(how)
 
 
 def describe_failure(kind: FailureKind | None, *, external: bool = False) -> str:

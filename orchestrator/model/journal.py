@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Literal
 
 from orchestrator.model.cases import ArmKey, Target
-from orchestrator.model.failures import FailureKind, kind_of_earlier_release
+from orchestrator.model.failures import FailureKind
 from orchestrator.model.strict import STRICT
 
 # The level of each look has to be computed, and a run has about ten.
@@ -23,7 +23,7 @@ def check_looks(looks: tuple[int, ...]) -> tuple[int, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Calibrated:
-    """The amount of work in each replicate of an arm; older runs have one for all arms of a case.
+    """The amount of work in each replicate of an arm.
 
     `counts` says that the pilot did just as much, undisturbed, so that it is the first round of its case.
     """
@@ -32,21 +32,21 @@ class Calibrated:
 
     kind: Literal["calibrated"] = "calibrated"
     case: str
-    version: Target | None = None
+    version: Target
     warmup: int
     bursts: int
     calls: int
-    once: int = 0
-    counts: bool = False
+    once: int
+    counts: bool
 
 
 # How a replicate ends whose worker died in the hands of another one.
 BESIDE = "beside"
-# How a replicate ends whose workload found a statement to be false; older journals have RAISED and the exception.
-ASSERTED, RAISED = "asserted", "raised"
+# How a replicate ends whose workload found a statement to be false.
+ASSERTED = "asserted"
 
 
-# A long run has tens of thousands of them.
+# A long run has tens of thousands of them: what most of them lack has a default, and is not written.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
     """The end of one replicate."""
@@ -62,16 +62,22 @@ class Ended:
     how: str = ""
     reason: str = ""
     log: str = ""
-    # Which worker of its version closed it, and how many rows that worker then announced; older runs say neither.
+    # Of one that was measured, which worker of its version closed it, and how many rows that worker then announced.
     part: int | None = None
     rows: int | None = None
     # Inter-op and intra-op threads as TensorFlow states them, 0 where it chooses; None where it did not say.
     threads: tuple[int, ...] | None = None
     # Whether it was to make its first call and no other.
     once: bool = False
-    # What it died of, and whether that came from outside of its code; older runs say neither.
+    # What it died of, and whether that came from outside of its code.
     failure: FailureKind | None = None
     external: bool = False
+
+    def __post_init__(self) -> None:
+        if self.outcome == "measured" and (self.part is None or self.rows is None):
+            raise ValueError("measured, and by no worker")
+        if self.outcome == "died" and self.failure is None and self.how != BESIDE:
+            raise ValueError("died, and of nothing")
 
     @property
     def arm(self) -> ArmKey:
@@ -83,14 +89,9 @@ class Ended:
         return self.outcome != "measured" and self.how != BESIDE
 
     @property
-    def cause(self) -> FailureKind | None:
-        """What it died of; for older runs, as far as they say how it died."""
-        return self.failure or (kind_of_earlier_release(self.how) if self.outcome == "died" else None)
-
-    @property
     def refutes(self) -> bool:
         """Whether the workload found a statement to be false."""
-        return self.how == ASSERTED or (self.how == RAISED and self.reason.startswith("AssertionError"))
+        return self.how == ASSERTED
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,8 +241,8 @@ class Lost:
     version: Target
     stage: str
     reason: str
-    failure: FailureKind | None = None
-    external: bool = False
+    failure: FailureKind
+    external: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -312,11 +313,11 @@ class Finished:
     how: str
     seconds: float
     # What its workers last took to start; the first of them are not in `seconds`.
-    start_s: float = 0.0
+    start_s: float
     # Whether it may have ended in the middle of a replicate.
-    cut: bool = False
+    cut: bool
     # Whether `how` says that a budget ended it, which is what the run was asked for.
-    at_budget: bool = False
+    at_budget: bool
 
 
 Entry = (

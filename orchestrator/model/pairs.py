@@ -31,8 +31,8 @@ class FlatPair:
     case: Case | None
     workload: str
     params: Params
-    metric: Metric = "steady"
-    margin: float | None = None
+    metric: Metric
+    margin: float | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -144,12 +144,12 @@ def _read_pair(value: object, info: "ValidationInfo") -> VersionPair | CasePair:
             metric=flat.metric, margin=flat.margin,
         )  # fmt: skip
     if flat.case is None and flat.version is not None:
-        # A label may be all that a run of an earlier release has of a case: one that only a claim about another device
-        # names, which the run did not measure.
-        baseline, candidate = (by_label.get(label) or Case(label, ()) for label in (flat.baseline, flat.candidate))
+        for label in (flat.baseline, flat.candidate):
+            if label not in by_label:
+                raise ValueError(f"{label} is none of the cases")
         return CasePair(
-            version=Target.parse(flat.version), baseline=baseline, candidate=candidate, metric=flat.metric,
-            margin=flat.margin,
+            version=Target.parse(flat.version), baseline=by_label[flat.baseline], candidate=by_label[flat.candidate],
+            metric=flat.metric, margin=flat.margin,
         )  # fmt: skip
     raise ValueError("a pair has either a case, for two versions of it, or a version, for two cases in it")
 

@@ -1,6 +1,6 @@
 """What a run will do, and what it is made with: plan.json and manifest.json."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
@@ -52,35 +52,34 @@ class Plan:
     seed: int
     threads: tuple[int, int] | None
     timeout_s: float
-    isolation: Isolation = "fork"
-    cpus: tuple[int, ...] | None = None
-    memory_mb: int | None = None
-    claims: tuple[Claim, ...] = ()
+    isolation: Isolation
+    cpus: tuple[int, ...] | None
+    memory_mb: int | None
+    claims: tuple[Claim, ...]
     # By UUID; with device gpu and none named, all that the engine gives. Exclusive: one process at a time holds them.
-    gpus: tuple[str, ...] = ()
-    exclusive: bool = False
+    gpus: tuple[str, ...]
+    exclusive: bool
     # The frequency at which the clocks of the GPUs are held.
-    lock_mhz: int | None = None
+    lock_mhz: int | None
     # Of the user's own workload folder, what was not copied into the run directory.
-    large: tuple[LargeFile, ...] = ()
+    large: tuple[LargeFile, ...]
     # Of the targets that change a version: from these they can be made again.
-    definitions: tuple[str, ...] = ()
+    definitions: tuple[str, ...]
     # The words of the program that is measured instead of workloads, and the packages that it needs.
-    program: tuple[str, ...] = ()
-    requirements: tuple[str, ...] = ()
-    # What is judged across versions in addition to the pairs, from the rounds that these take. Earlier releases judged
-    # nothing more.
-    metrics: tuple[Metric, ...] = ()
+    program: tuple[str, ...]
+    requirements: tuple[str, ...]
+    # What is judged across versions in addition to the pairs, from the rounds that these take.
+    metrics: tuple[Metric, ...]
     # Of these, those that get more rounds while a comparison of theirs is open.
-    decides: tuple[Metric, ...] = ()
+    decides: tuple[Metric, ...]
     # Whether what calls return is compared as well.
-    outputs: bool = False
+    outputs: bool
     # What counts as a difference of a metric, where the user named it: a share or, of differences, an amount.
-    margins: dict[Metric, float] = field(default_factory=dict)
+    margins: dict[Metric, float]
     # Which time verdicts on times rest on.
-    judge: Judge = "wall"
+    judge: Judge
     # How many rounds the pilot may plan where those of the looks would not show the margin; 0 if no more than these.
-    most_rounds: int = 0
+    most_rounds: int
 
     def arms(self) -> tuple[Arm, ...]:
         """Return the arms to measure."""
@@ -98,7 +97,7 @@ def list_arms(
 
 @dataclass(frozen=True, kw_only=True)
 class EnvironmentFacts:
-    """The environment of a target. Earlier releases recorded neither packages nor variables."""
+    """The environment of a target."""
 
     __pydantic_config__ = STRICT
 
@@ -107,12 +106,12 @@ class EnvironmentFacts:
     identity: str
     lock: str
     python: str
-    details: dict[str, str] = field(default_factory=dict)
+    details: dict[str, str]
     # What is installed, by name with its number; and the variables that this target alone gets.
-    packages: dict[str, str] = field(default_factory=dict)
-    variables: dict[str, str] = field(default_factory=dict)
+    packages: dict[str, str]
+    variables: dict[str, str]
     # What it takes of the disk.
-    size_bytes: int | None = None
+    size_bytes: int | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -139,8 +138,8 @@ class Manifest:
     sources: dict[str, str]
     environments: dict[Target, EnvironmentFacts]
     workers: dict[Target, dict[str, str | bool | None]]
-    notes: tuple[str, ...] = ()
-    # Those of the caller that reached every worker, such as XLA_FLAGS. Earlier releases did not record them.
-    variables: dict[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...]
+    # Those of the caller that reached every worker, such as XLA_FLAGS.
+    variables: dict[str, str]
     # Of a run that was put together from others.
-    hosts: tuple[MergedHost, ...] = ()
+    hosts: tuple[MergedHost, ...]

@@ -9,7 +9,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator import files, interrupts
+from orchestrator import files, formats, interrupts
 from orchestrator.engines.worker.client import Died, Ready, Refused, WorkerDied
 from orchestrator.errors import EngineUnavailable, Interrupted, TfCompareError, UsageError
 from orchestrator.measure.prepare_run import (
@@ -137,7 +137,7 @@ def _write_heading(options: ProfileOptions, run: PreparedRun, ready: dict[Target
         top=options.top,
         pythons={version: str(answer.facts.get("python")) for version, answer in ready.items()},
     )
-    _write(directory.path / PROFILE_FILE, HEADING.dump_json(heading, indent=1) + b"\n")
+    _write(directory.path / PROFILE_FILE, formats.PROFILE.stamp(HEADING.dump_json(heading, indent=1)) + b"\n")
     return heading
 
 
@@ -188,7 +188,7 @@ class Profiler:
 def _keep(arm: ProfiledArm, directory: RunDir) -> None:
     """Write the arm's files: all that is known about it, and its stacks for flame graphs."""
     stem_path = directory.path / "profiles" / stem(arm.case, arm.version)
-    _write(Path(f"{stem_path}.json"), ARM.dump_json(arm, indent=1) + b"\n")
+    _write(Path(f"{stem_path}.json"), formats.PROFILE.stamp(ARM.dump_json(arm, indent=1)) + b"\n")
     if arm.profile:
         stacks = arm.profile.stacks
         _write(Path(f"{stem_path}.collapsed.txt"), collapse(stacks).encode())

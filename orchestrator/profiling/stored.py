@@ -9,8 +9,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from orchestrator import files
 from orchestrator.errors import UsageError
+from orchestrator.formats import PROFILE, NoFormat, OtherFormat
 from orchestrator.profiling.model import Heading, Profiled, ProfiledArm, stem
-from orchestrator.results.damaged import damage_error
+from orchestrator.results.damaged import damage_error, format_error
 from orchestrator.results.rundir import refuse_strangers
 
 PROFILE_FILE = "profile.json"
@@ -24,15 +25,21 @@ def read(path: Path) -> Profiled:
     """Read a profile from its directory."""
     refuse_strangers(path)
     try:
-        heading = HEADING.validate_json(files.read_named(path / PROFILE_FILE, MOST_BYTES))
+        heading = HEADING.validate_json(_read(path / PROFILE_FILE))
         paths = [
             path / "profiles" / f"{stem(case, version)}.json" for case in heading.cases for version in heading.versions
         ]
-        arms = tuple(ARM.validate_json(files.read_named(file, MOST_BYTES)) for file in paths if file.exists())
+        arms = tuple(ARM.validate_json(_read(file)) for file in paths if file.exists())
     except OSError as error:
         raise UsageError(
             f"{path} holds no profile ({error.strerror}); `tfcompare profile --output DIR` makes one"
         ) from error
     except ValidationError as error:
         raise damage_error(path, error) from error
+    except (NoFormat, OtherFormat) as error:
+        raise format_error(path, error) from error
     return Profiled(heading=heading, arms=arms, path=path)
+
+
+def _read(path: Path) -> bytes:
+    return PROFILE.unstamp(files.read_named(path, MOST_BYTES))

@@ -106,7 +106,7 @@ def _claim(grid: Table, result: ClaimResult, notes: Notes, *, in_full: bool) -> 
         _format_answer(result.answer, result.reason, notes),
         Text.assemble(safe_text(claim.name, style="bold"), "\n", safe_text(claim.title + withdrawn)),
     )
-    for about in _about(claim) if in_full else filter(None, [format_said_of(claim)]):
+    for about in _about(claim) if in_full else [format_said_of(claim)]:
         grid.add_row("", safe_text(about, style="dim"))
     for finding in result.findings:
         mark = MARKS[finding.answer] if len(result.findings) > 1 else " "
@@ -121,8 +121,7 @@ def _about(claim: Claim) -> Iterator[str]:
     yield f"source: {claim.source}"
     if claim.quote:
         yield f'in its words: "{claim.quote}"'
-    if said_of := format_said_of(claim):
-        yield said_of
+    yield format_said_of(claim)
     if before := all_found().get(claim.name):
         yield f"found before: {before}"
 
@@ -239,8 +238,8 @@ def _format_figure(expectation: Expectation) -> str:
 
 
 def format_said_of(claim: Claim) -> str:
-    """Return the devices and systems that the source speaks of, or '' for a run of an earlier release."""
-    return f"said of: {'; '.join(claim.said_of)}" if claim.said_of else ""
+    """Return the devices and systems that the source speaks of."""
+    return f"said of: {'; '.join(claim.said_of)}"
 
 
 def as_json(comparison: Comparison) -> str:
@@ -308,9 +307,7 @@ def _check(finding: ClaimCheck) -> dict[str, Any]:
 
 
 def _find_published(statement: Statement) -> float | None:
-    """Return what the source gives for this very statement; runs of earlier releases have more for their controls."""
-    if isinstance(statement, Expectation) and statement.is_control:
-        return None
+    """Return what the source gives for this very statement."""
     return statement.published if isinstance(statement, Expectation | Share) else None
 
 

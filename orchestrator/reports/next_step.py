@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from orchestrator.catalog.workloads import BUILTIN
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.errors import UsageError
 from orchestrator.machine.host import is_here
@@ -36,7 +35,6 @@ def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
     entries = tuple(RunDir.open(path).entries())
     past = read_past(plan, entries)
     cases = open_cases(comparison, past)
-    workloads_flag = own_workloads(plan, manifest, path)
     lost = versions_lost_last(entries)
     labels = {case.label for case in cases}
     arms = [
@@ -45,28 +43,18 @@ def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
         if arm.case.label in labels and arm.version not in lost and not is_closed(arm.key, comparison, past)
     ]
     # One arm gives no ratio.
-    if len(arms) < 2 or workloads_flag is None or not _continues_here(plan, manifest, path, workloads_flag):
+    if len(arms) < 2 or not _continues_here(plan, manifest, path):
         return ()
     carried = [word for pair in flag_values(manifest.command, OF_ENVIRONMENTS) for word in pair]
     # Without a calibration the run ended in its pilot, so the length of a round is unknown.
     if not past.progress.efforts:
-        return "tfcompare", "run", "--resume", str(path), *workloads_flag, *carried
+        return "tfcompare", "run", "--resume", str(path), *carried
     looks = extension(ResumeOptions(run=path), plan, past).looks
     rounds = next((look for look in looks if look >= past.rounds * WORTHWHILE), looks[-1]) - past.rounds
     # What was postponed needs all of its first rounds.
     rounds = max(rounds, FEWEST_ROUNDS - min(past.progress.rounds[case.label] for case in cases))
     budget = format_budget(min(rounds * round_s(comparison, entries, arms) * RESERVE, LONGEST_S))
-    return "tfcompare", "run", "--resume", str(path), "--budget", budget, *workloads_flag, *carried
-
-
-def own_workloads(plan: Plan, manifest: Manifest, path: Path) -> tuple[str, ...] | None:
-    """Return the flag for the folder of the run's own workloads.
-
-    Returns () if the run keeps them or has none, and None if the folder is not known.
-    """
-    if RunDir(path).workloads.is_dir() or all((BUILTIN / f"{case.workload}.py").is_file() for case in plan.cases):
-        return ()
-    return next(flag_values(manifest.command, ("--workload-dir",)), None)
+    return "tfcompare", "run", "--resume", str(path), "--budget", budget, *carried
 
 
 def flag_values(command: Sequence[str], names: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -111,12 +99,12 @@ def versions_lost_last(entries: Sequence[Entry]) -> set[Target]:
     return lost
 
 
-def _continues_here(plan: Plan, manifest: Manifest, path: Path, workloads_flag: Sequence[str]) -> bool:
+def _continues_here(plan: Plan, manifest: Manifest, path: Path) -> bool:
     directory = RunDir(path)
     if directory.fleet.is_file():
         return False
     try:
-        same_sources(plan, manifest, directory, Path(workloads_flag[1]) if workloads_flag else None)
+        same_sources(plan, manifest, directory, None)
     except UsageError:
         return False
     return is_here(manifest.host) and not directory.is_held

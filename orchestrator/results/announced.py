@@ -58,17 +58,13 @@ class Announced:
     def missing(self, unread: Container[tuple[Target | None, int]]) -> tuple[list[str], list[str]]:
         """Return one line per version about replicates that are lost or doubled, and one about those of a lost power.
 
-        Replicates of streams that could not be read are not listed. Journals of earlier releases do not say in which
-        stream a replicate should be.
+        Replicates of streams that could not be read are not listed.
         """
         lost = [
             (version, number)
             for version, ends in self.ends.items()
             for number, end in ends.items()
-            if end.outcome == "measured"
-            and end.part is not None
-            and (version, end.part) not in unread
-            and number not in self._seen[version]
+            if end.outcome == "measured" and (version, end.part) not in unread and number not in self._seen[version]
         ]
         broken = [
             f"{version}: the results of {_replicates(count)} are lost: measured, and in no file. Measure {version} "
@@ -96,9 +92,9 @@ class Announced:
             return f"is of {replicate.case} in round {replicate.round}; the journal says {end.case}, round {end.round}"
         if replicate.number in self._seen[replicate.version]:
             return "was already read from another file"
-        if end.outcome == "measured" and end.part not in (None, read.stream.part):
+        if end.outcome == "measured" and end.part != read.stream.part:
             return f"was closed by another worker (number {end.part})"
-        if end.outcome == "measured" and end.rows not in (None, read.rows[replicate.number]):
+        if end.outcome == "measured" and end.rows != read.rows[replicate.number]:
             return f"has {read.rows[replicate.number]} rows, its worker announced {end.rows}"
         return ""
 
@@ -158,12 +154,7 @@ def _find_doubled(ends: Iterable[Ended]) -> frozenset[Key]:
 
 
 def _find_unsynced(entries: Sequence[Entry]) -> frozenset[Key]:
-    """Return the measured replicates of which the journal does not say that their rows are on the disk.
-
-    Journals of earlier releases never say it.
-    """
-    if not any(isinstance(entry, Synced) for entry in entries):
-        return frozenset()
+    """Return the measured replicates of which the journal does not say that their rows are on the disk."""
     unsynced: set[Key] = set()
     pending: set[Key] = set()
     for entry in entries:
@@ -181,6 +172,4 @@ def _was_cut(entries: Sequence[Entry]) -> bool:
     """Return whether any measurement of the run ended, or may have ended, in the middle of a replicate."""
     begun = sum(isinstance(entry, Machine) and entry.when == "begin" for entry in entries)
     finished = [entry for entry in entries if isinstance(entry, Finished)]
-    # Journals of earlier releases do not say it.
-    old = all(entry.part is None for entry in entries if isinstance(entry, Ended) and entry.outcome == "measured")
-    return old or begun > len(finished) or not finished or any(entry.cut for entry in finished)
+    return begun > len(finished) or not finished or any(entry.cut for entry in finished)

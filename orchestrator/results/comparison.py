@@ -389,7 +389,7 @@ def _result(
     death = endings.died.get(arm.key)
     reason = death.reason if death else ""
     refuted = bool(death and death.refutes)
-    failure, external = (death.cause, death.external) if death else (None, False)
+    failure, external = (death.failure, death.external) if death else (None, False)
     if not reason and not replicates:
         loss = endings.lost.get(version)
         if loss is None and case.label in endings.postponed:

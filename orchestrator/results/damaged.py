@@ -5,10 +5,12 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from orchestrator.errors import ContractBroken
+from orchestrator.formats import NoFormat, OtherFormat
 from orchestrator.terminal.text import clip, escape_unprintable
 
 LONGEST = 160
 UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")
+DAMAGED = "it is damaged, or another tfcompare wrote it"
 
 
 def damage_error(path: Path, error: ValidationError, line: int | None = None) -> ContractBroken:
@@ -21,6 +23,11 @@ def damage_error(path: Path, error: ValidationError, line: int | None = None) ->
     more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
     where = path if line is None else f"line {line} of {path}"
     found = clip(escape_unprintable(f"{place}: {what}" if place else what), LONGEST)
-    return ContractBroken(
-        f"{where} is not what this tfcompare writes ({found}{more}): it is damaged, or another tfcompare wrote it"
-    )
+    return ContractBroken(f"{where} is not what this tfcompare writes ({found}{more}): {DAMAGED}")
+
+
+def format_error(path: Path, error: NoFormat | OtherFormat) -> ContractBroken:
+    """Return the error for a file without the mark of its format, or of another number."""
+    if isinstance(error, NoFormat):
+        return ContractBroken(f"{path} is not what this tfcompare writes ({error}): {DAMAGED}")
+    return ContractBroken(f"{path} cannot be used: {error}")

@@ -159,7 +159,7 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
         elif isinstance(entry, Load):
             endings.loads.append(entry)
         elif isinstance(entry, Calibrated):
-            pilot = pilots.get(ArmKey(entry.case, entry.version)) if entry.version and entry.counts else None
+            pilot = pilots.get(ArmKey(entry.case, entry.version)) if entry.counts else None
             endings.counted.update(() if pilot is None else (pilot,))
         elif isinstance(entry, Postponed):
             endings.postponed.update(entry.cases)

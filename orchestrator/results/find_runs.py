@@ -1,17 +1,11 @@
 """Finds run directories, and says of each what it holds; nothing of a run is judged for that."""
 
-import json
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from orchestrator import files
-from orchestrator.errors import UsageError
+from orchestrator.errors import ContractBroken, UsageError
 
-# No plan of ours is larger.
-MOST_PLAN_BYTES = 2**26
 # Where runs without --output go.
 RUNS = Path("runs")
 # What is newer than this moment by more than this was written while the clock was ahead. The clock of a network's file
@@ -62,13 +56,12 @@ def describe_runs(folder: Path) -> list[FoundRun]:
 
 
 def _describe(path: Path) -> FoundRun:
+    # The Tab key lists runs as well, and needs nothing of them.
+    from orchestrator.results.rundir import RunDir
+
     try:
-        plan = json.loads(files.read_named(path / "plan.json", MOST_PLAN_BYTES))
-    except (OSError, ValueError, RecursionError):
-        plan = {}
-    plan = plan if isinstance(plan, Mapping) else {}
-    return FoundRun(path, str(plan.get("created", "")), _texts(plan.get("versions")), len(_texts(plan.get("cases"))))
-
-
-def _texts(value: Any) -> tuple[str, ...]:
-    return tuple(map(str, value)) if isinstance(value, list) else ()
+        plan = RunDir(path).read_plan()
+    except (ContractBroken, UsageError):
+        return FoundRun(path, "", (), 0)
+    created = plan.created.isoformat().replace("+00:00", "Z")
+    return FoundRun(path, created, tuple(map(str, plan.versions)), len(plan.cases))

@@ -348,6 +348,7 @@ def _finish(parts: Sequence[MergedPart]) -> Finished:
     return Finished(
         how="; ".join(said),
         seconds=0.0,
+        start_s=0.0,
         cut=any(end is None or end.cut for end in ends),
         at_budget=bool(said) and all(end and (end.at_budget or not end.how) for end in ends),
     )

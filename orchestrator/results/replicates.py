@@ -56,30 +56,30 @@ class Replicate(NamedTuple):
     # In arrays, since a tuple holds each number as a separate object.
     bursts: Sequence[float]
     cpu_bursts: Sequence[float]
-    position: int = 0
+    position: int
     # The whole first call: what it costs once, such as tracing, is no property of a step.
-    first_call_ns: float = 0.0
-    items: int | None = None
+    first_call_ns: float
+    items: int | None
     # Of a program that calls Keras' fit; the loss of each epoch is JSON.
-    first_step_ns: int | None = None
-    step_ns: int | None = None
-    losses: str | None = None
+    first_step_ns: int | None
+    step_ns: int | None
+    losses: str | None
     # On a GPU.
-    device: str | None = None
-    gpu_memory_kb: int | None = None
-    # Earlier releases did not record these: what it held after the first calls, by how much later ones made that grow,
-    # sketches of what the first and the fifth call returned, and the functions that a thousand later calls trace.
-    memory_kb: int | None = None
-    growth_bytes: int | None = None
-    growth_calls: int | None = None
-    output: str | None = None
-    fifth_output: str | None = None
-    later_traces: int | None = None
+    device: str | None
+    gpu_memory_kb: int | None
+    # What it held after the first calls, by how much later ones made that grow, sketches of what the first and the
+    # fifth call returned, and the functions that a thousand later calls trace.
+    memory_kb: int | None
+    growth_bytes: int | None
+    growth_calls: int | None
+    output: str | None
+    fifth_output: str | None
+    later_traces: int | None
     # The calls before bursts, which are not timed one by one.
-    untimed_ns: int | None = None
+    untimed_ns: int | None
     # Logs of the 50th, 95th and 99th percentile of its steady calls, if there are enough of them.
-    percentiles: tuple[float, ...] = ()
-    wall_ns: float | None = None
+    percentiles: tuple[float, ...]
+    wall_ns: float | None
 
     @property
     def cpu_rise(self) -> float:

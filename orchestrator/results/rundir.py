@@ -27,17 +27,18 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 
 from orchestrator import files
 from orchestrator.catalog import seals
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.model import Calibrated, Case, Discarded, Ended, Entry, Lost, Manifest, Plan, Synced, Target
+from orchestrator.formats import RUN, NoFormat, OtherFormat
+from orchestrator.model import Case, Discarded, Ended, Entry, Manifest, Plan, Synced, Target
 from orchestrator.results import streams
 from orchestrator.results.check_plan import check_plan
-from orchestrator.results.damaged import damage_error
+from orchestrator.results.damaged import damage_error, format_error
 from orchestrator.results.streams import Stream, compact_stream
 from orchestrator.terminal.counts import name_some
 
@@ -74,20 +75,12 @@ BEGUN_NAME = "begun.json"
 # What a kill leaves of a file that is being replaced.
 LEFT = re.compile(r"\.begun\.json\.\w+")
 ANOTHER = "choose another --output"
-# Earlier releases had all streams in results/; one that its worker had not closed ended in .partial.
-NAMED = re.compile(r"(?P<version>.+)-(?P<part>\d{1,9})(\.arrow(\.partial)?)?", re.ASCII)
+NAMED = re.compile(r"(?P<version>.+)-(?P<part>\d{1,9})(\.arrow)?", re.ASCII)
 # No plan, manifest or journal is larger; to parse one takes ten times as much memory.
 MOST_BYTES = 2**28
 LONGEST_NAME = 60
-# Of an environment.
-RECORDED_LATER = ("packages", "variables", "size_bytes")
-# Of a plan: what only some runs have, or runs of earlier releases had not.
-PLANNED_LATER = (
-    "definitions", "program", "requirements", "lock_mhz", "metrics", "decides", "outputs", "margins",
-    "most_rounds",
-)  # fmt: skip
-# What a line says of a failure.
-FAILED = {"failure", "external"}
+# Of a replicate's end, where it is nothing.
+NOT_WRITTEN = ("how", "reason", "log", "once", "failure", "external")
 
 
 class RunDir:
@@ -121,7 +114,7 @@ class RunDir:
                 for directory in (run.results, run.settled, run.logs):
                     directory.mkdir(exist_ok=True)
                 begun = Begun(datetime.now(UTC).replace(microsecond=0), tuple(command))
-                files.replace(path, path / BEGUN_NAME, BEGUN.dump_json(begun, indent=1) + b"\n")
+                files.replace(path, path / BEGUN_NAME, RUN.stamp(BEGUN.dump_json(begun, indent=1)) + b"\n")
                 for each in new:
                     # A folder may be one that this user can write and cannot list.
                     with suppress(PermissionError):
@@ -273,22 +266,14 @@ class RunDir:
         self._write(BEGUN_NAME, BEGUN.dump_json(begun, indent=1))
 
     def write_plan(self, plan: Plan) -> None:
-        nothing = {name for name in PLANNED_LATER if not getattr(plan, name)}
-        self._write("plan.json", PLAN.dump_json(plan, indent=1, exclude=nothing))
+        self._write("plan.json", PLAN.dump_json(plan, indent=1))
 
     def write_manifest(self, manifest: Manifest) -> None:
-        nothing: dict[str, Any] = {name: True for name in ("variables", "hosts") if not getattr(manifest, name)}
-        # What earlier runs did not record of an environment is not written as nothing.
-        unknown = {
-            target: {name for name in RECORDED_LATER if not getattr(facts, name)}
-            for target, facts in manifest.environments.items()
-        }
-        nothing["environments"] = {target: names for target, names in unknown.items() if names}
-        self._write("manifest.json", MANIFEST.dump_json(manifest, indent=1, exclude=nothing))
+        self._write("manifest.json", MANIFEST.dump_json(manifest, indent=1))
 
     def _write(self, name: str, data: bytes) -> None:
         with self._writing(name):
-            files.replace(self.path, self.path / name, data + b"\n")
+            files.replace(self.path, self.path / name, RUN.stamp(data) + b"\n")
 
     def record(self, *entries: Entry) -> None:
         """Append lines to the journal, all of them or none."""
@@ -352,7 +337,7 @@ class RunDir:
 
     def _read(self, name: str, adapter: TypeAdapter[T], context: dict[str, Case] | None = None) -> T:
         try:
-            return adapter.validate_json(self._content(name), context=context)
+            return adapter.validate_json(RUN.unstamp(self._content(name)), context=context)
         except FileNotFoundError as error:
             missing = f"{self.path / name} is missing: it was removed, or the run ended before its first round"
             raise ContractBroken(missing + self._advise_resume(name)) from error
@@ -362,6 +347,8 @@ class RunDir:
             raise ContractBroken(f"{self.path / name} cannot be read: {error.strerror}") from error
         except ValidationError as error:
             raise damage_error(self.path / name, error) from error
+        except (NoFormat, OtherFormat) as error:
+            raise format_error(self.path / name, error) from error
 
     def _advise_resume(self, missing: str) -> str:
         """Return the command that continues a run without this file, if what it was going to do is known."""
@@ -471,17 +458,16 @@ class RunDir:
                 if name.startswith("."):
                     continue
                 version, part = _find_worker(name)
-                file = directory / name if ".arrow" in name else directory / name / STREAM
-                if os.path.lexists(file):
-                    yield Stream(version, part, file, self.path, live=not name.endswith(".arrow"))
+                live = directory == self.results
+                file = directory / name / STREAM if live else directory / name
+                if (live or name.endswith(".arrow")) and os.path.lexists(file):
+                    yield Stream(version, part, file, self.path, live=live)
 
 
 def _as_line(entry: Entry) -> bytes:
-    # A long run has tens of thousands of lines: what is usual is not written.
-    left_out = set(FAILED if isinstance(entry, Ended | Lost) and entry.failure is None else ())
-    if isinstance(entry, Ended | Calibrated) and not entry.once:
-        left_out.add("once")
-    return ENTRY.dump_json(entry, exclude=left_out) + b"\n"
+    # A long run has tens of thousands of these: what most of them lack is not written.
+    usual = {name for name in NOT_WRITTEN if not getattr(entry, name)} if isinstance(entry, Ended) else set()
+    return ENTRY.dump_json(entry, exclude=usual) + b"\n"
 
 
 def refuse_strangers(path: Path) -> None:

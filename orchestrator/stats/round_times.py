@@ -33,6 +33,7 @@ class RoundTimes:
 
     visits: tuple[tuple[float, ...], ...]
     # Of each visit, a number that is nearest to that of the other arm if both were open at once.
+    # A single one needs none.
     sittings: tuple[int, ...] = ()
 
     @property
@@ -50,9 +51,6 @@ class RoundTimes:
 
     def _find_shared(self, other: "RoundTimes") -> list[tuple[int, int]]:
         """Return the places of visits of the two arms that are each other's nearest."""
-        if not self.sittings or not other.sittings:
-            alike = len(self.visits) == len(other.visits)
-            return [(place, place) for place in range(len(self.visits))] if alike else []
         nearest = [_find_nearest(sitting, other.sittings) for sitting in self.sittings]
         back = [_find_nearest(sitting, self.sittings) for sitting in other.sittings]
         return [(mine, theirs) for mine, theirs in enumerate(nearest) if back[theirs] == mine]

@@ -29,7 +29,7 @@ from orchestrator.options import EngineOptions
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet, View
-from tests.support.builders import MS, rows, run_directory
+from tests.support.builders import MS, environment_facts, rows, run_directory
 
 MOST_IN_BURST = 50
 # An order by its kind and its round, as in ("burst", 2).
@@ -240,8 +240,7 @@ def play(
     """A whole run, from the workers' start to the judged comparison."""
     run = run_directory(folder / "run", plan)
     environments = {
-        version: Dressing(stage, EnvironmentFacts(version=str(version), kind="venv", identity="", lock="", python=""))
-        for version in plan.versions
+        version: Dressing(stage, environment_facts(version=str(version), kind="venv")) for version in plan.versions
     }
     prepared = PreparedRun(plan, environments, run, fitting=fitting)
     workers = Workers(prepared, lambda text: None)

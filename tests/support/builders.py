@@ -1,7 +1,9 @@
 """Constructors that the unit tests share: each gives something valid, of which a test names only what it is about."""
 
 import math
+import re
 import statistics
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -18,9 +20,11 @@ from orchestrator.model import (
     Claim,
     Comparison,
     Contrast,
+    Effect,
     Ended,
     EnvironmentFacts,
     Expectation,
+    Finished,
     Manifest,
     MeanRatio,
     Outcome,
@@ -41,6 +45,7 @@ from orchestrator.stats.verdict import seed_percent
 RUN = "20260102-030405-abcd"
 OLD, NEW = "1.0.0", "2.0.0"
 MS = 10**6
+WORKER = re.compile(r".+-(?P<part>\d+)")
 
 Row = dict[str, Any]
 # Of the constructors, which take a target also by its name.
@@ -89,10 +94,23 @@ def claim(*expectations: Expectation, **changes: Any) -> Claim:
         suite="studies",
         devices=("cpu", "gpu"),
         withdrawn=False,
+        quote="",
+        said_of=("any machine",),
+        cases=(),
         expectations=expectations,
         holds=(),
+        sets=(),
+        parts=(),
+        bounds=(),
+        shares=(),
+        returns=(),
+        definitions=(),
     )
     return replace(made, **changes)
+
+
+def expectation(pair: Pair, effect: Effect, published: float | None = None, **changes: Any) -> Expectation:
+    return replace(Expectation(pair=pair, effect=effect, published=published, read_as=None, ours=False), **changes)
 
 
 def plan(cases: Sequence[Case] = (case(),), versions: Sequence[Version] = (OLD, NEW), **changes: Any) -> Plan:
@@ -114,15 +132,37 @@ def plan(cases: Sequence[Case] = (case(),), versions: Sequence[Version] = (OLD, 
         seed=1,
         threads=None,
         timeout_s=600.0,
+        isolation="fork",
+        cpus=None,
+        memory_mb=None,
+        claims=(),
+        gpus=(),
+        exclusive=False,
+        lock_mhz=None,
+        large=(),
+        definitions=(),
+        program=(),
+        requirements=(),
+        metrics=(),
+        decides=(),
+        outputs=False,
+        margins={},
+        judge="wall",
+        most_rounds=0,
     )
     return replace(made, **changes)
 
 
+def environment_facts(version: Version = NEW, **changes: Any) -> EnvironmentFacts:
+    made = EnvironmentFacts(
+        version=str(version), kind="venv", identity="x", lock="y", python="3.11.7", details={}, packages={},
+        variables={}, size_bytes=None,
+    )  # fmt: skip
+    return replace(made, **changes)
+
+
 def manifest(versions: Sequence[Version] = (OLD, NEW), **changes: Any) -> Manifest:
-    environments = {
-        version: EnvironmentFacts(version=str(version), kind="venv", identity="x", lock="y", python="3.11.7")
-        for version in targets(versions)
-    }
+    environments = {version: environment_facts(version) for version in targets(versions)}
     made = Manifest(
         tool="0.1.0",
         contract=contract.FINGERPRINT,
@@ -131,6 +171,9 @@ def manifest(versions: Sequence[Version] = (OLD, NEW), **changes: Any) -> Manife
         sources={},
         environments=environments,
         workers={version: {"python": "3.11.7"} for version in targets(versions)},
+        notes=(),
+        variables={},
+        hosts=(),
     )
     return replace(made, **changes)
 
@@ -245,8 +288,9 @@ def replicate(**figures: Any) -> Replicate:
         "second_ns": 90.0, "calls_ns": 1.0, "steady_ns": 80.0, "cpu_ns": 85.0, "rise": 0.0, "import_ns": None,
         "peak_rss_kb": 900, "minor_faults": None, "major_faults": None, "involuntary_switches": None,
         "steal_ns": None, "psi_us": None, "traces": 7, "calls": 5, "bursts": (4.0, 4.1),
-        "cpu_bursts": (4.2,), "first_call_ns": 5_000.0, "percentiles": (1.0, 2.0, 3.0),
+        "cpu_bursts": (4.2,), "position": 0, "first_call_ns": 5_000.0, "percentiles": (1.0, 2.0, 3.0),
     }  # fmt: skip
+    plain |= dict.fromkeys(set(Replicate._fields) - plain.keys())
     return Replicate(**{**plain, **figures})
 
 
@@ -274,15 +318,30 @@ def write_rows(path: Path, batches: Iterable[list[Row]], schema: pa.Schema | Non
 
 def journal(stream: Path, batch: Sequence[Row]) -> None:
     """The journal entries of a batch's replicates, if the stream is in a run directory."""
+    counts = Counter(row["replicate"] for row in batch)
     for root in stream.parents[1:3]:
         if (root / "plan.json").exists():
+            found = WORKER.fullmatch(stream.stem) or WORKER.fullmatch(stream.parent.name)
+            part = int(found["part"]) if found else 0
             for row in {row["replicate"]: row for row in batch}.values():
                 RunDir(root).record(
                     Ended(
                         version=target(row["version"]), case=row["case"], round=row["round"],
-                        replicate=row["replicate"], outcome="measured",
+                        replicate=row["replicate"], outcome="measured", part=part, rows=counts[row["replicate"]],
                     )
                 )  # fmt: skip
+
+
+def ended(of: Case | str, version: Version = NEW, outcome: str = "measured", **changes: Any) -> Ended:
+    """The end of a replicate; one that was measured has one row, of the first worker."""
+    label = of if isinstance(of, str) else of.label
+    usual = {"round": 1, "replicate": 1}
+    usual |= {"measured": {"part": 1, "rows": 1}, "died": {"failure": "workload"}}.get(outcome, {})
+    return Ended(version=target(version), case=label, outcome=outcome, **{**usual, **changes})  # type: ignore[arg-type]
+
+
+def finished(how: str = "", seconds: float = 1.0, **changes: Any) -> Finished:
+    return replace(Finished(how=how, seconds=seconds, start_s=0.0, cut=False, at_budget=False), **changes)
 
 
 def run_directory(path: Path, of: Plan, **changes: Any) -> RunDir:

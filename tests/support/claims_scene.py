@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from orchestrator.model import ArmKey, Bound, CaseSet, Comparison, Expectation, Share, Shares
+from orchestrator.model import ArmKey, Bound, CaseSet, Comparison, Share, Shares
 from tests.support.builders import (
     NEW,
     OLD,
@@ -12,6 +12,7 @@ from tests.support.builders import (
     claim,
     comparison,
     contrast,
+    expectation,
     mean,
     plan,
     target,
@@ -33,17 +34,17 @@ def scene(title: str = "eager training takes longer than it did") -> Comparison:
         CaseSet(pairs=(slower, same), mean_within=None, more_often="slower"),
     )
     said = (
-        claim(Expectation(pair=slower, effect="slower", published=6.25), name="eager-training", title=title,
+        claim(expectation(pair=slower, effect="slower", published=6.25), name="eager-training", title=title,
               said_of=("a GTX 1070, Windows 10", "CPU of Colab")),
         claim(
-            Expectation(pair=same, effect="same", published=None),
-            Expectation(pair=inside, effect="more", published=None, read_as=10.0),
+            expectation(pair=same, effect="same", published=None),
+            expectation(pair=inside, effect="more", published=None, read_as=10.0),
             name="function-on-par", title="functions cost the same, and need no more memory",
         ),
         claim(name="variables", title="variables belong outside", holds=((BROKEN.label, NEW),), withdrawn=True),
         claim(
-            Expectation(pair=weaker, effect="slower", published=16.0),
-            Expectation(pair=unaffected, effect="not slower", published=16.0),
+            expectation(pair=weaker, effect="slower", published=16.0),
+            expectation(pair=unaffected, effect="not slower"),
             name="first-call", title="the first call takes sixteen times as long", quote="It takes 16 times as long.",
         ),
         claim(name="on-par", title="about on par on average, and one wins more often", sets=sets),
@@ -55,7 +56,7 @@ def scene(title: str = "eager training takes longer than it did") -> Comparison:
             ),
             shares=(Share(arm=ArmKey(EAGER.label, target(NEW)), function="_process_inputs", published=0.81),),
         ),
-        claim(Expectation(pair=slower, effect="faster", published=2.0),
+        claim(expectation(pair=slower, effect="faster", published=2.0),
               name="only-on-a-gpu", title="it is faster there", devices=("gpu",)),
     )  # fmt: skip
     cases = (EAGER, FUNCTION, BROKEN)

@@ -6,9 +6,9 @@ from orchestrator.catalog.version import Version
 from orchestrator.engines import Environment, Outlook
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.model import EnvironmentFacts
 from tests.support import actors
 from tests.support.actors import Dressing, Stage
+from tests.support.builders import environment_facts
 
 
 class Engine:
@@ -46,7 +46,7 @@ class Lacking(Engine):
     def prepare(self, version: Version, log: BuildLog) -> Environment:
         if version.number in self._lacks:
             raise EnvironmentFailed("Python 3.7 could not be downloaded", version=version.number, lacks_python=True)
-        facts = EnvironmentFacts(version=version.number, kind="venv", identity="", lock="", python="")
+        facts = environment_facts(version=version.number, kind="venv")
         return Dressing(Stage(), facts)
 
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-from orchestrator.model import Case, Comparison, Disturbed, Ended, Finished
+from orchestrator.model import Case, Comparison, Disturbed, Ended
 from orchestrator.results.run import Run
 from orchestrator.results.rundir import RunDir
-from tests.support.builders import MS, case, plan, rows, run_directory, target, write_stream
+from tests.support.builders import MS, case, ended, finished, plan, rows, run_directory, target, write_stream
 
 VERSIONS = OLD, MID, NEW = ("1.14.0", "2.0.0", "2.13.0")
 ROUNDS = range(1, 9)
@@ -61,10 +61,10 @@ def everything(path: Path) -> RunDir:
         stream = run.stream(target(version), 1)
         write_stream(stream, batches)
         run.settle(stream)
-    run.record(ended(JIT, OLD, "refused", "no jit switch before TensorFlow 2.1"))
-    run.record(ended(BATCH, MID, "died", "killed by SIGKILL; often the kernel, out of memory"))
-    run.record(ended(BATCH, NEW, "died", "ended with exit code 3"))
-    run.record(Finished(how="", seconds=1.0))
+    run.record(last(JIT, OLD, "refused", "no jit switch before TensorFlow 2.1"))
+    run.record(last(BATCH, MID, "died", "killed by SIGKILL; often the kernel, out of memory"))
+    run.record(last(BATCH, NEW, "died", "ended with exit code 3"))
+    run.record(finished(how="", seconds=1.0))
     return run
 
 
@@ -78,8 +78,8 @@ def calls(ms: float, number: int, scatter: float, place: int = 0) -> tuple[int, 
     return tuple(int(ms * MS * lift) + extra for extra in (5, 0, 9))
 
 
-def ended(of: Case, version: str, outcome: str, reason: str) -> Ended:
-    return Ended(version=target(version), case=of.label, round=1, replicate=10_000, outcome=outcome, reason=reason)
+def last(of: Case, version: str, outcome: str, reason: str) -> Ended:
+    return ended(of, version, outcome, replicate=10_000, reason=reason)
 
 
 def of_scene(comparison: Comparison) -> Run:
@@ -99,9 +99,9 @@ def hostile_directory(path: Path, text: str) -> RunDir:
             rows(named, version, round=number, replicate=next(numbers), run=asked.run, steady=calls(ms, number, 0.004))
             for number in ROUNDS
         ]
-        write_stream(run.results / f"{version}-1.arrow", batches)
-        run.record(ended(other, version, "died", f"{text} was the reason"))
-    run.record(Finished(how="", seconds=1.0))
+        write_stream(run.settled / f"{version}-1.arrow", batches)
+        run.record(last(other, version, "died", f"{text} was the reason"))
+    run.record(finished(how="", seconds=1.0))
     return run
 
 

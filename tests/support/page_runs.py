@@ -6,10 +6,21 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from orchestrator.model import Case, Ended, Finished, Plan, Workload
+from orchestrator.model import Case, Ended, Plan, Workload
 from orchestrator.plan.pairs import plan_pairs
 from orchestrator.results.rundir import RunDir
-from tests.support.builders import MS, case, plan, rows, run_directory, target, targets, workload, write_stream
+from tests.support.builders import (
+    MS,
+    case,
+    ended,
+    finished,
+    plan,
+    rows,
+    run_directory,
+    targets,
+    workload,
+    write_stream,
+)
 
 VERSIONS = ("1.14.0", "2.0.0", "2.13.0")
 ROUNDS = 10
@@ -44,7 +55,7 @@ def everything(path: Path) -> Path:
     for version in ("1.14.0", "2.0.0"):
         run.record(_ended(POWERS[2], version, "refused", NO_JIT))
     run.record(_ended(*DIED, "died", KILLED))
-    run.record(Finished(how="", seconds=90.0))
+    run.record(finished(how="", seconds=90.0))
     return run.path
 
 
@@ -57,7 +68,7 @@ def hostile(path: Path, text: str = HOSTILE) -> Path:
     run = run_directory(path, asked, host={f"fact{text}": f"value{text}", "cpu": text}, command=("run", text))
     _write(run, asked, lambda of, version, number: [MS + number * 1000] * 5)
     run.record(_ended(cases[1], versions[1], "died", f"died{text}"))
-    run.record(Finished(how=f"ended{text}", seconds=1.0))
+    run.record(finished(how=f"ended{text}", seconds=1.0))
     return run.path
 
 
@@ -87,8 +98,8 @@ def _write(run: RunDir, asked: Plan, times: Times) -> None:
                 number += 1
                 if steady is not None:
                     batches.append(rows(of, version, round=round_number, replicate=number, steady=steady))
-        write_stream(run.results / f"stream{place}.arrow", batches)
+        write_stream(run.settled / f"stream{place}.arrow", batches)
 
 
 def _ended(of: Case, version: str, outcome: str, reason: str) -> Ended:
-    return Ended(version=target(version), case=of.label, round=1, replicate=999, outcome=outcome, reason=reason)
+    return ended(of, version, outcome, replicate=999, reason=reason)

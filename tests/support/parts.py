@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from orchestrator.model import Case, Ended, Finished, Machine
+from orchestrator.model import Case, Ended, Machine
 from orchestrator.results.rundir import RunDir
-from tests.support.builders import MS, NEW, OLD, plan, rows, run_directory, target, write_rows
+from tests.support.builders import MS, NEW, OLD, finished, plan, rows, run_directory, target, write_rows
 
 ROUNDS = 4
 
@@ -27,5 +27,5 @@ def measured(folder: Path, of: Case, name: str, ratio: float = 1.0, rounds: int 
                     part=round, rows=len(batch),
                 )
             )  # fmt: skip
-    run.record(Finished(how="", seconds=1.0))
+    run.record(finished(how="", seconds=1.0))
     return run

@@ -12,6 +12,7 @@ from tests.support.builders import (
     case,
     case_pair,
     contrast,
+    environment_facts,
     manifest,
     mean,
     plan,
@@ -117,7 +118,7 @@ def results(of: Case, candidate: str, **found: object) -> OutputContrast:
 def environment(version: Target) -> EnvironmentFacts:
     """One of the new Python and numpy, or one of the old ones."""
     python, numpy = ("3.11.7", "1.24.3") if version.name > "2.1" else ("3.7.16", "1.16.6")
-    return EnvironmentFacts(
+    return environment_facts(
         version=str(version),
         kind="venv",
         identity="x",

@@ -22,5 +22,5 @@ def write_run(path: Path, memory_kb: int = 1000, run: str = RUN, cases: Sequence
             for number in range(1, 7)
             for which, one in enumerate(cases)
         ]  # fmt: skip
-        write_stream(made.results / f"{version}-0.arrow", batches)
+        write_stream(made.settled / f"{version}-0.arrow", batches)
     return made.path

@@ -16,6 +16,7 @@ from orchestrator.errors import (
     EnvironmentFailed,
 )
 from orchestrator.model import EnvironmentFacts
+from tests.support.builders import environment_facts
 
 
 @dataclass
@@ -64,10 +65,7 @@ class Engine:
     def prepare(self, version: Version, log: BuildLog) -> Environment:
         if version.number in self.absent:
             raise EnvironmentFailed("no disk", version=version.number, detail="  | the end of a log")
-        facts = EnvironmentFacts(
-            version=version.number, kind="venv", identity="x", lock="y", python="3.11.7",
-            size_bytes=self.sizes.get(version.number),
-        )  # fmt: skip
+        facts = environment_facts(version.number, size_bytes=self.sizes.get(version.number))
         variables = self.variables.get(version.number, {})
         return Environment(facts, self.stub, self.fails.get(version.number, ""), self.act, variables)
 

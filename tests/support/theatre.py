@@ -3,10 +3,9 @@
 from orchestrator.catalog import workloads
 from orchestrator.engines import Outlook
 from orchestrator.machine.host import host_facts
-from orchestrator.model import EnvironmentFacts
 from orchestrator.results.rundir import RunDir
 from tests.support.actors import Dressing, Part, Stage
-from tests.support.builders import case, manifest, target
+from tests.support.builders import case, environment_facts, manifest, target
 
 OPEN, DECIDED = case("power", style="eager"), case("power", style="function")
 
@@ -32,7 +31,7 @@ class Theatre:
         return []
 
     def prepare(self, version, log) -> Dressing:
-        facts = EnvironmentFacts(version=version.number, kind="venv", identity=self.identity, lock="", python="")
+        facts = environment_facts(version=version.number, kind="venv", identity=self.identity, lock="", python="")
         return Dressing(self.stage, facts)
 
     def outlook(self, version) -> Outlook:
@@ -48,10 +47,7 @@ STAGE = {(OPEN.label, "2.0.0"): Part(noisy)}
 
 def dressed(run: RunDir, sources: dict[str, str] | None = None, **host: str) -> RunDir:
     """With the manifest of a run of this machine and these sources."""
-    environments = {
-        target(version): EnvironmentFacts(version=version, kind="venv", identity="", lock="", python="")
-        for version in VERSIONS
-    }
+    environments = {target(version): environment_facts(version, identity="") for version in VERSIONS}
     own = sources or workloads.source_hashes([workloads.all_workloads()["power"]])
     run.write_manifest(manifest(VERSIONS, host={**host_facts(), **host}, sources=own, environments=environments))
     return run

@@ -4,8 +4,8 @@ import math
 from dataclasses import replace
 from pathlib import Path
 
-from orchestrator.model import Case, Ended, Finished
-from tests.support.builders import MS, RUN, case, plan, rows, run_directory, target, write_stream
+from orchestrator.model import Case
+from tests.support.builders import MS, RUN, case, ended, finished, plan, rows, run_directory, write_stream
 
 RELEASES = (
     "1.13.2", "1.14.0", "1.15.5", "2.0.0", "2.1.4", "2.2.3", "2.3.4", "2.4.4", "2.5.3", "2.6.5", "2.7.4", "2.8.4",
@@ -41,12 +41,9 @@ def written(path: Path, name: str = RUN) -> Path:
                 moved = math.exp(spread * math.sin(number * 7.3 + round_number))
                 steady = [int(MS * level(of, version) * moved)] * 5
                 batches.append(rows(of, version, round=round_number, replicate=number, steady=steady, run=name))
-        write_stream(run.results / f"{version}-1.arrow", batches)
+        write_stream(run.settled / f"{version}-1.arrow", batches)
     run.record(
-        Ended(
-            version=target(REFUSED[1]), case=POWER.label, round=1, replicate=999, outcome="refused",
-            reason="not in this one",
-        )
+        ended(POWER, REFUSED[1], "refused", replicate=999, reason="not in this one")
     )  # fmt: skip
-    run.record(Finished(how="", seconds=90.0))
+    run.record(finished(how="", seconds=90.0))
     return run.path

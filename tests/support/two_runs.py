@@ -5,9 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from orchestrator.model import Finished, Plan
+from orchestrator.model import Plan
 from orchestrator.results.compare_runs import Changes, RatioChange
-from tests.support.builders import MS, case, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, case, finished, plan, rows, run_directory, write_stream
 
 A, B = case("a"), case("b")
 ROUNDS = 8
@@ -42,8 +42,8 @@ def run(
                 batches.append(
                     rows(one, version, round=number, replicate=replicate, steady=(int(wall * MS),) * 3, run=of.run)
                 )
-        write_stream(made.results / f"{version}-0.arrow", batches)
-    made.record(Finished(how="", seconds=1.0))
+        write_stream(made.settled / f"{version}-0.arrow", batches)
+    made.record(finished(how="", seconds=1.0))
     return path
 
 

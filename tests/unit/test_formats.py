@@ -1,9 +1,25 @@
 """Formats: each file says which it is, and each is read in one place."""
 
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+
 import pytest
 
+from orchestrator import formats
 from orchestrator.formats import FORMATS, Format, NoFormat, OtherFormat
+from tests.conftest import ROOT
 
+# The only place that reads a format, and the only one that reads the streams of workers.
+READERS = {
+    "RUN": "results/rundir.py",
+    "PROFILE": "profiling/stored.py",
+    "SEARCH": "bisect/state.py",
+    "POINTS": "history/schema.py",
+    "EVENT": "history/store.py",
+    "TRUST": "catalog/trust.py",
+    "contract": "results/streams.py",
+}
 FORMAT = Format("run", 3, "start a new run")
 
 
@@ -40,5 +56,28 @@ def test_a_file_without_its_mark_is_no_file_of_the_format(text: str):
         FORMAT.unstamp(text.encode("latin-1"))
 
 
-def test_names_are_unique():
+def test_each_format_has_one_reader_of_one_number():
+    found: dict[str, list[str]] = defaultdict(list)
+    for path in sorted((ROOT / "orchestrator").rglob("*.py")):
+        for name in find_readers(ast.parse(path.read_text())):
+            found[name].append(path.relative_to(ROOT / "orchestrator").as_posix())
+    assert found == {name: [place] for name, place in READERS.items()}
+
+
+def test_all_formats_are_listed_and_have_different_names():
+    named = {name: each for name, each in vars(formats).items() if isinstance(each, Format)}
+    assert tuple(named.values()) == FORMATS
+    assert named.keys() == READERS.keys() - {"contract"}
     assert len({each.name for each in FORMATS}) == len(FORMATS)
+
+
+def find_readers(tree: ast.Module) -> Iterator[str]:
+    """Yield the format of each call that checks its mark, and `contract` where the fingerprint of a stream is read."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            of = node.func.value
+            name = of.id if isinstance(of, ast.Name) else of.attr if isinstance(of, ast.Attribute) else ""
+            if node.func.attr in ("unstamp", "check") and isinstance(getattr(formats, name, None), Format):
+                yield name
+        if isinstance(node, ast.Compare) and ast.unparse(node) == "fingerprint != contract.FINGERPRINT":
+            yield "contract"

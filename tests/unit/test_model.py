@@ -4,7 +4,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator import model
-from orchestrator.model import Arm, ArmKey, Ended, Target, params_label, params_text
+from orchestrator.model import Arm, ArmKey, Target, params_label, params_text
 from tests.support import builders
 from tests.support.builders import NEW, OLD, target
 
@@ -24,7 +24,7 @@ def test_a_plan_with_claims_measures_what_those_for_its_device_name():
 
 
 def test_whatever_is_about_an_arm_gives_the_same_name_for_it():
-    ended = Ended(version=target(NEW), case=EAGER.label, round=1, replicate=1, outcome="measured")
+    ended = builders.ended(EAGER, NEW)
     name = ArmKey("power[mode=eager]", target(NEW))
     assert Arm(EAGER, target(NEW)).key == builders.arm(EAGER, NEW).key == ended.arm == name
     assert builders.version_pair(EAGER).arms[1] == name

@@ -302,7 +302,7 @@ def _params_of_run(context: typer.Context, words: Sequence[str]) -> dict[str, An
     """Parse the flags as `tfcompare nightly run` does, so that a mistake is reported now and not at night."""
     assert context.parent is not None
     group: Any = context.parent.command
-    run = group.commands["run"].make_context(context.info_name, words, parent=context.parent)
+    run = group.commands["run"].make_context(context.info_name, list(words), parent=context.parent)
     asked: dict[str, Any] = run.params
     from orchestrator.catalog import workloads
 

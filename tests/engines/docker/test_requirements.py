@@ -16,6 +16,7 @@ from orchestrator.engines.docker.engine import Clients, DockerEnvironment
 from orchestrator.engines.docker.uv_container import RUN, UvInContainer
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
+from tests.support.builders import environment_facts
 from tests.support.end_to_end import compare
 from tests.support.packages import source, wheel
 
@@ -50,7 +51,7 @@ def base(docker_base: str) -> str:
 
 
 def facts(**packages: str) -> EnvironmentFacts:
-    return EnvironmentFacts(version="2.0.0", kind="docker", identity="x", lock="y", python="3.7.16", packages=packages)
+    return environment_facts(version="2.0.0", kind="docker", identity="x", lock="y", python="3.7.16", packages=packages)
 
 
 def make(client: docker.DockerClient, base: str, options: EngineOptions, *requirements: str) -> layers.Layer:

@@ -18,7 +18,13 @@ def test_the_floor_follows_the_length_of_a_call():
     def short(**fewer: int) -> list[str]:
         efforts = {
             ArmKey(CASE.label, target(name)): Calibrated(
-                case=CASE.label, version=target(name), warmup=0, bursts=count - fewer.get(f"v{name[0]}", 0), calls=1
+                case=CASE.label,
+                version=target(name),
+                warmup=0,
+                bursts=count - fewer.get(f"v{name[0]}", 0),
+                calls=1,
+                once=0,
+                counts=False,
             )
             for name, count in bursts.items()
         }

@@ -27,7 +27,7 @@ def equal(tmp_path_factory: pytest.TempPathFactory) -> Gathered:
             )
             for number, stray in enumerate(noise, 1)
         ]  # fmt: skip
-        write_stream(run.results / f"{version}-0.arrow", batches)
+        write_stream(run.settled / f"{version}-0.arrow", batches)
     return gather(run)
 
 

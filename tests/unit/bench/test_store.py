@@ -8,9 +8,8 @@ import pytest
 
 from bench import store
 from bench.store import Store
-from orchestrator.model import Finished
 from orchestrator.results.rundir import RunDir
-from tests.support.builders import plan, run_directory
+from tests.support.builders import finished, plan, run_directory
 
 
 @pytest.fixture
@@ -22,7 +21,7 @@ def raw(tmp_path, monkeypatch) -> Store:
 
 def measure(path: Path, calls: list[str], *, cut: bool = False) -> None:
     calls.append(path.name)
-    run_directory(path, plan()).record(Finished(how="", seconds=1.0, cut=cut))
+    run_directory(path, plan()).record(finished(how="", seconds=1.0, cut=cut))
 
 
 def test_a_run_that_came_to_its_end_is_not_measured_again(raw):

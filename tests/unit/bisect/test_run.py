@@ -29,14 +29,13 @@ from orchestrator.errors import (
 from orchestrator.measure.conduct import Done
 from orchestrator.measure.run import run as run_comparison
 from orchestrator.metrics.followed import FOLLOWED, Followed
-from orchestrator.model import EnvironmentFacts
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet, View
 from tests.conftest import ROOT
 from tests.support.actors import Dressing, Part, Stage, offer
-from tests.support.builders import arm, case, comparison, contrast, manifest, plan, version_pair
+from tests.support.builders import arm, case, comparison, contrast, environment_facts, manifest, plan, version_pair
 from tests.support.worlds import verdict_of
 from workloads.sketches import sketch
 
@@ -74,7 +73,7 @@ class Theatre:
     def prepare(self, version: Version, log: BuildLog) -> Environment:
         if version.number in self._unmade:
             raise EnvironmentFailed("no costume", version=version.number, detail="the end of a log")
-        facts = EnvironmentFacts(version=version.name, kind="venv", identity="", lock="", python="")
+        facts = environment_facts(version=version.name, kind="venv")
         return Dressing(self._stage, replace(facts, size_bytes=self._sizes.get(version.number)))
 
     def storage(self) -> tuple[str, Path]:
@@ -460,6 +459,9 @@ def test_a_state_that_is_not_ours_breaks_the_contract(unmade, tmp_path: Path):
     path = tmp_path / "hunt" / state.STATE_FILE
     path.write_text(json.dumps({**json.loads(path.read_text()), "more": 1}))
     with pytest.raises(ContractBroken, match="not what this tfcompare writes"):
+        run.again(tmp_path / "hunt")
+    path.write_text('{"format": "tfcompare.search/2", "created": 1}')
+    with pytest.raises(ContractBroken, match=r"tfcompare\.search/2, and this tfcompare reads .*/1: .* a new search"):
         run.again(tmp_path / "hunt")
 
 

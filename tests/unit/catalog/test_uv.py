@@ -12,8 +12,8 @@ from orchestrator.catalog import lock_on_demand, lockfile, uv
 from orchestrator.catalog.lock_on_demand import Lock
 from orchestrator.catalog.uv import Unresolved
 from orchestrator.engines.layers import UvHere, make_layer
-from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
+from tests.support.builders import environment_facts
 from tests.support.packages import source, wheel
 
 ROOT = Path(__file__).parents[3]
@@ -56,7 +56,7 @@ def test_every_call_forbids_building_and_names_the_python_that_it_asks(
     lock_on_demand.resolve(lock(tmp_path, "plots"))
     with pytest.raises(Unresolved):
         lock_on_demand.resolve(lock(tmp_path, "gast"))
-    facts = EnvironmentFacts(version="2.0.0", kind="venv", identity="x", lock="y", python="3.7.16")
+    facts = environment_facts(version="2.0.0", kind="venv", identity="x", lock="y", python="3.7.16")
     options = EngineOptions(wheelhouse=wheelhouse)
     assert make_layer(("plots",), facts, options, UvHere(options)).folder
     made = calls()

@@ -34,7 +34,7 @@ def test_two_runs_are_compared_by_their_ratios(monkeypatch, capsys, run: Path, l
 
 def test_what_a_comparison_fails_on_is_what_it_is_asked_for(monkeypatch, capsys, run: Path, tmp_path: Path):
     lost = write_run(tmp_path / "lost", run="lost")
-    (lost / "results" / f"{NEW}-0.arrow").unlink()
+    (lost / "streams" / f"{NEW}-0.arrow").unlink()
     for outcomes, code in (("inconclusive", 1), ("slower", 3), ("slower,inconclusive", 3), ("slower,died", 3)):
         assert called(monkeypatch, "compare", str(run), str(lost), "--fail-on", outcomes) == code
         stderr = capsys.readouterr().err

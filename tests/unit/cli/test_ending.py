@@ -28,8 +28,8 @@ ACTORS = """
 from dataclasses import replace
 from orchestrator.__main__ import main
 from orchestrator.engines import ENGINES, Outlook
-from orchestrator.model import EnvironmentFacts
 from tests.support.actors import Dressing, Stage
+from tests.support.builders import environment_facts
 
 class Engine:
     check = staticmethod(lambda: "actors")
@@ -37,7 +37,7 @@ class Engine:
     close = staticmethod(lambda: None)
     outlook = staticmethod(lambda version: Outlook("ready", "ready"))
     def prepare(self, version, log):
-        return Dressing(Stage(), EnvironmentFacts(version=version.number, kind="venv", identity="", lock="", python=""))
+        return Dressing(Stage(), environment_facts(version.number))
 
 ENGINES["venv"] = replace(ENGINES["venv"], make=lambda options: Engine())
 main()
@@ -53,7 +53,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
             rows(CASE, version, round=number, replicate=number * 2 + place, steady=((1 + place) * MS * 10,) * 3)
             for number in range(1, 7)
         ]
-        write_stream(made.results / f"{version}-0.arrow", batches)
+        write_stream(made.settled / f"{version}-0.arrow", batches)
     return made.path
 
 

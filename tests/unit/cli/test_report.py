@@ -27,7 +27,7 @@ def run(tmp_path: Path) -> Path:
 @pytest.fixture
 def broken(run: Path) -> Path:
     """The same, with one stream that is none: the other version's figures are still there."""
-    (run / "results" / f"{NEW}-0.arrow").write_bytes(b"hello")
+    (run / "streams" / f"{NEW}-0.arrow").write_bytes(b"hello")
     return run
 
 
@@ -81,7 +81,7 @@ def test_a_gate_of_what_a_run_has_no_figure_of_has_nothing_to_judge(monkeypatch,
 
 
 def test_a_version_that_was_not_measured_leaves_nothing_to_judge(monkeypatch, capsys, run: Path):
-    (run / "results" / f"{NEW}-0.arrow").unlink()
+    (run / "streams" / f"{NEW}-0.arrow").unlink()
     codes = {"slower": 3, "memory:more": 3, "inconclusive": 1, "memory:inconclusive": 1, "slower,died": 3}
     for gates, code in codes.items():
         assert called(monkeypatch, "report", str(run), "--fail-on", gates) == code, gates

@@ -9,12 +9,13 @@ from orchestrator import catalog
 from orchestrator.catalog import lockfile
 from orchestrator.engines.cuda_libraries import COMPILER_FOLDER, FOLDERS, add_driver, code_variables, find_variables
 from orchestrator.model import EnvironmentFacts
+from tests.support.builders import environment_facts
 
 
 def facts_of(number: str, device: str = "gpu") -> EnvironmentFacts:
     [version] = catalog.resolve([number], fewest=1)
     flavour = next(each for each in version.flavours if each.name == device)
-    return EnvironmentFacts(
+    return environment_facts(
         version=version.number,
         kind="venv",
         identity="",

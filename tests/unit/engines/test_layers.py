@@ -17,6 +17,7 @@ from orchestrator.engines import layers
 from orchestrator.engines.layers import Layer, UvHere, describe_layers
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
+from tests.support.builders import environment_facts
 from tests.support.packages import source, wheel
 
 
@@ -31,7 +32,7 @@ def options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> EngineOptions:
 
 
 def facts(python: str = "3.7.16", **packages: str) -> EnvironmentFacts:
-    return EnvironmentFacts(version="2.0.0", kind="venv", identity="x", lock="y", python=python, packages=packages)
+    return environment_facts(version="2.0.0", kind="venv", identity="x", lock="y", python=python, packages=packages)
 
 
 def make_layer(requirements: Sequence[str], facts: EnvironmentFacts, options: EngineOptions) -> Layer:

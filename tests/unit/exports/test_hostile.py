@@ -116,7 +116,7 @@ def test_no_version_leads_out_of_the_folder(tmp_path: Path, name: str, version: 
     only = case("only")
     directory = run_directory(tmp_path / "deep" / "run", plan([only], (OLD, version)))
     for number, one in enumerate((OLD, version), 1):
-        write_stream(directory.results / f"{number}.arrow", [rows(only, one, replicate=number)])
+        write_stream(directory.settled / f"{number}.arrow", [rows(only, one, replicate=number)])
     output = tmp_path / "deep" / "out"
     files = export(load_run(directory.path), name, output=output).files
     assert files

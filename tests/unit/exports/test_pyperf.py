@@ -89,7 +89,7 @@ def test_a_time_of_nothing_is_a_nanosecond(tmp_path: Path):
     directory = run_directory(tmp_path / "run", plan([only], (OLD, NEW)))
     for number, version in enumerate((OLD, NEW), 1):
         write_stream(
-            directory.results / f"{version}-1.arrow", [rows(only, version, replicate=number, steady=(0, 0, 0))]
+            directory.settled / f"{version}-1.arrow", [rows(only, version, replicate=number, steady=(0, 0, 0))]
         )
     old, _new = write(load_run(directory.path), tmp_path / "out")
     assert pyperf.BenchmarkSuite.load(str(old)).get_benchmark("quick").get_values() == (1e-9,)
@@ -101,7 +101,7 @@ def test_a_version_in_several_streams_is_one_file(tmp_path: Path):
     directory = run_directory(tmp_path / "run", plan([only], (OLD, NEW)))
     for part in range(1, 4):
         batch = rows(only, NEW, round=part, replicate=part, steady=(part * MS,) * 2)
-        write_stream(directory.results / f"{NEW}-{part}.arrow", [batch])
+        write_stream(directory.settled / f"{NEW}-{part}.arrow", [batch])
     (path,) = write(load_run(directory.path), tmp_path / "out")
     values = pyperf.BenchmarkSuite.load(str(path)).get_benchmark("restarted").get_values()
     assert values == pytest.approx((1e-3, 2e-3, 3e-3))
@@ -117,6 +117,6 @@ def test_a_run_without_a_time_has_nothing_for_pyperf(tmp_path: Path):
 
 def test_where_the_times_cannot_be_read_that_is_what_is_said(tmp_path: Path):
     directory = run_directory(tmp_path / "run", plan([EAGER], (OLD, NEW)))
-    (directory.results / f"{OLD}-1.arrow").write_bytes(b"no stream")
+    (directory.settled / f"{OLD}-1.arrow").write_bytes(b"no stream")
     with pytest.raises(ContractBroken, match="is no Arrow stream"):
         write(load_run(directory.path), tmp_path / "out")

@@ -137,7 +137,7 @@ def test_a_version_that_one_host_lacks_is_lost_for_its_cases_alone(tmp_path: Pat
     part = measured(tmp_path / "a", ONE, "run-1")
     files = read_files(part.path)
     lines = [line for line in files["journal.jsonl"].splitlines() if NEW.encode() not in line]
-    lost = Lost(version=target(NEW), stage="environment", reason="no Python 3.7")
+    lost = Lost(version=target(NEW), stage="environment", reason="no Python 3.7", failure="workload", external=False)
     part.journal.unlink()
     part.record(lost)
     files["journal.jsonl"] = b"\n".join([part.journal.read_bytes().strip(), *lines]) + b"\n"

@@ -9,9 +9,8 @@ import pytest
 
 from orchestrator.history.model import Point
 from orchestrator.history.points import commit_of, of_run
-from orchestrator.model import EnvironmentFacts
 from orchestrator.results.run import Run, load_run
-from tests.support.builders import manifest, plan, rows, run_directory, target, write_stream
+from tests.support.builders import environment_facts, manifest, plan, rows, run_directory, target, write_stream
 from tests.support.trends import POWER, PREDICT, RELEASES, written
 from workloads.sketches import sketch
 
@@ -58,7 +57,7 @@ def test_other_metrics_and_results_are_followed_as_well(tmp_path: Path):
                 memory_kb=1000 * (1 + place) + count, output=sketch(2.0 + place), fifth_output=sketch(2.0)
             )
             batches.append(of_replicate)
-        write_stream(directory.results / f"{version}-1.arrow", batches)
+        write_stream(directory.settled / f"{version}-1.arrow", batches)
     points = {point.metric: point for point in of_run(load_run(directory.path), "screen")}
     assert set(points) == {"steady", "peak_rss", "output"}
     memory, results, times = points["peak_rss"], points["output"], points["steady"]
@@ -92,7 +91,7 @@ def test_a_version_may_be_followed_by_another_name(run: Run):
 
 
 def test_surroundings_are_those_of_the_manifest(run: Run):
-    facts = EnvironmentFacts(version="x", kind="docker", identity="sha256:1", lock="l", python="3.11.7")
+    facts = environment_facts(version="x", kind="docker", identity="sha256:1", lock="l", python="3.11.7")
     environments = {target(version): replace(facts, identity=f"sha256:{version}") for version in RELEASES}
     known = replace(facts, identity="sha256:2.13.0", packages={"numpy": "1.24"}, variables={"TF_X": "1"})
     environments[target("2.13.0")] = known
@@ -133,9 +132,7 @@ BASE, RECIPE = "python:3.11@sha256:12", "ab" * 32
     ],
 )
 def test_an_image_that_is_built_again_from_the_same_parts_is_the_same(run: Run, details: dict[str, str], name: str):
-    facts = EnvironmentFacts(
-        version="2.13.0", kind="docker", identity="sha256:built", lock="l", python="3.11.7", details=details
-    )
+    facts = environment_facts("2.13.0", kind="docker", identity="sha256:built", details=details)
     manifest = replace(run.manifest, environments={**run.manifest.environments, target("2.13.0"): facts})
     found = of_run(replace(run, comparison=replace(run.comparison, manifest=manifest)), "screen")
     assert {point.surroundings.image for point in found if point.version == "2.13.0"} == {name}

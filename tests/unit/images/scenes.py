@@ -6,7 +6,7 @@ from pathlib import Path
 
 from orchestrator import catalog
 from orchestrator.catalog.version import Flavour, Version
-from orchestrator.engines.docker.image import BASE_DIGEST, BASE_ID, BASE_NAME, SPEC_LABEL, Recipe
+from orchestrator.engines.docker.image import BASE_DIGEST, BASE_ID, BASE_NAME, BUILDER, SPEC_LABEL, Recipe, builder
 from orchestrator.images.inventory import ImageStatus, KeptImage, State
 
 MOMENT = datetime(2026, 1, 2, 3, 4, tzinfo=UTC)
@@ -38,8 +38,9 @@ def recipe(number: str = "1.14.0", spec: str = "a" * 64, base: str = BASE, lock:
 
 
 def kept(made: Recipe, *tags: str, id: str = "sha256:1", size: int = 10**9) -> KeptImage:
-    """An image that was built from a recipe; without tags, under the name that a run looks for."""
-    return KeptImage(id=id, tags=tags or (made.tag,), labels=made.labels, size=size, created=MOMENT)
+    """An image that this user built from a recipe; without tags, under the name that a run looks for."""
+    labels = {**made.labels, BUILDER: builder()}
+    return KeptImage(id=id, tags=tags or (made.tag,), labels=labels, size=size, created=MOMENT)
 
 
 def judged(state: State, made: Recipe | None = None, *tags: str, id: str = "sha256:1") -> ImageStatus:

@@ -39,12 +39,6 @@ def test_an_image_of_an_older_recipe_is_stale_and_says_what_changed(then, why):
     assert state(kept(then)) == ("stale", why)
 
 
-def test_an_image_from_before_a_label_is_not_said_to_differ_in_it():
-    then = recipe(spec="b" * 64, lock="other")
-    del then.labels[BASE_ID]
-    assert state(kept(then), recipe(**{BASE_ID: "sha256:2"})) == ("stale", "its lock is another one now")
-
-
 def test_an_image_that_lost_its_name_is_found_by_no_run():
     assert state(kept(NOW, "mine:1")) == ("stale", f"it is no longer named {NOW.tag}")
 

@@ -10,9 +10,9 @@ from orchestrator.catalog.changed import find
 from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure import alternative
-from orchestrator.model import Bound, Expectation, Pair
+from orchestrator.model import Bound, Pair
 from orchestrator.plan.request import PlannedRun, RunOptions, check_request
-from tests.support.builders import claim
+from tests.support.builders import claim, expectation
 
 VERSIONS = catalog.resolve(["1.14", "2.0", "2.13"])
 COMMAND = ("run", "--versions", "1.14,2.0,2.13", "--suite", "smoke", "--output", "runs/first", "--rounds=2")
@@ -131,4 +131,4 @@ def test_one_version_is_enough_where_own_workloads_compare_their_cases(tmp_path:
 
 
 def of_claim(pair: Pair) -> PlannedRun:
-    return check_request(RunOptions(claims=(claim(Expectation(pair=pair, effect="same", published=None)),)))
+    return check_request(RunOptions(claims=(claim(expectation(pair=pair, effect="same", published=None)),)))

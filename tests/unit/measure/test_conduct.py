@@ -12,7 +12,7 @@ from orchestrator.measure.conduct import measure_rounds
 from orchestrator.measure.prepare_run import PreparedRun, make_manifest
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
-from orchestrator.model import EnvironmentFacts, Finished
+from orchestrator.model import Finished
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.reports import table
@@ -23,6 +23,7 @@ from orchestrator.results.exit_error import find_error
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet, View
 from tests.support.actors import Dressing, Part, Stage
+from tests.support.builders import environment_facts
 
 SMOKE = RunOptions(versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",))
 POWER = "power[style=eager]"
@@ -53,7 +54,7 @@ def conducted(
     plan = asked.freeze("venv")
     directory.write_plan(plan)
     environments = {
-        version: Dressing(stage, EnvironmentFacts(version=str(version), kind="venv", identity="", lock="", python=""))
+        version: Dressing(stage, environment_facts(version=str(version), kind="venv"))
         for version in plan.versions
         if version not in without
     }

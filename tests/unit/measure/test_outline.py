@@ -6,10 +6,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.measure.outline import outline
-from orchestrator.model import Expectation
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.stats.looks import FEWEST_ROUNDS
-from tests.support.builders import claim, version_pair
+from tests.support.builders import claim, expectation, version_pair
 
 PROGRAM = RunOptions(
     versions=("1.14", "2.0"), own_workloads=Path(__file__).parent, program=("python", Path(__file__).name)
@@ -26,7 +25,7 @@ def test_how_long_it_takes_is_said_beforehand_and_of_claims_only_what_it_takes_a
     assert f"{within} 0.2 min" in outline(check_request(replace(SMOKE, budget_s=12.0)), "venv")
     assert "6 rounds, about 0.5 min" in outline(check_request(replace(SMOKE, rounds=6)), "venv")
     said = version_pair(selection.cases[0], *selection.targets)
-    claims = (claim(Expectation(pair=said, effect="same", published=None), cases=selection.cases),)
+    claims = (claim(expectation(pair=said, effect="same", published=None), cases=selection.cases),)
     of_claims = check_request(RunOptions(claims=claims, budget_s=1140.0))
     assert f"1 claim, 2 arms in 2 versions, {within} 19 min" in outline(of_claims, "venv")
 

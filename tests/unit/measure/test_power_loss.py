@@ -13,13 +13,14 @@ from orchestrator.measure.prepare_run import PreparedRun, make_manifest
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.resume import ResumeOptions, add_rounds
 from orchestrator.measure.round_range import first_rounds
-from orchestrator.model import Ended, EnvironmentFacts, Synced
+from orchestrator.model import Ended, Synced
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.comparison import gather, judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.sealed import seal_run
 from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Dressing, Stage, offer
+from tests.support.builders import environment_facts
 from tests.support.power import Disk, Moment, restore
 from tests.support.theatre import Theatre
 
@@ -48,10 +49,7 @@ def _measure(directory: RunDir) -> TfCompareError | None:
     plan, bare = planned.freeze("venv"), make_manifest(planned, {})
     seal_run(directory, plan, bare)
     directory.write_begun(plan, bare)
-    environments = {
-        version: Dressing(Stage(), EnvironmentFacts(version=str(version), kind="venv", identity="", lock="", python=""))
-        for version in plan.versions
-    }
+    environments = {version: Dressing(Stage(), environment_facts(version, identity="")) for version in plan.versions}
     facts = {version: environment.facts for version, environment in environments.items()}
     directory.write_plan(plan)
     directory.write_manifest(replace(bare, environments=facts))

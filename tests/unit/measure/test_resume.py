@@ -16,7 +16,7 @@ from orchestrator.measure import resume
 from orchestrator.measure.forecast import forecast_more
 from orchestrator.measure.past import read_past
 from orchestrator.measure.resume import ResumeOptions, add_rounds, extension
-from orchestrator.model import Calibrated, Disturbed, Ended, Extended, Finished, Lost, Machine, Postponed, Prolonged
+from orchestrator.model import Calibrated, Disturbed, Ended, Extended, Lost, Machine, Postponed, Prolonged
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
 from orchestrator.results.comparison import judge_run
@@ -24,8 +24,9 @@ from orchestrator.results.endings import summarise_endings
 from orchestrator.results.rundir import RunDir
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.progress import Quiet
+from tests.support import builders
 from tests.support.actors import Part, Stage, offer, play
-from tests.support.builders import NEW, OLD, case, plan, run_directory, target
+from tests.support.builders import NEW, OLD, case, finished, plan, run_directory, target
 from tests.support.clock import Clock
 from tests.support.theatre import DECIDED, OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
 
@@ -33,7 +34,7 @@ LOOKS = (6, 10, 15, 20)
 
 
 def ended(round: int, outcome: str = "measured", version: str = OLD) -> Ended:
-    return Ended(version=target(version), case="a", round=round, replicate=round + 1, outcome=outcome)
+    return builders.ended("a", version, outcome, round=round, replicate=round + 1)
 
 
 def extended(first: int, *looks: int, exploratory: bool = False) -> Extended:
@@ -52,10 +53,8 @@ def rounds(last: int, first: int = 0) -> tuple[Ended, ...]:
     return tuple(map(ended, range(first, last + 1)))
 
 
-def calibrated(version: str | None = None, *, counts: bool = False) -> Calibrated:
-    return Calibrated(
-        case="a", version=target(version) if version else None, warmup=1, bursts=2, calls=3, counts=counts
-    )
+def calibrated(version: str, *, counts: bool = False) -> Calibrated:
+    return Calibrated(case="a", version=target(version), warmup=1, bursts=2, calls=3, once=0, counts=counts)
 
 
 def test_the_past_is_what_the_journal_says():
@@ -65,12 +64,6 @@ def test_the_past_is_what_the_journal_says():
     assert past.progress.ended == {("a", NEW)}
     assert (past.progress.redone["a"], past.progress.replicates) == (1, 9)
     assert (past.progress.rounds["a"], past.rounds) == (8, 8)
-
-
-def test_an_older_run_has_one_effort_for_all_arms_of_a_case():
-    past = read_past(plan(), [calibrated()])
-    assert past.progress.efforts == {("a", OLD): Effort(1, 2, 3), ("a", NEW): Effort(1, 2, 3)}
-    assert past.progress.rounds["a"] == 0
 
 
 def test_a_pilot_that_counts_is_a_round_of_the_past():
@@ -111,7 +104,7 @@ def test_a_run_that_its_pilot_prolonged_goes_on_with_the_same_looks():
 
 @pytest.mark.parametrize("last", [5, 6, 8])
 def test_a_run_that_a_budget_ended_and_its_continuation_share_the_error(last: int):
-    cut = Finished(how="the budget of 60 s ended the run", seconds=60.0)
+    cut = finished(how="the budget of 60 s ended the run", seconds=60.0)
     begun = (*rounds(last), cut)
     first = summarise_endings(begun).schedule(LOOKS)
     assert first.looks == tuple(sorted({look for look in LOOKS if look < last} | {last}))
@@ -127,7 +120,7 @@ def test_a_run_that_a_budget_ended_and_its_continuation_share_the_error(last: in
 
 
 def test_a_run_that_ended_by_itself_is_judged_at_its_planned_looks():
-    schedule = summarise_endings((*rounds(10), Finished(how="", seconds=1.0))).schedule(LOOKS)
+    schedule = summarise_endings((*rounds(10), finished(how="", seconds=1.0))).schedule(LOOKS)
     assert schedule.looks == LOOKS
     assert schedule.spent[-1] == 1
 
@@ -147,7 +140,7 @@ def test_what_comes_after_the_last_look_is_exploratory():
 @pytest.mark.parametrize("few", [2, 3])
 def test_what_comes_after_rounds_that_were_too_few_for_a_verdict_is_not_exploratory(few: int):
     fixed = plan(looks=(few,))
-    begun = (*rounds(few), Finished(how="", seconds=1.0))
+    begun = (*rounds(few), finished(how="", seconds=1.0))
     assert not extension(ResumeOptions(run=Path(), rounds=4), fixed, read_past(fixed, begun)).exploratory
 
 
@@ -269,22 +262,6 @@ def test_a_run_that_was_interrupted_in_its_pilot_keeps_what_counts_of_it(tmp_pat
     assert comparison.broken == ()
 
 
-def test_a_run_of_an_earlier_release_goes_on_with_its_one_effort_for_a_case(tmp_path: Path, theatre: Theatre):
-    run = first(tmp_path)
-    kept = [entry for entry in run.entries() if not (isinstance(entry, Calibrated) and entry.version == "2.0.0")]
-    old = [
-        replace(entry, version=None, calls=3, bursts=5, counts=False) if isinstance(entry, Calibrated) else entry
-        for entry in kept
-    ]
-    run.journal.write_text("")
-    for entry in old:
-        run.record(entry)
-    add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
-    bursts = [event for event in theatre.stage.log if event.kind == "burst"]
-    assert {(event.version, event.calls) for event in bursts} == {(version, 3) for version in VERSIONS}
-    assert len(bursts) == 2 * 2 * 5
-
-
 def test_more_rounds_measure_what_the_budget_had_postponed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: Clock
 ):
@@ -295,7 +272,7 @@ def test_more_rounds_measure_what_the_budget_had_postponed(
     played = play(tmp_path, asked, stage(), started=0.0)
     assert [entry.cases for entry in played.run.entries() if isinstance(entry, Postponed)] == [(OPEN.label,)]
     assert played.ending == "the budget of 60 s ended the run after 4 rounds"
-    dressed(played.run).record(Finished(how=played.ending, seconds=clock.now))
+    dressed(played.run).record(finished(how=played.ending, seconds=clock.now))
     made = Theatre(stage())
     offer(monkeypatch, venv=made)
     done = add_rounds(ResumeOptions(run=played.run.path, budget_s=1000.0), Quiet())
@@ -315,7 +292,7 @@ def test_a_postponed_case_that_was_never_judged_is_not_exploratory(
 
     played = play(tmp_path, plan([OPEN, DECIDED], VERSIONS, looks=(4,), budget_s=60.0), stage(), started=0.0)
     assert [entry.cases for entry in played.run.entries() if isinstance(entry, Postponed)] == [(OPEN.label,)]
-    dressed(played.run).record(Finished(how=played.ending, seconds=clock.now))
+    dressed(played.run).record(finished(how=played.ending, seconds=clock.now))
     offer(monkeypatch, venv=Theatre(stage()))
     done = add_rounds(ResumeOptions(run=played.run.path, budget_s=1000.0), Quiet())
     [ahead] = [entry for entry in played.run.entries() if isinstance(entry, Extended)]
@@ -410,7 +387,7 @@ def test_a_round_that_was_written_and_not_journaled_is_not_measured_under_its_nu
 
 def test_a_journal_that_was_cut_short_is_mended_before_add_rounds(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path)
-    run.record(Finished(how="interrupted", seconds=1.0))
+    run.record(finished(how="interrupted", seconds=1.0))
     run.journal.write_bytes(run.journal.read_bytes()[:-30])
     assert judge_run(run)
     add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
@@ -549,7 +526,7 @@ def test_where_all_died_by_themselves_the_message_does_not_speak_of_verdicts_alo
         add_rounds(ResumeOptions(run=run.path), Quiet())
 
 
-def test_a_death_of_an_earlier_release_ends_its_arm_as_before():
+def test_a_death_by_itself_ends_its_arm():
     died = ended(3, "died", NEW)
     past = read_past(plan(), [calibrated(OLD), ended(3), died])
     assert (past.progress.ended, past.again, list(past.given_up)) == ({("a", NEW)}, {}, [("a", NEW)])
@@ -564,7 +541,9 @@ def test_a_death_from_outside_leaves_the_arm_open_and_its_round_used():
 
 def test_a_version_whose_tensorflow_is_not_imported_is_not_started_again(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path)
-    run.record(Lost(version=target("2.0.0"), stage="start", reason="import failed: x", failure="import"))
+    run.record(
+        Lost(version=target("2.0.0"), stage="start", reason="import failed: x", failure="import", external=False)
+    )
     with pytest.raises(NothingSelected):
         add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
     assert theatre.stage.doors == []

@@ -4,10 +4,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from orchestrator.measure.pilot import patient_cases
-from orchestrator.model import Calibrated, Expectation, Plan
+from orchestrator.model import Calibrated, Plan
 from orchestrator.stats.calibrate import FEWEST_BURSTS, MOST_BURSTS
 from tests.support.actors import Part, Stage, play
-from tests.support.builders import NEW, OLD, case, claim, plan, version_pair
+from tests.support.builders import NEW, OLD, case, claim, expectation, plan, version_pair
 
 A, B = case("a"), case("b")
 
@@ -16,8 +16,8 @@ def claimed(effect: str, margin: float, **changes: object) -> Plan:
     """Of `a`; of `b` that it is slower, and it is not."""
     said, other = replace(version_pair(A), margin=margin), version_pair(B)
     claims = (
-        claim(Expectation(pair=said, effect=effect, published=None)),
-        claim(Expectation(pair=other, effect="slower", published=None)),
+        claim(expectation(pair=said, effect=effect, published=None)),
+        claim(expectation(pair=other, effect="slower", published=None)),
     )
     return plan([A, B], pairs=(said, other), claims=claims, **changes)
 
@@ -55,5 +55,5 @@ def test_only_times_that_are_said_to_be_the_same_ask_for_patience():
     assert patient_cases(claimed("same", 0.05)) == {A.label}
     assert patient_cases(claimed("slower", 2.0)) == frozenset()
     traces = replace(version_pair(A), metric="traces")
-    counted = claim(Expectation(pair=traces, effect="same", published=None))
+    counted = claim(expectation(pair=traces, effect="same", published=None))
     assert patient_cases(plan([A], pairs=(traces,), claims=(counted,))) == frozenset()

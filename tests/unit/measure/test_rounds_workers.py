@@ -13,12 +13,12 @@ from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.workers import Workers
-from orchestrator.model import BESIDE, Comparison, Ended, EnvironmentFacts, Lost, Plan
+from orchestrator.model import BESIDE, Comparison, Ended, Lost, Plan
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.support import stub
-from tests.support.builders import NEW, OLD, case, case_pair, plan, run_directory, version_pair
+from tests.support.builders import NEW, OLD, case, case_pair, environment_facts, plan, run_directory, version_pair
 from tests.support.stub_engine import Environment
 
 CASES = tuple(case("tick", n=name) for name in "abc")
@@ -48,7 +48,7 @@ class Rig:
         self.run = run_directory(self.run.path, asked)
         environments = {
             version: Environment(
-                EnvironmentFacts(version=str(version), kind="venv", identity="", lock="", python="3.11.7"), self.stub
+                environment_facts(version=str(version), kind="venv", identity="", lock="", python="3.11.7"), self.stub
             )
             for version in asked.versions
         }

@@ -16,10 +16,10 @@ from orchestrator.machine.cuda_start import DriverAnswer
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Workers, _is_same_release, misfit
-from orchestrator.model import EnvironmentFacts, Lost, Target
+from orchestrator.model import Lost, Target
 from orchestrator.results.rundir import RunDir
 from tests.support.actors import Dressing, Stage
-from tests.support.builders import NEW, OLD, plan, run_directory, target
+from tests.support.builders import NEW, OLD, environment_facts, plan, run_directory, target
 
 A100 = Gpu(0, "GPU-4d6a", "NVIDIA A100-SXM4-80GB", "8.0", "550.54", 81_920, 400, True, False)
 T4 = Gpu(1, "GPU-9f31", "Tesla T4", "7.5", "550.54", 15_360, 70, True, None)
@@ -64,8 +64,7 @@ def test_what_was_not_asked_for_is_told_beside_what_was(asked, seen, words: str)
 def workers(folder: Path, stage: Stage, fitting: Fitting, *versions: str, **changes) -> Workers:
     asked = plan(versions=versions, device="gpu", **changes)
     environments = {
-        version: Dressing(stage, EnvironmentFacts(version=str(version), kind="docker", identity="", lock="", python=""))
-        for version in asked.versions
+        version: Dressing(stage, environment_facts(version=str(version), kind="docker")) for version in asked.versions
     }
     prepared = PreparedRun(asked, environments, run_directory(folder / "run", asked), fitting=fitting)
     return Workers(prepared, lambda text: None)
@@ -150,7 +149,7 @@ class Faltering(Dressing):
 def test_a_replicates_own_worker_that_does_not_start_costs_that_replicate(tmp_path: Path, fails: set[int], lost: bool):
     """Three of them cost the version, and the very first one."""
     asked = plan(versions=(OLD,), isolation="process")
-    facts = EnvironmentFacts(version=OLD, kind="venv", identity="", lock="", python="")
+    facts = environment_facts(version=OLD, kind="venv")
     environments: dict[Target, Environment] = {target(OLD): Faltering(Stage(), facts, frozenset(fails))}
     made = Workers(PreparedRun(asked, environments, run_directory(tmp_path / "run", asked)), lambda text: None)
     made.start_all()

@@ -11,6 +11,7 @@ import pytest
 
 from orchestrator.bisect import state as searches
 from orchestrator.errors import UsageError
+from orchestrator.formats import PROFILE
 from orchestrator.history.alarms import state
 from orchestrator.history.model import Alarm, AlarmOpened, Explained, Key, Moved
 from orchestrator.history.store import Store
@@ -105,9 +106,10 @@ def profiled_as(before: float, after: float) -> Does:
         ]
         found = profiled(arms)
         (path / "profiles").mkdir(parents=True)
-        (path / profiles.PROFILE_FILE).write_bytes(profiles.HEADING.dump_json(found.heading))
+        (path / profiles.PROFILE_FILE).write_bytes(PROFILE.stamp(profiles.HEADING.dump_json(found.heading)))
         for one in arms:
-            (path / "profiles" / f"{stem(power, one.version)}.json").write_bytes(profiles.ARM.dump_json(one))
+            file = path / "profiles" / f"{stem(power, one.version)}.json"
+            file.write_bytes(PROFILE.stamp(profiles.ARM.dump_json(one)))
 
     return leave
 

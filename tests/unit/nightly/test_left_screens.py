@@ -9,17 +9,18 @@ from typing import Any
 import pytest
 
 from orchestrator.catalog import workloads as suites
+from orchestrator.formats import RUN
 from orchestrator.history.model import NightReport
 from orchestrator.history.store import Store
 from orchestrator.machine.host import host_facts
-from orchestrator.model import Ended, Extended, Finished, Lost
+from orchestrator.model import Extended, Lost
 from orchestrator.nightly import night as nights
 from orchestrator.nightly.night import run_night
 from orchestrator.nightly.options import NightOptions
 from orchestrator.nightly.stages import STAMP
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.results.rundir import BEGUN, RunDir
-from tests.support.builders import MS, case, plan, rows, run_directory, target, write_stream
+from tests.support.builders import MS, case, ended, finished, plan, rows, run_directory, target, write_stream
 
 CASE, VERSIONS = case("power", style="eager"), ("1.13.2", "2.13.0")
 
@@ -44,8 +45,8 @@ def measure(words: Sequence[str]) -> Path:
     begin(path, *words)
     for version in VERSIONS:
         batches = [rows(CASE, version, round=at, replicate=at, steady=[MS] * 3, run=asked.run) for at in (1, 2, 3)]
-        write_stream(run.results / f"{version}-1.arrow", batches)
-    run.record(Finished(how="", seconds=9.0))
+        write_stream(run.settled / f"{version}-1.arrow", batches)
+    run.record(finished(how="", seconds=9.0))
     return path
 
 
@@ -59,7 +60,7 @@ def put_back(words: Sequence[str]) -> list[str]:
 
 def begin(path: Path, *command: str) -> None:
     begun = replace(RunDir(path).read_begun(), command=command)
-    (path / "begun.json").write_bytes(BEGUN.dump_json(begun))
+    (path / "begun.json").write_bytes(RUN.stamp(BEGUN.dump_json(begun)))
 
 
 def kill_before(monkeypatch: pytest.MonkeyPatch, options: NightOptions, step: str) -> Path:
@@ -151,11 +152,11 @@ def of_a_confirmation(run: RunDir) -> None:
 
 
 def cut_short(run: RunDir) -> None:
-    run.record(Finished(how="interrupted", seconds=9.0, cut=True))
+    run.record(finished(how="interrupted", seconds=9.0, cut=True))
 
 
 def killed_in_a_round(run: RunDir) -> None:
-    run.record(Ended(version=target("2.13.0"), case=CASE.label, round=7, replicate=5000, outcome="refused"))
+    run.record(ended(CASE, "2.13.0", "refused", round=7, replicate=5000))
 
 
 def without_a_line(run: RunDir) -> None:
@@ -166,7 +167,7 @@ def extended(run: RunDir) -> None:
     more = Extended(
         created=datetime.now(UTC), command=(), seed=1, first_round=7, looks=(8,), budget_s=None, exploratory=True
     )
-    run.record(more, Finished(how="", seconds=9.0))
+    run.record(more, finished(how="", seconds=9.0))
 
 
 def of_another_machine(run: RunDir) -> None:
@@ -188,7 +189,7 @@ def with_variables_of_the_shell(run: RunDir) -> None:
 
 
 def with_lost_results(run: RunDir) -> None:
-    (run.results / "2.13.0-1.arrow").write_bytes(b"no stream")
+    (run.settled / "2.13.0-1.arrow").write_bytes(b"no stream")
 
 
 def damaged(run: RunDir) -> None:
@@ -236,7 +237,13 @@ def test_what_could_not_be_measured_in_it_is_the_nights_end(monkeypatch, options
     left = RunDir(kill_before(monkeypatch, options, "the run has its name"))
     *entries, finished = left.entries()
     left.journal.write_text("")
-    lost = Lost(version=target("2.12.1"), stage="environment", reason="environment: no package of that name")
+    lost = Lost(
+        version=target("2.12.1"),
+        stage="environment",
+        reason="environment: no package of that name",
+        failure="workload",
+        external=False,
+    )
     left.record(*entries, lost, finished)
     report, measured, _ = run_next(monkeypatch, options)
     assert (measured, report.night.outcome, report.night.exit_code) == (0, "measured", 5)

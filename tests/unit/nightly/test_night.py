@@ -22,7 +22,6 @@ from orchestrator.history.model import AlarmOpened, Night, NightReport, Point
 from orchestrator.history.series import all_arrays, last_segments
 from orchestrator.history.store import Store
 from orchestrator.machine.host import host_facts
-from orchestrator.model import Finished
 from orchestrator.nightly import lock, versions
 from orchestrator.nightly import night as nights
 from orchestrator.nightly.causes import add_flags
@@ -31,7 +30,7 @@ from orchestrator.nightly.options import NightOptions
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.run import load_run
-from tests.support.builders import MS, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, finished, plan, rows, run_directory, write_stream
 from tests.support.nights import history
 from tests.support.trends import RELEASES, written
 
@@ -75,8 +74,8 @@ def paced(slower: Sequence[float], asked_for: list[list[str]]) -> Callable[[Chil
                 strays = draw.gauss(0, 0.07) + (slower[number] if place else 0.0)
                 steady = [int(10 * MS * math.exp(strays))] * 3
                 batches.append(rows(version=version, round=count, replicate=count, steady=steady, run=asked.run))
-            write_stream(directory.results / f"{version}-1.arrow", batches)
-        directory.record(Finished(how="", seconds=9.0))
+            write_stream(directory.settled / f"{version}-1.arrow", batches)
+        directory.record(finished(how="", seconds=9.0))
         return FINE
 
     return measure
@@ -150,7 +149,7 @@ def test_a_night_is_compared_with_the_last_of_its_own_schedule(
 
 def spoil(path: Path) -> ChildEnd:
     """Leave a stream that breaks the contract, as `tfcompare run` reports it."""
-    max((path / "results").glob("*.arrow")).write_bytes(b"no stream")
+    max((path / "streams").glob("*.arrow")).write_bytes(b"no stream")
     return ChildEnd(exit_code=ContractBroken.exit_code, hung=False, last_lines="tfcompare: a stream is broken")
 
 

@@ -168,6 +168,9 @@ def test_what_is_no_profile_is_not_read(tmp_path: Path):
     (tmp_path / "profile.json").write_text("{}")
     with pytest.raises(ContractBroken, match="is not what this tfcompare writes"):
         read(tmp_path)
+    (tmp_path / "profile.json").write_text('{"format": "tfcompare.profile/2", "run": "x"}')
+    with pytest.raises(ContractBroken, match=r"tfcompare\.profile/2, and this tfcompare reads .*/1: .* a new profile"):
+        read(tmp_path)
 
 
 ENDS = {

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from orchestrator.catalog.found import Found
 from orchestrator.errors import UsageError
-from orchestrator.model import Expectation, OutputContrast, Part, Returns
+from orchestrator.model import OutputContrast, Part, Returns
 from orchestrator.reports import claims
 from tests.support.builders import (
     NEW,
@@ -19,6 +19,7 @@ from tests.support.builders import (
     claim,
     comparison,
     contrast,
+    expectation,
     plan,
     version_pair,
 )
@@ -58,7 +59,7 @@ def test_the_object_has_what_the_schema_promises():
     assert first["said_of"] == ["a GTX 1070, Windows 10", "CPU of Colab"]
     assert first["reason"] is None
     assert found["claims"][1]["checks"][1]["metric"] == "peak_rss"
-    assert found["claims"][1]["said_of"] == []
+    assert found["claims"][1]["said_of"] == ["any machine"]
     assert "stayed as it was" in found["claims"][2]["reason"]
     assert found["claims"][-1]["ratio"] is None
 
@@ -81,7 +82,6 @@ def test_each_kind_of_statement_says_what_was_seen_in_its_own_words():
     assert (share["figure"], share["expected"]) == (0.7, "at least 40% of the time (published 81%)")
     control = checks["first-call"][1]
     assert control["expected"] == "not slower by 4.00x or more"
-    # A plan of an earlier release: nobody published that ratio of this pair.
     assert (control["published"], control["at_least"], control["below"], control["ours"]) == (None, None, 4.0, False)
 
 
@@ -91,7 +91,7 @@ def test_a_part_and_a_control_of_ours_are_shown(monkeypatch: pytest.MonkeyPatch)
     step, whole = case_pair(eager, function), case_pair(eager, jit)
     control = replace(whole, margin=0.25)
     said = claim(
-        Expectation(pair=control, effect="not slower", published=None, ours=True),
+        expectation(pair=control, effect="not slower", published=None, ours=True),
         parts=(Part(step=step, whole=whole, at_least=0.5),),
     )
     made = comparison(

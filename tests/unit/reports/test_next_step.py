@@ -8,14 +8,14 @@ from textwrap import dedent
 import pytest
 
 from orchestrator.catalog import workloads
-from orchestrator.model import Ended, Finished, Lost
-from orchestrator.reports.next_step import flag_values, next_line, own_workloads, round_s
+from orchestrator.model import Lost
+from orchestrator.reports.next_step import flag_values, next_line, round_s
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.run import load_run
 from orchestrator.results.rundir import RunDir
-from tests.support import stub
+from tests.support import builders, stub
 from tests.support.actors import Part, Stage, offer, play
-from tests.support.builders import NEW, OLD, arm, case, comparison, manifest, plan, target
+from tests.support.builders import NEW, OLD, arm, case, comparison, finished, plan, target
 from tests.support.commands import called
 from tests.support.stub_engine import Engine
 from tests.support.theatre import OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
@@ -26,9 +26,9 @@ def test_a_round_costs_the_calls_of_its_arms_and_what_a_replicate_takes_besides(
     one, other = case("one"), case("other")
     arms = (arm(one, OLD, build_s=1.0, train_s=1.0), arm(other, OLD, build_s=1.0, train_s=3.0))
     entries = [
-        *(Ended(version=target(OLD), case=label, round=number, replicate=number, outcome="measured")
+        *(builders.ended(label, OLD, round=number, replicate=number)
           for label in ("one", "other") for number in range(5)),
-        Finished(how="", seconds=50.0),
+        finished(how="", seconds=50.0),
     ]  # fmt: skip
     judged = comparison(plan=plan([one, other], (OLD,)), arms=arms)
     assert round_s(judged, entries, [("one", OLD)]) == pytest.approx(4.0)
@@ -43,14 +43,14 @@ def test_a_round_takes_the_start_of_its_workers_however_many_were_measured(round
     one = case("one")
     arms = tuple(arm(one, version, build_s=1.0, train_s=3.0) for version in (OLD, NEW))
     entries = [
-        Ended(version=target(version), case="one", round=number, replicate=2 * number + place, outcome="measured")
+        builders.ended("one", version, round=number, replicate=2 * number + place)
         for number in rounds
         for place, version in enumerate((OLD, NEW))
     ]
     renewals = sum(number > 1 for number in rounds)
-    finished = Finished(how="", seconds=12.0 * len(rounds) + 14.0 * renewals, start_s=14.0)
+    end = finished(how="", seconds=12.0 * len(rounds) + 14.0 * renewals, start_s=14.0)
     judged = comparison(plan=plan([one]), arms=arms)
-    assert round_s(judged, [*entries, finished], [("one", OLD), ("one", NEW)]) == pytest.approx(26.0)
+    assert round_s(judged, [*entries, end], [("one", OLD), ("one", NEW)]) == pytest.approx(26.0)
 
 
 def test_flags_are_found_with_their_values_however_they_were_written():
@@ -59,16 +59,6 @@ def test_flags_are_found_with_their_values_however_they_were_written():
         ("--workload-dir", "my folder"),
         ("--base", "x:{python}"),
     ]
-
-
-def test_only_a_run_of_own_workloads_that_does_not_keep_them_names_their_folder(tmp_path: Path):
-    """Runs of earlier releases do not."""
-    named = manifest(command=("run", "--workload-dir", "mine"))
-    assert own_workloads(plan([case("power")]), named, tmp_path) == ()
-    assert own_workloads(plan([case("power"), case("words")]), named, tmp_path) == ("--workload-dir", "mine")
-    assert own_workloads(plan([case("words")]), manifest(command=()), tmp_path) is None
-    (tmp_path / "workloads").mkdir()
-    assert own_workloads(plan([case("power"), case("words")]), named, tmp_path) == ()
 
 
 @pytest.fixture
@@ -83,7 +73,7 @@ def ended(folder: Path, stage: Stage | None = None, *, seconds: float = 0.0, **c
     asked = plan([OPEN], VERSIONS, **{"looks": (4, 8), **changes})
     made = dressed(play(folder, asked, stage or Stage(dict(STAGE))).run)
     if seconds:
-        made.record(Finished(how="", seconds=seconds))
+        made.record(finished(how="", seconds=seconds))
     return made
 
 

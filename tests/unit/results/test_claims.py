@@ -12,7 +12,6 @@ from orchestrator.model import (
     Claim,
     Comparison,
     Contrast,
-    Expectation,
     OutputContrast,
     Part,
     Returns,
@@ -30,6 +29,7 @@ from tests.support.builders import (
     claim,
     comparison,
     contrast,
+    expectation,
     mean,
     plan,
     target,
@@ -42,7 +42,7 @@ PAIR = replace(version_pair(CASE), margin=2.0)
 
 
 def effect_on_pair(effect: str = "slower") -> Claim:
-    return claim(Expectation(pair=PAIR, effect=effect, published=None))
+    return claim(expectation(pair=PAIR, effect=effect, published=None))
 
 
 def judged(of: Claim, *contrasts: Contrast, **changes: object):
@@ -141,13 +141,13 @@ def leaking(difference: float, verdict: str, **changes) -> Contrast:
     ],
 )
 def test_a_claim_about_a_leak_is_judged_in_bytes(effect: str, found: Contrast, answer: str):
-    assert judged(claim(Expectation(pair=LEAK, effect=effect, published=None)), found).answer == answer
+    assert judged(claim(expectation(pair=LEAK, effect=effect, published=None)), found).answer == answer
 
 
 def test_all_statements_have_to_hold():
     other = replace(PAIR, metric="peak_rss")
     both = claim(
-        Expectation(pair=PAIR, effect="slower", published=None), Expectation(pair=other, effect="same", published=None)
+        expectation(pair=PAIR, effect="slower", published=None), expectation(pair=other, effect="same", published=None)
     )
     held, failed = contrast(PAIR, 4.0, "slower"), contrast(other, 9.0, "slower", size="beyond")
     open_ = contrast(other, 9.0, "inconclusive", "noisy")
@@ -193,7 +193,7 @@ def test_what_is_said_of_another_device_is_not_judged():
 )
 def test_an_interval_that_leaves_out_a_larger_published_ratio_is_said(ratio, ci_low, ci_high, answer):
     found = judged(
-        claim(Expectation(pair=PAIR, effect="slower", published=9.0)),
+        claim(expectation(pair=PAIR, effect="slower", published=9.0)),
         contrast(PAIR, ratio, "slower", ci_low=ci_low, ci_high=ci_high, size="beyond"),
     )
     assert found.answer == answer
@@ -201,7 +201,7 @@ def test_an_interval_that_leaves_out_a_larger_published_ratio_is_said(ratio, ci_
 
 
 def test_a_gain_is_as_large_as_published_by_its_far_end_too():
-    said = claim(Expectation(pair=PAIR, effect="faster", published=9.0))
+    said = claim(expectation(pair=PAIR, effect="faster", published=9.0))
     assert judged(said, contrast(PAIR, 0.2, "faster", ci_low=0.1, ci_high=0.3)).answer == "reproduced"
     assert judged(said, contrast(PAIR, 0.2, "faster", ci_low=0.15, ci_high=0.3)).answer == "reproduced, smaller"
 
@@ -222,13 +222,13 @@ def test_a_gain_is_as_large_as_published_by_its_far_end_too():
 def test_a_control_must_not_show_the_effect(effect: str, ratio: float, ci_low: float, ci_high: float, answer: str):
     """The margin of 2.0 is what the effect needs: three times."""
     made = contrast(PAIR, ratio, "inconclusive", ci_low=ci_low, ci_high=ci_high)
-    found = judged(claim(Expectation(pair=PAIR, effect=effect, published=9.0)), made)
+    found = judged(claim(expectation(pair=PAIR, effect=effect, published=9.0)), made)
     assert (found.answer, bool(found.reason)) == (answer, answer != "reproduced")
 
 
 def test_a_control_without_an_interval_is_open():
     made = contrast(PAIR, 1.0, "inconclusive", "3 rounds are too few to tell", ci_low=None, ci_high=None)
-    found = judged(claim(Expectation(pair=PAIR, effect="not slower", published=9.0)), made)
+    found = judged(claim(expectation(pair=PAIR, effect="not slower", published=9.0)), made)
     assert (found.answer, found.reason) == ("inconclusive", "3 rounds are too few to tell")
     assert found.findings[0].is_open
 
@@ -239,8 +239,8 @@ OTHER = replace(version_pair(case(size="control")), margin=0.25)
 def with_control(effect: str, control: str, *, ours: bool):
     """Judge a claim whose effect has a verdict, and whose control shows the effect or does not."""
     said = claim(
-        Expectation(pair=PAIR, effect="slower", published=None),
-        Expectation(pair=OTHER, effect="not slower", published=None, ours=ours),
+        expectation(pair=PAIR, effect="slower", published=None),
+        expectation(pair=OTHER, effect="not slower", published=None, ours=ours),
     )
     low = {"shown": 1.5, "not shown": 0.95}[control]
     made = contrast(OTHER, low * 1.05, "inconclusive", ci_low=low, ci_high=low * 1.1)

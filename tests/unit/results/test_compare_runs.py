@@ -294,7 +294,7 @@ def test_what_is_said_of_all_changes_is_corrected_for_all_of_them(tmp_path: Path
 def test_a_broken_stream_costs_its_own_ratios_only(tmp_path: Path):
     three = plan([A], (OLD, NEW, "3.0.0"))
     earlier, later = (run(tmp_path / name, {"a": 2.0}, of=three) for name in ("earlier", "later"))
-    (later / "results" / "3.0.0-0.arrow").write_bytes(b"no stream")
+    (later / "streams" / "3.0.0-0.arrow").write_bytes(b"no stream")
     found = compare_runs(earlier, later)
     assert [change.ratio is None for change in found.changes] == [False, True]
     assert len(found.broken) == 1

@@ -11,14 +11,26 @@ import pytest
 from orchestrator.errors import UsageError
 from orchestrator.history.points import of_run
 from orchestrator.metrics import METRICS
-from orchestrator.model import Case, Finished, Load, Plan
+from orchestrator.model import Case, Load, Plan
 from orchestrator.results.compare_runs import compare_runs
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.endings import Endings
 from orchestrator.results.run import load_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.warnings import find_open_times, is_crowded
-from tests.support.builders import MS, NEW, OLD, case, manifest, plan, rows, run_directory, target, write_stream
+from tests.support.builders import (
+    MS,
+    NEW,
+    OLD,
+    case,
+    finished,
+    manifest,
+    plan,
+    rows,
+    run_directory,
+    target,
+    write_stream,
+)
 
 ROUNDS = 6
 CASES = tuple(case(name) for name in "abc")
@@ -52,7 +64,7 @@ def measured(path: Path, of: Plan, wall: Logs = busy, cpu: Logs = slower) -> Run
         stream = run.stream(target(version), 1)
         write_stream(stream, batches)
         run.settle(stream)
-    run.record(Finished(how="", seconds=1.0))
+    run.record(finished(how="", seconds=1.0))
     return run
 
 
@@ -104,7 +116,7 @@ def test_cpu_times_decide_nothing_on_a_gpu_or_where_an_arm_drifts(tmp_path: Path
                 row["cpu_ns"] = int(8 * MS * (1 + 0.1 * place * burst + 0.001 * number))
             batches.append(batch)
         write_stream(run.stream(target(version), 1), batches)
-    run.record(Finished(how="", seconds=1.0))
+    run.record(finished(how="", seconds=1.0))
     [found] = judge_run(run).contrasts
     assert found.cpu_ratio > 1.2
     assert found.cpu_verdict == "inconclusive"

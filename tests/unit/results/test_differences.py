@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.model import Comparison, Contrast, Ended, Finished, Metric
+from orchestrator.model import Comparison, Contrast, Metric
 from orchestrator.reports.changes import layout
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.results.compare_runs import find_changes
@@ -13,7 +13,20 @@ from orchestrator.results.comparison import judge_run
 from orchestrator.results.run import load_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.text import render_plain
-from tests.support.builders import MS, NEW, OLD, RUN, case, plan, rows, run_directory, target, write_stream
+from tests.support.builders import (
+    MS,
+    NEW,
+    OLD,
+    RUN,
+    case,
+    ended,
+    finished,
+    plan,
+    rows,
+    run_directory,
+    target,
+    write_stream,
+)
 
 A, B, C = case("a"), case("b"), case("c")
 KIB, GIB_IN_KB = 1024, 2**20
@@ -37,7 +50,7 @@ def measure(
             made = rows(A, version, round=number, replicate=number, growth_calls=200, run=name, **own)
             batches.append([{**made[0], **moving}, *made[1:]])
         write_stream(run.stream(target(version), 1), batches)
-    run.record(Finished(how="", seconds=1.0))
+    run.record(finished(how="", seconds=1.0))
     return run
 
 
@@ -210,7 +223,7 @@ def test_imports_are_compared_in_all_cases_that_both_versions_have(tmp_path: Pat
             for number in rounds[of]
         ]  # fmt: skip
         write_stream(run.stream(target(version), 1), batches)
-    run.record(Ended(version=target(NEW), case=A.label, round=1, replicate=99, outcome="refused", reason="not here"))
+    run.record(ended(A, NEW, "refused", replicate=99, reason="not here"))
     [found] = judge_run(run).metrics["import"]
     assert (found.verdict, found.rounds) == (verdict, 10)
     assert found.ratio == pytest.approx(newer_ms / 100, rel=0.02)

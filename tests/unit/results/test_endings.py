@@ -16,7 +16,6 @@ from orchestrator.model import (
     Ended,
     Entry,
     Extended,
-    Finished,
     Load,
     Lost,
     Postponed,
@@ -25,9 +24,10 @@ from orchestrator.model import (
     Watched,
 )
 from orchestrator.results.endings import Endings, read_endings, summarise_endings
-from tests.support.builders import NEW, OLD, plan, run_directory, target
+from tests.support import builders
+from tests.support.builders import NEW, OLD, finished, plan, run_directory, target
 
-END = Finished(how="", seconds=1.0)
+END = finished(how="", seconds=1.0)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def read(tmp_path: Path):
 
 
 def ended(outcome: str, **changes) -> Ended:
-    return Ended(version=target(NEW), case="a", round=1, replicate=1, outcome=outcome, **changes)
+    return builders.ended("a", NEW, outcome, **changes)
 
 
 def extended(first_round: int, *, exploratory: bool) -> Extended:
@@ -60,7 +60,10 @@ def test_an_arm_is_refused_or_dead_unless_it_died_in_the_hands_of_another(read):
 
 
 def test_a_version_that_is_measured_again_is_no_longer_lost(read):
-    losses = [Lost(version=target(version), stage="worker", reason="it died 3 times") for version in (OLD, NEW)]
+    losses = [
+        Lost(version=target(version), stage="worker", reason="it died 3 times", failure="worker", external=False)
+        for version in (OLD, NEW)
+    ]
     assert read(*losses, ended("measured")).lost == {OLD: losses[0]}
 
 
@@ -70,15 +73,6 @@ def test_only_a_death_from_outside_ends_when_its_arm_is_measured_again(read, ext
     assert read(died, extended(2, exploratory=False), ended("measured")).died == (
         {} if external else {ArmKey("a", target(NEW)): died}
     )
-
-
-@pytest.mark.parametrize(
-    ("how", "cause"),
-    [("timeout", "deadline"), ("signal", "signal"), ("raised", "workload"), ("worker", "worker"), ("", None)],
-)
-def test_a_death_of_an_earlier_release_has_the_kind_that_its_words_allow(how: str, cause: str | None):
-    assert ended("died", how=how).cause == cause
-    assert ended("measured", how=how).cause is None
 
 
 def test_more_rounds_take_back_the_end_and_the_exploratory_rounds_stay(read):
@@ -136,7 +130,7 @@ def test_a_case_is_postponed_until_it_is_measured():
 
 def test_a_pilot_counts_where_its_arm_had_one():
     pilot = replace(ended("measured"), round=PILOT_ROUND, replicate=7)
-    counts = Calibrated(case="a", version=target(NEW), warmup=0, bursts=8, calls=1, counts=True)
+    counts = Calibrated(case="a", version=target(NEW), warmup=0, bursts=8, calls=1, once=0, counts=True)
     assert summarise_endings([pilot, counts]).counted == {7}
     assert summarise_endings([pilot, replace(counts, version=target(OLD))]).counted == set()
     assert summarise_endings([pilot, replace(counts, counts=False)]).counted == set()

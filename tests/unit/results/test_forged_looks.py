@@ -23,7 +23,7 @@ def test_looks_that_no_run_would_plan_are_left_out_and_said(tmp_path: Path, entr
     run = run_directory(tmp_path / "run", plan([case()]))
     for place, version in enumerate((OLD, NEW)):
         batches = [rows(version=version, round=number, replicate=number * 2 + place) for number in range(1, 7)]
-        write_stream(run.results / f"{version}-0.arrow", batches)
+        write_stream(run.settled / f"{version}-0.arrow", batches)
     honest = judge_run(run).contrasts
     with run.journal.open("a") as journal:
         journal.write(json.dumps({**entry, "looks": looks}) + "\n")

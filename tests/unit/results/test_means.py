@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.model import CaseSet, Ended
+from orchestrator.model import CaseSet
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
-from tests.support.builders import MS, case, claim, plan, rows, run_directory, target, version_pair, write_stream
+from tests.support.builders import MS, case, claim, ended, plan, rows, run_directory, version_pair, write_stream
 
 VERSIONS = ("1.0.0", "2.0.0", "3.0.0")
 EASY, SHORT, HARD = (case(size=size) for size in ("easy", "short", "hard"))
@@ -30,11 +30,7 @@ def write(path: Path, cases=(EASY, SHORT, HARD), versions=VERSIONS, **changes: o
         for of in cases:
             ratio = 1.0 if version == VERSIONS[0] else RATIOS.get((version, of))
             if ratio is None:
-                run.record(
-                    Ended(
-                        version=target(version), case=of.label, round=1, replicate=900, outcome="refused", reason="no"
-                    )
-                )
+                run.record(ended(of, version, "refused", replicate=900, reason="no"))
                 continue
             for round in range(1, 5 if of == SHORT else 9):
                 number += 1
@@ -45,7 +41,7 @@ def write(path: Path, cases=(EASY, SHORT, HARD), versions=VERSIONS, **changes: o
                         of, version, round=round, replicate=number, steady=(wall,) * 3, peak_rss_kb=1000 * len(version)
                     )
                 )
-        write_stream(run.results / f"{version}-0.arrow", batches)
+        write_stream(run.settled / f"{version}-0.arrow", batches)
     return run
 
 
@@ -68,7 +64,7 @@ def test_without_two_cases_that_all_versions_have_there_is_none(tmp_path: Path):
 
 def test_a_version_that_has_no_ratio_at_all_takes_no_case_from_the_others(tmp_path: Path):
     run = write(tmp_path / "run", (EASY, SHORT))
-    (run.results / "3.0.0-0.arrow").unlink()
+    (run.settled / "3.0.0-0.arrow").unlink()
     assert {mean.candidate for mean in judge_run(run).means} == {"2.0.0"}
 
 

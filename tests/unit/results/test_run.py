@@ -115,7 +115,7 @@ def test_a_run_that_was_cut_short_is_read_as_far_as_it_goes(tmp_path: Path):
 
 def test_broken_streams_stand_first_among_the_warnings(tmp_path: Path):
     directory = run_directory(tmp_path / "run", plan([case()]))
-    (directory.results / "1.0.0-1.arrow").write_bytes(b"no stream")
+    (directory.settled / "1.0.0-1.arrow").write_bytes(b"no stream")
     run = load_run(directory.path)
     assert "is no Arrow stream" in run.warnings[0]
     assert run.warnings[1:] == run.comparison.warnings

@@ -15,13 +15,17 @@ import pytest
 
 from orchestrator import files
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.model import ArmKey, Calibrated, Claim, Discarded, Ended, Expectation, Finished, Lost
+from orchestrator.formats import RUN
+from orchestrator.model import ArmKey, Calibrated, Claim, Discarded, Lost
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.streams import read_stream
 from tests.support.builders import (
     case,
     case_pair,
     claim,
+    ended,
+    expectation,
+    finished,
     manifest,
     plan,
     rows,
@@ -32,20 +36,11 @@ from tests.support.builders import (
 )
 
 ENTRIES = [
-    Calibrated(case="power", warmup=3, bursts=2, calls=10),
-    Ended(version=target("1.0.0"), case="power", round=1, replicate=1, outcome="measured"),
-    Ended(
-        version=target("2.0.0"),
-        case="power",
-        round=1,
-        replicate=2,
-        outcome="died",
-        how="exit",
-        reason="µ\n{",
-        log="a\nb",
-    ),
-    Lost(version=target("2.0.0"), stage="worker", reason="it died 3 times"),
-    Finished(how="", seconds=1.5),
+    Calibrated(case="power", version=target("1.0.0"), warmup=3, bursts=2, calls=10, once=0, counts=False),
+    ended("power", "1.0.0"),
+    ended("power", "2.0.0", "died", replicate=2, how="exit", reason="µ\n{", log="a\nb"),
+    Lost(version=target("2.0.0"), stage="worker", reason="it died 3 times", failure="worker", external=False),
+    finished(how="", seconds=1.5),
 ]
 
 
@@ -197,7 +192,7 @@ EAGER, FUNCTION, ELSEWHERE = case(style="eager"), case(style="function"), case(s
 def claims() -> tuple[Claim, Claim]:
     """Return a claim about this device, whose cases the plan has, and one about another device."""
     here, elsewhere = (
-        Expectation(pair=case_pair(EAGER, candidate), effect="more", published=None)
+        expectation(pair=case_pair(EAGER, candidate), effect="more", published=None)
         for candidate in (FUNCTION, ELSEWHERE)
     )
     return (
@@ -214,17 +209,33 @@ def test_pairs_come_back_as_they_were_written_also_those_of_claims_about_another
     assert run_directory(tmp_path / "run", asked).read_plan() == asked
 
 
-def test_a_claim_of_an_earlier_release_has_no_words_and_names_no_devices_of_its_source(tmp_path: Path):
-    asked = plan([EAGER, FUNCTION], pairs=(case_pair(EAGER, FUNCTION),), claims=claims())
-    run = run_directory(tmp_path / "run", asked)
-    path = run.path / "plan.json"
+@pytest.mark.parametrize("name", ["begun.json", "plan.json", "manifest.json"])
+def test_a_file_of_another_number_says_which_it_is_and_what_to_do(tmp_path: Path, name: str):
+    run = run_directory(tmp_path / "run", plan())
+    read = {"begun.json": run.read_begun, "plan.json": run.read_plan, "manifest.json": run.read_manifest}[name]
+    read()
+    path = run.path / name
+    path.write_text(path.read_text().replace(RUN.mark, "tfcompare.run/9"))
+    with pytest.raises(ContractBroken) as caught:
+        read()
+    assert str(caught.value) == (
+        f"{path} cannot be used: its format is tfcompare.run/9, and this tfcompare reads {RUN.mark}: read it with the "
+        "tfcompare that wrote it, or start a new run"
+    )
+    path.write_text(json.dumps({"run": "x"}))
+    with pytest.raises(ContractBroken, match=r"writes .it does not begin with the mark of its format"):
+        read()
+
+
+@pytest.mark.parametrize("name", ["plan.json", "manifest.json"])
+def test_no_field_may_be_missing(tmp_path: Path, name: str):
+    run = run_directory(tmp_path / "run", plan([EAGER, FUNCTION], claims=claims()))
+    path = run.path / name
     written = json.loads(path.read_text())
-    for one in written["claims"]:
-        assert one.pop("said_of") == []
-        for expectation in one["expectations"]:
-            assert expectation.pop("read_as") is None
-    path.write_text(json.dumps(written))
-    assert run.read_plan() == asked
+    for field in written.keys() - {"format"}:
+        path.write_text(json.dumps({key: value for key, value in written.items() if key != field}))
+        with pytest.raises(ContractBroken, match=field):
+            run.read_plan() if name == "plan.json" else run.read_manifest()
 
 
 def test_damage_is_one_line_whatever_a_key_is_called(tmp_path: Path):
@@ -278,17 +289,20 @@ def test_a_file_names_the_cases_of_a_pair_by_label(tmp_path: Path):
     ]  # fmt: skip
 
 
-def test_a_plan_of_an_earlier_release_finds_the_cases_that_it_measured(tmp_path: Path):
-    """Claims did not list their cases, so one that only a claim about another device names has but its label."""
-    run = run_directory(tmp_path / "run", plan([EAGER, FUNCTION], pairs=(), claims=claims()))
-    written = json.loads((run.path / "plan.json").read_text())
-    for told in written["claims"]:
-        del told["cases"]
-    (run.path / "plan.json").write_text(json.dumps(written))
-    here, elsewhere = (one.expectations[0].pair for one in run.read_plan().claims)
-    assert here == case_pair(EAGER, FUNCTION)
-    assert elsewhere.arms == case_pair(EAGER, ELSEWHERE).arms
-    assert elsewhere.baseline == EAGER
+def test_a_pair_of_a_case_that_the_plan_does_not_have_is_damaged(tmp_path: Path):
+    run = run_directory(tmp_path / "run", plan([EAGER, FUNCTION], pairs=(case_pair(EAGER, FUNCTION),)))
+    path = run.path / "plan.json"
+    path.write_text(path.read_text().replace('"candidate": "power[style=function]"', '"candidate": "power[style=f]"'))
+    with pytest.raises(ContractBroken, match=r"power.style=f. is none of the cases"):
+        run.read_plan()
+
+
+@pytest.mark.parametrize("left", ["part", "rows"])
+def test_what_was_measured_by_no_worker_is_a_damaged_line(run: RunDir, left: str):
+    run.record(ended("power"))
+    assert len(run.read_journal().entries) == 1
+    run.journal.write_text(run.journal.read_text().replace(f'"{left}":1', f'"{left}":null'))
+    assert run.read_journal().entries == ()
 
 
 @pytest.mark.parametrize(

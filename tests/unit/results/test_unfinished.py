@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.model import Comparison, Contrast, Finished
+from orchestrator.model import Comparison, Contrast
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.results.compare_runs import compare_runs
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.warnings import GOING
-from tests.support.builders import MS, case, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, case, finished, plan, rows, run_directory, write_stream
 
 A = case("a")
 CUT = "the run was cut short; what it measured is here"
-INTERRUPTED = Finished(how="interrupted", seconds=1.0)
+INTERRUPTED = finished(how="interrupted", seconds=1.0)
 
 
 def begun(path: Path, rounds: int, looks: tuple[int, ...] = LOOKS) -> RunDir:
@@ -30,7 +30,7 @@ def begun(path: Path, rounds: int, looks: tuple[int, ...] = LOOKS) -> RunDir:
         for number in range(1, rounds + 1):
             wall = int(10 * MS * (1.2 if place else 1.0) * math.exp(draw.gauss(0, 0.15)))
             batches.append(rows(A, version, round=number, replicate=2 * number + place, steady=(wall,) * 3, run=of.run))
-        write_stream(run.results / f"{version}-0.arrow", batches)
+        write_stream(run.settled / f"{version}-0.arrow", batches)
     return run
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.model import Contrast, EnvironmentFacts, Finished, GpuSpan, Target, Watched
+from orchestrator.model import Contrast, GpuSpan, Target, Watched
 from orchestrator.results.comparison import judge_run
 from orchestrator.results.endings import Endings
 from orchestrator.results.rundir import RunDir
@@ -16,6 +16,8 @@ from tests.support.builders import (
     OLD,
     case,
     contrast,
+    environment_facts,
+    finished,
     manifest,
     plan,
     rows,
@@ -26,7 +28,7 @@ from tests.support.builders import (
 )
 
 A, B = case("a"), case("b")
-DONE = Finished(how="", seconds=1.0)
+DONE = finished(how="", seconds=1.0)
 
 
 @pytest.fixture
@@ -36,14 +38,14 @@ def run(tmp_path: Path) -> RunDir:
 
 
 def test_how_a_run_ended_early_is_a_warning(run: RunDir):
-    run.record(Finished(how="interrupted", seconds=1.0))
+    run.record(finished(how="interrupted", seconds=1.0))
     assert judge_run(run).warnings == ("interrupted",)
 
 
 def test_a_python_that_is_known_without_its_patch_is_the_same(tmp_path: Path):
     """A version that was lost at its start has told only the Python of its environment."""
     environments = {
-        version: EnvironmentFacts(version=version, kind="docker", identity="x", lock="y", python="3.11")
+        version: environment_facts(version=version, kind="docker", identity="x", lock="y", python="3.11")
         for version in (OLD, NEW)
     }
     run = run_directory(tmp_path / "other", plan([A]), environments=environments, workers={OLD: {"python": "3.11.9"}})
@@ -179,7 +181,7 @@ UNEQUAL = {(A.label, OLD): {(0, 0)}, (A.label, NEW): {(1, 0)}, (B.label, OLD): {
     [
         (None, EQUAL, []),
         ((0, 0), EQUAL, []),
-        # What an old run or TensorFlow 1.13 does not say is no difference.
+        # What TensorFlow 1.13 does not say is no difference.
         ((1, 2), {}, []),
         (None, UNEQUAL, [f"in 1 of 2 cases (inter,intra; 0 is its own choice), e.g. in a: {OLD}: 0,0; {NEW}: 1,0"]),
         ((1, 2), EQUAL, ["in 1 of 1 cases (inter,intra; 0 is its own choice, --threads 1,2 was asked for)"]),

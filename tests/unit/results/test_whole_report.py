@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from orchestrator.metrics import USUAL
-from orchestrator.model import Contrast, Finished
+from orchestrator.model import Contrast
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.summary import sentences
 from orchestrator.results.comparison import judge_run
@@ -22,6 +22,7 @@ from tests.support.builders import (
     case,
     comparison,
     contrast,
+    finished,
     plan,
     rows,
     run_directory,
@@ -82,7 +83,7 @@ def write_run(path: Path, p: float) -> RunDir:
             time = round(10 * MS * math.exp(log))
             batches.append(rows(CASES[0], version, round=number, replicate=number, steady=(time,) * 3))
         write_stream(run.stream(target(version), 1), batches)
-    run.record(Finished(how="", seconds=1.0))
+    run.record(finished(how="", seconds=1.0))
     return run
 
 

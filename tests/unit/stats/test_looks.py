@@ -33,7 +33,7 @@ STRETCHES = {
     "continued": [Stretch(LOOKS, 5), Stretch((6, 8, 10, 13, 16, 20))],
     "stopped twice": [Stretch(LOOKS, 5), Stretch((6, 8, 10, 13, 16, 20), 11)],
     "one look": [Stretch((10,))],
-    "of an earlier release": [Stretch((6, 10, 15, 20))],
+    "few looks": [Stretch((6, 10, 15, 20))],
 }
 
 

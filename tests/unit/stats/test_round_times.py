@@ -104,17 +104,3 @@ def test_on_a_machine_of_two_speeds_it_scatters_less_than_medians_and_not_more_t
     assert ours < 0.75 * medians
     assert ours < 1.05 * means
     assert math.isclose(fmean(RoundTimes((tuple(a),)) - RoundTimes((tuple(b),)) for a, b in rounds), 0, abs_tol=0.01)
-
-
-def test_visits_are_compared_place_by_place_where_it_is_not_known_when_they_were():
-    """Older runs do not say which visits were open at once."""
-    ours, theirs = ((0.0, 4.0, 1.0), (9.0, 2.0, 2.0)), ((1.0, 1.0, 7.0), (0.0, 3.0, 8.0))
-    by_place = [middle_mean([a - b for a, b in zip(*pair, strict=True)]) for pair in zip(ours, theirs, strict=True)]
-    expected = sum(by_place) / 2
-    as_a_whole = sum(map(middle_mean, ours)) / 2 - sum(map(middle_mean, theirs)) / 2
-    assert expected != pytest.approx(as_a_whole)
-    assert RoundTimes(ours) - RoundTimes(theirs) == pytest.approx(expected)
-    assert RoundTimes(ours, sittings=(1, 2)) - RoundTimes(theirs) == pytest.approx(expected)
-    assert RoundTimes(ours) - RoundTimes((*theirs, theirs[0])) == pytest.approx(
-        sum(map(middle_mean, ours)) / 2 - sum(map(middle_mean, (*theirs, theirs[0]))) / 3
-    )

@@ -4,13 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.model import Expectation
-from tests.support.builders import case, claim, version_pair
+from tests.support.builders import case, claim, expectation, version_pair
 from tools.docs.claim_figures import wrong_figures
 
 
 def made(statement: str, published: float | None = None, title: str = "it is slower"):
-    said = claim(Expectation(pair=version_pair(case()), effect="slower", published=published))
+    said = claim(expectation(pair=version_pair(case()), effect="slower", published=published))
     return list(wrong_figures(replace(said, statement=statement, title=title)))
 
 
@@ -65,7 +64,7 @@ def test_other_numbers_of_a_title_are_no_factors(title: str):
 
 def test_a_factor_in_the_title_may_be_a_reading_of_words():
     pair = version_pair(case())
-    said = claim(Expectation(pair=pair, effect="slower", published=None, read_as=10.0))
+    said = claim(expectation(pair=pair, effect="slower", published=None, read_as=10.0))
     text = replace(said, statement="It is orders of magnitude slower.", title="it is orders of magnitude slower")
     assert list(wrong_figures(text)) == []
 

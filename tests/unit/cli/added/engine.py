@@ -5,9 +5,9 @@ from pathlib import Path
 from orchestrator.catalog.version import Version
 from orchestrator.engines import Environment, Outlook
 from orchestrator.engines.build_log import BuildLog
-from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 from tests.support.actors import Dressing, Stage
+from tests.support.builders import environment_facts
 
 
 class StageEngine:
@@ -24,7 +24,7 @@ class StageEngine:
         return Outlook("ready", "ready")
 
     def prepare(self, version: Version, log: BuildLog) -> Environment:
-        facts = EnvironmentFacts(version=version.number, kind="stage", identity="", lock="", python="")
+        facts = environment_facts(version=version.number, kind="stage")
         return Dressing(self._stage, facts)
 
     def storage(self) -> tuple[str, Path] | None:

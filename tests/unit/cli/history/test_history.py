@@ -68,7 +68,7 @@ def run(tmp_path: Path) -> Path:
             rows(POWER, version, round=number, replicate=number * 2 + place, steady=(MS * (10 + number + place),) * 3)
             for number in range(1, 7)
         ]
-        write_stream(made.results / f"{version}-0.arrow", batches)
+        write_stream(made.settled / f"{version}-0.arrow", batches)
     return made.path
 
 
@@ -322,7 +322,7 @@ def test_a_run_without_versions_to_compare_has_nothing_for_a_history(call, tmp_p
 def test_what_is_no_run_or_cannot_be_read_is_not_imported(call, tmp_path: Path, run: Path):
     code, _, err = call("import", tmp_path, "--history", tmp_path / "fresh")
     assert (code, "holds no run" in err) == (2, True)
-    (run / "results" / f"{NEW}-0.arrow").write_bytes(b"hello")
+    (run / "streams" / f"{NEW}-0.arrow").write_bytes(b"hello")
     code, _, err = call("import", run, "--history", tmp_path / "fresh")
     assert (code, "is not imported" in err) == (7, True)
     assert not (tmp_path / "fresh").exists()

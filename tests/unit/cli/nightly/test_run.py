@@ -56,10 +56,8 @@ def test_a_small_change_of_one_night_is_code_1_once_a_second_night_confirms_it()
     small = alarm(1.06)
     assert ending(told(0, opened=(small,))) is None
     assert isinstance(ending(told(0, confirmed=(replace(small, state="confirmed"),))), OutcomeFound)
-    # Many nights together, or results, which several replicates of a night show.
-    assert isinstance(ending(told(0, opened=(replace(small, found_by="history"),))), OutcomeFound)
-    results = replace(small, key=replace(small.key, metric="output"))
-    assert isinstance(ending(told(0, opened=(results,))), OutcomeFound)
+    # What its nights prove by themselves.
+    assert isinstance(ending(told(0, opened=(replace(small, proven=True),))), OutcomeFound)
 
 
 def test_a_night_passes_on_that_downloads_are_forbidden():

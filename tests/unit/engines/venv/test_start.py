@@ -14,6 +14,7 @@ from orchestrator.engines.worker import channel
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
+from tests.support.builders import environment_facts
 
 
 @pytest.fixture
@@ -23,7 +24,7 @@ def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> VenvEnvironm
     path = tmp_path / "made"
     (path / "bin").mkdir(parents=True)
     (path / "bin" / "python").symlink_to(Path(sys.executable).resolve())
-    facts = EnvironmentFacts(version="2.0.0", kind="venv", identity="", lock="", python="")
+    facts = environment_facts(version="2.0.0", kind="venv")
     return VenvEnvironment(path, facts, EngineOptions(), home=path)
 
 

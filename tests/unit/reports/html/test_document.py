@@ -280,7 +280,7 @@ def test_a_replicate_of_many_calls_is_summed_up_and_the_caption_says_so(tmp_path
     run = run_directory(tmp_path / "run", asked)
     for place, version in enumerate(asked.versions):
         batches = [rows(of, version, round=1, replicate=place + 1, steady=[MS] * 1000)]
-        write_stream(run.results / f"{version}-1.arrow", batches)
+        write_stream(run.settled / f"{version}-1.arrow", batches)
     page = Reader(html.page(run.path)[0]).root
     assert f"a point is the median of 16 calls of {asked.versions[0]}" in words(with_id(page, "case-0"))
     assert len(script(page, "data-case-0")["calls"][0]["middle"]) == 63
@@ -288,7 +288,7 @@ def test_a_replicate_of_many_calls_is_summed_up_and_the_caption_says_so(tmp_path
 
 def test_the_run_comes_back_with_the_page_and_a_broken_stream_is_told(tmp_path: Path):
     path = runs.everything(tmp_path / "run")
-    (path / "results" / "9-1.arrow").write_bytes(b"no stream")
+    (path / "streams" / "9-1.arrow").write_bytes(b"no stream")
     text, run = html.page(path)
     assert len(run.comparison.broken) == 1
     assert "is no Arrow stream" in words(with_id(Reader(text).root, "summary"))

@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator import contract
-from orchestrator.model import Finished
 from orchestrator.reports import html
-from tests.support.builders import RUN, case, plan, run_directory
+from tests.support.builders import RUN, case, finished, plan, run_directory
 
 VERSIONS = ("1.14.0", "2.0.0", "2.4.0", "2.8.0", "2.12.0", "2.13.0")
 ROUNDS, CALLS = 20, 50
@@ -31,11 +30,11 @@ def large_run(path: Path, cases: int) -> Path:
     for place, version in enumerate(VERSIONS):
         table = _stream(version, place, [of.label for of in asked.cases])
         with (
-            pa.OSFile(str(run.results / f"{version}-1.arrow"), "wb") as file,
+            pa.OSFile(str(run.settled / f"{version}-1.arrow"), "wb") as file,
             pa.ipc.new_stream(file, table.schema) as out,
         ):
             out.write_table(table)
-    run.record(Finished(how="", seconds=1000.0))
+    run.record(finished(how="", seconds=1000.0))
     return run.path
 
 
