@@ -188,4 +188,4 @@ def test_what_is_in_force_is_printed_with_where_it_comes_from(folder: Path, monk
 
 def test_without_settings_all_is_as_usual(folder: Path, monkeypatch, capsys):
     assert called(monkeypatch, "config") == 0
-    assert "all is as usual" in capsys.readouterr().out
+    assert "all settings have their defaults" in capsys.readouterr().out
