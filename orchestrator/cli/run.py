@@ -40,6 +40,7 @@ from orchestrator.cli.options import (
     say_ignored,
     with_options,
 )
+from orchestrator.cli.runs import find_run
 from orchestrator.cli.settings import is_setting
 from orchestrator.errors import ArmsDied, UsageError
 from orchestrator.metrics import name_metrics
@@ -102,7 +103,12 @@ def run(
         ),
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option(help="Continue this run, for the cases that have no verdict yet.", metavar="RUN")
+        Path | None,
+        typer.Option(
+            help="Continue this run, or the last, for the cases that have no verdict yet.",
+            metavar="RUN",
+            parser=find_run,
+        ),
     ] = None,
     shard: Annotated[
         str | None,
@@ -164,7 +170,7 @@ def run(
 
       tfcompare run --versions 2.0,2.13 --format json --quiet > comparison.json
 
-      tfcompare run --resume runs/first --budget 10m
+      tfcompare run --resume last --budget 10m
     """
     named = _find_targets(
         context, {"versions": (versions or "",), "targets": targets or (), "target": changed.target or ()}

@@ -11,6 +11,7 @@ import typer
 
 from orchestrator import contract
 from orchestrator.cli.options import with_options
+from orchestrator.cli.runs import find_run
 from orchestrator.cli.settings import Setting, Settings, find_folder, read_settings
 from orchestrator.cli.talk import confirm
 from orchestrator.errors import UsageError
@@ -26,8 +27,9 @@ def trust_folder(
     named: Annotated[
         Path | None,
         typer.Argument(
-            help="Folder with settings or workloads; a run; a search. Default: that of the settings in force here.",
+            help="Folder with settings or workloads; a run, or last; a search. Default: that of the settings here.",
             metavar="FOLDER",
+            parser=find_run,
             show_default=False,
         ),
     ] = None,
