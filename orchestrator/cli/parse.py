@@ -155,3 +155,8 @@ def check_versions(names: Sequence[str]) -> None:
     for name in names:
         if not (catalog.EXACT.fullmatch(name) or catalog.NIGHTLY.fullmatch(name)):
             catalog.resolve([name], fewest=1)
+
+
+def is_file(word: str) -> bool:
+    """Return whether a word among targets names the file of a workload or of a program."""
+    return word.endswith(".py") and "=" not in word and len(word.split()) == 1

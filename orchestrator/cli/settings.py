@@ -171,10 +171,12 @@ def refuse_untrusted(context: Any) -> None:
     """
     defaults: Defaults = context.meta.get(META, Defaults())
     used = {param: each for param, each in defaults.untrusted.items() if is_setting(context, param)}
-    # What is typed replaces all targets, and a program behind -- has another folder.
-    if any(context.params.get(name) and not is_setting(context, name) for name in ("versions", "targets", "target")):
+    # What is typed replaces all targets, and a program or a file has another folder.
+    words = context.params.get("targets") or ()
+    typed = [word for word in words if not parse.is_file(word)]
+    if typed or any(context.params.get(name) and not is_setting(context, name) for name in ("versions", "target")):
         used = {param: each for param, each in used.items() if param not in ("target", "versions")}
-    if context.find_root().obj:
+    if context.find_root().obj or any(map(parse.is_file, words)):
         used.pop("workload_dir", None)
     engine = context.params.get("engine")
     keys = [key for key, needs in used.values() if needs == "trust" or engine == "venv"]
