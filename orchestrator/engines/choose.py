@@ -14,20 +14,22 @@ def choose_engine(
 ) -> tuple[str, Engine]:
     """Return the name and the engine; raise EngineUnavailable if none answers that can do what was asked."""
     names = find_candidates(wanted, isolation, options)
-    first: EngineUnavailable | None = None
+    failed: list[EngineUnavailable] = []
     for number, name in enumerate(names, 1):
         engine = ENGINES[name].make(options)
         try:
             answer = engine.check()
         except EngineUnavailable as error:
-            first = first or error
+            failed.append(error)
             continue
         others = names[number:]
         instead = f" (it answers; --engine {others[0]} takes {ENGINES[others[0]].title} instead)" if others else ""
-        say(f"engine: {answer}{f' ({first.what})' if first else instead}")
+        say(f"engine: {answer}{f' ({failed[0].what})' if failed else instead}")
         return name, engine
-    assert first is not None
-    raise first
+    if len(failed) == 1:
+        raise failed[0]
+    # What the first advises may be what the others refuse.
+    raise EngineUnavailable("; ".join(f"{error.what}: {error.advice}" for error in failed))
 
 
 def find_candidates(wanted: str, isolation: Isolation, options: EngineOptions) -> list[str]:

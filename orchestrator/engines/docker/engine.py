@@ -14,7 +14,7 @@ from docker.errors import APIError, DockerException, ImageNotFound
 from docker.transport import unixconn
 
 from orchestrator.bundled import WORKLOADS
-from orchestrator.catalog import lock_hash, lockfile
+from orchestrator.catalog import architectures, lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, FlavourName, Version
 from orchestrator.engines import Outlook, Started, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
@@ -215,6 +215,8 @@ class DockerEngine:
                 closing(connect(timeout_s=REGISTRY_S)) as client,
                 asking("looking for its image", EnvironmentFailed, version.name),
             ):
+                if obstacle := architectures.find_obstacle(version, self._flavour):
+                    return Outlook("impossible", obstacle[0], advice=obstacle[1])
                 if version.image:
                     return own_image.outlook(client, version.image)
                 recipe = image.recipe(client, version, self._choose(version), self._options.base)
@@ -231,6 +233,8 @@ class DockerEngine:
     def prepare(self, version: Version, log: BuildLog) -> DockerEnvironment:
         if version.image:
             return self._prepare_own(version, log)
+        if obstacle := architectures.find_obstacle(version, self._flavour):
+            raise EnvironmentFailed(*obstacle, version=version.name)
         flavour = self._choose(version)
         client = self._clients.of_thread()
         with asking("its image could not be had", EnvironmentFailed, version.name):

@@ -19,10 +19,10 @@ from orchestrator.engines.docker import image
 from orchestrator.engines.docker.inside import Inside, look
 from orchestrator.engines.layers import Uv, make_layer
 from orchestrator.errors import EnvironmentFailed
+from orchestrator.machine.supported import find_architecture
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 
-ARCHITECTURE = "amd64"
 # It reads and writes the results of a worker.
 NEEDED = "pyarrow"
 MOST_BYTES = 2**24
@@ -51,11 +51,9 @@ def find(client: docker.DockerClient, version: str, reference: str, log: BuildLo
             f"{reference} is neither here nor could it be pulled: {message.strip()}", version=version
         )
     found = client.images.get(reference)
-    built_for = found.attrs.get("Architecture", "")
-    if built_for != ARCHITECTURE:
-        raise EnvironmentFailed(
-            f"{reference} is an image for {built_for}, and this needs {ARCHITECTURE}", version=version
-        )
+    built_for, here = found.attrs.get("Architecture", ""), find_architecture().image
+    if built_for != here:
+        raise EnvironmentFailed(f"{reference} is an image for {built_for}, and this needs {here}", version=version)
     identity = str(found.id)
     inside = _look_once(client, identity, version, reference, log)
     if inside.imported.error or not inside.imported.tensorflow:
