@@ -18,7 +18,7 @@ FOR_CPU = re.compile(r"tensorflow-cpu(?===)")
 def name_lock(stem: str) -> str:
     """Return the name of a lock for this machine: that of the table's architecture has no suffix."""
     here = find_architecture()
-    return stem if here.is_usual or stem.endswith(f"-{here.name}") else f"{stem}-{here.name}"
+    return stem if here.is_usual or f"-{here.name}" in stem else f"{stem}-{here.name}"
 
 
 def adapt(requirements: Iterable[str]) -> tuple[str, ...]:
