@@ -35,6 +35,12 @@ def choose_engine(
 def find_candidates(wanted: str, isolation: Isolation, options: EngineOptions) -> list[str]:
     """Return the engines that may be taken, best first; raise UsageError if they cannot isolate as asked."""
     able = [name for name, info in ENGINES.items() if isolation in ("fork", info.isolation)]
+    if options.runtime:
+        able = [name for name in able if ENGINES[name].detached]
+        if not able or (wanted in ENGINES and wanted not in able):
+            raise UsageError(
+                "--runtime is what runs containers: it goes with --engine docker, and no --isolation process"
+            )
     if wanted == AUTO:
         return able
     if wanted not in ENGINES:
