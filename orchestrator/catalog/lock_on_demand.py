@@ -163,7 +163,7 @@ def _lock_for_architecture(names: Sequence[str], say: Callable[[str], None]) -> 
 
 
 def _is_known(name: str) -> bool:
-    """Return whether a name stands for versions of the tables; what it is otherwise is said where it is resolved."""
+    """Return whether a name stands for versions of the tables; for any other, resolving it raises the error."""
     with suppress(UsageError):
         return bool(catalog.resolve((name,), fewest=1))
     return False
