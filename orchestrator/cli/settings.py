@@ -258,7 +258,7 @@ def read_settings(group: Any, *, only_here: bool = False) -> Settings | None:
     if named:
         path, folder, table = Path(named), Path(), read_toml(Path(named), WHAT)[0]
     elif found := _find([Path()] if only_here else find_folders()):
-        path, folder, table = found, found.parent, _read_table(found)
+        path, folder, table = found, found.parent, _read_table(found) or {}
     else:
         return None
     digest = hashlib.sha256(json.dumps(table, sort_keys=True, default=repr).encode()).hexdigest()

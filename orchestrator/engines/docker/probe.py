@@ -139,7 +139,7 @@ def _try(client: docker.DockerClient, info: Mapping[str, Any], image: str, folde
     )
     try:
         if discarded := [text for text in created.get("Warnings") or () if "imitation discarded" in text]:
-            return discarded[0]
+            return str(discarded[0])
         client.api.start(created["Id"])
         code = client.api.wait(created["Id"], timeout=TIMEOUT_S)["StatusCode"]
         output = client.api.logs(created["Id"], stdout=True, stderr=True).decode(errors="replace")
