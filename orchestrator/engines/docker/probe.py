@@ -30,7 +30,9 @@ PRIVATE = "only its owner can read this"
 PROGRAMS = ("usr", "bin", "lib", "lib64", "nix")
 SCRIPT = (
     f"cat {INSIDE}/in/secret && cat /proc/self/status >{INSIDE}/out/status && cat /proc/net/dev >{INSIDE}/out/network; "
-    f"code=$?; cat /sys/fs/cgroup/memory.max >{INSIDE}/out/memory 2>/dev/null; exit $code"
+    # One of them is there, depending on the version of cgroups.
+    "code=$?; { cat /sys/fs/cgroup/memory.max /sys/fs/cgroup/memory/memory.limit_in_bytes "
+    f">{INSIDE}/out/memory; }} 2>/dev/null; exit $code"
 )
 MEMORY, PROCESSES = 64 * 2**20, 32
 TIMEOUT_S = 60
@@ -147,7 +149,7 @@ def _try(client: docker.DockerClient, info: Mapping[str, Any], image: str, folde
         container.remove(client.api, created["Id"])
     if code != 0 or PRIVATE not in output:
         last = (output.replace(PRIVATE, "").strip().splitlines() or [f"it ended with {code}"])[-1]
-        return f"user {user[0]} can not read and write there what is this user's here ({last[:200]})"
+        return f"user {user[0]} cannot read and write there what belongs to user {user[0]} here ({last[:200]})"
     return _judge(folder, user[0])
 
 

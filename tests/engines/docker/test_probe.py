@@ -16,7 +16,8 @@ CONFINE = container.confine
 NOT_CONFINED = {
     "privileges": ({"SecurityOpt": []}, "it may gain privileges"),
     "no filter": ({"SecurityOpt": ["no-new-privileges", "seccomp=unconfined"]}, "no seccomp filter holds for it"),
-    "a network": ({"NetworkMode": "bridge"}, "it has a network (eth0)"),
+    "a network": ({"NetworkMode": "host"}, "it has a network ("),
+    "another limit": ({"Memory": 2**27, "MemorySwap": 2**27}, f"its memory is not limited as asked ({2**27})"),
     "another runtime": ({"Runtime": "no-such-runtime"}, "it could not be started ("),
 }
 
@@ -60,7 +61,7 @@ def test_a_user_that_is_another_one_outside_is_found(client: docker.DockerClient
     monkeypatch.setattr(security, "find_user", lambda: (12345, 12345))
     monkeypatch.setattr(container, "hand_over", lambda directory, user: None)
     finding = probe.find_fault(client, client.info())
-    assert finding.startswith("user 12345 can not read and write there what is this user's here (cat: ")
+    assert finding.startswith("user 12345 cannot read and write there what belongs to user 12345 here (cat: ")
     assert finding.endswith("Permission denied)")
     monkeypatch.setattr(probe, "_describe", lambda client, info: ("an engine that maps users", ("",)))
     with pytest.raises(

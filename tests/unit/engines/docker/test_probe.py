@@ -104,7 +104,7 @@ KINDS = {
 def test_an_engine_on_which_no_worker_can_write_is_refused_by_what_was_found(kind: str, monkeypatch):
     listed, name, modes, words = KINDS[kind]
     client = Engine(*listed, name=name, **dict.fromkeys(modes, DENIED))
-    message = rf"^this is {words}.*tried: user {UID} can not read and write.*Permission denied\); use another Docker"
+    message = rf"^this is {words}.*tried: user {UID} cannot read and write.*Permission denied\); use another Docker"
     with pytest.raises(EngineUnavailable, match=message):
         check(client, monkeypatch)
     assert (len(client.tried), client.removed, client.images) == (len(modes), len(modes), 0)
@@ -150,7 +150,7 @@ FAULTS = {
     "nothing written": ({"status": None}, "status: No such file"),
     "too much written": ({"status": "x" * 2**17}, "it has more than"),
     "no answer": ({"code": None}, "it did not end within 60 s"),
-    "another secret": ({"output": "nothing"}, r"can not read and write .* \(nothing\)"),
+    "another secret": ({"output": "nothing"}, r"cannot read and write .* \(nothing\)"),
 }
 
 
