@@ -201,11 +201,11 @@ class DockerEngine:
         with closing(connect()) as client, asking("looking at the engine", EngineUnavailable):
             info = client.info()
             self._check_runtime(info)
-            probe.check(client, info)
+            name = probe.check(client, info)
             self._options.check_limits(limits.find_cpus(info["NCPU"]), info["MemTotal"] // 2**20)
             if self._options.gpu:
                 nvidia.check(client, self._options.gpu_request, self._options.chosen_gpus, info)
-        return f"Docker {info['ServerVersion']} on {info['OperatingSystem']}"
+        return f"{name} {info['ServerVersion']} on {info['OperatingSystem']}"
 
     def _check_runtime(self, info: Mapping[str, Any]) -> None:
         runtime, known = self._options.runtime, info.get("Runtimes") or {}

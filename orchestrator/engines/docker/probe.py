@@ -24,6 +24,7 @@ from orchestrator.catalog.user_data import cache
 from orchestrator.engines.docker import container, host_paths, security
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 
+PODMAN = "Podman"
 INSIDE = f"{container.ROOT}/probe"
 PRIVATE = "only its owner can read this"
 # What a shell needs; links in the image where they are links here.
@@ -39,27 +40,33 @@ TIMEOUT_S = 60
 MOST_BYTES = 2**16
 
 
-def check(client: docker.DockerClient, info: Mapping[str, Any]) -> None:
-    """Choose how containers of this engine map users; raise EngineUnavailable if no worker could do its work there."""
+def check(client: docker.DockerClient, info: Mapping[str, Any]) -> str:
+    """Choose how containers of this engine map users, and return its name.
+
+    Raises EngineUnavailable if no worker could do its work there.
+    """
     kind, modes = _describe(client, info)
     first = ""
     for mode in modes:
         finding = find_fault(client, info, mode)
         if not finding:
             security.use_mode(info, mode)
-            return
+            break
         first = first or finding
-    if first:
-        raise EngineUnavailable(
-            f"this is {kind}, and a container there was tried: {first}", "use another Docker engine, or --engine venv"
-        )
+    else:
+        if first:
+            raise EngineUnavailable(
+                f"this is {kind}, and a container there was tried: {first}",
+                "use another Docker engine, or --engine venv",
+            )
+    return PODMAN if kind == PODMAN else "Docker"
 
 
 def _describe(client: docker.DockerClient, info: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
     """Return what an engine is, and how its containers may map users; nothing is tried on a usual one."""
     listed = security.read_option_names(info)
-    if any("Podman" in str(part.get("Name")) for part in client.version().get("Components") or ()):
-        return "Podman", ("", "keep-id")
+    if any(PODMAN in str(part.get("Name")) for part in client.version().get("Components") or ()):
+        return PODMAN, ("", "keep-id")
     if "rootless" in listed:
         return "a rootless Docker engine", ("",)
     if "userns" in listed:

@@ -6,8 +6,8 @@ from typing import Any
 
 # The user of root's workers; it owns no files. Root in a container could leave files that make others root outside.
 UNPRIVILEGED = 65532
-# By the ids of engines: how their containers map users, where it is not in the engine's own way.
-_modes: dict[str, str] = {}
+# How the containers of engines map users, where it is not in the engine's own way.
+_modes: dict[tuple[str, str], str] = {}
 
 
 def find_user() -> tuple[int, int]:
@@ -17,12 +17,17 @@ def find_user() -> tuple[int, int]:
 
 def use_mode(info: Mapping[str, Any], mode: str) -> None:
     """Let the containers of this process map users in a way that was tried on an engine."""
-    _modes[str(info.get("ID"))] = mode
+    _modes[_identify(info)] = mode
 
 
 def find_mode(info: Mapping[str, Any]) -> str:
     """Return how an engine's containers map users; '' is the engine's own way."""
-    return _modes.get(str(info.get("ID")), "")
+    return _modes.get(_identify(info), "")
+
+
+def _identify(info: Mapping[str, Any]) -> tuple[str, str]:
+    """Return what distinguishes an engine: Podman has another ID in each answer."""
+    return str(info.get("Name")), str(info.get("DockerRootDir"))
 
 
 def find_options(info: Mapping[str, Any]) -> list[str]:

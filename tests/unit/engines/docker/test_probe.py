@@ -3,6 +3,7 @@
 import io
 import os
 import tarfile
+import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,7 @@ class Engine(Client):
 
     def __init__(self, *listed: str, name: str = "Engine", **by_mode: Mapping[str, Any]) -> None:
         super().__init__(*listed, name=name)
-        self._info["ID"] = f"{name} {listed} {id(self)}"
+        self._info |= {"Name": "here", "DockerRootDir": f"/{name}/{id(self)}"}
         self._by_mode = by_mode
         self.tried: list[str] = []
         self.images = self.removed = 0
@@ -43,6 +44,11 @@ class Engine(Client):
 
     def remove_image(self, image: str, force: bool) -> None:
         self.images -= 1
+
+    def info(self) -> dict[str, Any]:
+        # As Podman answers.
+        self._info["ID"] = str(uuid.uuid4())
+        return self._info
 
     @property
     def _now(self) -> Mapping[str, Any]:
@@ -114,7 +120,7 @@ def test_an_engine_on_which_no_worker_can_write_is_refused_by_what_was_found(kin
 def test_an_engine_on_which_it_works_is_taken_whatever_it_is(kind: str, monkeypatch, tmp_path: Path):
     listed, name, modes, _ = KINDS[kind]
     client = Engine(*listed, name=name, **{mode: {} for mode in modes})
-    assert check(client, monkeypatch) == "Docker 28.0 on Debian"
+    assert check(client, monkeypatch) == f"{'Podman' if kind == 'Podman' else 'Docker'} 28.0 on Debian"
     assert client.tried == [""]
     assert "UsernsMode" not in make(client, tmp_path)["host_config"]
 
@@ -123,7 +129,7 @@ def test_an_engine_on_which_it_works_is_taken_whatever_it_is(kind: str, monkeypa
 def test_the_way_of_mapping_users_that_works_is_that_of_workers(kind: str, mode: str, monkeypatch, tmp_path: Path):
     listed, name, _, _ = KINDS[kind]
     client = Engine(*listed, name=name, usual=DENIED, **{mode.replace("-", "_"): {}})
-    assert check(client, monkeypatch) == "Docker 28.0 on Debian"
+    assert check(client, monkeypatch).endswith(" 28.0 on Debian")
     assert client.tried == ["", mode]
     assert make(client, tmp_path)["host_config"]["UsernsMode"] == mode
     # Another engine has its own way.

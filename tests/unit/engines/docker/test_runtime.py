@@ -1,13 +1,18 @@
 """`--runtime` chooses what runs containers: it is one that the engine has, and goes with Docker alone."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from orchestrator.catalog.gpu_support import Fitting
 from orchestrator.cli import parse
+from orchestrator.engines import ENGINES
 from orchestrator.engines.choose import find_candidates
 from orchestrator.errors import EngineUnavailable, UsageError
+from orchestrator.measure import resume
 from orchestrator.options import EngineOptions
+from tests.support.builders import plan
 from tests.support.commands import called
 from tests.unit.engines.docker.scenes import Client, check, make
 
@@ -41,6 +46,14 @@ def test_with_a_runtime_only_docker_is_taken():
     for wanted, isolation in (("venv", "fork"), ("auto", "process"), ("venv", "process")):
         with pytest.raises(UsageError, match="--runtime is what runs containers: it goes with --engine docker"):
             find_candidates(wanted, isolation, asked)
+
+
+def test_a_run_continues_with_the_runtime_of_its_plan(monkeypatch: pytest.MonkeyPatch):
+    made: list[EngineOptions] = []
+    monkeypatch.setitem(ENGINES, "docker", replace(ENGINES["docker"], make=made.append))
+    for runtime in ("runsc", ""):
+        resume._make_engine(EngineOptions(), plan(engine="docker", runtime=runtime), Fitting())
+    assert [options.runtime for options in made] == ["runsc", ""]
 
 
 BAD = {
