@@ -3,7 +3,7 @@
 from typing import Any
 
 PLAN: dict[str, Any] = {
-    "isolation": "fork", "cpus": None, "memory_mb": None, "claims": (), "gpus": (), "exclusive": False,
+    "isolation": "fork", "cpus": None, "memory_mb": None, "runtime": "", "claims": (), "gpus": (), "exclusive": False,
     "lock_mhz": None, "large": (), "definitions": (), "program": (), "requirements": (), "metrics": (), "decides": (),
     "outputs": False, "margins": {}, "judge": "wall", "most_rounds": 0,
 }  # fmt: skip

@@ -5,10 +5,17 @@ import sys
 import threading
 from typing import NoReturn
 
-from orchestrator import interrupts
+from orchestrator.errors import EngineUnavailable
+from orchestrator.machine.supported import find_obstacle
 
 
 def main() -> NoReturn:
+    # Before any import of what only Linux has.
+    if obstacle := find_obstacle():
+        print(f"tfcompare: {obstacle}", file=sys.stderr)
+        sys.exit(EngineUnavailable.exit_code)
+    from orchestrator import interrupts
+
     try:
         code = _call()
     except KeyboardInterrupt:

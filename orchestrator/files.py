@@ -193,9 +193,14 @@ def read_text(path: Path) -> str:
     return read_named(path, MOST_TEXT_BYTES).decode("utf-8")
 
 
-def read_text_here(path: Path) -> str:
-    """Return the text of a file of the working directory, as `open_inside` finds it; raise OSError or ValueError."""
-    with read_inside(Path(), path.as_posix()) as file:
+def read_text_in(path: Path, owner: int | None = None) -> str:
+    """Return the text of a file in its folder, as `open_inside` finds it; raise OSError or ValueError.
+
+    If an owner is given, a file of another user is an error.
+    """
+    with read_inside(path.parent, path.name) as file:
+        if owner is not None and os.fstat(file.fileno()).st_uid != owner:
+            raise RefusedEntry("it belongs to another user", path)
         data = file.read(MOST_TEXT_BYTES + 1)
     if len(data) > MOST_TEXT_BYTES:
         raise OSError(errno.EFBIG, f"it has more than {MOST_TEXT_BYTES / 2**20:.0f} MiB", str(path))

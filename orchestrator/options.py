@@ -45,6 +45,8 @@ class EngineOptions:
     python_downloads: bool = True
     cpus: tuple[int, ...] | None = None
     memory_mb: int | None = None
+    # What runs containers, by the name that the engine has for it; the engine's own if none is named.
+    runtime: str = ""
     # The caller's variables that reach every target.
     variables: tuple[tuple[str, str], ...] = ()
 

@@ -13,9 +13,10 @@ from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
 from orchestrator.bundled import IMAGES
-from orchestrator.catalog import lockfile, user_data
+from orchestrator.catalog import architectures, lockfile, user_data
 from orchestrator.catalog.version import Build, Cuda, Flavour, FlavourName, Python, Version
 from orchestrator.errors import UsageError
+from orchestrator.machine.supported import find_architecture
 
 if TYPE_CHECKING:
     from orchestrator.catalog.table import BuildTable, Catalogue, FlavourTable, VersionTable
@@ -96,8 +97,10 @@ def reread() -> None:
 def _version(number: str, entry: "VersionTable", tables: "Catalogue", locks: Path, digests: dict[str, str]) -> Version:
     flavours: list[Flavour] = []
     named: tuple[tuple[FlavourName, FlavourTable | None], ...] = (("cpu", entry.cpu), ("gpu", entry.gpu))
+    if not find_architecture().is_usual:
+        named, locks = ((("cpu", entry.cpu),) if architectures.has_wheels(number) else ()), user_data.locks()
     for name, flavour in named:
-        for python in flavour.pythons if flavour else ():
+        for python in _find_pythons(number, name, flavour, tables) if flavour else ():
             assert flavour is not None
             base = tables.python[python]
             image, digest = (flavour.image, flavour.digest) if flavour.image else (base.image, base.digest)
@@ -109,7 +112,7 @@ def _version(number: str, entry: "VersionTable", tables: "Catalogue", locks: Pat
                     pip_lock=LOCKS / f"pip-py{python}.txt",
                     image=image,
                     digest=digests.get(image, digest),
-                    requirements=(*flavour.requirements, *tables.find_libraries(flavour)),
+                    requirements=architectures.adapt((*flavour.requirements, *tables.find_libraries(flavour))),
                     cuda=_cuda(flavour, flavour.cuda, flavour.libraries or flavour.cuda, tables)
                     if flavour.cuda
                     else None,
@@ -123,6 +126,15 @@ def _version(number: str, entry: "VersionTable", tables: "Catalogue", locks: Pat
         notes=entry.notes,
         build=_build(entry.build, tables, digests) if entry.build else None,
     )
+
+
+def _find_pythons(number: str, name: FlavourName, table: "FlavourTable", tables: "Catalogue") -> Sequence[str]:
+    """Return the Pythons that a version has locks for; where these are made on first use, at least the best one."""
+    if find_architecture().is_usual:
+        return table.pythons
+    ordered = architectures.order_pythons(table.pythons, tables.python)
+    locked = [python for python in ordered if (user_data.locks() / lock_name(number, name, python)).exists()]
+    return locked or ordered[:1]
 
 
 def _build(table: "BuildTable", tables: "Catalogue", digests: dict[str, str]) -> Build:
@@ -147,7 +159,7 @@ def _cuda(of: "FlavourTable | BuildTable", number: str, libraries: str, tables: 
 
 
 def lock_name(number: str, flavour: FlavourName, python: str) -> str:
-    return f"{number}-{flavour}-py{python}.txt"
+    return f"{architectures.name_lock(f'{number}-{flavour}-py{python}')}.txt"
 
 
 def minor(number: str) -> str:

@@ -6,7 +6,7 @@ from itertools import combinations
 from pathlib import Path
 
 from orchestrator import catalog
-from orchestrator.catalog import lock_on_demand, targets, user_data
+from orchestrator.catalog import architectures, lock_on_demand, targets, user_data
 from orchestrator.catalog import wheel as wheels
 from orchestrator.catalog.lock_on_demand import BUILD_TOOLS, ON_FIRST_USE, TENSORFLOW, Lock
 from orchestrator.catalog.targets import Changed
@@ -238,7 +238,11 @@ def _lock(stem: str, number: str, python: str, requirements: Sequence[str], dige
     """Return a lock of the user's folder; the digest is that of a wheel, which belongs to what it is made of."""
     own = (f"sha256:{digest}",) if digest else ()
     return Lock(
-        user_data.locks() / f"{stem}.txt", ON_FIRST_USE + number, python, tuple(requirements), (*BUILD_TOOLS, *own)
+        user_data.locks() / f"{architectures.name_lock(stem)}.txt",
+        ON_FIRST_USE + number,
+        python,
+        tuple(requirements),
+        (*BUILD_TOOLS, *own),
     )
 
 

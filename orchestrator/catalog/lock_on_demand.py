@@ -21,12 +21,13 @@ from packaging.version import Version as Number
 
 from orchestrator import catalog
 from orchestrator.bundled import IMAGES
-from orchestrator.catalog import user_data, user_table, uv
+from orchestrator.catalog import architectures, user_data, user_table, uv
 from orchestrator.catalog.table import FlavourTable, SourceTable
 from orchestrator.catalog.uv import Unresolved, find_uv
 from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.child_environment import pass_variables
 from orchestrator.errors import UsageError
+from orchestrator.machine.supported import find_architecture
 from orchestrator.options import EngineOptions
 
 # Packages that come as source are built with these, without isolation.
@@ -50,7 +51,10 @@ class Lock:
 
     @property
     def inputs(self) -> str:
-        text = "\n".join((self.python, *self.requirements, "", *self.constraints))
+        here = find_architecture()
+        text = "\n".join(
+            (self.python, *self.requirements, "", *self.constraints, *([] if here.is_usual else [here.name]))
+        )
         return hashlib.sha256(text.encode()).hexdigest()
 
     def is_current(self) -> bool:
@@ -132,7 +136,37 @@ def provide(
     A nightly's name becomes its number. `packages` holds the nightlies of the index, if it has been asked for them
     already.
     """
-    return tuple(_provide_one(name, say, packages, device) for name in names)
+    found = tuple(_provide_one(name, say, packages, device) for name in names)
+    if not find_architecture().is_usual and device == "cpu":
+        _lock_for_architecture(found, say)
+    return found
+
+
+def _lock_for_architecture(names: Sequence[str], say: Callable[[str], None]) -> None:
+    """Lock versions of the tables for another architecture; what cannot be locked costs only the version."""
+    entries = catalog.builtin_catalogue().version
+    named = {version for name in names if _is_known(name) for version in catalog.resolve((name,), fewest=1)}
+    for version in sorted(named, key=lambda version: Number(version.number)):
+        entry = entries.get(version.number)
+        if entry is None or entry.cpu is None or any(flavour.lock.exists() for flavour in version.on("cpu")):
+            continue
+        if not architectures.has_wheels(version.number):
+            continue
+        say(f"{version.number}: locking it for {find_architecture().name}")
+        try:
+            python, _, text = _resolve_first(version.number, "cpu", entry.cpu)
+        except Unresolved as error:
+            say(f"warning: {version.number} cannot be locked for {find_architecture().name}:\n{error}")
+            continue
+        user_data.write(user_data.locks() / catalog.lock_name(version.number, "cpu", python), text)
+    catalog.reread()
+
+
+def _is_known(name: str) -> bool:
+    """Return whether a name stands for versions of the tables; for any other, resolving it raises the error."""
+    with suppress(UsageError):
+        return bool(catalog.resolve((name,), fewest=1))
+    return False
 
 
 def _provide_one(name: str, say: Callable[[str], None], packages: Mapping[str, str] | None, device: FlavourName) -> str:
@@ -177,9 +211,21 @@ def _lock_patch(number: str, say: Callable[[str], None], device: FlavourName) ->
             f"Describe it in {user_data.table()}, like a version in {IMAGES / 'versions.toml'}"
         )
     say(f"{number}: locking it{_for(device)}, as {release} is in the table")
+    try:
+        python, wanted, text = _resolve_first(number, device, usual)
+    except Unresolved as error:
+        raise UsageError(_why_not(number, str(error))) from error
+    _keep(number, device, usual.model_copy(update={"pythons": (python,), "requirements": wanted}), text, say)
+
+
+def _resolve_first(number: str, device: FlavourName, usual: FlavourTable) -> tuple[str, tuple[str, ...], str]:
+    """Return the first Python on which a version can be resolved as a release is, its requirements and its lock.
+
+    Raises Unresolved, with the message for the first Python, if there is none.
+    """
     message = ""
     for python, keep_keras in product(_pythons(usual) if device == "cpu" else usual.pythons, (True, False)):
-        wanted = tuple(_requirements(usual, number, python, keep_keras=keep_keras))
+        wanted = architectures.adapt(_requirements(usual, number, python, keep_keras=keep_keras))
         try:
             text = _resolve(number, device, python, (*wanted, *catalog.builtin_catalogue().find_libraries(usual)))
         except Unresolved as error:
@@ -187,9 +233,8 @@ def _lock_patch(number: str, say: Callable[[str], None], device: FlavourName) ->
             if _is_final(str(error)):
                 break
             continue
-        _keep(number, device, usual.model_copy(update={"pythons": (python,), "requirements": wanted}), text, say)
-        return
-    raise UsageError(_why_not(number, message))
+        return python, wanted, text
+    raise Unresolved(message)
 
 
 def _for(device: FlavourName) -> str:
@@ -211,8 +256,11 @@ def _is_unknown(message: str) -> bool:
 
 def _pythons(flavour: FlavourTable) -> list[str]:
     """Return the Pythons of the release first, then the others, the nearest first."""
+    known = catalog.builtin_catalogue().python
+    if not find_architecture().is_usual:
+        return architectures.order_pythons(flavour.pythons, known)
     usual = flavour.pythons[0]
-    others = sorted(catalog.builtin_catalogue().python, key=lambda python: abs(_minor_of(python) - _minor_of(usual)))
+    others = sorted(known, key=lambda python: abs(_minor_of(python) - _minor_of(usual)))
     return list(dict.fromkeys((*flavour.pythons, *others)))
 
 
@@ -364,7 +412,7 @@ def _of_nightly(usual: FlavourTable, python: str, wanted: tuple[str, ...], text:
 def nightlies(device: FlavourName = "cpu") -> dict[str, str]:
     """Return every nightly that the index has for the Python of the newest release, as number to package."""
     python = _find_newest(device).pythons[0]
-    packages = NIGHTLIES if device == "cpu" else NIGHTLIES[-1:]
+    packages = NIGHTLIES if device == "cpu" and find_architecture().is_usual else NIGHTLIES[-1:]
     return {number: package for package in reversed(packages) for number in _on_index(package, python)}
 
 

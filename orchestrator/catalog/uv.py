@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.child_environment import pass_variables
+from orchestrator.machine.supported import OLDEST_GLIBC, find_architecture
 from orchestrator.options import EngineOptions
 
-PLATFORM = "x86_64-manylinux_2_28"
 RESOLVE_TIMEOUT_S, INSTALL_TIMEOUT_S = 300, 1800
 NO_ANSWER = "the index gave no answer within {seconds} s"
 # As pip has it: no package may come as source.
@@ -33,7 +33,8 @@ def find_uv() -> str | None:
 
 def aim_at(python: str) -> tuple[str, ...]:
     """Return the arguments that make uv resolve or install for a Python on the platform of all targets."""
-    return "--python-version", python, "--python-platform", PLATFORM
+    platform = f"{find_architecture().name}-manylinux_{'_'.join(map(str, OLDEST_GLIBC))}"
+    return "--python-version", python, "--python-platform", platform
 
 
 def name_index(options: EngineOptions, wheelhouse: str = "", certificates: str = "") -> dict[str, str]:

@@ -12,10 +12,10 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from orchestrator.catalog.workloads import check_requirements
 from orchestrator.errors import UsageError
+from orchestrator.machine.supported import find_architecture
 
 # No package has larger metadata.
 MOST_METADATA = 2**20
-PLATFORMS = ("manylinux", "linux_x86_64")
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,8 @@ def _read(path: Path, size: int, modified_ns: int) -> Wheel:
     fitting = [tag for tag in tags if tag.platform == "any" or _is_here(tag.platform)]
     if not fitting:
         platforms = ", ".join(sorted({tag.platform for tag in tags}))
-        raise UsageError(f"wheel={path}: it is for {platforms}, and targets run on Linux on x86_64")
+        here = find_architecture().name
+        raise UsageError(f"wheel={path}: it is for {platforms}, and targets run on Linux on {here}")
     try:
         with path.open("rb") as file:
             digest = hashlib.file_digest(file, "sha256").hexdigest()
@@ -65,7 +66,8 @@ def _read(path: Path, size: int, modified_ns: int) -> Wheel:
 
 
 def _is_here(platform: str) -> bool:
-    return platform.startswith(PLATFORMS) and platform.endswith("x86_64")
+    here = find_architecture().name
+    return platform.startswith(("manylinux", f"linux_{here}")) and platform.endswith(here)
 
 
 def _python(interpreter: str) -> str:

@@ -41,6 +41,8 @@ def all_workloads(own: Path | None = None) -> dict[str, Workload]:
     workloads = {path.stem: read_workload(path, builtin=True) for path in files_in(BUILTIN)}
     if own is None:
         return workloads
+    if own.is_file():
+        raise UsageError(f"--workload-dir {own}: it is a file: name its folder, or tfcompare run ... {own}")
     if not own.is_dir():
         raise UsageError(f"--workload-dir {own}: no such folder")
     mine = files_in(own)
@@ -63,19 +65,20 @@ def files_in(directory: Path) -> list[Path]:
     return sorted(path for path in directory.glob("*.py") if not path.name.startswith(("_", ".")))
 
 
+def is_workload(path: Path) -> bool:
+    """Return whether a file is a workload, and no other program; raise UsageError if it is not Python."""
+    builders = _find_builders(_parse(path, "remove it, or name another file"))
+    return bool(builders) and _takes_two(builders[-1].args)
+
+
 def read_workload(path: Path, *, builtin: bool) -> Workload:
     if not FILE_NAME.fullmatch(path.stem):
         raise UsageError(f"{path}: the name of a workload has letters, digits, '_', '-' and '.' only; rename the file")
-    try:
-        tree = ast.parse(files.read_text(path), filename=str(path))
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}; remove it, or name another folder") from error
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        raise UsageError(f"{path}: cannot be read as Python: {str(error) or 'it is nested too deep'}") from error
+    tree = _parse(path, "remove it, or name another folder")
     constants = {
         name: _literal(path, tree, name) for name in ("PARAMS", "CONTRASTS", "EXCLUDE", "REQUIREMENTS", "DATA")
     }
-    builders = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "build"]
+    builders = _find_builders(tree)
     if not builders:
         raise UsageError(f"{path}: a workload needs a function build(tf, params) that returns its step")
     if not _takes_two(builders[-1].args):
@@ -103,6 +106,19 @@ def read_workload(path: Path, *, builtin: bool) -> Workload:
             if value not in params.get(name, ()):
                 raise UsageError(f"{path}: {name}={value} is in CONTRASTS or EXCLUDE, but not in PARAMS")
     return workload
+
+
+def _parse(path: Path, advice: str) -> ast.Module:
+    try:
+        return ast.parse(files.read_text(path), filename=str(path))
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}; {advice}") from error
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        raise UsageError(f"{path}: cannot be read as Python: {str(error) or 'it is nested too deep'}") from error
+
+
+def _find_builders(tree: ast.Module) -> list[ast.FunctionDef]:
+    return [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "build"]
 
 
 def _requirements(path: Path, given: Any) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ from orchestrator.cli.options import (
     say_ignored,
     with_options,
 )
+from orchestrator.cli.runs import find_search
 from orchestrator.errors import UsageError
 from orchestrator.metrics import NAMES
 from orchestrator.metrics.followed import from_name
@@ -89,7 +90,13 @@ def bisect(
         bool, typer.Option("--all", help="Measure every version, also between two that do not differ.")
     ] = False,
     resume: Annotated[
-        Path | None, typer.Option(help="Continue the search in this folder.", metavar="DIR", show_default=False)
+        Path | None,
+        typer.Option(
+            help="Continue the search in this folder, or the last one.",
+            metavar="DIR",
+            parser=find_search,
+            show_default=False,
+        ),
     ] = None,
     steps: Annotated[
         int | None,

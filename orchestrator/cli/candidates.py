@@ -179,11 +179,18 @@ def _claims(place: Place, unfinished: str) -> Iterator[Candidate]:
 
 
 def _runs(place: Place, unfinished: str) -> Iterator[Candidate]:
-    """Yield run directories below the folder that was typed, the newest first; below runs/ if none was."""
-    from orchestrator.results.find_runs import runs_in
+    """Yield run directories below the folder that was typed, the newest first; `last` and those of runs/ if none was.
 
-    folder = unfinished.rpartition("/")[0] or "runs"
-    yield from (Candidate(f"{folder}/{path.name}") for path in runs_in(Path(folder)))
+    After `bisect`, these are the folders of searches.
+    """
+    from orchestrator.cli.runs import LAST
+    from orchestrator.results.find_runs import PLAN, SEARCH, runs_in
+
+    folder = unfinished.rpartition("/")[0]
+    paths = runs_in(Path(folder or "runs"), SEARCH if place.command.name == "bisect" else PLAN)
+    if paths and not folder:
+        yield Candidate(LAST, partial(str, paths[0]))
+    yield from (Candidate(f"{folder or 'runs'}/{path.name}") for path in paths)
 
 
 def _listings(place: Place, unfinished: str) -> Iterator[Candidate]:
@@ -243,7 +250,7 @@ VALUES: dict[str, Callable[[Place, str], Iterator[Candidate]]] = {
     "versions": _versions, "version": _versions, "good": _versions, "bad": _versions,
     "targets": _versions, "target": _versions,
     "case": _cases, "suite": _suites, "claim": _claims,
-    "run": _runs, "resume": _runs, "earlier": _runs, "later": _runs,
+    "run": _runs, "runs": _runs, "resume": _runs, "earlier": _runs, "later": _runs,
     "what": _listings, "only": _kinds, "sort": _sorts, "columns": _columns, "shell": _shells,
     "fail_on": _outcomes, "metric": _metrics,
 }  # fmt: skip

@@ -7,6 +7,7 @@ import typer
 
 from orchestrator.cli.options import FailOnFlags, ReportFormatFlags, with_options
 from orchestrator.cli.report import Output, keep_garbage, raise_broken
+from orchestrator.cli.runs import find_run
 from orchestrator.cli.talk import say
 from orchestrator.errors import UsageError
 from orchestrator.metrics import OUTPUT
@@ -23,9 +24,14 @@ PAGE = "changes.html"
 @app.command()
 @with_options
 def compare(
-    earlier: Annotated[Path, typer.Argument(help="A run directory.", metavar="EARLIER", show_default=False)],
+    earlier: Annotated[
+        Path, typer.Argument(help="A run directory, or last.", metavar="EARLIER", parser=find_run, show_default=False)
+    ],
     later: Annotated[
-        Path, typer.Argument(help="A run directory of the same cases.", metavar="LATER", show_default=False)
+        Path,
+        typer.Argument(
+            help="A run directory of the same cases, or last.", metavar="LATER", parser=find_run, show_default=False
+        ),
     ],
     report: ReportFormatFlags,
     alarm: FailOnFlags,
@@ -36,6 +42,8 @@ def compare(
     [bold]Examples[/bold]
 
       tfcompare compare runs/monday runs/friday
+
+      tfcompare compare runs/monday last
 
       tfcompare compare runs/laptop runs/server --format json
 

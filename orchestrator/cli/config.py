@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -11,7 +12,16 @@ from rich.table import Table
 
 from orchestrator import redact
 from orchestrator.cli.options import FormatFlags, with_options
-from orchestrator.cli.settings import NIGHTLY, Needs, Setting, Settings, flags_of, name_setting, read_settings
+from orchestrator.cli.settings import (
+    NIGHTLY,
+    Needs,
+    Setting,
+    Settings,
+    find_folders,
+    flags_of,
+    name_setting,
+    read_settings,
+)
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import safe_text
 
@@ -50,8 +60,8 @@ class SettingInForce:
 def config(context: typer.Context, output: FormatFlags) -> None:
     """Print the settings that are in force in this folder, and where each comes from.
 
-    Settings are in tfcompare.toml, or in pyproject.toml below [tool.tfcompare]; docs/settings.md. Those that need trust
-    count only after `tfcompare trust`.
+    Settings are in tfcompare.toml, or in pyproject.toml below [tool.tfcompare], of this folder or of one above it;
+    docs/settings.md. Those that need trust count only after `tfcompare trust`.
 
     [bold]Examples[/bold]
 
@@ -73,9 +83,16 @@ def config(context: typer.Context, output: FormatFlags) -> None:
     console.print(table)
     if settings is None:
         console.print(
-            safe_text("no tfcompare.toml here, and no [tool.tfcompare] in a pyproject.toml: all is as usual"),
+            safe_text(f"no tfcompare.toml, and no [tool.tfcompare] in a pyproject.toml, {_describe_search()}"),
             soft_wrap=True,
         )
+
+
+def _describe_search() -> str:
+    """Return where settings were looked for."""
+    *_, last = find_folders()
+    where = "in this folder" if last == Path() else f"from this folder up to {last.resolve()}"
+    return f"{where}: all settings have their defaults"
 
 
 def _in_force(group: Any, settings: Settings | None) -> Iterator[SettingInForce]:

@@ -9,6 +9,7 @@ import typer
 from orchestrator import redact
 from orchestrator.cli.options import ArrangementFlags, ReportFormatFlags, with_options
 from orchestrator.cli.report import keep_garbage, raise_broken
+from orchestrator.cli.runs import find_run
 from orchestrator.cli.talk import say
 
 app = typer.Typer()
@@ -18,7 +19,10 @@ app = typer.Typer()
 @with_options
 def merge(
     runs: Annotated[
-        list[Path], typer.Argument(help="Run directories, each of other cases.", metavar="RUN...", show_default=False)
+        list[Path],
+        typer.Argument(
+            help="Run directories, each of other cases.", metavar="RUN...", parser=find_run, show_default=False
+        ),
     ],
     form: ReportFormatFlags,
     arrangement: ArrangementFlags,

@@ -155,3 +155,14 @@ def check_versions(names: Sequence[str]) -> None:
     for name in names:
         if not (catalog.EXACT.fullmatch(name) or catalog.NIGHTLY.fullmatch(name)):
             catalog.resolve([name], fewest=1)
+
+
+def is_file(word: str) -> bool:
+    """Return whether a word among targets names the file of a workload or of a program."""
+    return word.endswith(".py") and "=" not in word and len(word.split()) == 1
+
+
+def runtime(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][\w./-]{0,99}", text):
+        raise UsageError(f"--runtime {text!r}: a name that the engine has, such as runsc; `docker info` lists them")
+    return text

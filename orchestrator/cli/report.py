@@ -15,6 +15,7 @@ from orchestrator.cli.options import (
     choice,
     with_options,
 )
+from orchestrator.cli.runs import LAST, find_run
 from orchestrator.cli.talk import say
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports import EXPORTS
@@ -33,12 +34,15 @@ ABOUT = "; ".join(f"{name}: {entry.about}" for name, entry in REPORTS.items())
 # The names in results/tables.py, which imports what reads a run; a test holds them equal.
 FLAT_TABLES = ("arms", "contrasts", "metrics", "replicates", "calls")
 
-RunDirectory = Annotated[Path, typer.Argument(help="A run directory.", metavar="RUN", show_default=False)]
+RunDirectory = Annotated[
+    Path, typer.Argument(help="A run directory, or last.", metavar="RUN", parser=find_run, show_default=False)
+]
 AnyRun = Annotated[
     Path | None,
     typer.Argument(
-        help="A run directory; the newest below runs/ if none is named. A folder of runs is listed.",
+        help="A run directory; last, or none, is the newest below runs/. A folder of runs is listed.",
         metavar="RUN",
+        parser=find_run,
         show_default=False,
     ),
 ]
@@ -105,11 +109,10 @@ def report(
         form.format, table, arrangement.columns, arrangement.only, arrangement.sort, metrics=metric.names
     )
     from orchestrator.profiling.stored import PROFILE_FILE, read
-    from orchestrator.results.find_runs import holds_runs, newest_run
+    from orchestrator.results.find_runs import holds_runs
 
     if run is None:
-        run = newest_run()
-        say(f"the newest run: {run}")
+        run = find_run(LAST)
     elif holds_runs(run):
         _refuse_gates(alarm, f"{run} holds several runs: name one")
         list_runs(run, form.format)
@@ -155,7 +158,7 @@ def export(
 
       tfcompare export runs/first --to csv --output first.csv
 
-      tfcompare export runs/first --to markdown
+      tfcompare export last --to markdown
 
       tfcompare export runs/first --to parquet --table calls --output calls.parquet
     """

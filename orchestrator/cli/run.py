@@ -40,6 +40,7 @@ from orchestrator.cli.options import (
     say_ignored,
     with_options,
 )
+from orchestrator.cli.runs import find_run
 from orchestrator.cli.settings import is_setting
 from orchestrator.errors import ArmsDied, UsageError
 from orchestrator.metrics import name_metrics
@@ -62,6 +63,8 @@ WITH_RESUME = names_of(
 
 # What a program of the user's has itself.
 NOT_OF_PROGRAMS = {"suite", "case", "threads", "shard"}
+# Flags that choose workloads, which a file does by itself.
+OF_WORKLOADS = {"suite", "workload_dir"}
 # A word of a program's command line among the targets.
 PROGRAM = re.compile(r"-.*|python[\d.]*|.*\.(py|sh)|\.?/.*")
 
@@ -90,7 +93,8 @@ def run(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Targets to compare, the baseline first, each in one argument: 2.13 '2.13 py=3.8'.",
+            help="Targets to compare, the baseline first, each in one argument: 2.13 '2.13 py=3.8'; and perhaps the "
+            "file of a workload or of a program.",
             metavar="TARGET",
             show_default=False,
         ),
@@ -102,7 +106,12 @@ def run(
         ),
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option(help="Continue this run, for the cases that have no verdict yet.", metavar="RUN")
+        Path | None,
+        typer.Option(
+            help="Continue this run, or the last, for the cases that have no verdict yet.",
+            metavar="RUN",
+            parser=find_run,
+        ),
     ] = None,
     shard: Annotated[
         str | None,
@@ -146,7 +155,9 @@ def run(
     What you built is a target, too: wheel=FILE, image=NAME. A name follows at the end: `as NAME`.
 
     Behind -- stands a program of yours, which is measured as it is. It runs in a scratch folder that shows the files of
-    the working directory, or of --workload-dir.
+    the working directory, or of --workload-dir. The file of a program or of a workload may also be named alone.
+
+    Without targets, the TensorFlow of the active environment is compared with the newest release.
 
     [bold]Examples[/bold]
 
@@ -162,13 +173,14 @@ def run(
 
       tfcompare run 2.8 2.15 2.20 -- python train.py --epochs 1
 
+      tfcompare run train.py
+
       tfcompare run --versions 2.0,2.13 --format json --quiet > comparison.json
 
-      tfcompare run --resume runs/first --budget 10m
+      tfcompare run --resume last --budget 10m
     """
-    named = _find_targets(
-        context, {"versions": (versions or "",), "targets": targets or (), "target": changed.target or ()}
-    )
+    words, file = _split_file(targets or ())
+    named = _find_targets(context, {"versions": (versions or "",), "targets": words, "target": changed.target or ()})
     if resume:
         refuse_others(context, WITH_RESUME, "--resume continues a run as it was planned", "start a new run")
         how = _choose_report(report, arrangement)
@@ -198,10 +210,7 @@ def run(
             done = add_rounds(asked, watching)
         _finish(done, how, alarm, verbosity)
         return
-    if not named:
-        raise UsageError(
-            "there is nothing to compare: name versions, the baseline first, e.g. --versions 1.14,2.0,2.13"
-        )
+    named = named or _find_own_and_newest(verbosity.say)
     parse.check_targets(named)
     margins = parse.margin(margin.margin)
     options = run_options(
@@ -210,7 +219,7 @@ def run(
         installation,
         measuring.budget,
         versions=named,
-        **_find_subject(context, selection, requirements, parse.shard(shard)),
+        **_find_subject(context, selection, requirements, parse.shard(shard), file, verbosity.say),
         out=directory.output,
         rounds=measuring.rounds,
         margin=margins.share,
@@ -225,6 +234,31 @@ def run(
     run_and_show(options, report, arrangement, alarm, verbosity, dry_run=measuring.dry_run, fleet=machines.asked)
 
 
+def _split_file(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
+    """Separate the file of a workload or of a program from the targets; '' if none is named."""
+    names = [word for word in words if parse.is_file(word)]
+    others = tuple(word for word in words if not parse.is_file(word))
+    if len(names) > 1 and not any(map(PROGRAM.fullmatch, others)):
+        raise UsageError(f"{shlex.join(names)}: name one file; --workload-dir measures all workloads of a folder")
+    # A command line is explained as a whole.
+    return (tuple(words), "") if any(map(PROGRAM.fullmatch, others)) else (others, "".join(names))
+
+
+def _find_own_and_newest(say: Callable[[str], None]) -> tuple[str, ...]:
+    """Return the TensorFlow of the active environment and the newest release."""
+    from orchestrator import catalog
+    from orchestrator.catalog.active import find_active
+
+    advice = "name versions, the baseline first, e.g. --versions 1.14,2.0,2.13"
+    own, newest = find_active(), catalog.releases()[-1].number
+    if own is None:
+        raise UsageError(f"there is nothing to compare: {advice}")
+    if own.number == newest:
+        raise UsageError(f"there is nothing to compare: TensorFlow {newest} of {own.prefix} is the newest; {advice}")
+    say(f"comparing TensorFlow {own.number}, as in {own.prefix}, with the newest, {newest}; name others if you like")
+    return own.number, newest
+
+
 def _find_targets(context: typer.Context, given: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
     """Return the targets that are typed or, without any, those of the folder's settings."""
     typed = {name for name, words in given.items() if any(words) and not is_setting(context, name)}
@@ -236,9 +270,14 @@ def _find_subject(
     selection: SelectionFlags,
     requirements: Path | None,
     shard: tuple[int, int] | None,
+    file: str,
+    say: Callable[[str], None],
 ) -> dict[str, Any]:
     """Return the options that say what is measured: workloads, or the program behind `--`."""
-    if context.obj is None:
+    command: tuple[str, ...] | None = context.obj
+    if file:
+        selection, command = _recognise(context, file, selection, say)
+    if command is None:
         if requirements:
             raise UsageError("--requirements is for a program behind --; a workload file has REQUIREMENTS")
         return {
@@ -251,26 +290,53 @@ def _find_subject(
         }
     from orchestrator.catalog import program
 
-    if not context.obj:
+    if not command:
         raise UsageError("there is no program behind --, e.g. tfcompare run 2.8 2.15 -- python train.py --epochs 1")
     given = find_given_flags(context)
     if others := [given[name][0] for name in sorted(NOT_OF_PROGRAMS & given.keys())]:
         raise UsageError(f"{', '.join(others)}: not for a program behind --, which is measured as it is")
     # The folder of the settings is that of workloads.
     folder = selection.workload_dir if "workload_dir" in given and selection.workload_dir else Path(".")
-    program.check(context.obj, folder)
+    program.check(command, folder)
     # What is allowed in place of a link has its name; other data have their own.
     links = [text for text in selection.data or () if (folder / text.partition("=")[0]).is_symlink()]
     data = [Path(text) for text in selection.data or () if text not in links]
     packages = program.read_requirements(requirements) if requirements else ()
     return {
         "own_workloads": folder,
-        "program": context.obj,
+        "program": command,
         "requirements": packages,
         "data": program.find_data(data, folder),
         "outside": replace(selection, data=links).find_allowed(folder),
         "hash_data": selection.hash_data,
     }
+
+
+def _recognise(
+    context: typer.Context, file: str, selection: SelectionFlags, say: Callable[[str], None]
+) -> tuple[SelectionFlags, tuple[str, ...] | None]:
+    """Return what selects the workload in a file, or the command of the program that the file is."""
+    from orchestrator.catalog import workloads
+
+    if context.obj is not None:
+        raise UsageError(f"{file}: there is a program behind -- already; leave one of them out")
+    given = find_given_flags(context)
+    folder = selection.workload_dir if "workload_dir" in given and selection.workload_dir else Path()
+    path = folder / file
+    if not path.is_file():
+        raise UsageError(f"there is no {file} in {folder.resolve()}")
+    try:
+        is_workload = workloads.is_workload(path)
+    except UsageError as error:
+        raise UsageError(f"{error}; as a program, it runs by -- python {file}") from error
+    if not is_workload:
+        say(f"{file} is no workload, since it has no build(tf, params), so it runs as a program: -- python {file}")
+        return selection, ("python", file)
+    if others := [given[name][0] for name in sorted(OF_WORKLOADS & given.keys())]:
+        raise UsageError(f"{', '.join(others)}: {file} is a workload, which is measured alone; leave one of them out")
+    cases = list(selection.case or ()) if "case" in given else [path.stem]
+    say(f"{file} is a workload: --workload-dir {path.parent} {shlex.join(f'--case={case}' for case in cases)}")
+    return replace(selection, workload_dir=path.parent, case=cases, suite=None), None
 
 
 def _split(words: Sequence[str]) -> tuple[str, ...]:

@@ -1,30 +1,39 @@
-"""The settings of a folder: tfcompare.toml, or [tool.tfcompare] in pyproject.toml, of the working directory.
+"""The settings of a folder: tfcompare.toml, or [tool.tfcompare] in pyproject.toml.
 
-A setting has the name of a flag, and is its default in the commands that take settings. What is typed goes before it.
-The folder may be a stranger's, so a setting that is not known to be harmless counts only if the user trusts the folder.
+They are those of the working directory or, if it has none, of the nearest folder above it that has some. A setting has
+the name of a flag, and is its default in the commands that take settings. What is typed goes before it. The folder may
+be a stranger's, so a setting that is not known to be harmless counts only if the user trusts the folder in which it was
+found.
 """
 
 import hashlib
 import json
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+import shlex
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from orchestrator.cli import parse
 from orchestrator.cli.talk import say
 from orchestrator.errors import UsageError
-from orchestrator.files import read_text, read_text_here, read_toml
+from orchestrator.files import RefusedEntry, read_text, read_text_in, read_toml
 
 # Names another file; if it is empty, there are no settings.
 VARIABLE = "TFCOMPARE_CONFIG"
-FILE, PROJECT = Path("tfcompare.toml"), Path("pyproject.toml")
+FILE, PROJECT = "tfcompare.toml", "pyproject.toml"
 WHAT = "the settings"
 NIGHTLY = "nightly"
 # Lists go by what they hold.
 PLURALS = {"targets": "target", "cases": "case"}
+# The flags whose values are paths, and those in which one may be. In a file they are relative to its folder.
+PATHS = frozenset({"workload-dir", "ca-bundle", "wheelhouse", "history", "notify-file", "requirements"})
+NAMED_PATHS = frozenset({"data", "target", "versions"})
 # These belong to one call, and not to a folder.
 OF_A_CALL = frozenset({"help", "resume", "dry-run", "output", "quiet", "verbose", "again", "due"})
 # The commands that take settings; those of the second take only what says where to run, for they have their own cases.
@@ -68,6 +77,8 @@ class Settings:
     """The settings of a file by the names of flags, and those for nights."""
 
     path: Path
+    # Whose trust decides; relative to the working directory.
+    folder: Path
     values: Mapping[str, Setting]
     nightly: Mapping[str, Setting]
     # Of all that the file says.
@@ -79,7 +90,7 @@ class Settings:
     def is_trusted(self) -> bool:
         from orchestrator.catalog import trust
 
-        return self.is_own or trust.is_everything_trusted() or trust.find(Path()).settings == self.digest
+        return self.is_own or trust.is_everything_trusted() or trust.find(self.folder).settings == self.digest
 
     def find_gated(self) -> dict[str, Setting]:
         """Return the settings that do not count in every folder, by their names in the file."""
@@ -160,10 +171,12 @@ def refuse_untrusted(context: Any) -> None:
     """
     defaults: Defaults = context.meta.get(META, Defaults())
     used = {param: each for param, each in defaults.untrusted.items() if is_setting(context, param)}
-    # What is typed replaces all targets, and a program behind -- has another folder.
-    if any(context.params.get(name) and not is_setting(context, name) for name in ("versions", "targets", "target")):
+    # What is typed replaces all targets, and a program or a file has another folder.
+    words = context.params.get("targets") or ()
+    typed = [word for word in words if not parse.is_file(word)]
+    if typed or any(context.params.get(name) and not is_setting(context, name) for name in ("versions", "target")):
         used = {param: each for param, each in used.items() if param not in ("target", "versions")}
-    if context.find_root().obj:
+    if context.find_root().obj or any(map(parse.is_file, words)):
         used.pop("workload_dir", None)
     engine = context.params.get("engine")
     keys = [key for key, needs in used.values() if needs == "trust" or engine == "venv"]
@@ -195,16 +208,16 @@ def name_setting(flag: str) -> str:
     return next((many for many, one in PLURALS.items() if one == flag), flag)
 
 
-def find_needs(flag: str, value: Any) -> Needs:
-    """Return what a setting takes to count, if the user has not named the file."""
+def find_needs(flag: str, value: Any, folder: Path = Path()) -> Needs:
+    """Return what a setting of a folder takes to count, if the user has not named the file."""
     if flag in TARGETS:
         texts = value if isinstance(value, list) else [value]
         return "" if all(map(_is_harmless_target, texts)) else "trust"
     if flag == "workload-dir":
         from orchestrator.catalog.workloads import is_inside
 
-        here, path = Path.cwd(), Path(value)
-        return "docker" if ".." not in path.parts and is_inside((path / "_").resolve(), here) else "trust"
+        path = Path(value)
+        return "docker" if ".." not in path.parts and is_inside((folder / path / "_").resolve(), folder) else "trust"
     return "" if flag in HARMLESS else "trust"
 
 
@@ -231,15 +244,23 @@ def flags_of(command: Any) -> dict[str, Any]:
     return {name: param for name, param in named.items() if name not in OF_A_CALL}
 
 
-def read_settings(group: Any, *, of_folder: bool = False) -> Settings | None:
-    """Read the settings that are in force, or those of the working directory; raise UsageError for what is none."""
-    named = None if of_folder else os.environ.get(VARIABLE)
+def find_folder() -> Path:
+    """Return the nearest folder with settings, or the working directory if there are none."""
+    found = _find(find_folders())
+    return found.parent if found else Path()
+
+
+def read_settings(group: Any, *, only_here: bool = False) -> Settings | None:
+    """Return the settings in force, or only those of the working directory; raise UsageError for what is none."""
+    named = None if only_here else os.environ.get(VARIABLE)
     if named == "":
         return None
-    found = (Path(named), read_toml(Path(named), WHAT)[0]) if named else _find()
-    if found is None:
+    if named:
+        path, folder, table = Path(named), Path(), read_toml(Path(named), WHAT)[0]
+    elif found := _find([Path()] if only_here else find_folders()):
+        path, folder, table = found, found.parent, _read_table(found) or {}
+    else:
         return None
-    path, table = found
     digest = hashlib.sha256(json.dumps(table, sort_keys=True, default=repr).encode()).hexdigest()
     nightly = table.pop(NIGHTLY, {})
     if not isinstance(nightly, dict):
@@ -248,23 +269,66 @@ def read_settings(group: Any, *, of_folder: bool = False) -> Settings | None:
     is_own = named is not None
     return Settings(
         path=path,
-        values=_values(path, "", table, flags_of(run), is_own=is_own),
-        nightly=_values(path, NIGHTLY, nightly, flags_of(night), is_own=is_own),
+        folder=folder,
+        values=_values(path, folder, "", table, flags_of(run), is_own=is_own),
+        nightly=_values(path, folder, NIGHTLY, nightly, flags_of(night), is_own=is_own),
         digest=digest,
         is_own=is_own,
     )
 
 
-def _find() -> tuple[Path, dict[str, Any]] | None:
-    own = (FILE, read_toml(FILE, WHAT, read_text_here)[0]) if FILE.exists() else None
-    tools = read_toml(PROJECT, WHAT, read_text_here)[0].get("tool") if _mentions_tfcompare(PROJECT) else None
+def find_folders() -> Iterator[Path]:
+    """Yield the working directory and the folders above it whose settings count, the nearest first.
+
+    All of them belong to the user, no other user can write to them, and they are on one file system. The home folder
+    and those above it are left out.
+    """
+    yield Path()
+    try:
+        here, home = Path.cwd(), Path.home().resolve()
+        device = here.stat().st_dev
+        for levels, folder in enumerate((here, *here.parents)):
+            status = folder.stat()
+            is_ours = status.st_uid == os.getuid() and not status.st_mode & stat.S_IWOTH
+            if folder == home or status.st_dev != device or not is_ours:
+                return
+            if levels:
+                yield Path(*[".."] * levels)
+    except (OSError, RuntimeError):
+        return
+
+
+def _find(folders: Iterable[Path]) -> Path | None:
+    """Return the file with the settings of the first folder that has some."""
+    for folder in folders:
+        own, project = folder / FILE, folder / PROJECT
+        with suppress(PermissionError):
+            has_own, is_ours = own.exists(), _mentions_tfcompare(project) and _read_table(project) is not None
+            if has_own and is_ours:
+                raise UsageError(f"there are settings in {own} and in [tool.tfcompare] of {project}: keep one of them")
+            if has_own or is_ours:
+                return own if has_own else project
+    return None
+
+
+def _read_table(path: Path) -> dict[str, Any] | None:
+    """Return the table of settings in a file, or None if a project's file has none."""
+    try:
+        # What others put into a folder above is not what the user works in.
+        table, _ = read_toml(path, WHAT, partial(read_text_in, owner=os.getuid() if path.parent != Path() else None))
+    except UsageError as error:
+        if isinstance(error.__cause__, RefusedEntry) and path.parent != Path():
+            raise UsageError(f"{error}; with {VARIABLE}= in the environment, no settings are read") from error
+        raise
+    if path.name == FILE:
+        return table
+    tools = table.get("tool")
     if not isinstance(tools, dict) or "tfcompare" not in tools:
-        return own
-    if own:
-        raise UsageError(f"there are settings in {FILE} and in [tool.tfcompare] of {PROJECT}: keep one of them")
+        return None
     if not isinstance(tools["tfcompare"], dict):
-        raise UsageError(f"{PROJECT}: tool.tfcompare must be a table: [tool.tfcompare]")
-    return PROJECT, tools["tfcompare"]
+        raise UsageError(f"{path}: tool.tfcompare must be a table: [tool.tfcompare]")
+    settings: dict[str, Any] = tools["tfcompare"]
+    return settings
 
 
 def _mentions_tfcompare(path: Path) -> bool:
@@ -276,7 +340,7 @@ def _mentions_tfcompare(path: Path) -> bool:
 
 
 def _values(
-    path: Path, table: str, given: Mapping[str, Any], flags: Mapping[str, Any], *, is_own: bool
+    path: Path, folder: Path, table: str, given: Mapping[str, Any], flags: Mapping[str, Any], *, is_own: bool
 ) -> dict[str, Setting]:
     where = f"{path}, [{table}]" if table else str(path)
     values = {}
@@ -299,7 +363,8 @@ def _values(
                     "notify: ${...} is filled in only where you write it yourself: pass --notify or --notify-file, or "
                     f"name a settings file of yours by {VARIABLE}"
                 )
-            values[name] = Setting(converted, "" if is_own else find_needs(name, converted))
+            needs = "" if is_own else find_needs(name, converted, folder)
+            values[name] = Setting(_place(name, converted, folder), needs)
         except UsageError as error:
             raise UsageError(f"{where}: {error}") from error
         except TypeError as error:
@@ -318,3 +383,27 @@ def _convert(value: Any, param: Any) -> Any:
         raise TypeError("it is a text or a number" + (", or a list of them" if param.multiple else ""))
     texts = list(map(str, parts))
     return texts if param.multiple else ",".join(texts)
+
+
+def _place(flag: str, value: Any, folder: Path) -> Any:
+    """Return a value with its paths as they are seen from the working directory."""
+    if folder == Path() or flag not in PATHS | NAMED_PATHS:
+        return value
+    if isinstance(value, list):
+        return [_place(flag, text, folder) for text in value]
+    if flag in PATHS:
+        return _join(folder, value)
+    if flag == "data":
+        name, equals, path = value.partition("=")
+        return f"{name}={_join(folder, path)}" if equals else _join(folder, value)
+    head, wheel, rest = value.partition("wheel=")
+    if not wheel or head.strip():
+        return value
+    with suppress(ValueError):
+        first, *others = shlex.split(rest)
+        return shlex.join([f"wheel={_join(folder, first)}", *others])
+    return value
+
+
+def _join(folder: Path, path: str) -> str:
+    return path if path.startswith("~") else str(folder / path)

@@ -11,7 +11,8 @@ import typer
 
 from orchestrator import contract
 from orchestrator.cli.options import with_options
-from orchestrator.cli.settings import Setting, Settings, read_settings
+from orchestrator.cli.runs import find_run
+from orchestrator.cli.settings import Setting, Settings, find_folder, read_settings
 from orchestrator.cli.talk import confirm
 from orchestrator.errors import UsageError
 from orchestrator.terminal.text import escape_unprintable
@@ -23,12 +24,15 @@ app = typer.Typer()
 @with_options
 def trust_folder(
     context: typer.Context,
-    folder: Annotated[
-        Path,
+    named: Annotated[
+        Path | None,
         typer.Argument(
-            help="Folder with settings or workloads; a run; a search.", metavar="FOLDER", show_default=False
+            help="Folder with settings or workloads; a run, or last; a search. Default: that of the settings here.",
+            metavar="FOLDER",
+            parser=find_run,
+            show_default=False,
         ),
-    ] = Path(),
+    ] = None,
     show: Annotated[bool, typer.Option("--list", help="Print the folders that you trust.")] = False,
     remove: Annotated[bool, typer.Option("--remove", help="Trust the folder, and those in it, no longer.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
@@ -52,6 +56,9 @@ def trust_folder(
     if show:
         _print_lines(trust.read_all())
         return
+    assert context.parent is not None
+    group = context.parent.command
+    folder = named or find_folder()
     if not folder.is_dir():
         raise UsageError(f"{folder}: no such folder")
     is_run = any((folder / name).exists() for name in ("begun.json", "plan.json", "bisect.json"))
@@ -62,9 +69,8 @@ def trust_folder(
     if is_run:
         _trust_run(folder, yes)
         return
-    assert context.parent is not None
     with chdir(folder):
-        settings = read_settings(context.parent.command, of_folder=True)
+        settings = read_settings(group, only_here=True)
         gated = settings.find_gated() if settings else {}
         outside = {place: find_outside(place) for place in _list_folders(settings)}
     lines = [f"{name} = {_format_value(setting)}" for name, setting in gated.items()]
@@ -72,6 +78,8 @@ def trust_folder(
     if not lines:
         print(f"{escape_unprintable(str(folder))}: nothing in it needs trust")
         return
+    if folder != Path():
+        _print_lines([f"in {folder}:"])
     _print_lines(lines)
     confirm("Trust this?", yes, "trusted")
     kept = {place: {name: str(path) for name, path in found.items()} for place, found in outside.items()}

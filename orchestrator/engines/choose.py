@@ -14,25 +14,33 @@ def choose_engine(
 ) -> tuple[str, Engine]:
     """Return the name and the engine; raise EngineUnavailable if none answers that can do what was asked."""
     names = find_candidates(wanted, isolation, options)
-    first: EngineUnavailable | None = None
+    failed: list[EngineUnavailable] = []
     for number, name in enumerate(names, 1):
         engine = ENGINES[name].make(options)
         try:
             answer = engine.check()
         except EngineUnavailable as error:
-            first = first or error
+            failed.append(error)
             continue
         others = names[number:]
         instead = f" (it answers; --engine {others[0]} takes {ENGINES[others[0]].title} instead)" if others else ""
-        say(f"engine: {answer}{f' ({first.what})' if first else instead}")
+        say(f"engine: {answer}{f' ({failed[0].what})' if failed else instead}")
         return name, engine
-    assert first is not None
-    raise first
+    if len(failed) == 1:
+        raise failed[0]
+    # What the first advises may be what the others refuse.
+    raise EngineUnavailable("; ".join(f"{error.what}: {error.advice}" for error in failed))
 
 
 def find_candidates(wanted: str, isolation: Isolation, options: EngineOptions) -> list[str]:
     """Return the engines that may be taken, best first; raise UsageError if they cannot isolate as asked."""
     able = [name for name, info in ENGINES.items() if isolation in ("fork", info.isolation)]
+    if options.runtime:
+        able = [name for name in able if ENGINES[name].detached]
+        if not able or (wanted in ENGINES and wanted not in able):
+            raise UsageError(
+                "--runtime is what runs containers: it goes with --engine docker, and no --isolation process"
+            )
     if wanted == AUTO:
         return able
     if wanted not in ENGINES:

@@ -259,7 +259,7 @@ def _make_engine(options: EngineOptions, plan: Plan, fitting: Fitting) -> Engine
     """Make the run's engine again, with the limits and the GPUs of its plan."""
     if plan.engine not in ENGINES:
         raise UsageError(f"{plan.run} was measured on the engine {plan.engine!r}, which this tfcompare does not have")
-    limits = replace(options, cpus=plan.cpus, memory_mb=plan.memory_mb)
+    limits = replace(options, cpus=plan.cpus, memory_mb=plan.memory_mb, runtime=plan.runtime)
     return ENGINES[plan.engine].make(
         replace(limits, gpu=plan.device == "gpu", gpus=plan.gpus, chosen_gpus=fitting.gpus)
     )

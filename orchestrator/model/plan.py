@@ -55,6 +55,8 @@ class Plan:
     isolation: Isolation
     cpus: tuple[int, ...] | None
     memory_mb: int | None
+    # What runs containers, if it is not the engine's own.
+    runtime: str
     claims: tuple[Claim, ...]
     # By UUID; with device gpu and none named, all that the engine gives. Exclusive: one process at a time holds them.
     gpus: tuple[str, ...]

@@ -158,6 +158,7 @@ class PlannedRun:
             isolation=self.isolate(engine),
             cpus=options.environments.cpus,
             memory_mb=options.environments.memory_mb,
+            runtime=options.environments.runtime,
             claims=options.claims,
             gpus=tuple(gpu.key for gpu in self.fitting.gpus),
             exclusive=options.environments.exclusive,

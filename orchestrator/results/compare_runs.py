@@ -349,6 +349,7 @@ def _setting(run: Run) -> dict[str, str]:
         "threads": plan.threads and ",".join(map(str, plan.threads)),
         "cpus": plan.cpus and ",".join(map(str, plan.cpus)),
         "memory_mb": plan.memory_mb,
+        "runtime": plan.runtime or None,
         **{f"host {name}": value for name, value in manifest.host.items() if name not in MOVING},
         **{f"variable {name}": value for name, value in manifest.variables.items()},
         # As a run recognises what is too large to copy; --hash-data records contents.

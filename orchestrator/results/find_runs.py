@@ -6,6 +6,8 @@ from pathlib import Path
 
 from orchestrator.errors import ContractBroken, UsageError
 
+# What a run and a search of `bisect` have.
+PLAN, SEARCH = "plan.json", "bisect.json"
 # Where runs without --output go.
 RUNS = Path("runs")
 # What is newer than this moment by more than this was written while the clock was ahead. The clock of a network's file
@@ -23,14 +25,14 @@ class FoundRun:
     cases: int
 
 
-def runs_in(folder: Path) -> list[Path]:
-    """Return the run directories in a folder, the newest first.
+def runs_in(folder: Path, file: str = PLAN) -> list[Path]:
+    """Return the directories in a folder that hold this file, those of runs if none is named, the newest first.
 
     Last are those that claim to be of the future: the clock was set back after them, and all others may be newer.
     """
     plans = []
     latest = time.time() + FUTURE_S
-    for plan in folder.glob("*/plan.json"):
+    for plan in folder.glob(f"*/{file}"):
         try:
             written = plan.stat().st_mtime
         except OSError:
@@ -43,6 +45,13 @@ def newest_run(folder: Path = RUNS) -> Path:
     paths = runs_in(folder)
     if not paths:
         raise UsageError(f"there is no run in {folder}/; name a run directory, or make one with `tfcompare run`")
+    return paths[0]
+
+
+def newest_search(folder: Path = RUNS) -> Path:
+    paths = runs_in(folder, SEARCH)
+    if not paths:
+        raise UsageError(f"there is no search in {folder}/; name its folder, or begin one with `tfcompare bisect`")
     return paths[0]
 
 

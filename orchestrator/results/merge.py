@@ -54,6 +54,7 @@ OF_PLANS = {
     "outputs": "comparison of results",
     "cpus": "number of CPUs",
     "memory_mb": "limit of memory",
+    "runtime": "runtime of containers",
     "exclusive": "use of the GPU",
 }
 OF_MANIFESTS = {"contract": "contract with workers", "variables": "variables"}

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from contextlib import nullcontext
 from os import W_OK, access
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from orchestrator.cli.history.common import open_store, parse_day
 from orchestrator.cli.options import HistoryFlags, with_options
+from orchestrator.cli.report import RunDirectory
 from orchestrator.cli.talk import say
 from orchestrator.errors import ContractBroken, NothingSelected, UsageError
 from orchestrator.terminal.counts import format_count
@@ -21,7 +21,7 @@ app = typer.Typer()
 @with_options
 def import_run(
     history: HistoryFlags,
-    run: Annotated[Path, typer.Argument(help="A run directory.", metavar="RUN", show_default=False)],
+    run: RunDirectory,
     night: Annotated[
         str | None,
         typer.Option(

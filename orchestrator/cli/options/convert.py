@@ -39,8 +39,12 @@ def gpu_options(gpu: GpuFlags, installation: BaseFlags) -> EngineOptions:
 
 def engine_options(machine: MachineFlags, gpu: GpuFlags, installation: InstallationFlags) -> EngineOptions:
     """Return the settings for environments."""
+    found = gpu_options(gpu, installation)
+    if machine.runtime and found.gpu and found.gpu_request == "runtime":
+        raise UsageError("--runtime and --gpu-request runtime both choose it: add --gpu-request device, or cdi")
     return replace(
-        gpu_options(gpu, installation),
+        found,
+        runtime=parse.runtime(machine.runtime) if machine.runtime else "",
         ca_bundle=installation.ca_bundle,
         index_url=installation.index_url,
         wheelhouse=installation.wheelhouse,

@@ -36,6 +36,15 @@ class MachineFlags(Group):
     memory: Annotated[
         str | None, typer.Option("--memory", help="Limit of memory for each version, e.g. 4g.", metavar="SIZE")
     ] = None
+    runtime: Annotated[
+        str,
+        typer.Option(
+            "--runtime",
+            help="What runs Docker's containers, by its name in the engine, e.g. runsc. Default: the engine's own.",
+            metavar="NAME",
+            show_default=False,
+        ),
+    ] = ""
     inherit_env: Annotated[
         bool,
         typer.Option("--inherit-env", help="Pass TensorFlow's variables of your shell, such as TF_XLA_FLAGS, to all."),

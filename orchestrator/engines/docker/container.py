@@ -68,6 +68,8 @@ class Spec:
     large: tuple[LargeFile, ...] = ()
     cpus: tuple[int, ...] | None = None
     memory_mb: int | None = None
+    # The engine's own if none is named.
+    runtime: str = ""
     program: str = "worker.py"
     seed: int = 0
     # How many workers of the run are there at once: they share the memory and the processes of the machine.
@@ -170,6 +172,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         cpuset_cpus=",".join(map(str, cpus)) if cpus else None,
         # What the worker says is read here; the engine need not write it to its disk during a measurement.
         log_config=LogConfig(type="none"),
+        runtime=spec.runtime,
         **nvidia.options(spec.gpu, spec.devices),
     )
     created = client.api.create_container(
@@ -202,13 +205,15 @@ def confine(
     *,
     processes: int,
     network: str = "none",
+    mode: str | None = None,
+    runtime: str = "",
     **more: Any,
 ) -> Any:
     """Return the settings of a container that may do nothing but read its mounts and write where it must."""
     # A volume that the image asks for would be a place on the engine's disk, without a limit.
     volumes = client.api.inspect_image(image)["Config"].get("Volumes") or {}
     places = {SCRATCH, *map(posixpath.normpath, volumes)} - {mount["Target"] for mount in mounts}
-    return client.api.create_host_config(
+    host_config = client.api.create_host_config(
         mounts=mounts,
         network_mode=network,
         read_only=True,
@@ -226,7 +231,12 @@ def confine(
         # It is memory: a workload that fills it gets an error before its container runs out of memory.
         tmpfs=dict.fromkeys(places, f"rw,nosuid,nodev,mode=1777,size={memory // 2}"),
         **more,
+        **({"runtime": runtime} if runtime else {}),
     )
+    # docker-py takes no way to map users but Docker's own.
+    if mapped := security.find_mode(info) if mode is None else mode:
+        host_config["UsernsMode"] = mapped
+    return host_config
 
 
 def hand_over(directory: Path, user: tuple[int, int]) -> None:

@@ -2,10 +2,11 @@
 
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import docker
 import requests
@@ -14,12 +15,12 @@ from docker.errors import APIError, DockerException, ImageNotFound
 from docker.transport import unixconn
 
 from orchestrator.bundled import WORKLOADS
-from orchestrator.catalog import lock_hash, lockfile
+from orchestrator.catalog import architectures, lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, FlavourName, Version
 from orchestrator.engines import Outlook, Started, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.cuda_libraries import find_variables
-from orchestrator.engines.docker import container, image, limits, nvidia, own_image, security
+from orchestrator.engines.docker import container, image, limits, nvidia, own_image, probe
 from orchestrator.engines.docker.uv_container import UvInContainer
 from orchestrator.engines.index.proxy import Index
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError, UsageError
@@ -158,6 +159,7 @@ class DockerEnvironment:
             jit=nvidia.jit_directory(self.facts.identity, self.options.chosen_gpus) if self.options.gpu else None,
             cpus=self.options.cpus,
             memory_mb=self.options.memory_mb,
+            runtime=self.options.runtime,
             seed=paths.seed,
             workers=paths.workers,
             variables={**asked, **libraries},
@@ -198,11 +200,20 @@ class DockerEngine:
     def check(self) -> str:
         with closing(connect()) as client, asking("looking at the engine", EngineUnavailable):
             info = client.info()
-            security.check(client, info)
+            self._check_runtime(info)
+            name = probe.check(client, info)
             self._options.check_limits(limits.find_cpus(info["NCPU"]), info["MemTotal"] // 2**20)
             if self._options.gpu:
                 nvidia.check(client, self._options.gpu_request, self._options.chosen_gpus, info)
-        return f"Docker {info['ServerVersion']} on {info['OperatingSystem']}"
+        return f"{name} {info['ServerVersion']} on {info['OperatingSystem']}"
+
+    def _check_runtime(self, info: Mapping[str, Any]) -> None:
+        runtime, known = self._options.runtime, info.get("Runtimes") or {}
+        if runtime and runtime not in known:
+            raise EngineUnavailable(
+                f"--runtime {runtime}: this Docker engine has none of that name; it has {', '.join(sorted(known))}",
+                "register it in the engine's daemon.json, and restart the engine",
+            )
 
     def sweep(self) -> list[str]:
         with closing(connect()) as client, asking("looking for containers of killed runs", EngineUnavailable):
@@ -215,6 +226,8 @@ class DockerEngine:
                 closing(connect(timeout_s=REGISTRY_S)) as client,
                 asking("looking for its image", EnvironmentFailed, version.name),
             ):
+                if obstacle := architectures.find_obstacle(version, self._flavour):
+                    return Outlook("impossible", obstacle[0], advice=obstacle[1])
                 if version.image:
                     return own_image.outlook(client, version.image)
                 recipe = image.recipe(client, version, self._choose(version), self._options.base)
@@ -231,6 +244,8 @@ class DockerEngine:
     def prepare(self, version: Version, log: BuildLog) -> DockerEnvironment:
         if version.image:
             return self._prepare_own(version, log)
+        if obstacle := architectures.find_obstacle(version, self._flavour):
+            raise EnvironmentFailed(*obstacle, version=version.name)
         flavour = self._choose(version)
         client = self._clients.of_thread()
         with asking("its image could not be had", EnvironmentFailed, version.name):
@@ -264,7 +279,7 @@ class DockerEngine:
         """Use an image of the user's own, pinned to what its name stands for now."""
         client = self._clients.of_thread()
         with asking("its image could not be had", EnvironmentFailed, version.name):
-            found = own_image.find(client, version.name, version.image, log)
+            found = own_image.find(client, version.name, version.image, log, self._options.runtime)
             size = image.size(client, found.identity)
             devices, details = self._devices(client)
         facts = EnvironmentFacts(

@@ -84,7 +84,9 @@ def parse(answer: str) -> Inside:
         raise NoInventory(f"its answer is no inventory: {error}") from error
 
 
-def look(client: docker.DockerClient, image_id: str, number: str, *, own: bool = False) -> Inside | str:
+def look(
+    client: docker.DockerClient, image_id: str, number: str, *, own: bool = False, runtime: str = ""
+) -> Inside | str:
     """Return what is reported from inside an image, or why it could not; `own` is one that tfcompare has not built."""
     with _make_folder() as directory:
         # Next to what the image may write to, and not in it: it could put a link there.
@@ -100,6 +102,7 @@ def look(client: docker.DockerClient, image_id: str, number: str, *, own: bool =
             gpu=None,
             program=SCRIPT,
             own_image=own,
+            runtime=runtime,
         )
         try:
             channel = container.ContainerChannel(client, container.create(client, spec), number, log, results)

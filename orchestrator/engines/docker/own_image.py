@@ -19,10 +19,10 @@ from orchestrator.engines.docker import image
 from orchestrator.engines.docker.inside import Inside, look
 from orchestrator.engines.layers import Uv, make_layer
 from orchestrator.errors import EnvironmentFailed
+from orchestrator.machine.supported import find_architecture
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 
-ARCHITECTURE = "amd64"
 # It reads and writes the results of a worker.
 NEEDED = "pyarrow"
 MOST_BYTES = 2**24
@@ -44,20 +44,18 @@ def outlook(client: docker.DockerClient, reference: str) -> Outlook:
     return Outlook("ready", f"ready ({reference})") if here else Outlook("to build", f"to be pulled: {reference}")
 
 
-def find(client: docker.DockerClient, version: str, reference: str, log: BuildLog) -> OwnImage:
+def find(client: docker.DockerClient, version: str, reference: str, log: BuildLog, runtime: str = "") -> OwnImage:
     """Return the image with this name, pulled unless it is here; raise EnvironmentFailed if it cannot be used."""
     if not image.local_id(client, reference) and (message := image.pull(client, reference, log)):
         raise EnvironmentFailed(
             f"{reference} is neither here nor could it be pulled: {message.strip()}", version=version
         )
     found = client.images.get(reference)
-    built_for = found.attrs.get("Architecture", "")
-    if built_for != ARCHITECTURE:
-        raise EnvironmentFailed(
-            f"{reference} is an image for {built_for}, and this needs {ARCHITECTURE}", version=version
-        )
+    built_for, here = found.attrs.get("Architecture", ""), find_architecture().image
+    if built_for != here:
+        raise EnvironmentFailed(f"{reference} is an image for {built_for}, and this needs {here}", version=version)
     identity = str(found.id)
-    inside = _look_once(client, identity, version, reference, log)
+    inside = _look_once(client, identity, version, reference, log, runtime)
     if inside.imported.error or not inside.imported.tensorflow:
         why = inside.imported.error or "its Python has no package of that name"
         raise EnvironmentFailed(f"{reference} holds no TensorFlow that can be imported: {why}", version=version)
@@ -65,12 +63,14 @@ def find(client: docker.DockerClient, version: str, reference: str, log: BuildLo
     return OwnImage(identity, str(digests[0]).partition("@")[2], inside)
 
 
-def _look_once(client: docker.DockerClient, identity: str, version: str, reference: str, log: BuildLog) -> Inside:
+def _look_once(
+    client: docker.DockerClient, identity: str, version: str, reference: str, log: BuildLog, runtime: str
+) -> Inside:
     path = cache() / "images" / f"{identity.partition(':')[2]}.json"
     with suppress(OSError, ValidationError):
         return Inside.model_validate_json(files.read_named(path, MOST_BYTES))
     log.line(f"looking into {reference}")
-    inside = look(client, identity, version, own=True)
+    inside = look(client, identity, version, own=True, runtime=runtime)
     if isinstance(inside, str):
         raise EnvironmentFailed(f"{reference}: nothing could be learned from inside: {inside}", version=version)
     # Without a cache it is looked at again.

@@ -72,6 +72,7 @@ class UvInContainer:
             limits.share_memory(info["MemTotal"], 1),
             processes=limits.share_processes(1),
             network="host",
+            runtime=self.options.runtime,
             log_config=LogConfig(type="json-file", config={"max-size": MOST_OUTPUT}),
         )
         created = client.api.create_container(

@@ -24,7 +24,7 @@ from packaging.utils import canonicalize_version
 
 from orchestrator import catalog, files
 from orchestrator.bundled import WORKLOADS
-from orchestrator.catalog import lock_hash, lockfile
+from orchestrator.catalog import architectures, lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, FlavourName, Version
 from orchestrator.catalog.workloads import BUILTIN
 from orchestrator.child_environment import pass_variables
@@ -43,6 +43,7 @@ from orchestrator.engines.venv.interpreters import Interpreter
 from orchestrator.engines.worker.channel import ProcessChannel
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import gpus
+from orchestrator.machine.supported import find_libc_obstacle
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 from orchestrator.terminal.counts import name_some
@@ -136,6 +137,8 @@ class VenvEngine:
         self._making_home = threading.Lock()
 
     def check(self) -> str:
+        if obstacle := find_libc_obstacle():
+            raise EngineUnavailable(obstacle, "take --engine docker, or a system with a newer glibc")
         if self._options.gpu and not gpus():
             raise EngineUnavailable(
                 "--gpu: neither NVML nor nvidia-smi shows a GPU on this machine", "see whether `nvidia-smi` works"
@@ -163,6 +166,8 @@ class VenvEngine:
     def _find_obstacle(self, version: Version) -> tuple[str, str] | None:
         if version.image:
             return NO_IMAGES
+        if obstacle := architectures.find_obstacle(version, self._options.device):
+            return obstacle
         return None if _flavours(version, self._options.device) else NO_LIBRARIES
 
     def prepare(self, version: Version, log: BuildLog) -> VenvEnvironment:

@@ -84,7 +84,8 @@ def test_runs_are_offered_newest_first(tmp_path: Path, monkeypatch: pytest.Monke
         os.utime(tmp_path / "runs" / name / "plan.json", (10_000 - age, 10_000 - age))
     (tmp_path / "runs" / "empty").mkdir()
     monkeypatch.chdir(tmp_path)
-    assert words("report", "") == ["runs/newest", "runs/older", "runs/oldest"]
+    assert words("report", "") == ["last", "runs/newest", "runs/older", "runs/oldest"]
+    assert words("merge", "runs/newest", "la") == ["last"]
     assert words("run", "--resume", "runs/old") == ["runs/older", "runs/oldest"]
     assert words("compare", "runs/newest", "./runs/older") == ["./runs/older"]
     monkeypatch.chdir("/")

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from orchestrator.catalog import active
 from tests.conftest import ROOT
 from tests.support.commands import called
 
@@ -188,6 +189,7 @@ def test_versions_with_the_same_prospects_share_a_line(monkeypatch, capsys, tmp_
 
 
 def test_versions_are_needed_but_to_go_on_with_a_run(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(active, "find_active", lambda: None)
     assert called(monkeypatch, "run") == 2
     assert "there is nothing to compare: name versions" in capsys.readouterr().err
     assert called(monkeypatch, "run", "--resume", str(tmp_path)) == 2

@@ -1,30 +1,13 @@
-"""Engines that confine containers differently: each works or is refused before anything is built."""
+"""Engines that confine containers differently: what a worker gets on each; which are refused is in test_probe.py."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from orchestrator.errors import EngineUnavailable
 from tests.unit.engines.docker.scenes import Client, check, make
 
 pytestmark = pytest.mark.usefixtures("outside")
-
-REFUSED = {
-    "userns-remap": (Client("name=userns"), 1000, r"remaps users \(userns-remap\).*--engine venv"),
-    "Podman": (Client(name="Podman Engine"), 1000, r"is Podman, .*DOCKER_HOST.*--engine venv"),
-    "rootless": (Client("name=rootless"), 1000, "is rootless, .*use another engine, or take --engine venv"),
-    "rootless, asked by root": (Client("name=rootless"), 0, "is rootless"),
-}
-
-
-@pytest.mark.parametrize(("client", "uid", "words"), REFUSED.values(), ids=REFUSED)
-def test_an_engine_on_which_no_worker_can_write_is_refused(
-    monkeypatch: pytest.MonkeyPatch, client: Client, uid: int, words: str
-):
-    monkeypatch.setattr(os, "getuid", lambda: uid)
-    with pytest.raises(EngineUnavailable, match=words):
-        check(client, monkeypatch)
 
 
 @pytest.mark.parametrize("listed", [(), ("name=selinux",)])

@@ -1,0 +1,62 @@
+"""Versions on another architecture than that of the table: which of them there are, and what is installed there.
+
+Their locks are made on first use, and their names end with the architecture.
+"""
+
+import re
+from collections.abc import Iterable, Sequence
+
+from orchestrator.catalog import user_data
+from orchestrator.catalog.version import FlavourName, Version
+from orchestrator.machine.supported import find_architecture
+
+# No build of an older Python exists for both architectures that a machine without one could download.
+OLDEST_PYTHON = (3, 8)
+FOR_CPU = re.compile(r"tensorflow-cpu(?===)")
+
+
+def name_lock(stem: str) -> str:
+    """Return the name of a lock for this machine: that of the table's architecture has no suffix."""
+    here = find_architecture()
+    return stem if here.is_usual or f"-{here.name}" in stem else f"{stem}-{here.name}"
+
+
+def adapt(requirements: Iterable[str]) -> tuple[str, ...]:
+    """Return requirements as they are written for this machine: only one package has wheels for all architectures."""
+    usual = find_architecture().is_usual
+    return tuple(each if usual else FOR_CPU.sub("tensorflow", each) for each in requirements)
+
+
+def has_wheels(number: str) -> bool:
+    """Return whether a release has wheels for this machine's architecture."""
+    return _read_pair(number) >= find_architecture().first
+
+
+def order_pythons(pythons: Sequence[str], known: Iterable[str]) -> list[str]:
+    """Return the Pythons that a version of the table may run on here, the best first."""
+    first = _read_pair(pythons[0])
+    others = sorted(known, key=lambda python: abs(_read_pair(python)[1] - first[1]))
+    # A sort keeps the order of what is equal.
+    return sorted(dict.fromkeys((*pythons, *others)), key=lambda python: _read_pair(python) < OLDEST_PYTHON)
+
+
+def find_obstacle(version: Version, device: FlavourName) -> tuple[str, str] | None:
+    """Return why this machine's architecture lacks a version, and what to do; None if it does not, or is the usual."""
+    here = find_architecture()
+    if here.is_usual or version.image:
+        return None
+    if device == "gpu":
+        return f"TensorFlow has no wheels with CUDA for Linux on {here.name}", "leave --gpu out, or measure on x86-64"
+    if not has_wheels(version.number):
+        oldest = ".".join(map(str, here.first))
+        return f"TensorFlow has wheels for Linux on {here.name} from {oldest} on", "name newer ones, or use x86-64"
+    if any(
+        flavour.lock.is_relative_to(user_data.locks()) and not flavour.lock.exists() for flavour in version.flavours
+    ):
+        return f"it could not be locked for Linux on {here.name}", "check the network, and run again"
+    return None
+
+
+def _read_pair(number: str) -> tuple[int, int]:
+    major, minor = number.split(".")[:2]
+    return int(major), int(minor)

@@ -1,0 +1,26 @@
+"""How a command names a run: by its directory, or by `last` for the newest one."""
+
+from pathlib import Path
+
+from orchestrator.cli.talk import say
+
+LAST = "last"
+
+
+def find_run(text: str) -> Path:
+    """Return the directory of a run; a folder that is called last is `./last`."""
+    from orchestrator.results.find_runs import newest_run
+
+    return _report("run", newest_run()) if text == LAST else Path(text)
+
+
+def find_search(text: str) -> Path:
+    """Return the folder of a search of `bisect`."""
+    from orchestrator.results.find_runs import newest_search
+
+    return _report("search", newest_search()) if text == LAST else Path(text)
+
+
+def _report(what: str, path: Path) -> Path:
+    say(f"the newest {what}: {path}")
+    return path
