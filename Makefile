@@ -11,8 +11,9 @@ WORKERS ?= 2
 
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+PIP_IN_LOWEST := $(BIN)/python -m pip --python .venv/lowest/bin/python install --quiet --disable-pip-version-check
 
-.PHONY: run test check lint docs bench fuzz soak gpu-check locks verify-versions clean
+.PHONY: run test check lint lowest docs bench fuzz soak gpu-check locks verify-versions release-check clean
 
 run: .venv/run
 	$(BIN)/tfcompare run --versions $(VERSIONS) $(ARGS)
@@ -34,6 +35,12 @@ lint: .venv/dev
 	$(BIN)/python tools/lock.py --check
 	$(BIN)/python -m tools.docs --check
 	$(BIN)/python tools/english.py
+
+# The fast unit tests of what calls dependencies, with the oldest that pyproject.toml allows, on the oldest Python.
+CALLERS := $(addprefix tests/unit/,catalog cli exports history images nightly reports results terminal test_model.py)
+lowest: .venv/lowest/made
+	PATH="$(CURDIR)/.venv/lowest/bin:$$PATH" .venv/lowest/bin/python -m pytest -q -n $(WORKERS) \
+		-m "not docker and not tensorflow and not browser and not slow" $(CALLERS) $(ARGS)
 
 # The documentation as a site in build/docs; a broken link is an error.
 docs: .venv/dev
@@ -71,18 +78,35 @@ verify-versions: .venv/dev
 	$(BIN)/python tools/verify_versions.py $(ARGS)
 	$(BIN)/python -m tools.docs
 
+# What a release publishes, in build/release: both packages, checked, installed and used, and their SBOM. It needs no
+# network but to set up .venv. RELEASE_TAG checks that it is all there for this tag.
+release-check: .venv/dev
+	rm -rf build/release
+	$(BIN)/python -m build --no-isolation --outdir build/release .
+	$(BIN)/python -m tools.release build/release
+	TFCOMPARE_PACKAGES="$(CURDIR)/build/release" PATH="$(CURDIR)/$(BIN):$$PATH" \
+		$(BIN)/python -m pytest -q tests/install/test_offline.py tests/unit/tools/test_release.py $(ARGS)
+
 # By tools/alone.py, so that two at once do not disturb each other.
 .venv/made:
 	@test -n "$(PYTHON)" || { echo "tfcompare needs Python 3.11 or newer with venv: install one, or name it: make PYTHON=..."; exit 2; }
 	@$(PYTHON) tools/alone.py $@ -- '$(PYTHON) -m venv --clear .venv'
 
-.venv/run: .venv/made requirements/run.txt pyproject.toml
+# What builds tfcompare lies in a folder of its own: the environment holds what a user of the wheel has, and no more.
+.venv/run: .venv/made requirements/run.txt requirements/build.txt pyproject.toml
 	@$(BIN)/python tools/alone.py $@ $^ -- \
 		'$(PIP) --require-hashes -r requirements/run.txt' \
-		'$(PIP) --no-deps --no-build-isolation --editable .'
+		'$(PIP) --require-hashes --upgrade --target .venv/build -r requirements/build.txt' \
+		'PYTHONPATH=.venv/build $(PIP) --no-deps --no-build-isolation --editable .'
 
 .venv/gpu: .venv/run requirements/gpu.txt
 	@$(BIN)/python tools/alone.py $@ $^ -- '$(PIP) --require-hashes -r requirements/gpu.txt'
+
+.venv/lowest/made: .venv/run requirements/lowest.txt
+	@$(BIN)/python tools/alone.py $@ $^ -- \
+		'$(BIN)/uv venv --quiet --clear --python 3.11 .venv/lowest' \
+		'$(PIP_IN_LOWEST) --require-hashes -r requirements/lowest.txt' \
+		'PYTHONPATH=.venv/build $(PIP_IN_LOWEST) --no-deps --no-build-isolation --editable .'
 
 .venv/dev: .venv/run requirements/dev.txt
 	@$(BIN)/python tools/alone.py $@ $^ -- '$(PIP) --require-hashes -r requirements/dev.txt'

@@ -11,16 +11,18 @@ ENV PATH=/opt/tfcompare/bin:${PATH} \
     TFCOMPARE_DATA=/data \
     TFCOMPARE_CACHE=/cache
 
-COPY requirements/run.txt requirements/gpu.txt /tmp/build/
-RUN python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes \
-    -r /tmp/build/run.txt -r /tmp/build/gpu.txt
+COPY requirements/nightly.txt requirements/build.txt /tmp/build/
+RUN python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes -r /tmp/build/nightly.txt \
+ && python -m pip install --no-cache-dir --disable-pip-version-check --require-hashes --target /tmp/build/tools \
+    -r /tmp/build/build.txt
 
 COPY pyproject.toml README.md LICENSE /tmp/build/tfcompare/
 COPY orchestrator /tmp/build/tfcompare/orchestrator
 COPY tfcompare /tmp/build/tfcompare/tfcompare
 COPY workloads /tmp/build/tfcompare/workloads
 COPY images /tmp/build/tfcompare/images
-RUN python -m pip install --no-cache-dir --disable-pip-version-check --no-deps --no-build-isolation /tmp/build/tfcompare \
+RUN PYTHONPATH=/tmp/build/tools python -m pip install --no-cache-dir --disable-pip-version-check --no-deps \
+    --no-build-isolation /tmp/build/tfcompare \
  && rm -r /tmp/build
 
 WORKDIR /history

@@ -153,7 +153,7 @@ def _gpus(setup: Setup) -> Iterator[DoctorFinding]:
         if setup.gpu:
             yield DoctorFinding(
                 "GPU", "problem", "no card is seen: neither NVML nor nvidia-smi names one",
-                "see whether `nvidia-smi` works here, and install nvidia-ml-py",
+                "see whether `nvidia-smi` works here, and run `pip install 'tfcompare[gpu]'`",
             )  # fmt: skip
         return
     for gpu in setup.gpus:

@@ -14,7 +14,8 @@ def render(run: Run, table: str) -> str:
     data = run.to_arrow(table)
     columns = {escape_unprintable(name): _escape_column(data[name]) for name in data.column_names}
     sink = pa.BufferOutputStream()
-    pyarrow.csv.write_csv(pa.table(columns), sink)
+    # pyarrow before 24 writes some rows twice if a table comes in several pieces.
+    pyarrow.csv.write_csv(pa.table(columns).combine_chunks(), sink)
     return str(sink.getvalue().to_pybytes(), "utf-8").rstrip("\n")
 
 

@@ -23,7 +23,8 @@ def hold_clocks(keys: Collection[str], mhz: int | None, nvml: Any = None) -> Ite
             _lock(nvml, handle, mhz)
             held.append(handle)
         if mhz is not None and not held:
-            raise EngineUnavailable("--lock-clocks: NVML shows none of the GPUs of this run", "install nvidia-ml-py")
+            advice = "pip install 'tfcompare[gpu]'"
+            raise EngineUnavailable("--lock-clocks: NVML shows none of the GPUs of this run", advice)
         yield
     finally:
         for handle in held:

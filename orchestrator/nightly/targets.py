@@ -94,7 +94,7 @@ def load_plugin(url: str, where: str) -> "apprise.NotifyBase":
     try:
         import apprise
     except ModuleNotFoundError as error:
-        raise UsageError(f"{where}: notifications need apprise, next to tfcompare: pip install apprise") from error
+        raise UsageError(f"{where}: notifications need apprise: pip install 'tfcompare[notify]'") from error
     ear()
     # Without pictures: the reader's program would fetch them from elsewhere.
     asset = apprise.AppriseAsset(

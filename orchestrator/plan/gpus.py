@@ -19,7 +19,8 @@ NOT_SEEN = (
     "engine gives are used"
 )
 NOT_WATCHED = (
-    "NVML does not answer here, so GPU clocks and temperatures were not watched: `pip install nvidia-ml-py` allows it"
+    "NVML does not answer here, so GPU clocks and temperatures were not watched: "
+    "`pip install 'tfcompare[gpu]'` allows it"
 )
 SPLIT = "is split (MIG), and TensorFlow gets one slice of it: figures are the slice's. --gpus MIG-... names which"
 TIGHT = "has {} MB left, and two arms that are compared are open at once: if they do not fit, take --gpu-exclusive"

@@ -5,6 +5,8 @@ Python, numpy and pyarrow are those of the real environments.
 
 import json
 import subprocess
+import sys
+import sysconfig
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -28,6 +30,25 @@ def build(cache: Path, numbers: Sequence[str]) -> dict[str, str]:
     return {"TFCOMPARE_CACHE": str(cache)}
 
 
+def build_here(cache: Path, numbers: Sequence[str] = ("2.20", "2.21")) -> tuple[dict[str, str], tuple[str, ...]]:
+    """Build some whose Python, numpy and pyarrow are those of the tests, without any network.
+
+    Return the variable that makes tfcompare use them, and the targets that they are for.
+    """
+    python = f"{sys.version_info.major}.{sys.version_info.minor}"
+    targets = []
+    for version in catalog.resolve(numbers, fewest=1):
+        interpreter = interpreters.find(python)
+        for flavour in version.on("cpu"):
+            if flavour.python.number == python and interpreter:
+                path = environment_path(flavour, interpreter)
+                marker = {"version": version.number, "lock": flavour.lock.name, "build": interpreter.build}
+                own = _make_own(cache, path.name, interpreter.path, version.number, marker)
+                (own / "real.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+                targets.append(f"{version.number} py={python}")
+    return {"TFCOMPARE_CACHE": str(cache)}, tuple(targets)
+
+
 def build_nightly(cache: Path, version: Version, like: str, described: str) -> None:
     """Build one for a locked nightly with the packages of a release; `described` is what it says of its commit."""
     own = _build(cache, version, {flavour.python.number: like for flavour in version.flavours})
@@ -47,10 +68,17 @@ def _build(cache: Path, version: Version, like: Mapping[str, str]) -> Path:
 
 
 def _make(cache: Path, name: str, like: Path, interpreter: Path, number: str) -> Path:
+    marker = {**json.loads((like / MARKER).read_text()), "version": number}
+    own = _make_own(cache, name, interpreter, number, marker)
+    [seen] = like.glob("lib/python*/site-packages")
+    (own / "real.pth").write_text(f"{seen}\n")
+    return own
+
+
+def _make_own(cache: Path, name: str, interpreter: Path, number: str, marker: dict[str, str]) -> Path:
     path = cache / "tfcompare" / "environments" / name
     subprocess.run([interpreter, "-I", "-m", "venv", "--without-pip", path], check=True)
-    [own], [seen] = (list(place.glob("lib/python*/site-packages")) for place in (path, like))
+    [own] = path.glob("lib/python*/site-packages")
     stub.write(own, number)
-    (own / "real.pth").write_text(f"{seen}\n")
-    (path / MARKER).write_text(json.dumps({**json.loads((like / MARKER).read_text()), "version": number}))
+    (path / MARKER).write_text(json.dumps(marker))
     return own

@@ -124,7 +124,7 @@ def test_a_folder_of_workloads_is_what_a_dry_run_lists(monkeypatch, capsys, tmp_
 def test_the_example_of_the_readme_is_a_workload_and_its_command_selects_it(monkeypatch, capsys, tmp_path):
     page = (ROOT / "README.md").read_text()
     [(path, source)] = re.findall(r"```python\n# (\S+)\n(.*?)```", page, re.DOTALL)
-    command = re.search(r"^    \.venv/bin/tfcompare (run .*?--workload-dir mine)", page, re.MULTILINE)
+    command = re.search(r"^    tfcompare (run .*?--workload-dir mine)", page, re.MULTILINE)
     monkeypatch.chdir(tmp_path)
     (tmp_path / path).parent.mkdir()
     (tmp_path / path).write_text(source)

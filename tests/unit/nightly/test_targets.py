@@ -48,7 +48,7 @@ def test_nobody_is_told_where_nobody_is_named_and_apprise_is_not_needed(monkeypa
 
 def test_without_apprise_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "apprise", None)
-    with pytest.raises(UsageError, match="pip install apprise"):
+    with pytest.raises(UsageError, match=r"pip install 'tfcompare\[notify\]'"):
         find_targets(["json://a.example.org/"], None, {})
 
 
