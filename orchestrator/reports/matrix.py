@@ -52,6 +52,7 @@ from orchestrator.reports.table import (
     render_losses,
     render_warnings,
 )
+from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import clip, render_plain, safe_text
@@ -249,6 +250,8 @@ def describe_means(rows: Sequence[CaseRow], means: Mapping[Target, MeanRatio]) -
     if all(contrast.rounds <= fewest for of_row in sure for contrast in of_row):
         return []
     counts = str(fewest) if fewest == most else f"{fewest} to {most}"
+    if fewest < FEWEST_ROUNDS:
+        return [f"geometric mean: some of its cases have only {counts} rounds"]
     return [f"geometric mean: from the {counts} rounds that all of its cases have"]
 
 

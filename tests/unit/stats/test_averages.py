@@ -6,6 +6,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
+from orchestrator.plan.pairs import TABLE_LOOKS
 from orchestrator.stats.averages import average_cases
 from orchestrator.stats.contrasts import compare
 from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
@@ -68,6 +69,33 @@ def test_its_interval_holds_and_is_narrower_than_the_mean_of_the_ends(
     assert missed / RUNS <= ALPHA + CHANCE
     assert min(widths) > 1.0 or correlation
     assert fmean(widths) > narrower
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("correlation", [0.0, 0.95])
+def test_of_three_rounds_it_is_as_wide_as_the_intervals_of_its_cases(correlation: float):
+    """The rounds that cases share say next to nothing by themselves; one case has more of them and takes part too."""
+    cases = tuple(case(size=str(number)) for number in range(12))
+    pairs, truths = tuple(map(version_pair, cases)), np.linspace(-0.4, 0.8, 12)[:, None]
+    asked, schedule = plan(cases, looks=TABLE_LOOKS), make_schedule([Stretch(TABLE_LOOKS)])
+    random, missed = np.random.default_rng(11), 0
+    for number in range(200):
+        shared = random.normal(size=(1, 8)) * math.sqrt(correlation)
+        own = random.normal(size=(12, 8)) * math.sqrt(1 - correlation)
+        logs = (truths + NOISE * (shared + own)).tolist()
+        samples = {}
+        for place, (of, ratios) in enumerate(zip(cases, logs, strict=True)):
+            measured = ratios if place == 0 else ratios[:3]
+            samples[of.label, target(OLD), "steady"] = dict.fromkeys(range(1, len(measured) + 1), 0.0)
+            samples[of.label, target(NEW), "steady"] = dict(enumerate(measured, 1))
+        mean = average_cases(samples, pairs, schedule, ALPHA)
+        assert mean.rounds == 3
+        missed += not mean.ci_low <= math.exp(float(truths.mean())) <= mean.ci_high
+        if number == 0:
+            contrasts = compare(asked, samples, [arm(of, version) for of in cases for version in (OLD, NEW)], schedule)
+            ends = fmean(math.log(each.ci_high / each.ci_low) for each in contrasts)
+            assert math.log(mean.ci_high / mean.ci_low) < 1.5 * ends
+    assert missed / 200 <= ALPHA
 
 
 def find_end(logs: list[float], schedule: LookSchedule) -> int:
