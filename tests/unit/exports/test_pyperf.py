@@ -109,7 +109,7 @@ def test_a_version_in_several_streams_is_one_file(tmp_path: Path):
 
 def test_a_run_without_a_time_has_nothing_for_pyperf(tmp_path: Path):
     directory = run_directory(tmp_path / "run", plan([EAGER], (OLD, NEW)))
-    directory.record(ended(EAGER, OLD, "died", "it broke"))
+    directory.record(ended(EAGER, OLD, "died", reason="it broke"))
     with pytest.raises(UsageError, match="no time in any version"):
         write(load_run(directory.path), tmp_path / "out")
     assert not (tmp_path / "out").exists()

@@ -205,15 +205,6 @@ def test_a_served_night_gets_them_in_its_environment(tmp_path: Path, monkeypatch
     assert (tmp_path / "log" / "nightly-2026-11-04.log").read_text() == "json://here\n"
 
 
-def test_a_lock_that_everybody_could_read_is_closed_when_it_is_taken(tmp_path: Path):
-    with lock.hold(tmp_path):
-        pass
-    [file] = tmp_path.iterdir()
-    file.chmod(0o644)
-    with lock.hold(tmp_path):
-        assert file.stat().st_mode & 0o777 == 0o600
-
-
 OLD = ("--versions", "2.13", "--notify", NOTIFY["slack"], f"--notify={NOTIFY['telegram']}", "--index-url", INDEX)
 
 
