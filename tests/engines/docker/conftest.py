@@ -189,7 +189,8 @@ def recipe_of(client: docker.DockerClient, number: str, flavour: str, base: str)
 
 def label_line(recipe: image.Recipe) -> str:
     """All labels at once: for labels that are passed to it, the builder makes one container each."""
-    return "LABEL " + " ".join(f"{name}={json.dumps(value)}" for name, value in sorted(recipe.labels.items())) + "\n"
+    labels = {**recipe.labels, image.BUILDER: image.builder()}
+    return "LABEL " + " ".join(f"{name}={json.dumps(value)}" for name, value in sorted(labels.items())) + "\n"
 
 
 @pytest.fixture(scope="session")
