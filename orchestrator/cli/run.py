@@ -154,7 +154,7 @@ def run(
     A target is a version, perhaps with changes: variables (NAME=VALUE), another Python (py=3.8) or Keras 2 (keras=2).
     What you built is a target, too: wheel=FILE, image=NAME. A name follows at the end: `as NAME`.
 
-    Behind -- stands a program of yours, which is measured as it is. It runs in a scratch folder that shows the files of
+    A program of yours follows --, and is measured as it is. It runs in a scratch folder that shows the files of
     the working directory, or of --workload-dir. The file of a program or of a workload may also be named alone.
 
     Without targets, the TensorFlow of the active environment is compared with the newest release.

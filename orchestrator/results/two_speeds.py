@@ -46,13 +46,15 @@ def find_two_speeds(replicates: Iterable[Replicate], loads: Iterable[Load]) -> M
 
 
 def _split(replicates: Sequence[Replicate]) -> TwoSpeeds | None:
+    if sum(len(each.bursts) for each in replicates) < FEWEST_BURSTS:
+        return None
     cpu, wall = (np.concatenate([getattr(each, name) for each in replicates]) for name in ("cpu_bursts", "bursts"))
     of_replicate = np.repeat(np.arange(len(replicates)), [len(each.bursts) for each in replicates])
     alike = abs(cpu - np.median(cpu)) <= ALIKE
     logs = np.sort(wall[alike])
-    fewest = max(2, round(SHARE * len(logs)))
     if len(logs) < FEWEST_BURSTS:
         return None
+    fewest = max(2, round(SHARE * len(logs)))
     gaps = np.diff(logs)[fewest - 1 : len(logs) - fewest]
     cut = fewest + int(gaps.argmax())
     short, long = logs[:cut], logs[cut:]

@@ -162,8 +162,6 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
     # The engine's memory: Docker's may be a virtual machine with less than this machine has.
     memory = spec.memory_mb * 2**20 if spec.memory_mb else limits.share_memory(info["MemTotal"], spec.workers)
     cpus = spec.cpus or limits.find_granted(info["NCPU"])
-    # A runtime that the user names comes before NVIDIA's.
-    usual = nvidia.options(spec.gpu, spec.devices)
     host_config = confine(
         client,
         spec.image,
@@ -174,7 +172,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         cpuset_cpus=",".join(map(str, cpus)) if cpus else None,
         # What the worker says is read here; the engine need not write it to its disk during a measurement.
         log_config=LogConfig(type="none"),
-        **(usual | {"runtime": spec.runtime} if spec.runtime else usual),
+        **nvidia.options(spec.gpu, spec.devices, spec.runtime),
     )
     created = client.api.create_container(
         image=spec.image,

@@ -44,12 +44,16 @@ ADVICE = {
 }
 
 
-def options(request: GpuRequest | None, devices: Sequence[str] = ()) -> dict[str, Any]:
-    """Return the GPU part of a container's host config; without devices, all GPUs are requested."""
+def options(request: GpuRequest | None, devices: Sequence[str] = (), runtime: str = "") -> dict[str, Any]:
+    """Return the GPU part of a container's host config; without devices, all GPUs are requested.
+
+    A runtime that the user names comes before NVIDIA's.
+    """
+    named = {"runtime": runtime} if runtime else {}
     if request is None:
-        return {}
+        return named
     shared = {"shm_size": SHARED_BYTES} if len(devices) > 1 else {}
-    return {"group_add": find_groups(), **shared, **_request(request, devices)}
+    return {"group_add": find_groups(), **shared, **_request(request, devices), **named}
 
 
 def find_groups(directory: Path = Path("/dev")) -> list[int]:

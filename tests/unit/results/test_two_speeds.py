@@ -48,6 +48,7 @@ def test_calls_of_two_times_are_told_apart_over_all_rounds():
         pytest.param(of_times(*[106.0, 166.0] * 6, scatter=0.2), id="noise as wide as the gap"),
         pytest.param(of_times(*[106.0] * 19, 300.0), id="a single outlier"),
         pytest.param(of_times(106, 166, 106, 166), id="too few"),
+        pytest.param(replicate(bursts=(), cpu_bursts=()), id="none, in a stream of a stranger"),
     ],
 )
 def test_nothing_is_said_of_other_calls(given: Replicate):

@@ -35,6 +35,12 @@ def requested(request: str, *devices: str) -> dict:
 
 def test_the_runtime_reads_its_cards_from_a_variable():
     assert nvidia.options("runtime", ("GPU-4d6a",))["runtime"] == "nvidia"
+
+
+@pytest.mark.parametrize("request_", [None, "runtime", "device", "cdi"])
+def test_a_runtime_that_the_user_names_is_asked_for_whatever_gives_the_gpu(request_: nvidia.GpuRequest | None):
+    assert nvidia.options(request_, (), "runsc")["runtime"] == "runsc"
+    assert nvidia.options(request_).get("runtime") == ("nvidia" if request_ == "runtime" else None)
     variables = {
         "NVIDIA_VISIBLE_DEVICES": "GPU-4d6a,GPU-9f31",
         "NVIDIA_DRIVER_CAPABILITIES": "compute,utility",
