@@ -8,10 +8,13 @@ PATIENCE_S = 180.0
 
 
 def is_running(pid: int) -> bool:
+    """Say whether a thread of it is left: files stay open and locked until the last one ended."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        state, *others = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return False
+    threads = int(others[16])
+    return state not in "ZX" or threads > 1
 
 
 def wait_for_end(*pids: int) -> None:
