@@ -25,10 +25,10 @@ from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.workers import Workers
-from orchestrator.model import ArmKey, Case, Comparison, EnvironmentFacts, Finished, Manifest, Pair, Plan, Target
+from orchestrator.model import ArmKey, Case, EnvironmentFacts, Evaluation, Finished, Manifest, Pair, Plan, Target
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.progress import Quiet, View
@@ -101,7 +101,7 @@ def run(
     pairs: tuple[Pair, ...] = (),
     margin: float = MARGIN,
     view: View | None = None,
-) -> Comparison:
+) -> Evaluation:
     """Measure a whole run into a new folder; an arm that dies is an error.
 
     Unless pairs are given, each arm is compared with the first. Arms whose effort is given need no pilot. Each round
@@ -154,7 +154,7 @@ def run(
         workers.kill()
     # The end of a budget is a look, too.
     directory.record(Finished(how=how, seconds=time.monotonic() - begun, start_s=0.0, cut=False, at_budget=False))
-    comparison = judge_run(directory)
-    if comparison.died:
-        raise TfCompareError("\n".join(f"{arm.version}: {arm.reason}" for arm in comparison.died))
-    return comparison
+    evaluation = judge_run(directory)
+    if evaluation.died:
+        raise TfCompareError("\n".join(f"{arm.version}: {arm.reason}" for arm in evaluation.died))
+    return evaluation

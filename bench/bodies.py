@@ -11,11 +11,11 @@ from pathlib import Path
 
 from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
-from orchestrator.measure.run import run as run_comparison
-from orchestrator.model import ArmKey, Calibrated, Comparison, Contrast
+from orchestrator.measure.run import run as measure_run
+from orchestrator.model import ArmKey, Calibrated, Contrast, Evaluation
 from orchestrator.plan.request import RunOptions
 from orchestrator.reports.columns import format_ratio
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.stats import calibrate
 from orchestrator.terminal.progress import Quiet
@@ -45,14 +45,14 @@ def measure(path: Path, program: Program, workloads: Path = WORKLOADS) -> None:
         out=path,
         seed=7,
     )
-    if error := run_comparison(options, Quiet()).error:
+    if error := measure_run(options, Quiet()).error:
         raise error
 
 
-def below_the_floor(comparison: Comparison, efforts: Mapping[ArmKey, Calibrated]) -> list[ArmKey]:
+def below_the_floor(evaluation: Evaluation, efforts: Mapping[ArmKey, Calibrated]) -> list[ArmKey]:
     """Return the arms with fewer bursts than the floor for calls of their length."""
     short = []
-    for arm in comparison.arms:
+    for arm in evaluation.arms:
         effort = efforts.get(arm.key)
         if effort and arm.call_ms is not None:
             slow = arm.call_ms / 1e3 >= calibrate.SLOW_CALL_S
@@ -65,10 +65,10 @@ def section(program: Program = FULL) -> Section:
     store = Store("bodies", tiny=program == TINY)
     path = store.run("run", measure, program)
     run = RunDir.open(path)
-    comparison, seconds = judge_run(run), seconds_of(path)
+    evaluation, seconds = judge_run(run), seconds_of(path)
     efforts = efforts_of(run)
-    short = below_the_floor(comparison, efforts)
-    contrasts = comparison.contrasts
+    short = below_the_floor(evaluation, efforts)
+    contrasts = evaluation.contrasts
     decided = sum(contrast.verdict != "inconclusive" for contrast in contrasts)
     print(f"bodies: {decided} of {len(contrasts)} decided in {seconds:.0f} s", file=sys.stderr)
     store.retire()
@@ -84,7 +84,7 @@ def section(program: Program = FULL) -> Section:
         *rows_of(contrasts, efforts),
     ]
     figures = [
-        Figure("arms below the floor of bursts", len(short), "count", limit=0, detail=f"of {len(comparison.arms)}"),
+        Figure("arms below the floor of bursts", len(short), "count", limit=0, detail=f"of {len(evaluation.arms)}"),
         Figure("time, of the budget", seconds / program.budget_s, "share", limit=OVERTIME),
         Figure("comparisons decided", decided / len(contrasts), "share", "most", detail=f"of {len(contrasts)}"),
     ]

@@ -17,12 +17,12 @@ from bench import arena
 from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
 from orchestrator.errors import Interrupted
-from orchestrator.measure.run import run as run_comparison
-from orchestrator.model import ArmKey, Comparison, Contrast, Pair
+from orchestrator.measure.run import run as measure_run
+from orchestrator.model import ArmKey, Contrast, Evaluation, Pair
 from orchestrator.plan.request import RunOptions
 from orchestrator.reports.columns import format_ratio
-from orchestrator.results.comparison import judge_run
 from orchestrator.results.endings import read_endings
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 
@@ -49,7 +49,7 @@ class Outcome:
     """A run: what it decided, and the time that it measured."""
 
     name: str
-    comparison: Comparison
+    evaluation: Evaluation
     postponed: frozenset[str]
     seconds: float
 
@@ -61,8 +61,8 @@ class Outcome:
     @property
     def contrasts(self) -> Sequence[Contrast]:
         """The comparisons of the plan without those that a version refuses: nothing could decide them."""
-        refused = {arm.key for arm in self.comparison.arms if arm.outcome == "refused"}
-        return [contrast for contrast in self.comparison.contrasts if not refused.intersection(contrast.pair.arms)]
+        refused = {arm.key for arm in self.evaluation.arms if arm.outcome == "refused"}
+        return [contrast for contrast in self.evaluation.contrasts if not refused.intersection(contrast.pair.arms)]
 
     @property
     def decided(self) -> int:
@@ -97,7 +97,7 @@ def measure(path: Path, program: Program, seed: int, core: int | None) -> None:
         seed=seed,
     )
     with nullcontext() if core is None else busy_core(core):
-        done = run_comparison(options, Quiet())
+        done = measure_run(options, Quiet())
     if isinstance(done.error, Interrupted):
         raise done.error
 
@@ -135,7 +135,7 @@ def section(program: Program = FULL) -> Section:
         print(f"busy: {name}: {outcomes[-1].decided} of {len(outcomes[-1].contrasts)} decided", file=sys.stderr)
     quiet, *busy = outcomes
     against = {outcome.name: contradictions(quiet, outcome) for outcome in busy}
-    planned, possible = len(quiet.comparison.plan.pairs), len(quiet.contrasts)
+    planned, possible = len(quiet.evaluation.plan.pairs), len(quiet.contrasts)
     lines = [
         f"`tfcompare run --versions {','.join(program.versions)} --engine venv`, once while the machine is otherwise",
         f"idle, and {program.repeats} times while another process keeps core {BUSY_CORE} busy. A comparison",
@@ -162,7 +162,7 @@ def _row(outcome: Outcome, against: Sequence[object] | None) -> str:
         outcome.fewest_rounds,
         "-" if against is None else len(against),
         f"{outcome.seconds:.0f} s",
-        f"{outcome.comparison.plan.budget_s or 0:.0f} s",
+        f"{outcome.evaluation.plan.budget_s or 0:.0f} s",
     )
     return f"| {' | '.join(map(str, cells))} |"
 
@@ -172,7 +172,7 @@ def figures_of(busy: Sequence[Outcome], against: Mapping[str, Sequence[object]])
     bounds = stats.binomtest(decided, total).proportion_ci(method="exact")
     detail = f"{decided} of {total}, {bounds.low:.1%} to {bounds.high:.1%}"
     contrary = sum(map(len, against.values()))
-    longest = max(outcome.seconds / (outcome.comparison.plan.budget_s or outcome.seconds) for outcome in busy)
+    longest = max(outcome.seconds / (outcome.evaluation.plan.budget_s or outcome.seconds) for outcome in busy)
     return [
         Figure("comparisons decided with a busy core", decided / total, "share", "most", DECIDED, detail),
         Figure("verdicts that contradict the quiet run", contrary, "count", limit=0),

@@ -31,8 +31,8 @@ from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
 from orchestrator.model import Case, Contrast, Pair, Plan, Target, VersionPair
 from orchestrator.plan.pairs import LOOKS
-from orchestrator.results.comparison import compute_contrasts, gather
 from orchestrator.results.endings import Endings
+from orchestrator.results.evaluation import compute_contrasts, gather
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.samples import samples

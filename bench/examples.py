@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from bench.bodies import Program, efforts_of, measure, rows_of
 from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 
 WORKLOAD = Path(__file__).parent / "workloads" / "examples.py"
@@ -57,8 +57,8 @@ def section(program: Program = FULL) -> Section:
         folder = collect(Path(os.environ["EXAMPLES"]), Path(scratch))
         path = store.run("run", measure, program, folder)
     run = RunDir.open(path)
-    comparison, seconds = judge_run(run), seconds_of(path)
-    contrasts = comparison.contrasts
+    evaluation, seconds = judge_run(run), seconds_of(path)
+    contrasts = evaluation.contrasts
     decided = sum(contrast.verdict != "inconclusive" for contrast in contrasts)
     by_cpu = sum(contrast.is_decided_by_cpu for contrast in contrasts)
     store.retire()
@@ -74,7 +74,7 @@ def section(program: Program = FULL) -> Section:
         f"|---|{'---|' * len(program.versions)}",
         *rows_of(contrasts, efforts_of(run)),
         "",
-        *(f"The report warns: {warning}." for warning in comparison.warnings),
+        *(f"The report warns: {warning}." for warning in evaluation.warnings),
     ]
     of = f"of {len(contrasts)}"
     figures = [

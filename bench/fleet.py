@@ -164,7 +164,7 @@ def _share_out(scratch: Path, count: int, versions: tuple[str, ...], open_fleet:
     planned = plan_elsewhere(options, lambda text: None)
     done = measure_on_fleet(planned, FleetOptions(on="auto"), Quiet(), open_fleet)
     assert done.error is None, done.error
-    assert len(done.comparison.arms) == count * len(versions)
+    assert len(done.evaluation.arms) == count * len(versions)
     *_, last = (entry for entry in RunDir(done.path).entries() if isinstance(entry, Finished))
     return last.seconds
 

@@ -20,7 +20,7 @@ from orchestrator.engines.docker.engine import connect
 from orchestrator.engines.venv import interpreters
 from orchestrator.errors import EngineUnavailable
 from orchestrator.model import Ended
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 
 VERSIONS = ("1.14.0", "2.0.0", "2.13.0")

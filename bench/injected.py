@@ -13,7 +13,7 @@ from typing import Any
 from orchestrator.metrics import find_margin, scale_of
 from orchestrator.metrics.percentiles import PERCENTILES
 from orchestrator.model import Metric, Target
-from orchestrator.results.comparison import Gathered, judge
+from orchestrator.results.evaluation import Gathered, judge
 from orchestrator.results.replicates import Replicate
 from orchestrator.stats.scale import Ratios
 

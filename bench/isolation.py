@@ -19,7 +19,7 @@ from orchestrator.engines.docker.engine import DockerEngine
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.model import Contrast
 from orchestrator.options import EngineOptions
-from orchestrator.results.comparison import gather
+from orchestrator.results.evaluation import gather
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.samples import samples
 from orchestrator.stats.contrasts import Samples
@@ -59,10 +59,10 @@ def section() -> Section:
     with TemporaryDirectory() as scratch, ExitStack() as held:
         found, left_out = arms(Path(scratch), held)
         path = Path(scratch) / "run"
-        comparison = arena.run(found, [TRAIN], folder=path, seed=1, looks=(ROUNDS,), isolated=ISOLATED)
-        times = samples(comparison.plan, gather(RunDir.open(path)).replicates)
+        evaluation = arena.run(found, [TRAIN], folder=path, seed=1, looks=(ROUNDS,), isolated=ISOLATED)
+        times = samples(evaluation.plan, gather(RunDir.open(path)).replicates)
     rows, figures = [], []
-    for contrast in comparison.contrasts:
+    for contrast in evaluation.contrasts:
         row, figure = _row(contrast, times)
         rows.append(row)
         figures += [figure] if figure else []

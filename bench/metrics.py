@@ -18,11 +18,11 @@ from bench.figures import Figure, Section
 from bench.injected import SIZES, judge_injected
 from bench.store import Store, seconds_of
 from orchestrator.errors import Interrupted
-from orchestrator.measure.run import run as run_comparison
+from orchestrator.measure.run import run as measure_run
 from orchestrator.metrics import METRICS, USUAL
 from orchestrator.model import Metric
 from orchestrator.plan.request import RunOptions
-from orchestrator.results.comparison import gather, judge
+from orchestrator.results.evaluation import gather, judge
 from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.sketches import find_distance, read_sketch
@@ -73,7 +73,7 @@ def measure(path: Path, version: str, selected: tuple[str, ...], seed: int, metr
         # A default run measures no rounds for first calls and builds, and all that is needed to judge them.
         metrics=() if metrics == JUDGED else tuple(METRICS[metric].name for metric in metrics),
     )
-    done = run_comparison(options, Quiet())
+    done = measure_run(options, Quiet())
     if isinstance(done.error, Interrupted):
         raise done.error
 
@@ -82,14 +82,14 @@ def verdicts(path: Path, metrics: Sequence[Metric]) -> Iterator[Found]:
     """Yield each verdict across the arms of a run, as they are and as if one of them had more."""
     gathered = gather(RunDir.open(path))
     gathered = replace(gathered, plan=replace(gathered.plan, metrics=tuple(metrics)))
-    comparison = judge(gathered)
-    for contrast in comparison.contrasts:
+    evaluation = judge(gathered)
+    for contrast in evaluation.contrasts:
         if contrast.pair.across and contrast.ci_low is not None:
             yield "time", 0, contrast.verdict
-    for contrast in comparison.of_metrics:
+    for contrast in evaluation.of_metrics:
         if contrast.ends is not None:
             yield METRICS[contrast.pair.metric].name, 0, contrast.verdict
-    for output in comparison.outputs:
+    for output in evaluation.outputs:
         yield "output", 0, output.verdict
     for version in gathered.plan.versions[1:]:
         for metric, size, verdict in judge_injected(gathered, version, metrics):

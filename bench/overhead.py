@@ -21,7 +21,7 @@ from orchestrator.engines import Environment, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.engines.worker.client import Burst, Opened, WorkerClient
-from orchestrator.measure.run import run as run_comparison
+from orchestrator.measure.run import run as measure_run
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Case, Finished, Target
 from orchestrator.options import EngineOptions
@@ -200,7 +200,7 @@ def time_whole_run(scratch: Path) -> WholeRun:
     """Measure the quick suite: what TensorFlow's own build, warm-up and calls take of it, once its workers are up."""
     options = RunOptions(versions=VERSIONS, engine="venv", out=scratch / "quick", seed=1)
     with clocked() as took:
-        path = run_comparison(options, Quiet()).path
+        path = measure_run(options, Quiet()).path
     directory = RunDir.open(path)
     (finished,) = [entry for entry in directory.entries() if isinstance(entry, Finished)]
     inside: Counter[str] = Counter()

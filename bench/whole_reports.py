@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from orchestrator.metrics import METRICS, USUAL, scale_of
 from orchestrator.metrics.gates import find_gate_error, parse_gates
-from orchestrator.model import ArmKey, Comparison, Contrast, Metric
+from orchestrator.model import ArmKey, Contrast, Evaluation, Metric
 from orchestrator.plan.pairs import TABLE_LOOKS, metric_pairs, neighbour_pairs
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.summary import sentences
@@ -24,7 +24,7 @@ from orchestrator.results.gated import gate_run
 from orchestrator.results.whole_report import correct_for_report
 from orchestrator.stats.contrasts import Samples, compare
 from orchestrator.stats.looks import Stretch, make_bystander_schedule, make_schedule
-from tests.support.builders import arm, case, comparison, plan
+from tests.support.builders import arm, case, evaluation, plan
 
 VERSIONS = ("1.0.0", "2.0.0", "3.0.0")
 CASES = tuple(case("body", size=str(size)) for size in range(8))
@@ -46,41 +46,41 @@ Floats = NDArray[np.float64]
 class SimulatedReport:
     """A report, and the number of cases whose times are slower in the last version."""
 
-    comparison: Comparison
+    evaluation: Evaluation
     slower: int = 0
 
     @property
     def has_row(self) -> bool:
         """Whether some row is called slower or faster, more or less."""
-        return any(each.verdict in ("slower", "faster") for each in self.comparison.of_all)
+        return any(each.verdict in ("slower", "faster") for each in self.evaluation.of_all)
 
     @property
     def names(self) -> bool:
         """Whether a sentence names a difference, even a slight one."""
-        text = " ".join((*sentences(self.comparison), *metric_sentences(self.comparison)))
+        text = " ".join((*sentences(self.evaluation), *metric_sentences(self.evaluation)))
         return any(phrase in text for phrase in NAMING)
 
     @property
     def names_rows(self) -> bool:
         """Whether a sentence would name a difference if it took each row for itself."""
-        metrics = {metric: _take_alone(own) for metric, own in self.comparison.metrics.items()}
-        alone = replace(self.comparison, contrasts=_take_alone(self.comparison.contrasts), metrics=metrics)
+        metrics = {metric: _take_alone(own) for metric, own in self.evaluation.metrics.items()}
+        alone = replace(self.evaluation, contrasts=_take_alone(self.evaluation.contrasts), metrics=metrics)
         return SimulatedReport(alone).names
 
     @property
     def trips(self) -> bool:
-        return find_gate_error(GATES, gate_run(self.comparison)) is not None
+        return find_gate_error(GATES, gate_run(self.evaluation)) is not None
 
     @property
     def of_slower(self) -> list[Contrast]:
         """The contrasts of times with the baseline that truly differ."""
-        return list(filter(self._differs, self.comparison.contrasts))
+        return list(filter(self._differs, self.evaluation.contrasts))
 
     @property
     def errs(self) -> bool:
         """Whether something is different in the report as a whole that is equal."""
         return any(
-            each.report_verdict in ("slower", "faster") and not self._differs(each) for each in self.comparison.of_all
+            each.report_verdict in ("slower", "faster") and not self._differs(each) for each in self.evaluation.of_all
         )
 
     def _differs(self, contrast: Contrast) -> bool:
@@ -103,7 +103,7 @@ def simulate_report(
     return SimulatedReport(judge_report(logs), slower)
 
 
-def judge_report(logs: Floats) -> Comparison:
+def judge_report(logs: Floats) -> Evaluation:
     """Judge the logs of all figures, by metric, case, version and round."""
     rounds, open_cases = dict.fromkeys((of.label for of in CASES), 0), set(CASES)
     for look in TABLE_LOOKS:
@@ -128,7 +128,7 @@ def judge_report(logs: Floats) -> Comparison:
     }
     neighbours = compare(replace(PLAN, pairs=pairs), samples, ARMS, SCHEDULE)
     return correct_for_report(
-        comparison(plan=PLAN, arms=ARMS, contrasts=contrasts, neighbours=neighbours, metrics=metrics)
+        evaluation(plan=PLAN, arms=ARMS, contrasts=contrasts, neighbours=neighbours, metrics=metrics)
     )
 
 

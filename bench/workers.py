@@ -33,7 +33,7 @@ from bench.figures import Figure, Section
 from bench.overhead import TRAIN
 from bench.store import Store, seconds_of
 from orchestrator.model import ArmKey, Calibrated, Case, Target
-from orchestrator.results.comparison import gather
+from orchestrator.results.evaluation import gather
 from orchestrator.results.rundir import RunDir
 from orchestrator.stats.calibrate import Effort
 

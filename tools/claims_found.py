@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from orchestrator.catalog.found import Found, FoundCheck, all_found, write  # noqa: E402
-from orchestrator.model import Comparison  # noqa: E402
+from orchestrator.model import Evaluation  # noqa: E402
 from orchestrator.reports.claims import format_expected, format_seen, judge_planned_claims, subject_of  # noqa: E402
 from orchestrator.results.claims import ClaimCheck, ClaimResult  # noqa: E402
 from orchestrator.results.run import load_run  # noqa: E402
@@ -25,9 +25,9 @@ def main() -> None:
         sys.exit(__doc__)
     found = dict(all_found())
     for path in sys.argv[1:]:
-        comparison = load_run(Path(path)).comparison
-        results = [result for result in judge_planned_claims(comparison) if result.findings and not cut_short(result)]
-        found |= {result.claim.name: found_in(comparison, result) for result in results}
+        evaluation = load_run(Path(path)).evaluation
+        results = [result for result in judge_planned_claims(evaluation) if result.findings and not cut_short(result)]
+        found |= {result.claim.name: found_in(evaluation, result) for result in results}
     write(found)
     print(f"{len(found)} claims; now run: python -m tools.docs")
 
@@ -41,8 +41,8 @@ def cut_short(result: ClaimResult) -> bool:
     )
 
 
-def found_in(comparison: Comparison, result: ClaimResult) -> Found:
-    plan, host = comparison.plan, comparison.manifest.host
+def found_in(evaluation: Evaluation, result: ClaimResult) -> Found:
+    plan, host = evaluation.plan, evaluation.manifest.host
     return Found(
         answer=result.answer,
         reason=result.reason,

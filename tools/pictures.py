@@ -47,7 +47,7 @@ def main() -> None:
 def table(run: Run, title: str) -> str:
     """Return the table as it looks in a terminal, without fonts from elsewhere."""
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True, color_system="truecolor")
-    console.print(matrix.layout(run.comparison, COLUMNS))
+    console.print(matrix.layout(run.evaluation, COLUMNS))
     svg = console.export_svg(title=title, theme=THEME, unique_id="first-run")
     return re.sub(r"\s*@font-face \{.*?\}\n", "\n", svg, flags=re.DOTALL)
 

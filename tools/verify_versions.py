@@ -33,7 +33,7 @@ from orchestrator.measure.round_range import first_rounds
 from orchestrator.model import Target
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions, check_request
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import View, view
 
@@ -77,10 +77,10 @@ def verify(version: Version, flavour: Flavour, parent: Path, watching: View, kee
         directory.write_manifest(make_manifest(asked, {target: environment}))
         prepared = PreparedRun(plan, {target: environment}, directory)
         error = measure_rounds(prepared, first_rounds(plan), Progress(), watching)
-    comparison = judge_run(directory)
-    outcomes = [arm.outcome for arm in comparison.arms]
+    evaluation = judge_run(directory)
+    outcomes = [arm.outcome for arm in evaluation.arms]
     facts = directory.read_manifest().workers.get(target, {})
-    problems = [f"{arm.case.label}: {arm.reason}" for arm in comparison.died] + ([str(error)] if error else [])
+    problems = [f"{arm.case.label}: {arm.reason}" for arm in evaluation.died] + ([str(error)] if error else [])
     if log.used and not keep:
         remove(environment.path)
     return {

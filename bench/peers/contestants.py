@@ -17,7 +17,7 @@ from bench.peers.asv import AFTER, BEFORE, Asv
 from bench.peers.places import Places, Suite
 from bench.peers.pyperf import Pyperf
 from orchestrator.model import Case
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 
 # In percent, asked of every tool in addition to its own default: a threshold of 5 finds no difference of 5.
@@ -119,12 +119,12 @@ class ByTfcompare:
 
     def compare(self, arms: Arms, folder: Path, seed: int) -> Compared:
         begun = time.monotonic()
-        comparison = arena.run(arms, [self.case], folder=folder, seed=seed, budget_s=self.budget_s)
+        evaluation = arena.run(arms, [self.case], folder=folder, seed=seed, budget_s=self.budget_s)
         wall = time.monotonic() - begun
         run = RunDir.open(folder)
         run.write_plan(replace(run.read_plan(), margin=THRESHOLD / 100))
-        words = tuple(judged.contrasts[0].verdict for judged in (comparison, judge_run(run)))
-        return Compared(words, wall, comparison.arms[0].rounds)
+        words = tuple(judged.contrasts[0].verdict for judged in (evaluation, judge_run(run)))
+        return Compared(words, wall, evaluation.arms[0].rounds)
 
 
 def _rehearsal(version: str, scratch: Path) -> dict[str, arena.Arm]:

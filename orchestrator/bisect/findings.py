@@ -16,9 +16,9 @@ from orchestrator.metrics.followed import RESULTS, TIME, Followed, name_followed
 from orchestrator.model import (
     ArmResult,
     Case,
-    Comparison,
     Contrast,
     Ended,
+    Evaluation,
     OutputVerdict,
     Target,
     VerdictName,
@@ -32,20 +32,20 @@ OF_RESULTS: Mapping[OutputVerdict, VerdictName] = {"differs": "slower", "not com
 
 
 def learn(
-    comparison: Comparison, wanted: Wanted, timeouts: Mapping[str, bool], metric: Followed = TIME
+    evaluation: Evaluation, wanted: Wanted, timeouts: Mapping[str, bool], metric: Followed = TIME
 ) -> tuple[tuple[BisectFinding, ...], tuple[Skipped, ...]]:
     """Return what a run has found of a metric, and which version it cannot measure.
 
     A version in the middle that cannot be measured is left out. An end was measured before, so if it cannot be measured
     now, this run is the cause.
     """
-    arms = {number_of(arm.version): arm for arm in comparison.arms}
+    arms = {number_of(arm.version): arm for arm in evaluation.arms}
     if len(wanted.versions) > 2:
         middle = wanted.versions[1]
         if not _usable(arms[middle], timeouts):
             return (), (Skipped(version=middle, reason=why_not(arms[middle]), environment=False),)
-    baseline = number_of(comparison.plan.versions[0])
-    found = {finding.later: finding for finding in _against(baseline, comparison, wanted.thorough, metric)}
+    baseline = number_of(evaluation.plan.versions[0])
+    found = {finding.later: finding for finding in _against(baseline, evaluation, wanted.thorough, metric)}
     for number in wanted.versions:
         found.setdefault(number, _not_compared(baseline, arms, number, wanted.thorough, metric))
     return tuple(_late(pair, timeouts, wanted.thorough) or _between(pair, baseline, found) for pair in wanted.pairs), ()
@@ -90,9 +90,9 @@ def _timeouts(run: RunDir) -> set[str]:
     return {number_of(entry.version) for entry in ended if entry.how == "timeout"}
 
 
-def end_lost(comparison: Comparison, wanted: Wanted, timeouts: Mapping[str, bool]) -> TfCompareError | None:
+def end_lost(evaluation: Evaluation, wanted: Wanted, timeouts: Mapping[str, bool]) -> TfCompareError | None:
     """Return an error if the first run lacks an end, without which nothing can be searched."""
-    lost = [arm for arm in comparison.arms if number_of(arm.version) in wanted.versions and not _usable(arm, timeouts)]
+    lost = [arm for arm in evaluation.arms if number_of(arm.version) in wanted.versions and not _usable(arm, timeouts)]
     if not lost:
         return None
     reasons = "\n".join(f"{arm.version} {arm.outcome}: {arm.reason}" for arm in lost)
@@ -142,10 +142,10 @@ def _between(pair: tuple[str, str], baseline: str, found: Mapping[str, BisectFin
     return found[later] if earlier == baseline else swap_versions(found[earlier])
 
 
-def _against(baseline: str, comparison: Comparison, thorough: bool, metric: Followed) -> Iterator[BisectFinding]:
+def _against(baseline: str, evaluation: Evaluation, thorough: bool, metric: Followed) -> Iterator[BisectFinding]:
     """Yield what a run says of each version against its first one."""
     if metric == RESULTS:
-        for output in comparison.outputs:
+        for output in evaluation.outputs:
             yield BisectFinding(
                 earlier=baseline,
                 later=number_of(output.candidate),
@@ -155,7 +155,7 @@ def _against(baseline: str, comparison: Comparison, thorough: bool, metric: Foll
                 metric=metric,
             )
         return
-    for contrast in comparison.contrasts:
+    for contrast in evaluation.contrasts:
         if contrast.pair.metric == metric:
             yield _from_contrast(baseline, contrast, thorough=thorough)
 

@@ -292,9 +292,9 @@ def _step(directory: Path, state: State, wanted: Wanted, view: View, hands: Hand
     # A call that is not over tells nothing but its time.
     earlier = (RunDir(directory / step.run) for step in state.steps if step.run)
     late = versions_out_of_time(RunDir(done.path), earlier) if metric == TIME else {}
-    if wanted.kind == "ends" and (lost := end_lost(done.comparison, wanted, late)):
+    if wanted.kind == "ends" and (lost := end_lost(done.evaluation, wanted, late)):
         raise done.error if isinstance(done.error, EnvironmentFailed) else lost
-    findings, unmeasured = learn(done.comparison, wanted, late, metric)
+    findings, unmeasured = learn(done.evaluation, wanted, late, metric)
     for skipped in unmeasured:
         view.say(f"{skipped.version} is left out: {skipped.reason}")
     step = Step(
@@ -305,7 +305,7 @@ def _step(directory: Path, state: State, wanted: Wanted, view: View, hands: Hand
         findings=findings,
         skipped=unmeasured,
     )
-    return replace(state, engine=done.comparison.plan.engine, steps=(*state.steps, step))
+    return replace(state, engine=done.evaluation.plan.engine, steps=(*state.steps, step))
 
 
 def _measure_sizes(
@@ -346,7 +346,7 @@ def _check_run(done: Done, path: Path, state: State) -> None:
     """Raise an error if the search cannot continue after this run."""
     if isinstance(done.error, Interrupted | EngineUnavailable | ContractBroken):
         raise done.error
-    sources_of_run = done.comparison.manifest.sources
+    sources_of_run = done.evaluation.manifest.sources
     if sources_of_run and sources_of_run != state.sources:
         raise UsageError(
             f"the workload was changed during the search; old and new times do not mix. {path} holds the last run; "

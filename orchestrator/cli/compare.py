@@ -61,24 +61,24 @@ def compare(
     place = str(later / PAGE) if own else output or "-"
     if place != "-":
         output_file.check(Path(place))
-    comparison = compare_runs(earlier, later, find_between)
+    found = compare_runs(earlier, later, find_between)
     if any(gate.metric == OUTPUT for gate in alarm.gates):
         raise UsageError(f"--fail-on {alarm.fail_on}: `compare` compares no results; leave {OUTPUT} out")
-    for run in (comparison.earlier, comparison.later):
+    for run in (found.earlier, found.later):
         what, advice = f"{run.path} does not compare", "measure it with --metric {metrics}"
         check_compared(alarm.gates, name_compared(run.plan), what, advice)
     if report.format == "html":
         from orchestrator.reports.html.changes import render_changes
 
-        put(render_changes(comparison), place, within=own)
+        put(render_changes(found), place, within=own)
     elif report.format == "json":
-        put(strict_json.dump(changes.as_object(comparison), indent=2), place)
+        put(strict_json.dump(changes.as_object(found), indent=2), place)
     elif place != "-":
-        put(render_plain(lambda width: changes.layout(comparison, width)), place)
+        put(render_plain(lambda width: changes.layout(found, width)), place)
     else:
-        print_table(lambda width: changes.layout(comparison, width))
-    raise_broken(comparison.broken)
-    if error := alarm.find_error(gate_changes(comparison), say):
+        print_table(lambda width: changes.layout(found, width))
+    raise_broken(found.broken)
+    if error := alarm.find_error(gate_changes(found), say):
         raise error
 
 

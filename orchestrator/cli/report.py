@@ -130,9 +130,9 @@ def report(
 
         compared = name_compared(RunDir.open(run).read_plan()) if metric.names is None else metric.names
         check_compared(alarm.gates, compared, f"{run} does not compare", "name it: --metric {metrics}")
-    comparison = how.report(run, output)
-    raise_broken(comparison.broken)
-    if error := alarm.find_error(gate_run(comparison), say):
+    evaluation = how.report(run, output)
+    raise_broken(evaluation.broken)
+    if error := alarm.find_error(gate_run(evaluation), say):
         raise error
 
 
@@ -175,7 +175,7 @@ def export(
         print(exported.text)
     for path in exported.files:
         say(f"written: {path}")
-    raise_broken(loaded.comparison.broken)
+    raise_broken(loaded.evaluation.broken)
 
 
 def list_runs(folder: Path, format: str) -> None:

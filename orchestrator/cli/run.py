@@ -463,13 +463,13 @@ def _finish(done: "Done", how: "ReportChoice", alarm: FailOnFlags, verbosity: Ve
 
     errors = Console(stderr=True)
     try:
-        how.show(done.comparison, done.path)
+        how.show(done.evaluation, done.path)
     finally:
         # Also where stdout cannot be written: the run is kept.
         if not verbosity.quiet:
             errors.print(safe_text(f"run directory: {done.path}"), soft_wrap=True)
-    following = "" if verbosity.quiet else next_line(done.path, done.comparison)
-    error = done.error or alarm.find_error(gate_run(done.comparison), verbosity.say)
+    following = "" if verbosity.quiet else next_line(done.path, done.evaluation)
+    error = done.error or alarm.find_error(gate_run(done.evaluation), verbosity.say)
     if error:
         # Without --quiet, every death was reported when it happened.
         told = str(error) if verbosity.quiet or not isinstance(error, ArmsDied) else error.headline

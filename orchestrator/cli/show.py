@@ -7,7 +7,7 @@ from rich.console import RenderableType
 
 from orchestrator.cli.talk import say
 from orchestrator.errors import UsageError
-from orchestrator.model import Comparison
+from orchestrator.model import Evaluation
 from orchestrator.reports import DEFAULT, DETAILS, METRICS, PAGES, REPORTS, Report, usual_report
 from orchestrator.reports.columns import parse_columns
 from orchestrator.reports.filter_sort import Arrangement, arrangement
@@ -31,7 +31,7 @@ class ReportChoice:
     # What is compared in addition to times, if not what the run was planned for.
     metrics: tuple[str, ...] | None = None
 
-    def show(self, comparison: Comparison, path: Path, output: str | None = None, last: str = "") -> None:
+    def show(self, evaluation: Evaluation, path: Path, output: str | None = None, last: str = "") -> None:
         """Show a run that has just been judged.
 
         Pages show more of the run, and read it themselves. `last` follows a table: a command, in one piece however wide
@@ -40,19 +40,19 @@ class ReportChoice:
         if self.format in PAGES:
             self.report(path, output)
         elif output not in (None, "-"):
-            put(self._text(comparison) + (f"\n\n{last}" if last else ""), output)
+            put(self._text(evaluation) + (f"\n\n{last}" if last else ""), output)
         elif self.format == "json":
-            print(self._text(comparison))
+            print(self._text(evaluation))
         else:
-            print_table(lambda width: self._layout(comparison, width))
+            print_table(lambda width: self._layout(evaluation, width))
             if last:
                 print(f"\n{escape_unprintable(last)}")
 
-    def report(self, path: Path, output: str | None) -> Comparison:
+    def report(self, path: Path, output: str | None) -> Evaluation:
         """Read and show a run directory."""
         # A mistake in the flags does not wait for the import of what judges.
         from orchestrator.reports.next_step import next_line
-        from orchestrator.results.comparison import judge_run
+        from orchestrator.results.evaluation import judge_run
         from orchestrator.results.rundir import RunDir
 
         directory = RunDir.open(path)
@@ -68,20 +68,20 @@ class ReportChoice:
                 write_utf8(text + "\n")
             else:
                 put(text, output or "-", within=bool(own))
-            return run.comparison
-        comparison = judge_run(directory, metrics=self.metrics)
-        self.show(comparison, path, output, next_line(path, comparison) if self.format == "table" else "")
-        return comparison
+            return run.evaluation
+        evaluation = judge_run(directory, metrics=self.metrics)
+        self.show(evaluation, path, output, next_line(path, evaluation) if self.format == "table" else "")
+        return evaluation
 
-    def _text(self, comparison: Comparison) -> str:
+    def _text(self, evaluation: Evaluation) -> str:
         if self.format == "json":
-            return self._report(comparison).as_json(comparison)
-        return render_plain(lambda width: self._layout(comparison, width))
+            return self._report(evaluation).as_json(evaluation)
+        return render_plain(lambda width: self._layout(evaluation, width))
 
-    def _layout(self, comparison: Comparison, width: int) -> RenderableType:
-        return self._report(comparison).layout(comparison, width, self.columns, self.arrangement)
+    def _layout(self, evaluation: Evaluation, width: int) -> RenderableType:
+        return self._report(evaluation).layout(evaluation, width, self.columns, self.arrangement)
 
-    def _report(self, comparison: Comparison) -> Report:
+    def _report(self, evaluation: Evaluation) -> Report:
         """Return the table to show; a program gets all of the run, unless it names a table."""
         if self.columns:
             return REPORTS[self.table or DETAILS]
@@ -89,7 +89,7 @@ class ReportChoice:
             return REPORTS[self.table or METRICS]
         if self.table or self.arrangement != Arrangement():
             return REPORTS[self.table or DEFAULT]
-        return usual_report(comparison.plan, complete=self.format == "json")
+        return usual_report(evaluation.plan, complete=self.format == "json")
 
 
 def choose_report(

@@ -56,7 +56,7 @@ def write(run: Run, directory: Path) -> tuple[Path, ...]:
     new_directory(directory)
     machine = _machine(run)
     of_times = [_benchmark(run, workload) for workload in dict.fromkeys(case.workload for case in run.plan.cases)]
-    of_others = [_of_metric(benchmark, METRICS[metric]) for metric in run.comparison.metrics for benchmark in of_times]
+    of_others = [_of_metric(benchmark, METRICS[metric]) for metric in run.evaluation.metrics for benchmark in of_times]
     if run.plan.judge == "cpu":
         of_times = [replace(_of_metric(benchmark, METRICS["cpu"]), metric=None) for benchmark in of_times]
     benchmarks = [*of_times, *of_others]

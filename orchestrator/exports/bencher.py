@@ -34,7 +34,7 @@ def render(run: Run) -> str:
         benchmarks[_name(name)] = measures
     for spec, arm, figure in metrics_of_arms(run):
         benchmarks.setdefault(_name(arm.key), {})[spec.name] = _metric(figure * UNITS[spec.unit], None, None)
-    for contrast in run.comparison.of_metrics:
+    for contrast in run.evaluation.of_metrics:
         name, metric = contrast.pair.arms[1], METRICS[contrast.pair.metric].name
         if contrast.ratio is not None:
             what, amount = "ratio", _metric(contrast.ratio, contrast.ci_low, contrast.ci_high)

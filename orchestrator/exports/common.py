@@ -43,7 +43,7 @@ def describe_contrast(contrast: Contrast) -> str:
 
 def metrics_of_arms(run: Run) -> Iterator[tuple[MetricSpec, ArmResult, float]]:
     """Yield what was compared in addition to times, with the figure of each arm."""
-    for metric in run.comparison.metrics:
+    for metric in run.evaluation.metrics:
         spec = METRICS[metric]
         for arm in run.arms:
             figure = spec.figure(arm)
@@ -54,10 +54,10 @@ def metrics_of_arms(run: Run) -> Iterator[tuple[MetricSpec, ArmResult, float]]:
 def describe_beside(run: Run) -> dict[ArmKey, list[str]]:
     """Return what was found of each arm in addition to its time, a line each: of memory, first calls and results."""
     lines: dict[ArmKey, list[str]] = defaultdict(list)
-    for contrast in run.comparison.of_metrics:
+    for contrast in run.evaluation.of_metrics:
         about = METRICS[contrast.pair.metric].about
         lines[contrast.pair.arms[1]].append(f"{about}: {describe_contrast(contrast)}")
-    for output in run.comparison.outputs:
+    for output in run.evaluation.outputs:
         text = describe_output(output.verdict, output.difference, output.reason)
         lines[ArmKey(output.case.label, output.candidate)].append(text)
     return lines

@@ -5,4 +5,4 @@ from orchestrator.results.run import Run
 
 
 def render(run: Run) -> str:
-    return usual_report(run.plan, complete=True).as_json(run.comparison)
+    return usual_report(run.plan, complete=True).as_json(run.evaluation)

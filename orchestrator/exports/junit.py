@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from orchestrator.exports.common import describe_beside, describe_contrast
-from orchestrator.model import ArmKey, ArmResult, Comparison, Contrast, Target
+from orchestrator.model import ArmKey, ArmResult, Contrast, Evaluation, Target
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import escape_unprintable
@@ -38,16 +38,16 @@ def _tests(run: Run, version: Target, inconclusive: str) -> Iterable[Element]:
     There is also one for each arm that no contrast is about and that was not measured; otherwise a case that dies
     everywhere would be missing.
     """
-    comparison, durations, beside = run.comparison, durations_s(run.replicates), describe_beside(run)
-    arms = {arm.key: arm for arm in comparison.arms}
+    evaluation, durations, beside = run.evaluation, durations_s(run.replicates), describe_beside(run)
+    arms = {arm.key: arm for arm in evaluation.arms}
     own = [
         contrast
-        for contrast in comparison.contrasts
+        for contrast in evaluation.contrasts
         if contrast.pair.kind == "version" and contrast.pair.candidate == version
     ]
     for contrast in own:
         name = contrast.pair.arms[1]
-        test = _build_contrast_test(comparison, contrast, arms[name], inconclusive)
+        test = _build_contrast_test(evaluation, contrast, arms[name], inconclusive)
         test.set("time", f"{durations.get(name, 0.0):.9f}")
         # Of a metric that the run was not planned for, none is a failure: `--fail-on` says which are errors.
         if contrast.pair.across:
@@ -67,14 +67,14 @@ def durations_s(replicates: Iterable[Replicate]) -> dict[ArmKey, float]:
     return durations
 
 
-def _build_contrast_test(comparison: Comparison, contrast: Contrast, arm: ArmResult, inconclusive: str) -> Element:
+def _build_contrast_test(evaluation: Evaluation, contrast: Contrast, arm: ArmResult, inconclusive: str) -> Element:
     if arm.outcome != "measured":
         return _test_without_time(arm)
     pair = contrast.pair
     name = arm.case.label
     name += "" if pair.metric == "steady" else f" {pair.metric}"
     baseline = pair.arms[0].version
-    name += "" if baseline == comparison.plan.versions[0] else f" against {baseline}"
+    name += "" if baseline == evaluation.plan.versions[0] else f" against {baseline}"
     test = _test(arm, name)
     message = describe_contrast(contrast)
     # As --fail-on has it.

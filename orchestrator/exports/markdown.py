@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from orchestrator.exports.common import python_of, verdict
-from orchestrator.model import ArmResult, Comparison, Contrast, Target
+from orchestrator.model import ArmResult, Contrast, Evaluation, Target
 from orchestrator.reports.case_names import by_workload, short_names, split_params
 from orchestrator.reports.claims import judge_planned_claims, subject_of_pair, summary
 from orchestrator.reports.columns import MARKS
@@ -31,18 +31,18 @@ ENVIRONMENTS = ("version", "Python", "environment")
 
 
 def render(run: Run) -> str:
-    comparison = run.comparison
+    evaluation = run.evaluation
     parts = [
         "### tfcompare",
-        _lines(_headlines(comparison)),
-        _list_shared_parameters(comparison),
+        _lines(_headlines(evaluation)),
+        _list_shared_parameters(evaluation),
         _first_warning(run.warnings),
-        _table_of_changes(comparison),
+        _table_of_changes(evaluation),
         "<details><summary>All comparisons, what was not measured, warnings, machine and command</summary>",
-        _table(CONTRASTS, map(_contrast, (*comparison.contrasts, *comparison.of_metrics))),
-        _table(UNMEASURED, (_row_without_time(arm) for arm in comparison.arms if arm.outcome != "measured")),
+        _table(CONTRASTS, map(_contrast, (*evaluation.contrasts, *evaluation.of_metrics))),
+        _table(UNMEASURED, (_row_without_time(arm) for arm in evaluation.arms if arm.outcome != "measured")),
         _lines(f"- warning: {code(text)}" for text in run.warnings),
-        f"{code(facts(comparison))}, run {code(run.plan.run)}, tfcompare {code(run.manifest.tool)}",
+        f"{code(facts(evaluation))}, run {code(run.plan.run)}, tfcompare {code(run.manifest.tool)}",
         _table(ENVIRONMENTS, _environments(run)),
         code(shlex.join(["tfcompare", *run.manifest.command])),
         "</details>",
@@ -65,21 +65,21 @@ def _as_number(sign: re.Match[str]) -> str:
     return f"&#{ord(sign[0])};"
 
 
-def _headlines(comparison: Comparison) -> Iterable[str]:
+def _headlines(evaluation: Evaluation) -> Iterable[str]:
     """Yield the verdicts of each version against each version that it is compared with."""
-    if comparison.plan.claims:
-        yield f"- {summary(judge_planned_claims(comparison))}"
+    if evaluation.plan.claims:
+        yield f"- {summary(judge_planned_claims(evaluation))}"
     counts: dict[tuple[Target, Target], Counter[str]] = {}
-    for contrast in comparison.contrasts:
+    for contrast in evaluation.contrasts:
         pair = contrast.pair
         if pair.kind == "version":
             word = describe_in_report(contrast)
             counts.setdefault((pair.candidate, pair.baseline), Counter())[word] += 1
     for (candidate, baseline), count in counts.items():
         verdicts = ", ".join(f"{count[name]} {name}" for name in (*MARKS, UNCERTAIN) if count[name])
-        by = ", by CPU time" if comparison.plan.judge == "cpu" else ""
+        by = ", by CPU time" if evaluation.plan.judge == "cpu" else ""
         yield f"- {code(str(candidate))} against {code(str(baseline))}{by}: {verdicts}."
-    yield from (f"- {code(each)}" for each in (*metric_sentences(comparison), *describe_cpu_times(comparison)))
+    yield from (f"- {code(each)}" for each in (*metric_sentences(evaluation), *describe_cpu_times(evaluation)))
 
 
 def _first_warning(warnings: Sequence[str]) -> str:
@@ -90,28 +90,28 @@ def _first_warning(warnings: Sequence[str]) -> str:
     return f"**warning:** {code(warnings[0])}{others}"
 
 
-def _list_shared_parameters(comparison: Comparison) -> str:
+def _list_shared_parameters(evaluation: Evaluation) -> str:
     """Say once which parameters all cases of a workload have; names of cases leave them out."""
     parts = []
-    for workload, cases in by_workload(arm.case for arm in comparison.arms).items():
+    for workload, cases in by_workload(arm.case for arm in evaluation.arms).items():
         shared, _, _ = split_params(cases)
         if shared and len(cases) > 1:
             parts.append(code(f"{workload}: {shared}"))
     return f"In all cases of {', '.join(parts)}." if parts else ""
 
 
-def _table_of_changes(comparison: Comparison) -> str:
-    names = short_names(arm.case for arm in comparison.arms)
-    arms = {arm.key: arm for arm in comparison.arms}
+def _table_of_changes(evaluation: Evaluation) -> str:
+    names = short_names(arm.case for arm in evaluation.arms)
+    arms = {arm.key: arm for arm in evaluation.arms}
     changed = [
         contrast
-        for contrast in comparison.contrasts
+        for contrast in evaluation.contrasts
         if contrast.pair.kind == "version" and contrast.report_verdict in ("slower", "faster")
     ]
     changed.sort(key=lambda contrast: contrast.distance, reverse=True)
     if not changed:
         return "Nothing is shown to be slower or faster."
-    header = [f"CPU {name}" if name == "time" and comparison.plan.judge == "cpu" else name for name in CHANGED]
+    header = [f"CPU {name}" if name == "time" and evaluation.plan.judge == "cpu" else name for name in CHANGED]
     table = _table(header, (_change(contrast, arms[contrast.pair.arms[1]], names) for contrast in changed[:MOST_ROWS]))
     remaining = len(changed) - MOST_ROWS
     return f"{table}\n\n{remaining} more are slower or faster, by less: below." if remaining > 0 else table

@@ -46,7 +46,7 @@ def render(run: Run) -> str:
     families = [
         *_about(run),
         *_of_arms(run.arms),
-        *_of_contrasts(run.plan, (*run.contrasts, *run.comparison.of_metrics)),
+        *_of_contrasts(run.plan, (*run.contrasts, *run.evaluation.of_metrics)),
     ]
     return "\n".join([line for family in families for line in family.lines()] + ["# EOF"])
 

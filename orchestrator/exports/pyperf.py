@@ -43,8 +43,8 @@ class TimedReplicate:
 def write(run: Run, directory: Path) -> tuple[Path, ...]:
     """Write one file for each version that has a time."""
     timed = {arm.key for arm in run.arms if arm.median_ms is not None}
-    if not timed and run.comparison.broken:
-        raise ContractBroken("\n".join(run.comparison.broken))
+    if not timed and run.evaluation.broken:
+        raise ContractBroken("\n".join(run.evaluation.broken))
     if not timed:
         raise UsageError(f"run {run.plan.run} has no time in any version; there is nothing to write for pyperf")
     new_directory(directory)

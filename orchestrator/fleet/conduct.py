@@ -54,7 +54,7 @@ from orchestrator.measure.prepare_run import make_manifest, pin_planned
 from orchestrator.model import Finished, LargeFile, list_arms
 from orchestrator.plan.planning import plan_elsewhere
 from orchestrator.plan.request import PlannedRun, RunOptions
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.find_runs import RUNS
 from orchestrator.results.rundir import RunDir
@@ -347,8 +347,8 @@ def _measure(
             copy.sync_journal()
     if len(copies) > 1:
         _note_replicas(run, copies)
-    comparison = judge_run(run)
-    return Done(comparison, run.path, error or find_error(comparison.arms, (), comparison.broken))
+    evaluation = judge_run(run)
+    return Done(evaluation, run.path, error or find_error(evaluation.arms, (), evaluation.broken))
 
 
 def _open_copy(run: RunDir, number: int) -> RunDir:

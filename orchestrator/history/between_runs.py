@@ -38,7 +38,7 @@ def find_between(earlier: Run, later: Run) -> dict[Pair, BetweenRuns]:
 def _name_series(run: Run) -> dict[Pair, Key]:
     """Return the keys of the series that this run would be a night of."""
     plan, host = run.plan, run.manifest.host.get("id")
-    contrasts = (*run.contrasts, *run.comparison.of_metrics)
+    contrasts = (*run.contrasts, *run.evaluation.of_metrics)
     return {
         pair: Key(
             case=pair.case.label,

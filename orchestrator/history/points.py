@@ -25,11 +25,11 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
     A series is one of ratios, so it has no points of what is judged by differences, such as leaks.
     `names` are the names under which builds are followed, if these differ from their numbers.
     """
-    plan, comparison = run.plan, run.comparison
+    plan, evaluation = run.plan, run.evaluation
     times = (contrast for contrast in run.contrasts if contrast.pair.across)
     contrasts = {
         contrast.pair: contrast
-        for contrast in (*times, *comparison.of_metrics)
+        for contrast in (*times, *evaluation.of_metrics)
         if isinstance(contrast.pair, VersionPair)
         and contrast.pair.baseline == plan.versions[0]
         and METRICS[contrast.pair.metric].units is None
@@ -55,7 +55,7 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
             version_figure=version_figure,
         )
         points.append(point)
-    for output in comparison.outputs:
+    for output in evaluation.outputs:
         pair = VersionPair(case=output.case, baseline=output.baseline, candidate=output.candidate)
         if pair.baseline == plan.versions[0]:
             point = replace(_without_value(run, pair), metric=RESULTS, judge="wall", version_figure=output.difference)

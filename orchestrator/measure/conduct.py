@@ -14,8 +14,8 @@ from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.shares import measure_shares
 from orchestrator.measure.workers import Workers
-from orchestrator.model import Comparison, Ended, Finished, Machine
-from orchestrator.results.comparison import judge_run
+from orchestrator.model import Ended, Evaluation, Finished, Machine
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import View
@@ -25,7 +25,7 @@ from orchestrator.terminal.progress import View
 class Done:
     """A judged run, and the error that determines its exit code."""
 
-    comparison: Comparison
+    evaluation: Evaluation
     path: Path
     error: TfCompareError | None
 
@@ -33,10 +33,10 @@ class Done:
 def conduct(run: PreparedRun, rounds: RoundRange, progress: Progress, view: View) -> Done:
     """Measure the rounds and judge the run."""
     error = measure_rounds(run, rounds, progress, view)
-    comparison = judge_run(run.directory)
-    again = sum(arm.external for arm in comparison.died)
-    error = error or find_error(comparison.arms, run.failures, comparison.broken, again=again)
-    return Done(comparison, run.directory.path, error)
+    evaluation = judge_run(run.directory)
+    again = sum(arm.external for arm in evaluation.died)
+    error = error or find_error(evaluation.arms, run.failures, evaluation.broken, again=again)
+    return Done(evaluation, run.directory.path, error)
 
 
 def measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, view: View) -> TfCompareError | None:

@@ -7,10 +7,10 @@ from pathlib import Path
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.rounds import find_undecided
-from orchestrator.model import ArmKey, Calibrated, Case, Comparison, Disturbed, Ended, Entry, Plan, Target
+from orchestrator.model import ArmKey, Calibrated, Case, Disturbed, Ended, Entry, Evaluation, Plan, Target
 from orchestrator.model.failures import describe_failure
-from orchestrator.results.comparison import FIRST_ROUND
 from orchestrator.results.endings import summarise_endings
+from orchestrator.results.evaluation import FIRST_ROUND
 from orchestrator.results.replicates import Replicate
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.counts import name_some
@@ -77,18 +77,18 @@ def beyond(past: Past, written: Iterable[Replicate], plan: Plan) -> Past:
     return replace(past, rounds=max([past.rounds, *(replicate.round for replicate in replicates)]))
 
 
-def is_closed(arm: ArmKey, comparison: Comparison, past: Past) -> bool:
+def is_closed(arm: ArmKey, evaluation: Evaluation, past: Past) -> bool:
     """Return whether an arm gets no more rounds: it ended, or its version has no environment or no TensorFlow."""
     return (
         arm in past.progress.ended
         or arm.version in past.unable
-        or Target(arm.version.name) not in comparison.manifest.environments
+        or Target(arm.version.name) not in evaluation.manifest.environments
     )
 
 
-def open_cases(comparison: Comparison, past: Past) -> list[Case]:
+def open_cases(evaluation: Evaluation, past: Past) -> list[Case]:
     """Return the cases that more rounds could still decide."""
-    return find_undecided(comparison, comparison.plan.cases, lambda arm: is_closed(arm, comparison, past))
+    return find_undecided(evaluation, evaluation.plan.cases, lambda arm: is_closed(arm, evaluation, past))
 
 
 def describe_nothing_open(path: Path, past: Past) -> str:

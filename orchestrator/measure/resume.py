@@ -41,7 +41,7 @@ from orchestrator.model import (
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
 from orchestrator.plan.pairs import looks_left
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.exit_error import join_failures
 from orchestrator.results.replicates import load
 from orchestrator.results.rundir import RunDir

@@ -28,11 +28,11 @@ from orchestrator.measure.visit import Group, Visit, Visitor
 from orchestrator.measure.warm import make_gpu_code
 from orchestrator.measure.workers import Workers
 from orchestrator.metrics import METRICS, describe_verdict
-from orchestrator.model import Arm, ArmKey, Case, Comparison, Contrast, Pair, Postponed, Prolonged, Target
+from orchestrator.model import Arm, ArmKey, Case, Contrast, Evaluation, Pair, Postponed, Prolonged, Target
 from orchestrator.plan.order import group_linked, round_order
 from orchestrator.plan.pairs import find_linked
 from orchestrator.results.claims import judge_claims
-from orchestrator.results.comparison import FIRST_ROUND, judge_run
+from orchestrator.results.evaluation import FIRST_ROUND, judge_run
 from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.counts import name_some
@@ -94,14 +94,14 @@ class RoundLoop:
             if left_out:
                 return self._end(open_cases, f"during round {number}")
             if number in self.rounds.looks:
-                comparison = judge_run(self.run, at_look=True)
-                self._show_decided(comparison, number)
-                open_cases = find_undecided(comparison, open_cases, self._is_closed)
+                evaluation = judge_run(self.run, at_look=True)
+                self._show_decided(evaluation, number)
+                open_cases = find_undecided(evaluation, open_cases, self._is_closed)
             number += 1
         return ""
 
-    def _show_decided(self, comparison: Comparison, number: int) -> None:
-        contrasts = (*comparison.contrasts, *comparison.of_metrics)
+    def _show_decided(self, evaluation: Evaluation, number: int) -> None:
+        contrasts = (*evaluation.contrasts, *evaluation.of_metrics)
         decided = {contrast.pair: contrast for contrast in contrasts if contrast.verdict != "inconclusive"}
         new = [describe_decision(contrast) for pair, contrast in decided.items() if pair not in self.decided]
         self.decided |= decided.keys()
@@ -471,13 +471,13 @@ def describe_decision(contrast: Contrast) -> str:
     return f"{METRICS[metric].name} of {new.case} in {new.version}{against}: {verdict}"
 
 
-def find_undecided(comparison: Comparison, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:
+def find_undecided(evaluation: Evaluation, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:
     """Return the cases with a contrast, or a claim's statement about one, that more rounds could still decide."""
-    deciding = [each for metric in comparison.plan.decides for each in comparison.metrics.get(metric, ())]
+    deciding = [each for metric in evaluation.plan.decides for each in evaluation.metrics.get(metric, ())]
     unsure: set[tuple[ArmKey, ...]] = {
-        each.pair.arms for each in (*comparison.contrasts, *deciding) if each.verdict == "inconclusive"
+        each.pair.arms for each in (*evaluation.contrasts, *deciding) if each.verdict == "inconclusive"
     }
-    for claim in judge_claims(comparison, comparison.plan.claims):
+    for claim in judge_claims(evaluation, evaluation.plan.claims):
         for statement in (finding.statement for finding in claim.findings if finding.is_open):
             unsure.update([pair.arms for pair in statement.pairs] or [statement.arms])
     wanted = {label for arms in unsure if not any(map(closed, arms)) for label, _ in arms}

@@ -24,7 +24,7 @@ from orchestrator.measure.failures import OTHER_TENSORFLOW, Scene, classify_star
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.model import DeathCause, Lost, Strays, Target
 from orchestrator.plan.order import seed_of_round
-from orchestrator.results.comparison import FIRST_ROUND
+from orchestrator.results.evaluation import FIRST_ROUND
 from orchestrator.results.streams import Stream
 from orchestrator.terminal.text import escape_unprintable
 

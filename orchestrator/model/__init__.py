@@ -25,11 +25,11 @@ from orchestrator.model.claims import (
     Statement,
     Winning,
 )
-from orchestrator.model.comparison import (
+from orchestrator.model.evaluation import (
     ArmResult,
-    Comparison,
     Contrast,
     Drift,
+    Evaluation,
     MeanRatio,
     Outcome,
     OutputCall,
@@ -88,7 +88,6 @@ __all__ = [
     "CaseSet",
     "Cases",
     "Claim",
-    "Comparison",
     "Contrast",
     "ContrastKind",
     "DeathCause",
@@ -99,6 +98,7 @@ __all__ = [
     "Ended",
     "Entry",
     "EnvironmentFacts",
+    "Evaluation",
     "Expectation",
     "Extended",
     "FailureKind",

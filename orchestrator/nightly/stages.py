@@ -45,7 +45,7 @@ def run_stage(
     if not (path / "manifest.json").is_file():
         return None, ended
     run = _settle(load_run(path), night)
-    if broken := run.comparison.broken:
+    if broken := run.evaluation.broken:
         reason = f"{'; '.join(broken)}. Nothing of this run is in the history; {run.path} keeps it"
         return None, replace(ended, exit_code=ContractBroken.exit_code, last_lines=reason)
     return run, ended
@@ -77,7 +77,7 @@ def find_screen(options: NightOptions, night: NightContext, counted: Collection[
                 if _is_screen(options, night, path):
                     run = load_run(path)
                     is_ours = run.plan.run not in counted and run.manifest.host.get("id") == night.host
-                    if is_ours and not run.comparison.broken:
+                    if is_ours and not run.evaluation.broken:
                         run = _settle(run, night)
                         return run, _describe_end(run)
     return None
@@ -106,7 +106,7 @@ def _describe_end(run: Run) -> ChildEnd:
     """Return how the process ended, or would have ended, that measured a run to its end."""
     lost = [entry for entry in RunDir(run.path).entries() if isinstance(entry, Lost) and entry.stage == "environment"]
     failures = [EnvironmentFailed(entry.reason, version=str(entry.version)) for entry in lost]
-    error = find_error(run.arms, failures, run.comparison.broken)
+    error = find_error(run.arms, failures, run.evaluation.broken)
     return ChildEnd(error.exit_code if error else 0, hung=False, last_lines=str(error or ""))
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from rich.console import RenderableType
 
-    from orchestrator.model import Comparison, Plan
+    from orchestrator.model import Evaluation, Plan
     from orchestrator.reports.filter_sort import Arrangement
     from orchestrator.results.run import Run
 
@@ -39,14 +39,14 @@ class Report:
     suits: Callable[[Plan], bool] = lambda plan: False
 
     def layout(
-        self, comparison: Comparison, width: int, columns: tuple[str, ...] | None, arrangement: Arrangement
+        self, evaluation: Evaluation, width: int, columns: tuple[str, ...] | None, arrangement: Arrangement
     ) -> RenderableType:
         chosen: dict[str, object] = {"arrangement": arrangement} if self.arranged else {}
         chosen |= {"columns": columns} if self.takes_columns else {}
-        return cast("RenderableType", import_module(self.module, __name__).layout(comparison, width, **chosen))
+        return cast("RenderableType", import_module(self.module, __name__).layout(evaluation, width, **chosen))
 
-    def as_json(self, comparison: Comparison) -> str:
-        return str(import_module(self.json, __name__).as_json(comparison))
+    def as_json(self, evaluation: Evaluation) -> str:
+        return str(import_module(self.json, __name__).as_json(evaluation))
 
 
 @dataclass(frozen=True)

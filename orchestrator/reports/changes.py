@@ -176,8 +176,8 @@ def as_object(changes: Changes) -> dict[str, Any]:
     """Return the `tfcompare.changes/1` object, which is part of the interface."""
     return {
         "schema": SCHEMA,
-        "earlier": run_object(changes.earlier.comparison),
-        "later": run_object(changes.later.comparison),
+        "earlier": run_object(changes.earlier.evaluation),
+        "later": run_object(changes.later.evaluation),
         "margin": changes.margin,
         "differences": [
             {"what": difference.what, "earlier": difference.earlier, "later": difference.later}

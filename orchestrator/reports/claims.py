@@ -18,7 +18,7 @@ from orchestrator.model import (
     Bound,
     CaseSet,
     Claim,
-    Comparison,
+    Evaluation,
     Expectation,
     Pair,
     Part,
@@ -57,32 +57,32 @@ FIGURES: dict[ArmMetric, tuple[str, str]] = {
 }  # fmt: skip
 
 
-def render(comparison: Comparison) -> str:
-    return render_plain(lambda width: layout(comparison, width))
+def render(evaluation: Evaluation) -> str:
+    return render_plain(lambda width: layout(evaluation, width))
 
 
-def layout(comparison: Comparison, width: int) -> RenderableType:
-    claims, notes = judge_planned_claims(comparison), Notes()
+def layout(evaluation: Evaluation, width: int) -> RenderableType:
+    claims, notes = judge_planned_claims(evaluation), Notes()
     grid = _frame()
     for claim in claims:
         _claim(grid, claim, notes, in_full=len(claims) <= MOST_IN_FULL)
         grid.add_section()
     head = Text("\n").join(
         [
-            safe_text(f"tfcompare reproduce {comparison.plan.run}", style="bold"),
-            safe_text(table.facts(comparison), style="dim"),
+            safe_text(f"tfcompare reproduce {evaluation.plan.run}", style="bold"),
+            safe_text(table.facts(evaluation), style="dim"),
             safe_text(summary(claims)),
         ]
     )
     return Group(
-        head, *table.render_warnings(comparison), Padding(grid, (1, 0, 0, 0)), *notes.lines(comparison.plan.alpha)
+        head, *table.render_warnings(evaluation), Padding(grid, (1, 0, 0, 0)), *notes.lines(evaluation.plan.alpha)
     )
 
 
-def judge_planned_claims(comparison: Comparison) -> tuple[ClaimResult, ...]:
-    if not comparison.plan.claims:
-        raise UsageError(f"run {comparison.plan.run} tested no claims; `tfcompare reproduce` does")
-    return judge_claims(comparison, comparison.plan.claims)
+def judge_planned_claims(evaluation: Evaluation) -> tuple[ClaimResult, ...]:
+    if not evaluation.plan.claims:
+        raise UsageError(f"run {evaluation.plan.run} tested no claims; `tfcompare reproduce` does")
+    return judge_claims(evaluation, evaluation.plan.claims)
 
 
 def summary(claims: Sequence[ClaimResult]) -> str:
@@ -242,16 +242,16 @@ def format_said_of(claim: Claim) -> str:
     return f"said of: {'; '.join(claim.said_of)}"
 
 
-def as_json(comparison: Comparison) -> str:
-    return strict_json.dump(as_object(comparison), indent=2)
+def as_json(evaluation: Evaluation) -> str:
+    return strict_json.dump(as_object(evaluation), indent=2)
 
 
-def as_object(comparison: Comparison) -> dict[str, Any]:
+def as_object(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
-        "run": run_object(comparison),
-        "claims": [_object(result) for result in judge_planned_claims(comparison)],
-        "warnings": [*comparison.broken, *comparison.warnings],
+        "run": run_object(evaluation),
+        "claims": [_object(result) for result in judge_planned_claims(evaluation)],
+        "warnings": [*evaluation.broken, *evaluation.warnings],
     }
 
 

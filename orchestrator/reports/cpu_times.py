@@ -4,19 +4,19 @@ import math
 from collections.abc import Iterator, Mapping
 from statistics import median
 
-from orchestrator.model import Comparison, Contrast
+from orchestrator.model import Contrast, Evaluation
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import CpuRatio, format_ratio
 from orchestrator.results.warnings import find_open_times
 from orchestrator.terminal.counts import format_count, name_some
 
 
-def describe_cpu_times(comparison: Comparison) -> Iterator[str]:
+def describe_cpu_times(evaluation: Evaluation) -> Iterator[str]:
     """Yield which open comparisons CPU times decide, and how much less these vary."""
-    open_ = find_open_times(comparison)
+    open_ = find_open_times(evaluation)
     if not open_:
         return
-    names = short_names(arm.case for arm in comparison.arms)
+    names = short_names(arm.case for arm in evaluation.arms)
     decided = [contrast for contrast in open_ if contrast.is_decided_by_cpu]
     of = f"{len(decided) or 'none'} of {format_count(len(open_), 'open comparison')}"
     named = name_some([_describe(contrast, names) for contrast in decided])

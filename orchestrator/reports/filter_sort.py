@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.model import ArmKey, ArmResult, Comparison, Contrast
+from orchestrator.model import ArmKey, ArmResult, Contrast, Evaluation
 from orchestrator.reports.summary import by_candidate
 
 T = TypeVar("T")
@@ -28,28 +28,28 @@ class Arrangement:
     sort: str = "case"
     backwards: bool = False
 
-    def arms(self, comparison: Comparison) -> list[ArmResult]:
+    def arms(self, evaluation: Evaluation) -> list[ArmResult]:
         """Return the arms to show, each together with its case's baseline, without which it could not be read."""
-        contrasts = by_candidate(comparison.contrasts)
+        contrasts = by_candidate(evaluation.contrasts)
         chosen = {
             arm.key
-            for arm in comparison.arms
+            for arm in evaluation.arms
             if not self.only or arm.outcome in self.only or self._selects(contrasts.get(arm.key))
         }
         cases = {label for label, _ in chosen}
-        baseline = comparison.plan.versions[0]
+        baseline = evaluation.plan.versions[0]
         selected = [
-            arm for arm in comparison.arms if arm.key in chosen or (arm.version == baseline and arm.case.label in cases)
+            arm for arm in evaluation.arms if arm.key in chosen or (arm.version == baseline and arm.case.label in cases)
         ]
         return self._sort_groups(
             selected, lambda arm: arm.case.workload, lambda arm: arm.case.label, self._key(contrasts)
         )
 
-    def inside(self, comparison: Comparison) -> list[Contrast]:
+    def inside(self, evaluation: Evaluation) -> list[Contrast]:
         """Return the contrasts between cases of one version that are to be shown."""
         selected = [
             contrast
-            for contrast in comparison.contrasts
+            for contrast in evaluation.contrasts
             if contrast.pair.kind == "case"
             and contrast.pair.metric == "steady"
             and (not self.only or self._selects(contrast))

@@ -3,33 +3,33 @@
 import math
 from typing import Any
 
-from orchestrator.model import ArmResult, Comparison, Contrast, MeanRatio, OutputContrast, Pair
+from orchestrator.model import ArmResult, Contrast, Evaluation, MeanRatio, OutputContrast, Pair
 from orchestrator.reports.target_differences import as_objects
 from orchestrator.terminal import strict_json
 
 SCHEMA = "tfcompare.comparison/1"
 
 
-def as_json(comparison: Comparison) -> str:
-    return strict_json.dump(as_object(comparison), indent=2)
+def as_json(evaluation: Evaluation) -> str:
+    return strict_json.dump(as_object(evaluation), indent=2)
 
 
-def as_object(comparison: Comparison) -> dict[str, Any]:
+def as_object(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
-        "run": run_object(comparison),
-        "arms": [_arm(arm) for arm in comparison.arms],
-        "contrasts": [_contrast(contrast) for contrast in comparison.contrasts],
-        "warnings": [*comparison.broken, *comparison.warnings],
-        "differences": as_objects(comparison),
-        "metrics": [_contrast(each) for each in comparison.of_metrics],
-        "outputs": [_output(each) for each in comparison.outputs],
-        "means": [_mean(each) for each in comparison.means],
+        "run": run_object(evaluation),
+        "arms": [_arm(arm) for arm in evaluation.arms],
+        "contrasts": [_contrast(contrast) for contrast in evaluation.contrasts],
+        "warnings": [*evaluation.broken, *evaluation.warnings],
+        "differences": as_objects(evaluation),
+        "metrics": [_contrast(each) for each in evaluation.of_metrics],
+        "outputs": [_output(each) for each in evaluation.outputs],
+        "means": [_mean(each) for each in evaluation.means],
     }
 
 
-def run_object(comparison: Comparison) -> dict[str, Any]:
-    plan = comparison.plan
+def run_object(evaluation: Evaluation) -> dict[str, Any]:
+    plan = evaluation.plan
     return {
         "id": plan.run,
         "engine": plan.engine,
@@ -38,8 +38,8 @@ def run_object(comparison: Comparison) -> dict[str, Any]:
         "suite": plan.suite,
         "margin": plan.margin,
         "judge": plan.judge,
-        "ended_by_budget": comparison.ended_by_budget or None,
-        "host": comparison.manifest.host,
+        "ended_by_budget": evaluation.ended_by_budget or None,
+        "host": evaluation.manifest.host,
     }
 
 

@@ -11,8 +11,8 @@ from orchestrator.model import (
     ArmKey,
     ArmResult,
     CasePair,
-    Comparison,
     Contrast,
+    Evaluation,
     MeanRatio,
     Metric,
     Plan,
@@ -136,32 +136,32 @@ def group_rows(rows: Iterable[CaseRow], *, worst_first: bool) -> list[RowGroup]:
     return groups
 
 
-def render(comparison: Comparison, arrangement: Arrangement | None = None) -> str:
-    return render_plain(lambda width: layout(comparison, width, arrangement))
+def render(evaluation: Evaluation, arrangement: Arrangement | None = None) -> str:
+    return render_plain(lambda width: layout(evaluation, width, arrangement))
 
 
-def layout(comparison: Comparison, width: int, arrangement: Arrangement | None = None) -> RenderableType:
+def layout(evaluation: Evaluation, width: int, arrangement: Arrangement | None = None) -> RenderableType:
     """Lay out the matrix; versions that do not fit continue in further blocks with the same rows."""
     arrangement = arrangement or Arrangement()
-    versions = comparison.plan.versions
-    across, inside = across_versions(comparison, arrangement), inside_versions(comparison, arrangement)
-    parts: list[RenderableType] = [_head(comparison)]
+    versions = evaluation.plan.versions
+    across, inside = across_versions(evaluation, arrangement), inside_versions(evaluation, arrangement)
+    parts: list[RenderableType] = [_head(evaluation)]
     if arrangement.only:
-        parts.append(safe_text(note_what_is_left_out(comparison, arrangement), style="dim"))
-    means = {} if arrangement.only else means_of(comparison)
+        parts.append(safe_text(note_what_is_left_out(evaluation, arrangement), style="dim"))
+    means = {} if arrangement.only else means_of(evaluation)
     worst_first = arrangement.sort == Arrangement.sort
-    rows = [*across, *rows_of_steps(comparison, arrangement)]
+    rows = [*across, *rows_of_steps(evaluation, arrangement)]
     parts += draw_blocks(CaseBlock(str(versions[0]), rows, means, worst_first), versions[1:], width)
     parts += draw_blocks(CaseBlock("inside each version", inside, {}, worst_first), versions, width)
     below: list[RenderableType] = [
-        *_reasons(comparison),
-        *render_losses(comparison),
-        *render_differences(comparison),
-        *render_warnings(comparison),
+        *_reasons(evaluation),
+        *render_losses(evaluation),
+        *render_differences(evaluation),
+        *render_warnings(evaluation),
         _legend(
-            comparison,
+            evaluation,
             [
-                *describe_marks([*rows, *inside], comparison.plan.alpha),
+                *describe_marks([*rows, *inside], evaluation.plan.alpha),
                 *([] if arrangement.only else describe_means(across, means)),
             ],
         ),
@@ -169,42 +169,42 @@ def layout(comparison: Comparison, width: int, arrangement: Arrangement | None =
     return Group(*parts, Text(), *below)
 
 
-def across_versions(comparison: Comparison, arrangement: Arrangement) -> list[CaseRow]:
+def across_versions(evaluation: Evaluation, arrangement: Arrangement) -> list[CaseRow]:
     """Return a row per case that is compared across versions."""
-    contrasts = by_candidate(each for each in comparison.contrasts if each.pair.metric == "steady")
-    return _rows(comparison, arrangement.arms(comparison), contrasts)
+    contrasts = by_candidate(each for each in evaluation.contrasts if each.pair.metric == "steady")
+    return _rows(evaluation, arrangement.arms(evaluation), contrasts)
 
 
-def rows_of_metric(comparison: Comparison, metric: Metric) -> list[CaseRow]:
+def rows_of_metric(evaluation: Evaluation, metric: Metric) -> list[CaseRow]:
     """Return a row per case that has a figure of this metric, which is compared in addition to times."""
-    spec, contrasts = METRICS[metric], {each.pair.arms[1]: each for each in comparison.metrics.get(metric, ())}
+    spec, contrasts = METRICS[metric], {each.pair.arms[1]: each for each in evaluation.metrics.get(metric, ())}
     compared = {arm.case for arm in contrasts}
-    known = {arm.case.label for arm in comparison.arms if spec.figure(arm) is not None}
+    known = {arm.case.label for arm in evaluation.arms if spec.figure(arm) is not None}
     arms = [
         replace(arm, median_ms=spec.figure(arm), drift=None)
-        for arm in comparison.arms
+        for arm in evaluation.arms
         if arm.case.label in compared & known
     ]
-    rows = _rows(comparison, arms, contrasts)
+    rows = _rows(evaluation, arms, contrasts)
     name = spec.about if spec.of_versions else ""
     return [replace(row, name=name or row.name, show=spec.show, metric=metric) for row in rows]
 
 
-def rows_of_steps(comparison: Comparison, arrangement: Arrangement) -> list[CaseRow]:
+def rows_of_steps(evaluation: Evaluation, arrangement: Arrangement) -> list[CaseRow]:
     """Return a row for the steps of a program, if it has any."""
-    arms = as_arms_of_steps(arrangement.arms(comparison))
+    arms = as_arms_of_steps(arrangement.arms(evaluation))
     return [
         replace(row, name=f"{row.name}, {MEASURES['step']}")
-        for row in _rows(comparison, arms, contrasts_of_steps(comparison))
+        for row in _rows(evaluation, arms, contrasts_of_steps(evaluation))
     ]
 
 
-def _rows(comparison: Comparison, arms: Iterable[ArmResult], contrasts: Mapping[ArmKey, Contrast]) -> list[CaseRow]:
-    names = short_names(arm.case for arm in comparison.arms)
+def _rows(evaluation: Evaluation, arms: Iterable[ArmResult], contrasts: Mapping[ArmKey, Contrast]) -> list[CaseRow]:
+    names = short_names(arm.case for arm in evaluation.arms)
     rows: dict[str, dict[Target, ArmResult]] = {}
     for arm in arms:
         rows.setdefault(arm.case.label, {})[arm.version] = arm
-    baseline = comparison.plan.versions[0]
+    baseline = evaluation.plan.versions[0]
     return [
         CaseRow(
             names[label],
@@ -217,11 +217,11 @@ def _rows(comparison: Comparison, arms: Iterable[ArmResult], contrasts: Mapping[
     ]
 
 
-def inside_versions(comparison: Comparison, arrangement: Arrangement) -> list[CaseRow]:
+def inside_versions(evaluation: Evaluation, arrangement: Arrangement) -> list[CaseRow]:
     """Return a row per pair of cases that is compared inside versions."""
-    own = [each for each in arrangement.inside(comparison) if isinstance(each.pair, CasePair)]
+    own = [each for each in arrangement.inside(evaluation) if isinstance(each.pair, CasePair)]
     name_of = differences(own)
-    arms = {arm.key: arm for arm in comparison.arms}
+    arms = {arm.key: arm for arm in evaluation.arms}
     rows: dict[str, dict[Target, Contrast]] = {}
     for each in own:
         rows.setdefault(name_of(each), {})[each.pair.arms[1].version] = each
@@ -231,9 +231,9 @@ def inside_versions(comparison: Comparison, arrangement: Arrangement) -> list[Ca
     ]
 
 
-def means_of(comparison: Comparison, metric: Metric = "steady") -> dict[Target, MeanRatio]:
+def means_of(evaluation: Evaluation, metric: Metric = "steady") -> dict[Target, MeanRatio]:
     """Return the mean ratio of each version over the cases that all versions have."""
-    return {mean.candidate: mean for mean in comparison.means if mean.metric == metric}
+    return {mean.candidate: mean for mean in evaluation.means if mean.metric == metric}
 
 
 def name_means(means: Mapping[Target, MeanRatio]) -> str:
@@ -255,15 +255,15 @@ def describe_means(rows: Sequence[CaseRow], means: Mapping[Target, MeanRatio]) -
     return [f"geometric mean: from the {counts} rounds that all of its cases have"]
 
 
-def _head(comparison: Comparison) -> Text:
+def _head(evaluation: Evaluation) -> Text:
     return Text("\n").join(
         [
-            safe_text(f"tfcompare run {comparison.plan.run}", style="bold"),
-            safe_text(describe_place(comparison), style="dim"),
-            *(safe_text(line, style="dim") for line in describe_hosts(comparison.manifest, MOST_CASES)),
-            *map(safe_text, sentences(comparison)),
-            *map(safe_text, metric_sentences(comparison)),
-            *map(safe_text, describe_cpu_times(comparison)),
+            safe_text(f"tfcompare run {evaluation.plan.run}", style="bold"),
+            safe_text(describe_place(evaluation), style="dim"),
+            *(safe_text(line, style="dim") for line in describe_hosts(evaluation.manifest, MOST_CASES)),
+            *map(safe_text, sentences(evaluation)),
+            *map(safe_text, metric_sentences(evaluation)),
+            *map(safe_text, describe_cpu_times(evaluation)),
         ]
     )
 
@@ -350,17 +350,17 @@ def draw_blocks(block: CaseBlock, versions: Sequence[Target], width: int) -> Ite
         left = left[count:]
 
 
-def _reasons(comparison: Comparison) -> Iterator[Text]:
-    for line in describe_reasons(comparison):
+def _reasons(evaluation: Evaluation) -> Iterator[Text]:
+    for line in describe_reasons(evaluation):
         yield safe_text(clip(line, LONGEST), style="dim")
 
 
-def _legend(comparison: Comparison, marks: Sequence[str]) -> Text:
-    plan = comparison.plan
-    shown = {contrast.shown_verdict for contrast in comparison.contrasts}
+def _legend(evaluation: Evaluation, marks: Sequence[str]) -> Text:
+    plan = evaluation.plan
+    shown = {contrast.shown_verdict for contrast in evaluation.contrasts}
     lines = [
         "  ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items() if verdict in shown),
-        ABOUT_SMALL_MARKS if any(contrast.size == "clear" for contrast in comparison.contrasts) else "",
+        ABOUT_SMALL_MARKS if any(contrast.size == "clear" for contrast in evaluation.contrasts) else "",
         *marks,
         f"{'CPU time' if plan.judge == 'cpu' else 'time'}: {_unit(plan)} in {plan.versions[0]} · "
         "ratio: relative to it, paired by round, with its interval",

@@ -7,7 +7,7 @@ from statistics import median
 
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import MetricSpec, find_figure
-from orchestrator.model import ArmKey, ArmResult, Comparison, Contrast, OutputContrast, Target
+from orchestrator.model import ArmKey, ArmResult, Contrast, Evaluation, OutputContrast, Target
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.magnitudes import show_estimate
 from orchestrator.reports.reasons import UNCERTAIN, count_uncertain
@@ -20,19 +20,19 @@ MOST_VERSIONS = 3
 DIFFERENT = ("slower", "faster")
 
 
-def metric_sentences(comparison: Comparison) -> tuple[str, ...]:
-    names = short_names(arm.case for arm in comparison.arms)
-    arms = {arm.key: arm for arm in comparison.arms}
+def metric_sentences(evaluation: Evaluation) -> tuple[str, ...]:
+    names = short_names(arm.case for arm in evaluation.arms)
+    arms = {arm.key: arm for arm in evaluation.arms}
     return (
         *(
             sentence
-            for metric, contrasts in comparison.metrics.items()
+            for metric, contrasts in evaluation.metrics.items()
             for sentence in (
                 *_of_metric(METRICS[metric], _to_tell(contrasts), arms, names),
-                *_describe_reach(METRICS[metric], _to_tell(contrasts), asked=metric in comparison.plan.decides),
+                *_describe_reach(METRICS[metric], _to_tell(contrasts), asked=metric in evaluation.plan.decides),
             )
         ),
-        *_of_outputs([each for each in comparison.outputs if not each.candidate.control], names),
+        *_of_outputs([each for each in evaluation.outputs if not each.candidate.control], names),
     )
 
 

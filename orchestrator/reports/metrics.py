@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.metrics import METRICS, find_margin
-from orchestrator.model import Comparison, OutputContrast, OutputVerdict, ShownVerdict, Target
+from orchestrator.model import Evaluation, OutputContrast, OutputVerdict, ShownVerdict, Target
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import LONGEST, STYLES, Notes
 from orchestrator.reports.grid import Grid
@@ -32,44 +32,44 @@ NOTHING = "nothing was compared in addition to times; --metric names what to com
 NARROWEST = 8
 
 
-def layout(comparison: Comparison, width: int) -> RenderableType:
-    plan, notes = comparison.plan, Notes()
+def layout(evaluation: Evaluation, width: int) -> RenderableType:
+    plan, notes = evaluation.plan, Notes()
     head = [
         safe_text(f"tfcompare run {plan.run}", style="bold"),
-        safe_text(describe_place(comparison), style="dim"),
-        *map(safe_text, metric_sentences(comparison) or [NOTHING]),
+        safe_text(describe_place(evaluation), style="dim"),
+        *map(safe_text, metric_sentences(evaluation) or [NOTHING]),
     ]
-    parts: list[RenderableType] = [Text("\n").join(head), *render_warnings(comparison)]
+    parts: list[RenderableType] = [Text("\n").join(head), *render_warnings(evaluation)]
     baseline, *others = plan.versions
-    for metric in comparison.metrics:
+    for metric in evaluation.metrics:
         spec = METRICS[metric]
-        rows, means = rows_of_metric(comparison, metric), means_of(comparison, metric)
+        rows, means = rows_of_metric(evaluation, metric), means_of(evaluation, metric)
         margin = spec.scale.show_margin(find_margin(plan, metric))
         parts += [Text(), safe_text(f"{spec.about}, margin {margin}", style="bold")]
         parts += draw_blocks(CaseBlock(str(baseline), rows, means, True, metric), others, width)
         parts += [safe_text(line, style="dim") for line in describe_means(rows, means)]
-    if comparison.outputs:
-        parts += [Text(), _outputs(comparison, notes), *(safe_text(line, style="dim") for line in LEGEND)]
+    if evaluation.outputs:
+        parts += [Text(), _outputs(evaluation, notes), *(safe_text(line, style="dim") for line in LEGEND)]
     return Group(*parts, *below(notes.lines(plan.alpha)))
 
 
-def outputs_by_case(comparison: Comparison) -> dict[str, dict[Target, OutputContrast]]:
+def outputs_by_case(evaluation: Evaluation) -> dict[str, dict[Target, OutputContrast]]:
     rows: dict[str, dict[Target, OutputContrast]] = {}
-    for each in comparison.outputs:
+    for each in evaluation.outputs:
         rows.setdefault(each.case.label, {})[each.candidate] = each
     return rows
 
 
-def _outputs(comparison: Comparison, notes: Notes) -> Grid:
-    names = short_names(arm.case for arm in comparison.arms)
-    versions = list(dict.fromkeys(each.candidate for each in comparison.outputs))
+def _outputs(evaluation: Evaluation, notes: Notes) -> Grid:
+    names = short_names(arm.case for arm in evaluation.arms)
+    versions = list(dict.fromkeys(each.candidate for each in evaluation.outputs))
     grid = Grid(
-        title=safe_text(f"results, against {comparison.plan.versions[0]}", style="bold"),
+        title=safe_text(f"results, against {evaluation.plan.versions[0]}", style="bold"),
         headers=("", *map(str, versions)),
         right=(False,) * (1 + len(versions)),
         narrowest=NARROWEST,
     )
-    for label, of_case in outputs_by_case(comparison).items():
+    for label, of_case in outputs_by_case(evaluation).items():
         grid.add(names[label], *(_cell(of_case.get(version), notes) for version in versions))
     return grid
 

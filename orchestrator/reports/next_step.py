@@ -11,9 +11,9 @@ from orchestrator.machine.host import is_here
 from orchestrator.measure.budget import RESERVE
 from orchestrator.measure.past import is_closed, open_cases, read_past
 from orchestrator.measure.resume import ResumeOptions, extension, same_sources
-from orchestrator.model import ArmKey, Comparison, Ended, Entry, Extended, Finished, Lost, Manifest, Plan, Target
+from orchestrator.model import ArmKey, Ended, Entry, Evaluation, Extended, Finished, Lost, Manifest, Plan, Target
 from orchestrator.options import LONGEST_S
-from orchestrator.results.comparison import FIRST_ROUND
+from orchestrator.results.evaluation import FIRST_ROUND
 from orchestrator.results.rundir import RunDir
 from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.terminal.durations import format_budget
@@ -24,23 +24,23 @@ WORTHWHILE = 1.5
 OF_ENVIRONMENTS = ("--base", "--ca-bundle", "--wheelhouse", "--gpu-request")
 
 
-def next_line(path: Path, comparison: Comparison) -> str:
+def next_line(path: Path, evaluation: Evaluation) -> str:
     """Return the last line of a report: the command that continues the run. Return '' if no command can."""
-    command = next_command(path, comparison)
+    command = next_command(path, evaluation)
     return f"Next:  {shlex.join(command)}" if command else ""
 
 
-def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
-    plan, manifest = comparison.plan, comparison.manifest
+def next_command(path: Path, evaluation: Evaluation) -> tuple[str, ...]:
+    plan, manifest = evaluation.plan, evaluation.manifest
     entries = tuple(RunDir.open(path).entries())
     past = read_past(plan, entries)
-    cases = open_cases(comparison, past)
+    cases = open_cases(evaluation, past)
     lost = versions_lost_last(entries)
     labels = {case.label for case in cases}
     arms = [
         arm.key
         for arm in plan.arms()
-        if arm.case.label in labels and arm.version not in lost and not is_closed(arm.key, comparison, past)
+        if arm.case.label in labels and arm.version not in lost and not is_closed(arm.key, evaluation, past)
     ]
     # One arm gives no ratio.
     if len(arms) < 2 or not _continues_here(plan, manifest, path):
@@ -53,7 +53,7 @@ def next_command(path: Path, comparison: Comparison) -> tuple[str, ...]:
     rounds = next((look for look in looks if look >= past.rounds * WORTHWHILE), looks[-1]) - past.rounds
     # What was postponed needs all of its first rounds.
     rounds = max(rounds, FEWEST_ROUNDS - min(past.progress.rounds[case.label] for case in cases))
-    budget = format_budget(min(rounds * round_s(comparison, entries, arms) * RESERVE, LONGEST_S))
+    budget = format_budget(min(rounds * round_s(evaluation, entries, arms) * RESERVE, LONGEST_S))
     return "tfcompare", "run", "--resume", str(path), "--budget", budget, *carried
 
 
@@ -65,12 +65,12 @@ def flag_values(command: Sequence[str], names: Sequence[str]) -> Iterator[tuple[
             yield flag, value if equals else following
 
 
-def round_s(comparison: Comparison, entries: Sequence[Entry], arms: Sequence[ArmKey]) -> float:
+def round_s(evaluation: Evaluation, entries: Sequence[Entry], arms: Sequence[ArmKey]) -> float:
     """Estimate the time of a round of these arms.
 
     This is the start of its workers, the calls of each arm, and what a replicate takes in addition.
     """
-    calls_s = {arm.key: (arm.build_s or 0.0) + arm.train_s for arm in comparison.arms if arm.train_s is not None}
+    calls_s = {arm.key: (arm.build_s or 0.0) + arm.train_s for arm in evaluation.arms if arm.train_s is not None}
     usual_s = sum(calls_s.values()) / max(len(calls_s), 1)
     replicates = [entry for entry in entries if isinstance(entry, Ended) and entry.outcome == "measured"]
     stretches = [entry for entry in entries if isinstance(entry, Finished)]
@@ -80,7 +80,7 @@ def round_s(comparison: Comparison, entries: Sequence[Entry], arms: Sequence[Arm
     measured_s = sum(entry.seconds for entry in stretches) - max(renewals, 0) * start_s
     first_s = {
         arm.key: (arm.build_s or 0.0) + (arm.first_call_ms or 0.0) / 1e3
-        for arm in comparison.arms
+        for arm in evaluation.arms
         if arm.key in calls_s
     }
     inside_s = sum((first_s if entry.once else calls_s).get(entry.arm, usual_s) for entry in replicates)

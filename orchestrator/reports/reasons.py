@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from orchestrator.model import Comparison, Contrast, ReportRow
+from orchestrator.model import Contrast, Evaluation, ReportRow
 from orchestrator.stats.slowdown import format_slowdown
 from orchestrator.terminal.counts import name_some
 
@@ -21,25 +21,25 @@ OTHER = "for other reasons"
 UNCERTAIN = "not certain among all comparisons"
 
 
-def describe_reasons(comparison: Comparison) -> Iterator[str]:
+def describe_reasons(evaluation: Evaluation) -> Iterator[str]:
     """Yield a line about what is undecided, and one about each reason why arms have no time."""
     undecided = [
         each
-        for each in comparison.contrasts
+        for each in evaluation.contrasts
         if each.verdict == "inconclusive" and (each.estimate is not None or each.seen_ratio is not None)
     ]
     if undecided:
         parts = [_describe(name, own) for name, own in _by_class(undecided)]
         verb = "is" if len(undecided) == 1 else "are"
-        yield f"? {len(undecided)} of {len(comparison.contrasts)} comparisons {verb} not decided: {'; '.join(parts)}"
-    if uncertain := count_uncertain((*comparison.contrasts, *comparison.of_metrics)):
+        yield f"? {len(undecided)} of {len(evaluation.contrasts)} comparisons {verb} not decided: {'; '.join(parts)}"
+    if uncertain := count_uncertain((*evaluation.contrasts, *evaluation.of_metrics)):
         verb = "is" if uncertain == 1 else "are"
         yield (
-            f"{uncertain} of all {comparison.judged_together} comparisons {verb} certain in the row, but not among so "
+            f"{uncertain} of all {evaluation.judged_together} comparisons {verb} certain in the row, but not among so "
             "many: a new run of the case alone, or with --rounds 20, can decide it"
         )
     untimed: dict[tuple[str, str], list[str]] = {}
-    for arm in comparison.arms:
+    for arm in evaluation.arms:
         if arm.outcome != "measured":
             untimed.setdefault((arm.ending, arm.reason), []).append(f"{arm.version} {arm.case.label}")
     for (ending, reason), arms in untimed.items():

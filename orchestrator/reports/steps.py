@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from orchestrator.model import ArmKey, ArmResult, Comparison, Contrast
+from orchestrator.model import ArmKey, ArmResult, Contrast, Evaluation
 from orchestrator.reports.columns import COLUMNS, Column
 
 
-def contrasts_of_steps(comparison: Comparison) -> dict[ArmKey, Contrast]:
+def contrasts_of_steps(evaluation: Evaluation) -> dict[ArmKey, Contrast]:
     """Return the contrast of each arm's steps with those of the baseline."""
-    return {each.pair.arms[1]: each for each in comparison.contrasts if each.pair.metric == "step"}
+    return {each.pair.arms[1]: each for each in evaluation.contrasts if each.pair.metric == "step"}
 
 
 def as_arms_of_steps(arms: Iterable[ArmResult]) -> list[ArmResult]:
@@ -21,8 +21,8 @@ def columns_of_steps(judging: Iterable[Column]) -> list[Column]:
     return [COLUMNS["first-step"], COLUMNS["step"], *judging, COLUMNS["loss"]]
 
 
-def describe_losses(comparison: Comparison) -> Iterable[str]:
+def describe_losses(evaluation: Evaluation) -> Iterable[str]:
     """Yield one line with what training came to in each target: quick steps that learn nothing are no gain."""
-    ends = [f"{arm.version} {arm.loss:.4g}" for arm in comparison.arms if arm.loss is not None]
+    ends = [f"{arm.version} {arm.loss:.4g}" for arm in evaluation.arms if arm.loss is not None]
     if ends:
         yield f"loss after the last epoch: {', '.join(ends)}"

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.errors import UsageError
-from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Contrast, Target
+from orchestrator.model import ArmKey, ArmResult, Case, Contrast, Evaluation, Target
 from orchestrator.reports.column_blocks import (
     ColumnBlock,
     RowNames,
@@ -48,14 +48,14 @@ class StudySection:
 class Study:
     """The run's cases that belong to the study, and their results."""
 
-    def __init__(self, comparison: Comparison) -> None:
-        self.plan = comparison.plan
+    def __init__(self, evaluation: Evaluation) -> None:
+        self.plan = evaluation.plan
         self.versions = [version for version in self.plan.versions if not version.control]
         self._cases = {_split_case(case): case for case in self.plan.cases if case.workload == WORKLOAD}
         self.blocks = list(dict.fromkeys(block for block, _, _ in self._cases))
         self.modes = {mode for _, mode, _ in self._cases}
-        self._arms = {arm.key: arm for arm in comparison.arms}
-        steady = [contrast for contrast in comparison.contrasts if contrast.pair.metric == "steady"]
+        self._arms = {arm.key: arm for arm in evaluation.arms}
+        steady = [contrast for contrast in evaluation.contrasts if contrast.pair.metric == "steady"]
         # A claim may compare the same two arms with another margin; the contrast with the run's margin comes last.
         steady.sort(key=lambda contrast: contrast.pair.margin is None)
         self._contrasts = {contrast.pair.arms: contrast for contrast in steady}
@@ -75,28 +75,28 @@ class Study:
         return self._contrasts.get((baseline.key, candidate.key))
 
 
-def render(comparison: Comparison) -> str:
-    return render_plain(lambda width: layout(comparison, width))
+def render(evaluation: Evaluation) -> str:
+    return render_plain(lambda width: layout(evaluation, width))
 
 
-def layout(comparison: Comparison, width: int) -> RenderableType:
-    study, notes = Study(comparison), Notes()
+def layout(evaluation: Evaluation, width: int) -> RenderableType:
+    study, notes = Study(evaluation), Notes()
     if not study.blocks:
         raise UsageError(
             f"run {study.plan.run} has no case of {WORKLOAD}, which this table is about: --table verdicts shows what "
             f"it has, and `tfcompare run --case {WORKLOAD}` measures some"
         )
     sections = [_section(study, block, notes) for block in study.blocks]
-    parts: list[RenderableType] = [_head(comparison, study), *render_warnings(comparison)]
+    parts: list[RenderableType] = [_head(evaluation, study), *render_warnings(evaluation)]
     for section, tables in zip(sections, _tables(sections, width), strict=True):
         parts += [Text(), safe_text(section.title, style="bold"), *tables, *map(safe_text, section.unmeasured)]
     footnotes = notes.lines(study.plan.alpha)
     return Group(*parts, *([Text()] if footnotes else []), *footnotes)
 
 
-def _head(comparison: Comparison, study: Study) -> Text:
+def _head(evaluation: Evaluation, study: Study) -> Text:
     title = safe_text(f"tfcompare run {study.plan.run}, as the study prints it", style="bold")
-    lines = (safe_text(line, style="dim") for line in (facts(comparison), *_legend(study)))
+    lines = (safe_text(line, style="dim") for line in (facts(evaluation), *_legend(study)))
     return Text("\n").join((title, *lines))
 
 

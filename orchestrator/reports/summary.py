@@ -5,27 +5,27 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from orchestrator.model import ArmKey, Comparison, Contrast, Target, VerdictName
+from orchestrator.model import ArmKey, Contrast, Evaluation, Target, VerdictName
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import MARKS, ratio
 from orchestrator.reports.reasons import UNCERTAIN, count_uncertain
 from orchestrator.terminal.counts import format_count
 
 
-def sentences(comparison: Comparison) -> tuple[str, ...]:
+def sentences(evaluation: Evaluation) -> tuple[str, ...]:
     """Return one sentence for each version that is compared with the baseline."""
-    names = short_names(arm.case for arm in comparison.arms)
+    names = short_names(arm.case for arm in evaluation.arms)
     return tuple(
-        _sentence(version, comparison.plan.versions[0], of_version(comparison, version), names)
-        for version in comparison.plan.versions[1:]
+        _sentence(version, evaluation.plan.versions[0], of_version(evaluation, version), names)
+        for version in evaluation.plan.versions[1:]
         if not version.control
     )
 
 
-def of_version(comparison: Comparison, candidate: Target) -> list[Contrast]:
+def of_version(evaluation: Evaluation, candidate: Target) -> list[Contrast]:
     return [
         contrast
-        for contrast in comparison.contrasts
+        for contrast in evaluation.contrasts
         if contrast.pair.across and contrast.pair.arms[1].version == candidate
     ]
 

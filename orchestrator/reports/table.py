@@ -9,7 +9,7 @@ from typing import TypeVar
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.model import ArmResult, Comparison, Contrast, Manifest, Plan
+from orchestrator.model import ArmResult, Contrast, Evaluation, Manifest, Plan
 from orchestrator.reports.case_names import differences, split_params
 from orchestrator.reports.columns import (
     COLUMNS,
@@ -47,39 +47,39 @@ MOST_CASES = 3
 WHOLE_REPORT = f"sentences and --fail-on name equal arms in at most {MOST_REPORTS_WRONG:.0%} of reports"
 
 
-def render(comparison: Comparison, columns: Sequence[str] | None = None, arrangement: Arrangement | None = None) -> str:
-    return render_plain(lambda width: layout(comparison, width, columns, arrangement))
+def render(evaluation: Evaluation, columns: Sequence[str] | None = None, arrangement: Arrangement | None = None) -> str:
+    return render_plain(lambda width: layout(evaluation, width, columns, arrangement))
 
 
 def layout(
-    comparison: Comparison, width: int, columns: Sequence[str] | None = None, arrangement: Arrangement | None = None
+    evaluation: Evaluation, width: int, columns: Sequence[str] | None = None, arrangement: Arrangement | None = None
 ) -> RenderableType:
     """Lay out the comparison.
 
     `columns` are names that `parse_columns` has parsed. Without any, the usual columns are shown.
     """
-    items = any(arm.items for arm in comparison.arms)
-    chosen, notes = choose(width, columns, items=items, judge=comparison.plan.judge), Notes()
+    items = any(arm.items for arm in evaluation.arms)
+    chosen, notes = choose(width, columns, items=items, judge=evaluation.plan.judge), Notes()
     arrangement = arrangement or Arrangement()
-    arms, inside = arrangement.arms(comparison), arrangement.inside(comparison)
-    cpu = _asks_for_cpu(comparison, chosen, columns)
+    arms, inside = arrangement.arms(evaluation), arrangement.inside(evaluation)
+    cpu = _asks_for_cpu(evaluation, chosen, columns)
     shown = [*chosen, CPU_OF_OPEN] if cpu else chosen
-    parts: list[RenderableType] = [_head(comparison, shown), *render_warnings(comparison)]
+    parts: list[RenderableType] = [_head(evaluation, shown), *render_warnings(evaluation)]
     if arrangement.only:
-        parts.append(safe_text(note_what_is_left_out(comparison, arrangement), style="dim"))
-    contrasts = by_candidate(comparison.contrasts)
+        parts.append(safe_text(note_what_is_left_out(evaluation, arrangement), style="dim"))
+    contrasts = by_candidate(evaluation.contrasts)
     for _, group in groupby(arms, key=lambda arm: arm.case.workload):
         of_workload = list(group)
         undecided = [arm for arm in of_workload if cpu and is_open(contrasts.get(arm.key))]
-        draw_arms = partial(_versions_table, comparison, notes)
+        draw_arms = partial(_versions_table, evaluation, notes)
         parts.extend(_fit_with_cpu(draw_arms, of_workload, undecided, chosen, width))
     judging = [column for column in chosen if column.of == "contrast"]
     if with_steps := as_arms_of_steps(arms):
-        parts += _fit(partial(_steps_table, comparison, notes, with_steps), columns_of_steps(judging), width)
+        parts += _fit(partial(_steps_table, evaluation, notes, with_steps), columns_of_steps(judging), width)
     undecided_inside = [contrast for contrast in inside if cpu and is_open(contrast)]
-    draw_contrasts = partial(_cases_table, comparison, notes)
+    draw_contrasts = partial(_cases_table, evaluation, notes)
     parts.extend(_fit_with_cpu(draw_contrasts, inside, undecided_inside, judging, width))
-    closing = [*notes.lines(comparison.plan.alpha), *render_losses(comparison), *render_differences(comparison)]
+    closing = [*notes.lines(evaluation.plan.alpha), *render_losses(evaluation), *render_differences(evaluation)]
     return Group(*parts, *below(closing))
 
 
@@ -87,19 +87,19 @@ def below(notes: Sequence[Text]) -> Sequence[Text]:
     return [Text(), *notes] if notes else []
 
 
-def facts(comparison: Comparison) -> str:
+def facts(evaluation: Evaluation) -> str:
     """Return where and how a run was measured, and how far it may be wrong, in one line."""
-    plan = comparison.plan
-    return f"{describe_place(comparison)} · margin {format_margin(plan.margin)} · {describe_errors(plan)}"
+    plan = evaluation.plan
+    return f"{describe_place(evaluation)} · margin {format_margin(plan.margin)} · {describe_errors(plan)}"
 
 
-def describe_place(comparison: Comparison) -> str:
+def describe_place(evaluation: Evaluation) -> str:
     """Say where a run was measured, and how its budget ended it."""
-    plan, host = comparison.plan, comparison.manifest.host
+    plan, host = evaluation.plan, evaluation.manifest.host
     cards = _name_cards(str(host.get("gpus") or ""), plan.gpus) if plan.device == "gpu" else ""
     place = f"{plan.engine} · {cards or plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores"
     judge = "judged by CPU time" if plan.judge == "cpu" else ""
-    return " · ".join(filter(None, [place, judge, comparison.ended_by_budget]))
+    return " · ".join(filter(None, [place, judge, evaluation.ended_by_budget]))
 
 
 def _name_cards(listed: str, chosen: Sequence[str]) -> str:
@@ -131,23 +131,23 @@ def describe_errors(plan: Plan) -> str:
     )
 
 
-def _head(comparison: Comparison, columns: Sequence[Column]) -> Text:
+def _head(evaluation: Evaluation, columns: Sequence[Column]) -> Text:
     lines = (
-        safe_text(f"tfcompare run {comparison.plan.run}", style="bold"),
-        safe_text(facts(comparison), style="dim"),
+        safe_text(f"tfcompare run {evaluation.plan.run}", style="bold"),
+        safe_text(facts(evaluation), style="dim"),
         safe_text(WHOLE_REPORT, style="dim"),
-        *(safe_text(line, style="dim") for line in describe_hosts(comparison.manifest)),
-        safe_text(legend(columns, comparison.plan.judge), style="dim"),
-        *map(safe_text, sentences(comparison)),
-        *map(safe_text, metric_sentences(comparison)),
-        *map(safe_text, describe_cpu_times(comparison)),
+        *(safe_text(line, style="dim") for line in describe_hosts(evaluation.manifest)),
+        safe_text(legend(columns, evaluation.plan.judge), style="dim"),
+        *map(safe_text, sentences(evaluation)),
+        *map(safe_text, metric_sentences(evaluation)),
+        *map(safe_text, describe_cpu_times(evaluation)),
     )
     return Text("\n").join(line for line in lines if line)
 
 
-def note_what_is_left_out(comparison: Comparison, arrangement: Arrangement) -> str:
-    arms, inside = arrangement.arms(comparison), arrangement.inside(comparison)
-    cases = len({arm.case for arm in comparison.arms})
+def note_what_is_left_out(evaluation: Evaluation, arrangement: Arrangement) -> str:
+    arms, inside = arrangement.arms(evaluation), arrangement.inside(evaluation)
+    cases = len({arm.case for arm in evaluation.arms})
     selected = len({arm.case for arm in arms})
     only = f"--only {','.join(arrangement.only)}"
     if not arms and not inside:
@@ -155,24 +155,24 @@ def note_what_is_left_out(comparison: Comparison, arrangement: Arrangement) -> s
     return f"{only}: {selected} of {cases} cases, and {len(inside)} comparisons inside a version"
 
 
-def render_warnings(comparison: Comparison) -> Iterable[RenderableType]:
-    for text in (*comparison.broken, *comparison.warnings):
+def render_warnings(evaluation: Evaluation) -> Iterable[RenderableType]:
+    for text in (*evaluation.broken, *evaluation.warnings):
         yield safe_text(f"warning: {clip(text, LONGEST)}", style="yellow")
 
 
-def render_differences(comparison: Comparison) -> Iterable[Text]:
-    for line in describe_differences(comparison):
+def render_differences(evaluation: Evaluation) -> Iterable[Text]:
+    for line in describe_differences(evaluation):
         yield safe_text(clip(line, LONGEST), style="dim")
 
 
-def render_losses(comparison: Comparison) -> Iterable[Text]:
-    for line in describe_losses(comparison):
+def render_losses(evaluation: Evaluation) -> Iterable[Text]:
+    for line in describe_losses(evaluation):
         yield safe_text(clip(line, LONGEST), style="dim")
 
 
-def _asks_for_cpu(comparison: Comparison, chosen: Sequence[Column], columns: Sequence[str] | None) -> bool:
+def _asks_for_cpu(evaluation: Evaluation, chosen: Sequence[Column], columns: Sequence[str] | None) -> bool:
     """Return whether to show CPU times unasked: many rows are open, and no list of columns forbids it."""
-    return shows_default(columns) and COLUMNS["cpu"] not in chosen and bool(find_open_times(comparison))
+    return shows_default(columns) and COLUMNS["cpu"] not in chosen and bool(find_open_times(evaluation))
 
 
 def _fit_with_cpu(
@@ -213,8 +213,8 @@ def _frame(title: str, shared: str, names: Sequence[str], columns: Sequence[Colu
     )
 
 
-def _versions_table(comparison: Comparison, notes: Notes, arms: Sequence[ArmResult], columns: Sequence[Column]) -> Grid:
-    contrasts = by_candidate(comparison.contrasts)
+def _versions_table(evaluation: Evaluation, notes: Notes, arms: Sequence[ArmResult], columns: Sequence[Column]) -> Grid:
+    contrasts = by_candidate(evaluation.contrasts)
     shared, names, own = split_params(arm.case for arm in arms)
     grid = _frame(arms[0].case.workload, shared, (names, "version"), columns)
     for case, of_case in groupby(arms, key=lambda arm: arm.case):
@@ -229,8 +229,8 @@ def _versions_table(comparison: Comparison, notes: Notes, arms: Sequence[ArmResu
     return grid
 
 
-def _steps_table(comparison: Comparison, notes: Notes, arms: Sequence[ArmResult], columns: Sequence[Column]) -> Grid:
-    contrasts = contrasts_of_steps(comparison)
+def _steps_table(evaluation: Evaluation, notes: Notes, arms: Sequence[ArmResult], columns: Sequence[Column]) -> Grid:
+    contrasts = contrasts_of_steps(evaluation)
     # A run has one program.
     grid = _frame(MEASURES["step"], "", ("version",), columns)
     for arm in arms:
@@ -239,9 +239,9 @@ def _steps_table(comparison: Comparison, notes: Notes, arms: Sequence[ArmResult]
 
 
 def _cases_table(
-    comparison: Comparison, notes: Notes, contrasts: Sequence[Contrast], columns: Sequence[Column]
+    evaluation: Evaluation, notes: Notes, contrasts: Sequence[Contrast], columns: Sequence[Column]
 ) -> Grid:
-    arms = {arm.key: arm for arm in comparison.arms}
+    arms = {arm.key: arm for arm in evaluation.arms}
     grid = _frame("inside each version", "", ("case", "version"), columns)
     for name, group in groupby(contrasts, key=differences(contrasts)):
         for position, contrast in enumerate(group):

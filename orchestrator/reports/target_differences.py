@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from orchestrator.model import Comparison
+from orchestrator.model import Evaluation
 from orchestrator.results.differences import DifferingFact, TargetDifference, find_differences
 from orchestrator.terminal.counts import format_count
 
@@ -10,8 +10,8 @@ from orchestrator.terminal.counts import format_count
 MOST_TARGETS, MOST_PACKAGES = 6, 4
 
 
-def describe_differences(comparison: Comparison) -> Iterator[str]:
-    found = find_differences(comparison.plan, comparison.manifest)
+def describe_differences(evaluation: Evaluation) -> Iterator[str]:
+    found = find_differences(evaluation.plan, evaluation.manifest)
     for difference in found[:MOST_TARGETS]:
         parts = ", ".join([*map(str, difference.facts), *_packages(difference)])
         yield f"{difference.candidate} also differs from {difference.baseline} in {parts}"
@@ -26,7 +26,7 @@ def _packages(difference: TargetDifference) -> list[str]:
     return [format_count(len(packages), "package")]
 
 
-def as_objects(comparison: Comparison) -> list[dict[str, object]]:
+def as_objects(evaluation: Evaluation) -> list[dict[str, object]]:
     """Return all differences as JSON has them."""
     return [
         {
@@ -35,7 +35,7 @@ def as_objects(comparison: Comparison) -> list[dict[str, object]]:
             "facts": list(map(_fact, difference.facts)),
             "packages": list(map(_fact, difference.packages)),
         }
-        for difference in find_differences(comparison.plan, comparison.manifest)
+        for difference in find_differences(evaluation.plan, evaluation.manifest)
     ]
 
 

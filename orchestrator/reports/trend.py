@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.model import ArmResult, Case, Comparison, Contrast
+from orchestrator.model import ArmResult, Case, Contrast, Evaluation
 from orchestrator.plan.pairs import in_order
 from orchestrator.reports import table
 from orchestrator.reports.columns import COLUMNS, MARKS, STYLES, Notes, ratio
@@ -52,31 +52,31 @@ class TrendPoint:
         return None if self.arm.median_ms is None or self.at_one else self.contrast
 
 
-def points(comparison: Comparison) -> dict[Case, list[TrendPoint]]:
-    to_baseline = by_candidate(comparison.contrasts) | by_candidate(comparison.references)
-    before = {contrast.pair.arms[1]: contrast for contrast in comparison.neighbours}
-    positions = {version: position for position, version in enumerate(in_order(comparison.plan.versions))}
+def points(evaluation: Evaluation) -> dict[Case, list[TrendPoint]]:
+    to_baseline = by_candidate(evaluation.contrasts) | by_candidate(evaluation.references)
+    before = {contrast.pair.arms[1]: contrast for contrast in evaluation.neighbours}
+    positions = {version: position for position, version in enumerate(in_order(evaluation.plan.versions))}
     by_case: dict[Case, list[TrendPoint]] = {}
-    for arm in comparison.arms:
+    for arm in evaluation.arms:
         if arm.version in positions:
             by_case.setdefault(arm.case, []).append(TrendPoint(arm, to_baseline.get(arm.key), before.get(arm.key)))
     return {case: sorted(of_case, key=lambda point: positions[point.arm.version]) for case, of_case in by_case.items()}
 
 
-def layout(comparison: Comparison, width: int) -> RenderableType:
+def layout(evaluation: Evaluation, width: int) -> RenderableType:
     notes = Notes()
-    parts: list[RenderableType] = [_head(comparison), *table.render_warnings(comparison)]
-    for case, of_case in points(comparison).items():
+    parts: list[RenderableType] = [_head(evaluation), *table.render_warnings(evaluation)]
+    for case, of_case in points(evaluation).items():
         parts += [Text(), _grid(case, of_case, width, notes)]
-        if line := instead(comparison, of_case):
+        if line := instead(evaluation, of_case):
             parts.append(safe_text(f" {line}"))
         parts.append(safe_text(f" {summary(of_case)}"))
-    if any(contrast.pair.kind == "case" for contrast in comparison.contrasts):
+    if any(contrast.pair.kind == "case" for contrast in evaluation.contrasts):
         parts += [Text(), safe_text("comparisons inside a version: --table verdicts", style="dim")]
-    plan = comparison.plan
+    plan = evaluation.plan
     below = (
         *notes.lines(plan.alpha),
-        *table.render_differences(comparison),
+        *table.render_differences(evaluation),
         safe_text(LEGEND.format(baseline=plan.versions[0]), style="dim"),
         safe_text(f"margin {format_margin(plan.margin)} · {table.describe_errors(plan)}", style="dim"),
         safe_text(table.WHOLE_REPORT, style="dim"),
@@ -84,18 +84,18 @@ def layout(comparison: Comparison, width: int) -> RenderableType:
     return Group(*parts, *table.below(below))
 
 
-def _head(comparison: Comparison) -> Text:
+def _head(evaluation: Evaluation) -> Text:
     lines = (
-        safe_text(f"tfcompare run {comparison.plan.run}", style="bold"),
-        safe_text(table.describe_place(comparison), style="dim"),
-        *(safe_text(line, style="dim") for line in table.describe_hosts(comparison.manifest, table.MOST_CASES)),
+        safe_text(f"tfcompare run {evaluation.plan.run}", style="bold"),
+        safe_text(table.describe_place(evaluation), style="dim"),
+        *(safe_text(line, style="dim") for line in table.describe_hosts(evaluation.manifest, table.MOST_CASES)),
     )
     return Text("\n").join(lines)
 
 
-def instead(comparison: Comparison, of_case: Sequence[TrendPoint]) -> str:
+def instead(evaluation: Evaluation, of_case: Sequence[TrendPoint]) -> str:
     """Return a line that names the version ratios refer to if the baseline has no time, or ''."""
-    baseline = comparison.plan.versions[0]
+    baseline = evaluation.plan.versions[0]
     other = next(
         (point.contrast.pair.arms[0].version for point in of_case if point.contrast and point.contrast.ratio), baseline
     )
@@ -182,16 +182,16 @@ def summary(of_case: Sequence[TrendPoint]) -> str:
     return f"steps that differ: {len(differing)} of {len(steps)}: {', '.join(listing)}{more}{rest}."
 
 
-def as_json(comparison: Comparison) -> str:
+def as_json(evaluation: Evaluation) -> str:
     """Return the `tfcompare.trend/1` object as JSON, which is part of the interface."""
-    return strict_json.dump(as_object(comparison), indent=2)
+    return strict_json.dump(as_object(evaluation), indent=2)
 
 
-def as_object(comparison: Comparison) -> dict[str, Any]:
+def as_object(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
-        "run": run_object(comparison),
-        "baseline": str(comparison.plan.versions[0]),
+        "run": run_object(evaluation),
+        "baseline": str(evaluation.plan.versions[0]),
         "trends": [
             {
                 "workload": case.workload,
@@ -199,9 +199,9 @@ def as_object(comparison: Comparison) -> dict[str, Any]:
                 "versions": [_point_object(point) for point in of_case],
                 "steps": [_step_object(point.step) for point in of_case if point.step],
             }
-            for case, of_case in points(comparison).items()
+            for case, of_case in points(evaluation).items()
         ],
-        "warnings": [*comparison.broken, *comparison.warnings],
+        "warnings": [*evaluation.broken, *evaluation.warnings],
     }
 
 

@@ -14,9 +14,9 @@ from orchestrator.model import (
     Case,
     CaseSet,
     Claim,
-    Comparison,
     Contrast,
     Effect,
+    Evaluation,
     Expectation,
     Holds,
     Magnitude,
@@ -96,17 +96,17 @@ class ClaimResult:
         return next((finding.reason for finding in others if finding.answer == self.answer), "")
 
 
-def judge_claims(comparison: Comparison, claims: Sequence[Claim]) -> tuple[ClaimResult, ...]:
+def judge_claims(evaluation: Evaluation, claims: Sequence[Claim]) -> tuple[ClaimResult, ...]:
     judge = _ClaimJudge(
-        {contrast.pair: contrast for contrast in comparison.contrasts},
-        {arm.key: arm for arm in comparison.arms},
-        comparison.shares,
-        {(output.case, output.baseline, output.candidate): output for output in comparison.outputs},
-        comparison.set_means,
+        {contrast.pair: contrast for contrast in evaluation.contrasts},
+        {arm.key: arm for arm in evaluation.arms},
+        evaluation.shares,
+        {(output.case, output.baseline, output.candidate): output for output in evaluation.outputs},
+        evaluation.set_means,
     )
     judged = []
     for claim in claims:
-        if comparison.plan.device not in claim.devices:
+        if evaluation.plan.device not in claim.devices:
             judged.append(ClaimResult(claim, "needs a GPU" if "gpu" in claim.devices else "inconclusive", ()))
             continue
         findings = tuple(map(judge.check, claim.statements))

@@ -128,7 +128,7 @@ class Changes:
 
     @property
     def broken(self) -> tuple[str, ...]:
-        return (*self.earlier.comparison.broken, *self.later.comparison.broken)
+        return (*self.earlier.evaluation.broken, *self.later.evaluation.broken)
 
 
 def compare_runs(earlier: Path, later: Path, find_between: FindBetween = lambda earlier, later: {}) -> Changes:
@@ -153,7 +153,7 @@ def find_changes(earlier: Run, later: Run, between: Mapping[Pair, BetweenRuns] |
         {contrast.pair: contrast for contrast in run.contrasts} for run in (earlier, later)
     )
     old, new = (
-        own | {contrast.pair: contrast for contrast in run.comparison.of_metrics}
+        own | {contrast.pair: contrast for contrast in run.evaluation.of_metrics}
         for own, run in ((planned_before, earlier), (planned_after, later))
     )
     rewritten = find_rewritten(earlier, later)

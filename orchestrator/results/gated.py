@@ -4,7 +4,7 @@ from collections import Counter
 
 from orchestrator.metrics import METRICS, OUTPUT, name_metrics
 from orchestrator.metrics.gates import Gated
-from orchestrator.model import Comparison, Plan
+from orchestrator.model import Evaluation, Plan
 from orchestrator.plan.pairs import metric_pairs
 from orchestrator.results.compare_runs import Changes
 from orchestrator.results.outputs import find_output_pairs
@@ -16,23 +16,23 @@ def name_compared(plan: Plan) -> tuple[str, ...]:
     return name_metrics(keys, outputs=plan.outputs)
 
 
-def gate_run(comparison: Comparison) -> Gated:
-    plan, arms = comparison.plan, comparison.arms
+def gate_run(evaluation: Evaluation) -> Gated:
+    plan, arms = evaluation.plan, evaluation.arms
     missing: dict[str | None, int] = {}
     for metric in plan.metrics:
         expected = metric_pairs(plan, METRICS[metric], arms)
-        missing[metric] = len(expected) - len(comparison.metrics.get(metric, ()))
+        missing[metric] = len(expected) - len(evaluation.metrics.get(metric, ()))
     if plan.outputs:
-        missing[OUTPUT] = len(find_output_pairs(plan)) - len(comparison.outputs)
+        missing[OUTPUT] = len(find_output_pairs(plan)) - len(evaluation.outputs)
     unmeasured = next((arm for arm in arms if arm.outcome != "measured"), None)
     return Gated(
-        planned=comparison.contrasts,
-        others=comparison.of_metrics,
-        outputs=comparison.outputs,
+        planned=evaluation.contrasts,
+        others=evaluation.of_metrics,
+        outputs=evaluation.outputs,
         missing=missing,
         why_missing=f"{unmeasured.version}: {unmeasured.reason}" if unmeasured else "",
-        died=len(comparison.died),
-        judged_together=comparison.judged_together,
+        died=len(evaluation.died),
+        judged_together=evaluation.judged_together,
     )
 
 
@@ -46,6 +46,6 @@ def gate_changes(changes: Changes) -> Gated:
         others=[change for change in changes.changes if change.pair not in planned],
         missing=missing,
         why_missing="; ".join(changes.left_out),
-        died=len(changes.later.comparison.died),
+        died=len(changes.later.evaluation.died),
         judged_together=changes.judged_together,
     )

@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.model import ArmResult, Comparison, Contrast, Manifest, Plan
+from orchestrator.model import ArmResult, Contrast, Evaluation, Manifest, Plan
 from orchestrator.results import tables
-from orchestrator.results.comparison import gather, judge
+from orchestrator.results.evaluation import gather, judge
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.rundir import RunDir
 
@@ -27,31 +27,31 @@ class Run:
     """
 
     path: Path
-    comparison: Comparison
+    evaluation: Evaluation
     replicates: tuple[Replicate, ...]
     # Those whose build and first call count: also those that made no other call.
     openings: tuple[Replicate, ...]
 
     @property
     def plan(self) -> Plan:
-        return self.comparison.plan
+        return self.evaluation.plan
 
     @property
     def manifest(self) -> Manifest:
-        return self.comparison.manifest
+        return self.evaluation.manifest
 
     @property
     def arms(self) -> tuple[ArmResult, ...]:
-        return self.comparison.arms
+        return self.evaluation.arms
 
     @property
     def contrasts(self) -> tuple[Contrast, ...]:
-        return self.comparison.contrasts
+        return self.evaluation.contrasts
 
     @property
     def warnings(self) -> tuple[str, ...]:
         """The warnings at the top of every report; streams that break the contract come first."""
-        return (*self.comparison.broken, *self.comparison.warnings)
+        return (*self.evaluation.broken, *self.evaluation.warnings)
 
     def to_arrow(self, what: str = "calls") -> pa.Table:
         """Return the table `arms`, `contrasts`, `metrics`, `replicates` or `calls`; docs/library.md has the columns."""
@@ -62,8 +62,8 @@ class Run:
         if what == "replicates":
             return tables.replicates(self.plan, self.replicates)
         if what == "arms":
-            return tables.arms(self.comparison)
-        return tables.contrasts(self.plan, self.contrasts if what == "contrasts" else self.comparison.of_metrics)
+            return tables.arms(self.evaluation)
+        return tables.contrasts(self.plan, self.contrasts if what == "contrasts" else self.evaluation.of_metrics)
 
     def to_pandas(self, what: str = "calls") -> "pandas.DataFrame":
         """Return the same table for pandas, which must be installed in addition to tfcompare."""

@@ -9,7 +9,7 @@ import pyarrow.compute as pc
 
 from orchestrator import contract
 from orchestrator.errors import ContractBroken
-from orchestrator.model import ArmResult, Comparison, Contrast, Params, Plan
+from orchestrator.model import ArmResult, Contrast, Evaluation, Params, Plan
 from orchestrator.results.announced import of_journal
 from orchestrator.results.replicates import Replicate, admit_rows, read_replicates
 from orchestrator.results.rundir import RunDir
@@ -55,11 +55,11 @@ REPLICATE = pa.schema(
 )  # fmt: skip
 
 
-def arms(comparison: Comparison) -> pa.Table:
+def arms(evaluation: Evaluation) -> pa.Table:
     """Return one row per arm, measured or not."""
-    judge = {"judge": comparison.plan.judge}
-    rows = [{name: _of_arm(arm, name) for name in ARM.names if name not in judge} | judge for arm in comparison.arms]
-    cases = [arm.case for arm in comparison.arms]
+    judge = {"judge": evaluation.plan.judge}
+    rows = [{name: _of_arm(arm, name) for name in ARM.names if name not in judge} | judge for arm in evaluation.arms]
+    cases = [arm.case for arm in evaluation.arms]
     return _table([(case.workload, case.label, case.params) for case in cases], rows, ARM)
 
 

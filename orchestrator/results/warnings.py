@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from orchestrator.metrics import METRICS
-from orchestrator.model import Comparison, Contrast, GpuSpan, Manifest, Metric, Plan, Target, Watched
+from orchestrator.model import Contrast, Evaluation, GpuSpan, Manifest, Metric, Plan, Target, Watched
 from orchestrator.results.endings import Endings
 from orchestrator.stats.contrasts import MOST_CALLED_DIFFERENT
 from orchestrator.stats.dependence import Dependence
@@ -104,14 +104,14 @@ def _are_many(hidden: Sequence[Contrast], timed: int) -> bool:
     return timed >= FEWEST_TO_TELL_NOISE and len(hidden) >= timed * NOISY_SHARE
 
 
-def find_open_times(comparison: Comparison) -> list[Contrast]:
+def find_open_times(evaluation: Evaluation) -> list[Contrast]:
     """Return the contrasts of times that are open where CPU times may say more, or nothing.
 
     A busy or a noisy machine must leave many of them open.
     """
-    timed = [each for each in comparison.contrasts if each.pair.metric == "steady" and each.has_interval]
+    timed = [each for each in evaluation.contrasts if each.pair.metric == "steady" and each.has_interval]
     open_ = [each for each in timed if each.verdict == "inconclusive" and each.cpu_verdict is not None]
-    disturbed = comparison.crowded or is_noisy(comparison.plan, comparison.contrasts)
+    disturbed = evaluation.crowded or is_noisy(evaluation.plan, evaluation.contrasts)
     return open_ if disturbed and len(open_) >= len(timed) * NOISY_SHARE else []
 
 

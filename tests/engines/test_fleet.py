@@ -119,7 +119,7 @@ def check_whole(run: Run, cases: int = 4) -> None:
     """Every case is there once with all its arms, each on one host."""
     assert len(run.arms) == cases * 2
     assert {arm.outcome for arm in run.arms} == {"measured"}
-    assert run.comparison.broken == ()
+    assert run.evaluation.broken == ()
     assert len({(one.version, one.number) for one in run.replicates}) == len(run.replicates)
     assert sorted(case for each in run.manifest.hosts for case in each.cases) == sorted(
         case.label for case in run.plan.cases

@@ -39,10 +39,10 @@ def read_with(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, bytes]
         path.write_bytes(content)
         try:
             with bounded_memory():
-                comparison = load_run(run).comparison
+                evaluation = load_run(run).evaluation
                 # Everything that was believed can be drawn and written.
-                matrix.render(comparison)
-                report.as_json(comparison).encode()
+                matrix.render(evaluation)
+                report.as_json(evaluation).encode()
         except TfCompareError as error:
             refused = error.headline
         else:
@@ -56,8 +56,8 @@ def read_with(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, bytes]
 
 
 def test_the_sample_itself_is_right(read_with):
-    comparison = load_run(SAMPLE).comparison
-    assert comparison.contrasts
+    evaluation = load_run(SAMPLE).evaluation
+    assert evaluation.contrasts
     read_with(STREAM, (SAMPLE / STREAM).read_bytes())
 
 

@@ -24,9 +24,9 @@ from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.workers import Workers
-from orchestrator.model import Case, Comparison, EnvironmentFacts, Plan
+from orchestrator.model import Case, EnvironmentFacts, Evaluation, Plan
 from orchestrator.options import EngineOptions
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet, View
 from tests.support.builders import MS, environment_facts, rows, run_directory
@@ -231,7 +231,7 @@ class Play:
 
     ending: str
     run: RunDir
-    comparison: Comparison
+    evaluation: Evaluation
 
 
 def play(

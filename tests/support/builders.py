@@ -18,11 +18,11 @@ from orchestrator.model import (
     Case,
     CasePair,
     Claim,
-    Comparison,
     Contrast,
     Effect,
     Ended,
     EnvironmentFacts,
+    Evaluation,
     Expectation,
     Finished,
     Manifest,
@@ -233,9 +233,9 @@ def mean(candidate: Version, ratio: float, baseline: Version = OLD, **changes: A
     return replace(made, **changes)
 
 
-def comparison(**changes: Any) -> Comparison:
+def evaluation(**changes: Any) -> Evaluation:
     only = case()
-    made = Comparison(
+    made = Evaluation(
         plan=plan([only]),
         manifest=manifest(),
         arms=(arm(only, OLD), arm(only, NEW)),

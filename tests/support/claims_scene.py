@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from orchestrator.model import ArmKey, Bound, CaseSet, Comparison, Share, Shares
+from orchestrator.model import ArmKey, Bound, CaseSet, Evaluation, Share, Shares
 from tests.support.builders import (
     NEW,
     OLD,
@@ -10,8 +10,8 @@ from tests.support.builders import (
     case,
     case_pair,
     claim,
-    comparison,
     contrast,
+    evaluation,
     expectation,
     mean,
     plan,
@@ -24,7 +24,7 @@ EAGER, FUNCTION = case(style="eager"), case(style="function")
 BROKEN = case("semantics", which="variables")
 
 
-def scene(title: str = "eager training takes longer than it did") -> Comparison:
+def scene(title: str = "eager training takes longer than it did") -> Evaluation:
     slower = replace(version_pair(EAGER), margin=1.5)
     same = replace(version_pair(FUNCTION), margin=0.25)
     weaker, unaffected = (replace(version_pair(one), margin=3.0, metric="first") for one in (EAGER, FUNCTION))
@@ -60,7 +60,7 @@ def scene(title: str = "eager training takes longer than it did") -> Comparison:
               name="only-on-a-gpu", title="it is faster there", devices=("gpu",)),
     )  # fmt: skip
     cases = (EAGER, FUNCTION, BROKEN)
-    return comparison(
+    return evaluation(
         plan=plan(cases, pairs=(slower, same, inside, weaker, unaffected), claims=said),
         arms=(
             arm(EAGER, OLD), replace(arm(EAGER, NEW), traces_per_call=0.98),

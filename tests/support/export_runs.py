@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import count
 from pathlib import Path
 
-from orchestrator.model import Case, Comparison, Disturbed, Ended
+from orchestrator.model import Case, Disturbed, Ended, Evaluation
 from orchestrator.results.run import Run
 from orchestrator.results.rundir import RunDir
 from tests.support.builders import MS, case, ended, finished, plan, rows, run_directory, target, write_stream
@@ -82,9 +82,9 @@ def last(of: Case, version: str, outcome: str, reason: str) -> Ended:
     return ended(of, version, outcome, replicate=10_000, reason=reason)
 
 
-def of_scene(comparison: Comparison) -> Run:
+def of_scene(evaluation: Evaluation) -> Run:
     """A run of which there is only the comparison."""
-    return Run(Path("nowhere"), comparison, (), ())
+    return Run(Path("nowhere"), evaluation, (), ())
 
 
 def hostile_directory(path: Path, text: str) -> RunDir:

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from orchestrator.model import Case, Comparison, Drift, EnvironmentFacts, OutputContrast, Target, VersionPair
+from orchestrator.model import Case, Drift, EnvironmentFacts, Evaluation, OutputContrast, Target, VersionPair
 from orchestrator.plan.pairs import plan_pairs
 from tests.support.builders import (
     NEW,
@@ -30,7 +30,7 @@ FIT_EAGER = case("train_loop", loop="fit", mode="eager", model="small")
 POWER_JIT = case("power", style="jit")
 
 
-def everything() -> Comparison:
+def everything() -> Evaluation:
     """All outcomes and verdicts, shared notes, times from microseconds to seconds, ratios from 0.003 to 250."""
     cases = (FIT_GRAPH, FIT_EAGER, POWER_JIT)
     pairs = plan_pairs(cases, targets(VERSIONS), {"train_loop": LOOP, "power": POWER})
@@ -69,7 +69,7 @@ def everything() -> Comparison:
     inside = {"1.14.0": (0.873, "faster", ""), "2.0.0": (12.34, "inconclusive", noisy), "2.13.0": (1.002, "same", "")}
     for version, values in inside.items():
         found.append(contrast(by_arms[(FIT_EAGER.label, version), (FIT_GRAPH.label, version)], *values))
-    return Comparison(
+    return Evaluation(
         plan=plan(cases, VERSIONS, pairs=pairs),
         manifest=manifest(
             VERSIONS,
@@ -128,12 +128,12 @@ def environment(version: Target) -> EnvironmentFacts:
     )
 
 
-def exploratory() -> Comparison:
+def exploratory() -> Evaluation:
     """One contrast as it was judged in time, one that went on after the error was spent."""
     tiny, large = (case("predict", model=model) for model in ("tiny", "large"))
     asked = plan([tiny, large])
     noisy = "too noisy: 26 rounds show slowdowns from 8% on; about 60 would show 5%"
-    return Comparison(
+    return Evaluation(
         plan=asked,
         manifest=manifest(),
         arms=tuple(arm(of, version) for of in asked.cases for version in asked.versions),
@@ -146,7 +146,7 @@ def exploratory() -> Comparison:
     )
 
 
-def poisoned(text: str) -> Comparison:
+def poisoned(text: str) -> Evaluation:
     """This text wherever a workload, a log, an environment or a machine may put one."""
     cases = (
         case(f"w{text}", **{f"p{text}": f"a{text}", "shared": text}),
@@ -154,7 +154,7 @@ def poisoned(text: str) -> Comparison:
     )
     asked = plan(cases)
     pairs = (*asked.pairs, case_pair(*cases))
-    return Comparison(
+    return Evaluation(
         plan=replace(asked, pairs=pairs, run=f"run{text}", device=f"cpu{text}"),
         manifest=manifest(host={"cpu": f"CPU{text}", "usable_cores": 2}),
         arms=(
@@ -169,7 +169,7 @@ def poisoned(text: str) -> Comparison:
     )
 
 
-def hostile() -> Comparison:
+def hostile() -> Evaluation:
     """Values, reasons and warnings that look like rich's markup, and others longer than any terminal."""
     markup = case("mine", text="[red]x[/red]", other=":smile:")
     long = case("mine", text="y" * 90, other="z" * 90)
@@ -199,9 +199,9 @@ def hostile() -> Comparison:
     )
 
 
-def one_case(of: Case) -> Comparison:
+def one_case(of: Case) -> Evaluation:
     asked = plan([of])
-    return Comparison(
+    return Evaluation(
         plan=asked,
         manifest=manifest(),
         arms=tuple(arm(of, version) for version in asked.versions),

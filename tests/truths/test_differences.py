@@ -88,7 +88,7 @@ def test_leaks_are_judged_in_bytes_per_call_whatever_the_process_holds(stage: St
         assert (found["ratio"], found["ci_low"], found["mde"]) == (None, None, None)
         assert found["difference_low"] < found["difference"] < found["difference_high"]
         assert found["difference"] == pytest.approx(new - old, abs=512)
-    [said, *_] = metric_sentences(load_run(stage.folder / "different" / "run").comparison)
+    [said, *_] = metric_sentences(load_run(stage.folder / "different" / "run").evaluation)
     assert said.startswith("2.0.0 grows more with each call than 1.14.0 in 2 of 5 cases (most in more, +")
     assert " KiB per call: 40." in said
     # The same rounds within a margin of the user's own.
@@ -110,7 +110,7 @@ def test_traces_are_those_of_as_many_calls(stage: Stage):
     arms = {(arm["workload"], arm["version"]): (arm["traces"], arm["traces_per_call"]) for arm in answer["arms"]}
     assert [arms["once", version] for version in ("1.14.0", NEW)] == [(5, 1.0), (5, 1.0)]
     assert [arms["twice", version] for version in ("1.14.0", NEW)] == [(5, 1.0), (10, 2.0)]
-    said = "\n".join(metric_sentences(load_run(stage.folder / "different" / "run").comparison))
+    said = "\n".join(metric_sentences(load_run(stage.folder / "different" / "run").evaluation))
     assert "2.0.0 traces more functions than 1.14.0 in 2 of 6 cases (most in twice, +5: 5 to 10)" in said
     assert "2.0.0 traces more functions in later calls than 1.14.0 in 2 of 6 cases" in said
 

@@ -55,9 +55,9 @@ def import_run(
     # One that is still being measured would be in with what it has now, and never with the rest.
     with directory.hold() if access(run, W_OK) else nullcontext():
         loaded = load_run(run)
-    if loaded.comparison.broken:
+    if loaded.evaluation.broken:
         raise ContractBroken(
-            f"{run} is not imported, for what is in the history stays there: {'; '.join(loaded.comparison.broken)}"
+            f"{run} is not imported, for what is in the history stays there: {'; '.join(loaded.evaluation.broken)}"
         )
     plan = loaded.plan
     if plan.run in store.list_runs():

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, TypeVar
 
-from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Contrast, VersionPair
+from orchestrator.model import ArmKey, ArmResult, Case, Contrast, Evaluation, VersionPair
 from orchestrator.plan.pairs import in_order, is_trend
 from orchestrator.reports.columns import MEASURES, format_ratio, ratio
 from orchestrator.reports.html.calls import Course
@@ -74,17 +74,17 @@ class CaseResults:
 
 
 def sections(
-    comparison: Comparison, replicates: Sequence[Replicate], courses: Mapping[ArmKey, Course], names: Names
+    evaluation: Evaluation, replicates: Sequence[Replicate], courses: Mapping[ArmKey, Course], names: Names
 ) -> list[CaseSection]:
     of_arm = _group(replicates, lambda replicate: replicate.arm)
-    across = [contrast for contrast in comparison.contrasts if isinstance(contrast.pair, VersionPair)]
+    across = [contrast for contrast in evaluation.contrasts if isinstance(contrast.pair, VersionPair)]
     contrasts, neighbours, references = (
         _group(family, lambda contrast: contrast.pair.arms[1].case)
-        for family in (across, comparison.neighbours, comparison.references)
+        for family in (across, evaluation.neighbours, evaluation.references)
     )
     return [
         _section(
-            comparison,
+            evaluation,
             CaseResults(
                 names.cases[label],
                 arms,
@@ -96,7 +96,7 @@ def sections(
             ),
             names,
         )
-        for label, arms in _group(comparison.arms, lambda arm: arm.case.label).items()
+        for label, arms in _group(evaluation.arms, lambda arm: arm.case.label).items()
     ]
 
 
@@ -107,8 +107,8 @@ def _group(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[
     return groups
 
 
-def _section(comparison: Comparison, results: CaseResults, names: Names) -> CaseSection:
-    baseline = comparison.plan.versions[0]
+def _section(evaluation: Evaluation, results: CaseResults, names: Names) -> CaseSection:
+    baseline = evaluation.plan.versions[0]
     judged = by_candidate(results.contrasts)
     rows = [arm_row(arm, judged.get(arm.key), baseline, names) for arm in results.arms]
     return CaseSection(
@@ -120,15 +120,15 @@ def _section(comparison: Comparison, results: CaseResults, names: Names) -> Case
         plots=tuple(
             plot
             for plot in (
-                *_trend(comparison, results),
-                _spread(comparison, results),
-                _forest(comparison, results),
+                *_trend(evaluation, results),
+                _spread(evaluation, results),
+                _forest(evaluation, results),
                 _course(results),
                 _phases(results),
             )
             if plot
         ),
-        data=_data(comparison, results),
+        data=_data(evaluation, results),
     )
 
 
@@ -142,12 +142,12 @@ def _with_range(row: TableRow, replicates: Sequence[Replicate]) -> TableRow:
     return replace(row, cells={**row.cells, "range": cell})
 
 
-def _trend(comparison: Comparison, results: CaseResults) -> tuple[Plot, ...]:
+def _trend(evaluation: Evaluation, results: CaseResults) -> tuple[Plot, ...]:
     """Return the plots for many versions: ratio and time from one version to the next, and where neighbours differ."""
-    if not is_trend(comparison.plan) or not any(arm.median_ms is not None for arm in results.arms):
+    if not is_trend(evaluation.plan) or not any(arm.median_ms is not None for arm in results.arms):
         return ()
     baseline = escape_value(
-        results.references[0].pair.arms[0].version if results.references else comparison.plan.versions[0]
+        results.references[0].pair.arms[0].version if results.references else evaluation.plan.versions[0]
     )
     steps = [step for step in results.neighbours if step.verdict in ("slower", "faster")]
     descriptions = [
@@ -168,19 +168,19 @@ def _trend(comparison: Comparison, results: CaseResults) -> tuple[Plot, ...]:
         ),
         Plot(
             kind="pace",
-            title=f"Trend of the {_name_time(comparison)}",
-            label=escape_value(f"Steady {_name_time(comparison)} by version. {'; '.join(times)}."),
+            title=f"Trend of the {_name_time(evaluation)}",
+            label=escape_value(f"Steady {_name_time(evaluation)} by version. {'; '.join(times)}."),
             caption="Medians of the replicates, and their quartiles.",
         ),
     )
 
 
-def _name_time(comparison: Comparison) -> str:
-    return "CPU time" if comparison.plan.judge == "cpu" else "time"
+def _name_time(evaluation: Evaluation) -> str:
+    return "CPU time" if evaluation.plan.judge == "cpu" else "time"
 
 
-def _spread(comparison: Comparison, results: CaseResults) -> Plot | None:
-    time, descriptions = _name_time(comparison), []
+def _spread(evaluation: Evaluation, results: CaseResults) -> Plot | None:
+    time, descriptions = _name_time(evaluation), []
     for arm, replicates in zip(results.arms, results.replicates, strict=True):
         times = [replicate.steady_ns / 1e6 for replicate in replicates]
         if times:
@@ -199,21 +199,21 @@ def _spread(comparison: Comparison, results: CaseResults) -> Plot | None:
     )
 
 
-def _forest(comparison: Comparison, results: CaseResults) -> Plot | None:
-    plan = comparison.plan
+def _forest(evaluation: Evaluation, results: CaseResults) -> Plot | None:
+    plan = evaluation.plan
     timed = [contrast for contrast in results.contrasts if contrast.ratio is not None]
     descriptions = [
         f"{_name_contrast(contrast)}: {format_ratio(contrast)}, {contrast.shown_verdict}" for contrast in timed
     ]
     without_ratio = len(results.contrasts) - len(timed)
-    margins = dict.fromkeys(format_margin(_margin(comparison, contrast)) for contrast in timed)
+    margins = dict.fromkeys(format_margin(_margin(evaluation, contrast)) for contrast in timed)
     if not descriptions:
         return None
     return Plot(
         kind="forest",
         title=f"Ratio to {escape_value(plan.versions[0])}",
         label=escape_value(
-            f"Ratios of {_name_time(comparison)}s to {plan.versions[0]}, with intervals. {'; '.join(descriptions)}."
+            f"Ratios of {_name_time(evaluation)}s to {plan.versions[0]}, with intervals. {'; '.join(descriptions)}."
         ),
         caption="On a log scale; right of 1 is slower. "
         "The line is the interval that the verdict rests on, "
@@ -280,8 +280,8 @@ def _phase_times(arm: ArmResult) -> dict[str, float | None]:
     }
 
 
-def _margin(comparison: Comparison, contrast: Contrast) -> float:
-    return comparison.plan.margin if contrast.pair.margin is None else contrast.pair.margin
+def _margin(evaluation: Evaluation, contrast: Contrast) -> float:
+    return evaluation.plan.margin if contrast.pair.margin is None else contrast.pair.margin
 
 
 def _name_contrast(contrast: Contrast) -> str:
@@ -291,7 +291,7 @@ def _name_contrast(contrast: Contrast) -> str:
     return str(version) if pair.metric == "steady" else f"{version} {MEASURES[pair.metric]}"
 
 
-def _data(comparison: Comparison, results: CaseResults) -> dict[str, Any]:
+def _data(evaluation: Evaluation, results: CaseResults) -> dict[str, Any]:
     """Return the data that page.js reads, by position instead of by name, to be short."""
     return {
         "versions": [escape_value(arm.version) for arm in results.arms],
@@ -306,16 +306,16 @@ def _data(comparison: Comparison, results: CaseResults) -> dict[str, Any]:
                 escape_value(_name_contrast(contrast)),
                 *_ratio_figures(contrast),
                 contrast.shown_verdict,
-                _margin(comparison, contrast),
+                _margin(evaluation, contrast),
             ]
             for contrast in results.contrasts
             if contrast.ratio is not None
         ],
-        **(_trend_data(comparison, results) if is_trend(comparison.plan) else {}),
+        **(_trend_data(evaluation, results) if is_trend(evaluation.plan) else {}),
     }
 
 
-def _trend_data(comparison: Comparison, results: CaseResults) -> dict[str, Any]:
+def _trend_data(evaluation: Evaluation, results: CaseResults) -> dict[str, Any]:
     """Return the versions in order with their ratios, and the neighbours that differ.
 
     The version that the ratios refer to is at 1.
@@ -324,7 +324,7 @@ def _trend_data(comparison: Comparison, results: CaseResults) -> dict[str, Any]:
     timed = {contrast.pair.arms[1].version: contrast for contrast in contrasts if contrast.ratio is not None}
     references = {contrast.pair.arms[0].version for contrast in timed.values()}
     order = []
-    for version in in_order(comparison.plan.versions):
+    for version in in_order(evaluation.plan.versions):
         row: list[Any] = [escape_value(version)]
         if contrast := timed.get(version):
             row += [*_ratio_figures(contrast), contrast.shown_verdict]

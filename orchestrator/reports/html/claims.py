@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from orchestrator.model import Comparison
+from orchestrator.model import Evaluation
 from orchestrator.reports import claims
 from orchestrator.reports.html.escape import escape_value
 from orchestrator.results.claims import Answer, ClaimCheck, ClaimResult
@@ -35,11 +35,11 @@ class ClaimRow:
     checks: tuple[ClaimCheckRow, ...]
 
 
-def build_claims(comparison: Comparison) -> tuple[str, list[ClaimRow]]:
+def build_claims(evaluation: Evaluation) -> tuple[str, list[ClaimRow]]:
     """Return a sentence about all claims of a run, and a row for each; ('', []) for a run without claims."""
-    if not comparison.plan.claims:
+    if not evaluation.plan.claims:
         return "", []
-    results = claims.judge_planned_claims(comparison)
+    results = claims.judge_planned_claims(evaluation)
     return claims.summary(results), list(map(_row, results))
 
 

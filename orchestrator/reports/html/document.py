@@ -12,7 +12,7 @@ import jinja2
 import vl_convert
 
 from orchestrator.catalog import user_data
-from orchestrator.model import Comparison, Contrast, Plan
+from orchestrator.model import Contrast, Evaluation, Plan
 from orchestrator.plan.pairs import is_trend
 from orchestrator.reports import table, trend
 from orchestrator.reports.case_names import short_names
@@ -48,15 +48,15 @@ MOST_PLOTTED = 200
 
 
 def render_page(run: Run, calls: Calls) -> str:
-    comparison = run.comparison
-    names = Names.of(arm.case for arm in comparison.arms)
+    evaluation = run.evaluation
+    names = Names.of(arm.case for arm in evaluation.arms)
     courses = calls.courses(replicate.number for replicate in run.replicates)
-    cases = sections(comparison, run.replicates, courses, names)
-    rows = arm_rows(comparison, names)
+    cases = sections(evaluation, run.replicates, courses, names)
+    rows = arm_rows(evaluation, names)
     style, script, runtime = asset("page.css"), asset("page.js"), _runtime()
-    versions = comparison.plan.versions
-    claims_summary, claims = build_claims(comparison)
-    matrices = build_matrices(comparison, dict(names.anchors))
+    versions = evaluation.plan.versions
+    claims_summary, claims = build_claims(evaluation)
+    matrices = build_matrices(evaluation, dict(names.anchors))
     return (
         template_environment(DIRECTORY)
         .get_template("page.html.j2")
@@ -65,43 +65,43 @@ def render_page(run: Run, calls: Calls) -> str:
             style=style,
             runtime=runtime,
             script=script,
-            title=escape_value(_title(comparison.plan)),
-            run=escape_value(comparison.plan.run),
-            created=comparison.plan.created,
-            facts=escape_value(table.facts(comparison)),
-            summary=[escape_value(sentence) for sentence in _summary(comparison)] or [NOTHING_MEASURED],
-            warnings=[escape_value(warning) for warning in (*comparison.broken, *comparison.warnings)],
+            title=escape_value(_title(evaluation.plan)),
+            run=escape_value(evaluation.plan.run),
+            created=evaluation.plan.created,
+            facts=escape_value(table.facts(evaluation)),
+            summary=[escape_value(sentence) for sentence in _summary(evaluation)] or [NOTHING_MEASURED],
+            warnings=[escape_value(warning) for warning in (*evaluation.broken, *evaluation.warnings)],
             rows=rows,
-            columns=fit_columns(ARM_COLUMNS, comparison.plan),
-            tables=_further(comparison, names),
+            columns=fit_columns(ARM_COLUMNS, evaluation.plan),
+            tables=_further(evaluation, names),
             workloads=list(dict.fromkeys(row.workload for row in rows)),
             versions=[escape_value(version) for version in versions],
-            verdicts=_present(comparison, rows),
+            verdicts=_present(evaluation, rows),
             cases=cases,
-            case_columns=fit_columns(COLUMNS, comparison.plan),
+            case_columns=fit_columns(COLUMNS, evaluation.plan),
             data={case.anchor: script_data(case.data) for case in cases},
             specs=script_data(charts.specs()),
             claims=claims,
             claims_summary=claims_summary,
             matrices=matrices,
-            overview=_overview(comparison, names, matrices),
-            missing=_missing(comparison, rows),
-            seed=comparison.plan.seed,
-            host=facts.host(comparison.manifest),
-            setting=facts.setting(comparison),
-            environments=facts.environments(comparison),
-            command=facts.command(comparison.manifest),
+            overview=_overview(evaluation, names, matrices),
+            missing=_missing(evaluation, rows),
+            seed=evaluation.plan.seed,
+            host=facts.host(evaluation.manifest),
+            setting=facts.setting(evaluation),
+            environments=facts.environments(evaluation),
+            command=facts.command(evaluation.manifest),
         )
     )
 
 
-def _further(comparison: Comparison, names: Names) -> list[dict[str, Any]]:
+def _further(evaluation: Evaluation, names: Names) -> list[dict[str, Any]]:
     """Return the tables of contrasts other than those between the versions' times."""
-    inside = [contrast for contrast in comparison.contrasts if contrast.pair.kind == "case"]
+    inside = [contrast for contrast in evaluation.contrasts if contrast.pair.kind == "case"]
     other = [
-        contrast for contrast in comparison.contrasts if contrast.pair.kind == "version" and not contrast.pair.across
+        contrast for contrast in evaluation.contrasts if contrast.pair.kind == "version" and not contrast.pair.across
     ]
-    other += comparison.of_metrics
+    other += evaluation.of_metrics
     tables = (("inside", "Inside each version", inside), ("measures", "Other measures", other))
     return [
         {"id": id, "title": title, "columns": _columns(contrasts), "rows": contrast_rows(contrasts, names)}
@@ -110,11 +110,11 @@ def _further(comparison: Comparison, names: Names) -> list[dict[str, Any]]:
     ]
 
 
-def _missing(comparison: Comparison, rows: list[TableRow]) -> list[dict[str, Any]]:
+def _missing(evaluation: Evaluation, rows: list[TableRow]) -> list[dict[str, Any]]:
     """Return the arms that did not finish, whatever was measured of them before."""
     return [
         {"row": row, "outcome": VERDICTS[arm.outcome], "reason": escape_value(arm.reason)}
-        for arm, row in zip(comparison.arms, rows, strict=True)
+        for arm, row in zip(evaluation.arms, rows, strict=True)
         if arm.outcome != "measured"
     ]
 
@@ -123,15 +123,15 @@ def _columns(contrasts: list[Contrast]) -> Any:
     return MEASURED_COLUMNS if any(contrast.pair.metric != "steady" for contrast in contrasts) else CONTRAST_COLUMNS
 
 
-def _present(comparison: Comparison, rows: list[TableRow]) -> list[str]:
+def _present(evaluation: Evaluation, rows: list[TableRow]) -> list[str]:
     """Return the verdicts to filter by, in the order of their ranks."""
-    words = {row.verdict.word for row in rows} | {contrast.shown_verdict for contrast in comparison.contrasts}
+    words = {row.verdict.word for row in rows} | {contrast.shown_verdict for contrast in evaluation.contrasts}
     return [word for word in RANKED if word in words]
 
 
-def _overview(comparison: Comparison, names: Names, matrices: Sequence[Matrix]) -> dict[str, Any] | None:
+def _overview(evaluation: Evaluation, names: Names, matrices: Sequence[Matrix]) -> dict[str, Any] | None:
     """Return the ratio of every case in every version, in the order of the matrix, or None if that is no picture."""
-    timed = [contrast for contrast in comparison.contrasts if contrast.pair.across and contrast.ratio is not None]
+    timed = [contrast for contrast in evaluation.contrasts if contrast.pair.across and contrast.ratio is not None]
     if not 0 < len(timed) <= MOST_PLOTTED:
         return None
     counts = {word: sum(contrast.shown_verdict == word for contrast in timed) for word in VERDICTS}
@@ -145,7 +145,7 @@ def _overview(comparison: Comparison, names: Names, matrices: Sequence[Matrix]) 
             titles[contrast.pair.arms[1].case],
             *map(round_figure, (contrast.ratio, contrast.ci_low, contrast.ci_high)),
             contrast.shown_verdict,
-            contrast.pair.margin or comparison.plan.margin,
+            contrast.pair.margin or evaluation.plan.margin,
         ]
         for contrast in sorted(timed, key=lambda each: order.index(names.anchors[each.pair.arms[1].case]))
     ]
@@ -162,13 +162,13 @@ def _title(plan: Plan) -> str:
     return f"{_join_with_and(tuple(others))} against {baseline}" if others else baseline
 
 
-def _summary(comparison: Comparison) -> Sequence[str]:
+def _summary(evaluation: Evaluation) -> Sequence[str]:
     """Return one sentence per version or, for many versions, one per case about the steps between neighbours."""
-    if not is_trend(comparison.plan):
-        losses = (f"{line}." for line in describe_losses(comparison))
-        more = (f"{line[0].upper()}{line[1:]}" for line in (*metric_sentences(comparison), *losses))
-        return [*sentences(comparison), *more, *describe_cpu_times(comparison)]
-    return [f"{case.label}: {trend.summary(points)}" for case, points in trend.points(comparison).items()]
+    if not is_trend(evaluation.plan):
+        losses = (f"{line}." for line in describe_losses(evaluation))
+        more = (f"{line[0].upper()}{line[1:]}" for line in (*metric_sentences(evaluation), *losses))
+        return [*sentences(evaluation), *more, *describe_cpu_times(evaluation)]
+    return [f"{case.label}: {trend.summary(points)}" for case, points in trend.points(evaluation).items()]
 
 
 def _join_with_and(words: tuple[str, ...]) -> str:

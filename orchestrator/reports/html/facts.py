@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from orchestrator.model import Comparison, Manifest, Target
+from orchestrator.model import Evaluation, Manifest, Target
 from orchestrator.reports.html.escape import escape_value
 from orchestrator.reports.table import WHOLE_REPORT, describe_errors, describe_hosts
 from orchestrator.stats.slowdown import format_margin
@@ -48,9 +48,9 @@ def _in_words(name: str, value: object) -> str:
     return f"{said} {UNITS[name]}" if name in UNITS else said
 
 
-def setting(comparison: Comparison) -> list[tuple[str, str]]:
+def setting(evaluation: Evaluation) -> list[tuple[str, str]]:
     """Return how the run was set up."""
-    plan, tool = comparison.plan, comparison.manifest
+    plan, tool = evaluation.plan, evaluation.manifest
     facts = {
         "tfcompare": tool.tool,
         "suite": plan.suite,
@@ -71,9 +71,9 @@ def setting(comparison: Comparison) -> list[tuple[str, str]]:
     return [(name, escape_value(value)) for name, value in facts.items() if value is not None]
 
 
-def environments(comparison: Comparison) -> list[Fact]:
+def environments(evaluation: Evaluation) -> list[Fact]:
     """Return one line per fact, with a dash for a version that lacks it."""
-    manifest, versions = comparison.manifest, comparison.plan.versions
+    manifest, versions = evaluation.manifest, evaluation.plan.versions
     by_version = {version: _facts(manifest, version) for version in versions}
     packages = {version: _packages(manifest, version) for version in versions}
     return [

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.metrics import METRICS, describe_verdict
-from orchestrator.model import Comparison, Metric, OutputContrast, Target
+from orchestrator.model import Evaluation, Metric, OutputContrast, Target
 from orchestrator.reports import matrix
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import describe_progress, format_ratio, ratio
@@ -57,35 +57,35 @@ class Matrix:
     marks: tuple[str, ...] = ()
 
 
-def build_matrices(comparison: Comparison, anchors: dict[str, str]) -> list[Matrix]:
+def build_matrices(evaluation: Evaluation, anchors: dict[str, str]) -> list[Matrix]:
     """Return the matrix across versions and the one inside versions, each if there is anything to compare.
 
     Other metrics follow in which something changed, and results if some differ.
     """
-    baseline, *others = comparison.plan.versions
-    across = matrix.across_versions(comparison, Arrangement())
-    inside = matrix.inside_versions(comparison, Arrangement())
+    baseline, *others = evaluation.plan.versions
+    across = matrix.across_versions(evaluation, Arrangement())
+    inside = matrix.inside_versions(evaluation, Arrangement())
     matrices = []
     if others and across:
-        rows = [*across, *matrix.rows_of_steps(comparison, Arrangement())]
-        shown = _build(comparison, rows, others, anchors, id="across", title=f"Against {baseline}")
-        matrices.append(_add_means(shown, comparison, across))
-    versions = [version for version in comparison.plan.versions if any(version in row.contrasts for row in inside)]
+        rows = [*across, *matrix.rows_of_steps(evaluation, Arrangement())]
+        shown = _build(evaluation, rows, others, anchors, id="across", title=f"Against {baseline}")
+        matrices.append(_add_means(shown, evaluation, across))
+    versions = [version for version in evaluation.plan.versions if any(version in row.contrasts for row in inside)]
     if versions:
-        matrices.append(_build(comparison, inside, versions, anchors, id="between", title="Inside each version"))
-    for metric, contrasts in comparison.metrics.items():
+        matrices.append(_build(evaluation, inside, versions, anchors, id="between", title="Inside each version"))
+    for metric, contrasts in evaluation.metrics.items():
         if any(contrast.verdict in ("slower", "faster") for contrast in contrasts):
-            spec, own = METRICS[metric], matrix.rows_of_metric(comparison, metric)
+            spec, own = METRICS[metric], matrix.rows_of_metric(evaluation, metric)
             title = f"{spec.about[0].upper()}{spec.about[1:]}, against {baseline}"
-            shown = _build(comparison, own, others, anchors, metric, id=spec.name, title=title)
-            matrices.append(_add_means(shown, comparison, own, metric))
-    if any(output.verdict == "differs" for output in comparison.outputs):
-        matrices.append(_results(comparison, others, anchors))
+            shown = _build(evaluation, own, others, anchors, metric, id=spec.name, title=title)
+            matrices.append(_add_means(shown, evaluation, own, metric))
+    if any(output.verdict == "differs" for output in evaluation.outputs):
+        matrices.append(_results(evaluation, others, anchors))
     return matrices
 
 
 def _build(
-    comparison: Comparison,
+    evaluation: Evaluation,
     rows: Sequence[matrix.CaseRow],
     versions: Sequence[Target],
     anchors: dict[str, str],
@@ -100,16 +100,16 @@ def _build(
         baseline="",
         versions=tuple(map(escape_value, versions)),
         groups=tuple(_groups(rows, versions, anchors, metric)),
-        marks=tuple(map(escape_value, matrix.describe_marks(rows, comparison.plan.alpha))),
+        marks=tuple(map(escape_value, matrix.describe_marks(rows, evaluation.plan.alpha))),
     )
 
 
 def _add_means(
-    shown: Matrix, comparison: Comparison, rows: Sequence[matrix.CaseRow], metric: Metric = "steady"
+    shown: Matrix, evaluation: Evaluation, rows: Sequence[matrix.CaseRow], metric: Metric = "steady"
 ) -> Matrix:
     """Add the baseline's column and the means to a table across versions."""
-    baseline, *versions = comparison.plan.versions
-    means = matrix.means_of(comparison, metric)
+    baseline, *versions = evaluation.plan.versions
+    means = matrix.means_of(evaluation, metric)
     return replace(
         shown,
         baseline=escape_value(baseline),
@@ -119,9 +119,9 @@ def _add_means(
     )
 
 
-def _results(comparison: Comparison, versions: Sequence[Target], anchors: dict[str, str]) -> Matrix:
+def _results(evaluation: Evaluation, versions: Sequence[Target], anchors: dict[str, str]) -> Matrix:
     """Return what the first and the fifth calls returned, in a single group."""
-    names = short_names(arm.case for arm in comparison.arms)
+    names = short_names(arm.case for arm in evaluation.arms)
     rows = tuple(
         MatrixRow(
             name=escape_value(names[label]),
@@ -129,12 +129,12 @@ def _results(comparison: Comparison, versions: Sequence[Target], anchors: dict[s
             time="",
             cells=tuple(_output_cell(of_case.get(version)) for version in versions),
         )
-        for label, of_case in outputs_by_case(comparison).items()
+        for label, of_case in outputs_by_case(evaluation).items()
     )
     group = MatrixGroup("first and fifth calls", "", "", rows)
     return Matrix(
         id="results",
-        title=f"Results, against {escape_value(comparison.plan.versions[0])}",
+        title=f"Results, against {escape_value(evaluation.plan.versions[0])}",
         baseline="",
         versions=tuple(map(escape_value, versions)),
         groups=(group,),

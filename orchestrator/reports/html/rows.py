@@ -8,8 +8,8 @@ from orchestrator.metrics import METRICS, describe_verdict, scale_of
 from orchestrator.model import (
     ArmResult,
     Case,
-    Comparison,
     Contrast,
+    Evaluation,
     Magnitude,
     Metric,
     Pair,
@@ -140,10 +140,10 @@ class Names:
         return cls({case.label: case for case in distinct}, own, shared, anchors)
 
 
-def arm_rows(comparison: Comparison, names: Names) -> list[TableRow]:
-    contrasts = by_candidate(comparison.contrasts)
-    baseline = comparison.plan.versions[0]
-    return [arm_row(arm, contrasts.get(arm.key), baseline, names) for arm in comparison.arms]
+def arm_rows(evaluation: Evaluation, names: Names) -> list[TableRow]:
+    contrasts = by_candidate(evaluation.contrasts)
+    baseline = evaluation.plan.versions[0]
+    return [arm_row(arm, contrasts.get(arm.key), baseline, names) for arm in evaluation.arms]
 
 
 def arm_row(arm: ArmResult, contrast: Contrast | None, baseline: Target, names: Names) -> TableRow:

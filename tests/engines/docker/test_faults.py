@@ -178,7 +178,7 @@ def test_a_workload_that_forks_without_end_dies_at_the_limit_of_its_container(
 ) -> None:
     monkeypatch.setattr(limits, "share_processes", lambda workers: 200)
     done = run_here(stub_base, tmp_path / "run", "forks", "naps[which=first]")
-    arms = {(arm.case.workload, arm.version): arm for arm in done.comparison.arms}
+    arms = {(arm.case.workload, arm.version): arm for arm in done.evaluation.arms}
     for number in ("1.14.0", "2.0.0"):
         bomb = arms["forks", number]
         assert (bomb.outcome, bomb.failure, bomb.external) == ("died", "workload", False)
@@ -199,7 +199,7 @@ def test_a_workload_that_fills_its_containers_scratch_folder_has_itself_to_blame
     """Not a full disk, after which `--resume` would try it again."""
     with_memory(client, 1 << 28, monkeypatch)
     done = run_here(stub_base, tmp_path / "run", "fills_scratch", "naps[which=first]")
-    arms = {(arm.case.workload, arm.version): arm for arm in done.comparison.arms}
+    arms = {(arm.case.workload, arm.version): arm for arm in done.evaluation.arms}
     for number in ("1.14.0", "2.0.0"):
         full = arms["fills_scratch", number]
         assert (full.outcome, full.failure, full.external) == ("died", "workload", False)

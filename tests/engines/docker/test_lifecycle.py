@@ -256,7 +256,7 @@ def test_case_that_runs_out_of_memory_is_a_row_that_says_so(
 ) -> None:
     with_memory(client, 1 << 29, monkeypatch)
     done = run_here(stub_base, tmp_path / "run", "hungry", "naps[which=first]")
-    arms = {(arm.case.workload, arm.version): arm for arm in done.comparison.arms}
+    arms = {(arm.case.workload, arm.version): arm for arm in done.evaluation.arms}
     for version in ("1.14.0", "2.0.0"):
         assert arms["hungry", version].outcome == "died"
         assert "out of memory" in arms["hungry", version].reason
@@ -273,8 +273,8 @@ def test_worker_that_runs_out_of_memory_says_so(
 ) -> None:
     with_memory(client, 64 << 20, monkeypatch)
     done = run_here(docker_base, tmp_path / "run", "naps[which=first]")
-    assert [arm.outcome for arm in done.comparison.arms] == ["died", "died"]
-    for arm in done.comparison.arms:
+    assert [arm.outcome for arm in done.evaluation.arms] == ["died", "died"]
+    for arm in done.evaluation.arms:
         assert arm.reason.startswith("start: out of memory: the container's limit was reached")
         assert (arm.failure, arm.external) == ("memory", False)
     assert done.error is not None

@@ -2,7 +2,7 @@
 
 from bench.bodies import below_the_floor
 from orchestrator.model import ArmKey, Calibrated
-from tests.support.builders import arm, case, comparison, plan, target
+from tests.support.builders import arm, case, evaluation, plan, target
 
 CASE = case()
 
@@ -28,7 +28,7 @@ def test_the_floor_follows_the_length_of_a_call():
             )
             for name, count in bursts.items()
         }
-        found = below_the_floor(comparison(plan=plan([CASE]), arms=tuple(arms)), efforts)
+        found = below_the_floor(evaluation(plan=plan([CASE]), arms=tuple(arms)), efforts)
         return [str(each.version) for each in found]
 
     assert short() == []

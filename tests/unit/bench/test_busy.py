@@ -3,7 +3,7 @@
 import pytest
 
 from bench.busy import Outcome, contradictions, contradicts
-from tests.support.builders import arm, case, comparison, contrast, plan, unmeasured, version_pair
+from tests.support.builders import arm, case, contrast, evaluation, plan, unmeasured, version_pair
 
 CASE, OTHER = case(), case("other")
 
@@ -13,7 +13,7 @@ def judged(of=CASE, **changes):
 
 
 def outcome(*contrasts, arms=(), postponed=()):
-    made = comparison(plan=plan([CASE, OTHER]), arms=tuple(arms), contrasts=contrasts)
+    made = evaluation(plan=plan([CASE, OTHER]), arms=tuple(arms), contrasts=contrasts)
     return Outcome("busy-1", made, frozenset(postponed), 100.0)
 
 

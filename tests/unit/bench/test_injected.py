@@ -5,7 +5,7 @@ import pytest
 from bench.injected import CHANGES, SIZES, judge_injected
 from bench.metrics import figures_of, later_results_that_differ, results_that_differ
 from orchestrator.model import Metric
-from orchestrator.results.comparison import Gathered, gather, judge
+from orchestrator.results.evaluation import Gathered, gather, judge
 from tests.support.builders import MS, NEW, OLD, RUN, case, plan, rows, run_directory, target, write_stream
 from tests.support.result_pairs import DIFFERENCES, NOISE
 

@@ -11,6 +11,6 @@ def test_a_made_run_is_whole_before_and_after_its_streams_are_compacted(tmp_path
     assert write_run(path, 2) == 2 * len(VERSIONS) * ROUNDS * (CALLS + 4)
     before = load_run(path)
     assert {(arm.outcome, arm.rounds) for arm in before.arms} == {("measured", ROUNDS)}
-    assert before.comparison.of_metrics
+    assert before.evaluation.of_metrics
     compact_run(path)
     assert load_run(path).arms == before.arms

@@ -32,7 +32,7 @@ def most(hits: list[bool]) -> float:
 
 
 def test_a_report_in_which_nothing_differs_seldom_names_something(equal: list[SimulatedReport]):
-    assert equal[0].comparison.judged_together == 56
+    assert equal[0].evaluation.judged_together == 56
     assert most([report.names for report in equal]) <= 0.05
 
 

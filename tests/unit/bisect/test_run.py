@@ -27,15 +27,15 @@ from orchestrator.errors import (
     UsageError,
 )
 from orchestrator.measure.conduct import Done
-from orchestrator.measure.run import run as run_comparison
+from orchestrator.measure.run import run as measure_run
 from orchestrator.metrics.followed import FOLLOWED, Followed
 from orchestrator.plan.request import RunOptions
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet, View
 from tests.conftest import ROOT
 from tests.support.actors import Dressing, Part, Stage, offer
-from tests.support.builders import arm, case, comparison, contrast, environment_facts, manifest, plan, version_pair
+from tests.support.builders import arm, case, contrast, environment_facts, evaluation, manifest, plan, version_pair
 from tests.support.worlds import verdict_of
 from workloads.sketches import sketch
 
@@ -238,7 +238,7 @@ def test_an_end_that_dies_in_a_later_step_is_compared_with_nothing(unmade, stage
     def measure(options: RunOptions, view: View) -> Done:
         if options.out and options.out.name == "02":
             stage.parts[CASE, "2.3.4"] = Part(dies=("open", 0), how="signal", reason="killed by SIGKILL")
-        return run_comparison(options, view)
+        return measure_run(options, view)
 
     question, hands = replace(QUESTION, metric=metric, every=True), Hands(measure=measure)
     path, known = run.begin(question, tmp_path / "hunt", Quiet(), hands)
@@ -409,7 +409,7 @@ def test_the_address_of_an_index_reaches_every_step_and_no_file(unmade, tmp_path
 
     def measure(options: RunOptions, view: View) -> Done:
         seen.append(options.environments.index_url)
-        return run_comparison(options, view)
+        return measure_run(options, view)
 
     folder, hands = tmp_path / "hunt", Hands(measure=measure)
     address = "https://user:secret@mirror.example/simple"
@@ -521,7 +521,7 @@ def world(logs: Mapping[str, float], *, rounds: list[int | None] | None = None, 
             theta = logs[version] - logs[baseline]
             verdict = "inconclusive" if blind else verdict_of(theta, 0.01)
             contrasts.append(contrast(version_pair(only, baseline, version), math.exp(theta), verdict))
-        found = comparison(
+        found = evaluation(
             plan=asked,
             manifest=manifest(options.versions),
             arms=tuple(arm(only, version) for version in options.versions),

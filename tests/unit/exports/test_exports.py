@@ -18,7 +18,7 @@ def test_the_run_that_these_tests_export_has_one_of_everything(run: Run):
     assert {contrast.verdict for contrast in run.contrasts} == {"faster", "slower", "same", "inconclusive"}
     assert {arm.outcome for arm in run.arms} == {"measured", "refused", "died"}
     assert {one.round for one in run.replicates} == set(range(1, 9))
-    assert run.comparison.broken == ()
+    assert run.evaluation.broken == ()
 
 
 def test_every_format_is_a_text_or_files_with_a_usual_name():

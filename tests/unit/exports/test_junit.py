@@ -11,7 +11,7 @@ import pytest
 from orchestrator.exports import export, junit
 from orchestrator.results.run import Run
 from tests.support import scenes
-from tests.support.builders import arm, case, comparison, contrast, plan, target, unmeasured, version_pair
+from tests.support.builders import arm, case, contrast, evaluation, plan, target, unmeasured, version_pair
 from tests.support.export_runs import BATCH, EAGER, FIT, FUNCTION, JIT, MID, NEW, OLD, of_scene
 
 
@@ -105,7 +105,7 @@ def test_an_arm_that_died_has_the_kind_of_its_failure_as_properties():
     alone, other = case("alone"), case("other")
     dead = replace(unmeasured(alone, "1.0.0", "died", "no room"), failure="disk", external=True)
     older = unmeasured(other, "1.0.0", "died", "it broke")
-    scene = comparison(plan=plan([alone, other], pairs=()), arms=(dead, older), contrasts=())
+    scene = evaluation(plan=plan([alone, other], pairs=()), arms=(dead, older), contrasts=())
     tests = ElementTree.fromstring(junit.render(of_scene(scene)).encode()).iter("testcase")
     found = {
         test.get("name"): {each.get("name"): each.get("value") for each in test.iter("property")} for test in tests
@@ -116,7 +116,7 @@ def test_an_arm_that_died_has_the_kind_of_its_failure_as_properties():
 def test_an_arm_that_no_contrast_is_about_and_that_died_is_an_error_too(tmp_path: Path):
     """As with a claim that an arm checks itself."""
     alone, other = case("alone"), case("other")
-    found = comparison(
+    found = evaluation(
         plan=plan([alone, other], pairs=(version_pair(other),)),
         arms=(unmeasured(alone, "1.0.0", "died", "it broke"), arm(other, "1.0.0"), arm(other, "2.0.0")),
         contrasts=(contrast(version_pair(other)),),
@@ -129,7 +129,7 @@ def test_an_arm_that_no_contrast_is_about_and_that_died_is_an_error_too(tmp_path
 
 def test_a_slight_difference_passes_and_few_rounds_are_skipped_without_an_interval(tmp_path: Path):
     slight, few = case("slight"), case("few")
-    found = comparison(
+    found = evaluation(
         plan=plan([slight, few]),
         arms=tuple(arm(one, version) for one in (slight, few) for version in ("1.0.0", "2.0.0")),
         contrasts=(
@@ -153,9 +153,9 @@ def test_a_slight_difference_passes_and_few_rounds_are_skipped_without_an_interv
 
 
 def test_what_is_certain_in_its_row_alone_fails_nothing(tmp_path: Path):
-    (only,) = comparison().contrasts
+    (only,) = evaluation().contrasts
     row_only = replace(only, ratio=1.2, verdict="slower", row_only=True, reason="certain in its row, but not among all")
-    (suite,) = read(of_scene(comparison(contrasts=(row_only,))), tmp_path).values()
+    (suite,) = read(of_scene(evaluation(contrasts=(row_only,))), tmp_path).values()
     (test,) = suite
     (skipped,) = test.result
     assert isinstance(skipped, junitparser.Skipped)

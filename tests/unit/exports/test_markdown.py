@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from orchestrator.exports.markdown import MOST_ROWS, code, render
 from orchestrator.results.run import Run
 from tests.support import scenes
-from tests.support.builders import arm, case, comparison, contrast, manifest, plan, targets, version_pair
+from tests.support.builders import arm, case, contrast, evaluation, manifest, plan, targets, version_pair
 from tests.support.claims_scene import scene as claims_scene
 from tests.support.export_runs import BATCH, JIT, MID, NEW, OLD, POISONS, of_scene
 
@@ -79,7 +79,7 @@ def test_details_have_every_contrast_what_was_not_measured_and_why(run: Run):
     shown, folded = text.split("<details>")
     page = Page(f"<details>{folded}")
     contrasts = [row for row in page.rows if len(row) == 6 and row[0] != "contrast"]
-    assert len(contrasts) == len(run.contrasts) + len(run.comparison.of_metrics)
+    assert len(contrasts) == len(run.contrasts) + len(run.evaluation.of_metrics)
     assert [JIT.label, OLD, "refused", "no jit switch before TensorFlow 2.1"] in page.rows
     assert [BATCH.label, NEW, "died", "ended with exit code 3"] in page.rows
     assert "SIGKILL" not in shown
@@ -95,13 +95,13 @@ def test_the_gravest_warning_is_seen_without_unfolding():
 
 
 def test_nothing_changed_is_said():
-    assert "Nothing is shown to be slower or faster." in render(of_scene(comparison()))
+    assert "Nothing is shown to be slower or faster." in render(of_scene(evaluation()))
 
 
 def test_more_than_a_screenful_of_changes_is_counted():
     cases = [case("many", number=str(number)) for number in range(50)]
     asked = plan(cases)
-    found = comparison(
+    found = evaluation(
         plan=asked,
         arms=tuple(arm(one, version) for one in cases for version in asked.versions),
         contrasts=tuple(contrast(pair, 1.1 + place / 100, "slower") for place, pair in enumerate(asked.pairs)),
@@ -124,7 +124,7 @@ def test_what_is_certain_in_its_row_alone_is_counted_on_top_and_listed_below():
     sure, row_only, slight = (
         contrast(pair, ratio, "slower") for pair, ratio in zip(asked.pairs, (2.0, 3.0, 1.02), strict=True)
     )
-    found = comparison(
+    found = evaluation(
         plan=asked,
         arms=tuple(arm(one, version) for one in cases for version in asked.versions),
         contrasts=(
@@ -174,7 +174,7 @@ def test_the_longest_run_fits_into_a_comment():
     poison = "|é" * 5_000
     cases = [case(f"{poison}{number}", value=poison) for number in range(60)]
     asked = plan(cases)
-    found = comparison(
+    found = evaluation(
         plan=replace(asked, run=poison),
         manifest=manifest(command=tuple([poison] * 50), host={"cpu": poison}),
         arms=tuple(arm(one, version, outcome="died", reason=poison) for one in cases for version in asked.versions),
@@ -194,7 +194,7 @@ def test_the_same_within_a_margin_of_its_own_names_the_margin():
 
 
 def test_a_slight_difference_is_counted_and_shown_as_such():
-    text = render(of_scene(comparison(contrasts=(contrast(version_pair(case()), 0.98, size="slight"),))))
+    text = render(of_scene(evaluation(contrasts=(contrast(version_pair(case()), 0.98, size="slight"),))))
     assert "- `2.0.0` against `1.0.0`: 1 slightly faster." in text
     assert "| ▽ slightly faster |" in text
     assert "Nothing is shown to be slower or faster." in text

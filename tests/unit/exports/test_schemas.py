@@ -9,7 +9,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from orchestrator.exports import export
-from orchestrator.model import Comparison
+from orchestrator.model import Evaluation
 from orchestrator.results.run import Run
 from tests.conftest import ROOT
 from tests.support import scenes
@@ -40,7 +40,7 @@ def validate(found: dict[str, Any], name: str) -> None:
     Draft202012Validator(SCHEMAS[name], format_checker=Draft202012Validator.FORMAT_CHECKER).validate(found)
 
 
-def gpu_only() -> Comparison:
+def gpu_only() -> Evaluation:
     """Claims on a machine that can show none of them, and one that was withdrawn."""
     found = claims_scene()
     claims = tuple(replace(claim, devices=("tpu",), withdrawn=True) for claim in found.plan.claims)

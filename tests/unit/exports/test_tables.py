@@ -14,7 +14,7 @@ from orchestrator.exports import export
 from orchestrator.exports.csv import render
 from orchestrator.results.run import Run
 from orchestrator.results.tables import TABLES
-from tests.support.builders import case, comparison, plan, unmeasured
+from tests.support.builders import case, evaluation, plan, unmeasured
 from tests.support.export_runs import EAGER, MID, OLD, ROUNDS, VERSIONS, of_scene
 
 
@@ -59,7 +59,7 @@ def test_no_cell_of_csv_is_a_formula_to_a_spreadsheet():
     names = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "＝1", "plain")
     cases = [case(name, value=name) for name in names]
     arms = tuple(unmeasured(one, OLD, "died", one.workload) for one in cases)
-    text = render(of_scene(comparison(plan=plan(cases, (OLD,)), arms=arms, contrasts=())), "arms")
+    text = render(of_scene(evaluation(plan=plan(cases, (OLD,)), arms=arms, contrasts=())), "arms")
     found = list(csv.reader(io.StringIO(text)))
     cells = [cell for row in found for cell in row]
     assert not [cell for cell in cells if cell[:1] in tuple("=+-@\t\r＝＋－＠") and cell]

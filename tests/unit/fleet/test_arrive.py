@@ -13,7 +13,7 @@ from orchestrator.fleet.arrive import Arrivals, drop_unfinished, find_hosts, fin
 from orchestrator.fleet.model import HostReport
 from orchestrator.fleet.units import Unit
 from orchestrator.model import Ended, Lost
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.part_files import read_files
 from orchestrator.results.rundir import RunDir
 from tests.support.builders import NEW, OLD, case, plan, rows, run_directory, target, write_rows
@@ -40,9 +40,9 @@ def test_units_become_one_run_with_new_numbers(tmp_path: Path, arrivals: Arrival
         part = measured(tmp_path / f"part-{unit.number}", unit.cases[0], f"run-{unit.number}")
         arrivals.accept(unit, 1, 1, REPORT, read_files(part.path))
     whole = RunDir(tmp_path / "whole")
-    comparison = judge_run(whole)
-    assert {(arm.outcome, arm.rounds) for arm in comparison.arms} == {("measured", ROUNDS)}
-    assert comparison.broken == ()
+    evaluation = judge_run(whole)
+    assert {(arm.outcome, arm.rounds) for arm in evaluation.arms} == {("measured", ROUNDS)}
+    assert evaluation.broken == ()
     ends = [entry for entry in whole.entries() if isinstance(entry, Ended)]
     assert len({(end.version, end.replicate) for end in ends}) == len(ends) == 2 * 2 * ROUNDS
     assert find_measured(whole) == {ONE.label, TWO.label}
@@ -144,8 +144,8 @@ def test_a_version_that_one_host_lacks_is_lost_for_its_cases_alone(tmp_path: Pat
     files = {name: data for name, data in files.items() if NEW not in name}
     arrivals.accept(first, 1, 1, REPORT, files)
     arrivals.accept(second, 1, 1, REPORT, read_files(measured(tmp_path / "b", TWO, "run-2").path))
-    comparison = judge_run(RunDir(tmp_path / "whole"))
-    outcomes = {(arm.case.label, str(arm.version)): (arm.outcome, arm.reason) for arm in comparison.arms}
+    evaluation = judge_run(RunDir(tmp_path / "whole"))
+    outcomes = {(arm.case.label, str(arm.version)): (arm.outcome, arm.reason) for arm in evaluation.arms}
     assert outcomes[ONE.label, NEW] == ("died", "environment: no Python 3.7")
     assert {outcome for key, (outcome, _) in outcomes.items() if key != (ONE.label, NEW)} == {"measured"}
 
@@ -161,9 +161,9 @@ def test_rows_of_a_unit_that_was_arriving_when_the_run_was_killed_are_removed(tm
     assert sorted(path.name for path in whole.settled.iterdir()) == before
     again = Arrivals(whole, whole.read_plan(), whole.read_manifest())
     again.accept(second, 1, 1, REPORT, read_files(measured(tmp_path / "b", TWO, "run-2").path))
-    comparison = judge_run(whole)
-    assert {arm.outcome for arm in comparison.arms} == {"measured"}
-    assert comparison.broken == ()
+    evaluation = judge_run(whole)
+    assert {arm.outcome for arm in evaluation.arms} == {"measured"}
+    assert evaluation.broken == ()
 
 
 def interrupt(*about: object) -> None:

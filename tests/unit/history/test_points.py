@@ -104,13 +104,13 @@ def test_surroundings_are_those_of_the_manifest(run: Run):
         workers=workers,
         variables={"OMP_NUM_THREADS": "2"},
     )
-    changed = replace(run, comparison=replace(run.comparison, manifest=manifest))
+    changed = replace(run, evaluation=replace(run.evaluation, manifest=manifest))
     found = {(point.case, point.version): point.surroundings for point in of_run(changed, "screen")}
     there = found[PREDICT.label, "2.13.0"]
     assert (there.image, there.reference_image) == ("sha256:2.13.0", f"sha256:{RELEASES[0]}")
     assert (there.source, there.kernel, there.machine, there.python) == ("p1", "6.1", "A CPU", "3.11.7")
     assert (there.variables, there.reference_variables) == ("OMP_NUM_THREADS=2 TF_X=1", "OMP_NUM_THREADS=2")
-    on_gpu = replace(changed, comparison=replace(changed.comparison, plan=replace(run.plan, device="gpu")))
+    on_gpu = replace(changed, evaluation=replace(changed.evaluation, plan=replace(run.plan, device="gpu")))
     assert {point.surroundings.driver for point in of_run(on_gpu, "screen")} == {"NVIDIA L4, driver 535.1"}
     # No driver has a say where no GPU was used.
     assert there.driver == ""
@@ -134,7 +134,7 @@ BASE, RECIPE = "python:3.11@sha256:12", "ab" * 32
 def test_an_image_that_is_built_again_from_the_same_parts_is_the_same(run: Run, details: dict[str, str], name: str):
     facts = environment_facts("2.13.0", kind="docker", identity="sha256:built", details=details)
     manifest = replace(run.manifest, environments={**run.manifest.environments, target("2.13.0"): facts})
-    found = of_run(replace(run, comparison=replace(run.comparison, manifest=manifest)), "screen")
+    found = of_run(replace(run, evaluation=replace(run.evaluation, manifest=manifest)), "screen")
     assert {point.surroundings.image for point in found if point.version == "2.13.0"} == {name}
 
 

@@ -18,7 +18,7 @@ from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.reports import table
 from orchestrator.reports.json import as_object
 from orchestrator.reports.reasons import describe_reasons
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet, View

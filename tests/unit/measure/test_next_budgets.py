@@ -9,8 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from orchestrator.model import Comparison
-from orchestrator.results.comparison import judge_run
+from orchestrator.model import Evaluation
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 from tests.support.actors import Part, offer
 from tests.support.clock import Clock
@@ -46,10 +46,10 @@ class LoadedMachine:
         self.load = math.exp(self.draw.gauss(0, 0.15))
 
 
-def find_next_look(comparison: Comparison) -> int:
+def find_next_look(evaluation: Evaluation) -> int:
     """Return the first look that comes after all rounds that a run has."""
-    rounds = max(contrast.rounds for contrast in comparison.contrasts)
-    return next(look for look in comparison.plan.looks if look > rounds)
+    rounds = max(contrast.rounds for contrast in evaluation.contrasts)
+    return next(look for look in evaluation.plan.looks if look > rounds)
 
 
 @pytest.mark.slow

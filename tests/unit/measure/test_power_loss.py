@@ -15,7 +15,7 @@ from orchestrator.measure.resume import ResumeOptions, add_rounds
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.model import Ended, Synced
 from orchestrator.plan.request import RunOptions, check_request
-from orchestrator.results.comparison import gather, judge_run
+from orchestrator.results.evaluation import gather, judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.sealed import seal_run
 from orchestrator.terminal.progress import Quiet
@@ -120,8 +120,8 @@ def test_a_run_is_continued_whenever_the_power_goes(disk: Disk, tmp_path: Path, 
         run = RunDir.open(folder, unprepared=True)
         before = {arm.version: arm.rounds for arm in judge_run(run).arms} if run.is_prepared else {}
         done = add_rounds(ResumeOptions(run=folder, rounds=4), Quiet())
-        assert done.comparison.broken == ()
-        after = {arm.version: arm.rounds for arm in done.comparison.arms}
+        assert done.evaluation.broken == ()
+        after = {arm.version: arm.rounds for arm in done.evaluation.arms}
         assert all(after[version] == before.get(version, 0) + 4 for version in after), number
         numbers = [entry.replicate for entry in run.entries() if isinstance(entry, Ended)]
         assert len(numbers) == len(set(numbers))

@@ -19,8 +19,8 @@ from orchestrator.measure.resume import ResumeOptions, add_rounds, extension
 from orchestrator.model import Calibrated, Disturbed, Ended, Extended, Lost, Machine, Postponed, Prolonged
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
-from orchestrator.results.comparison import judge_run
 from orchestrator.results.endings import summarise_endings
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.progress import Quiet
@@ -167,9 +167,9 @@ def test_more_rounds_go_to_the_open_cases_of_the_same_run(tmp_path: Path, theatr
     done = add_rounds(ResumeOptions(run=run.path, rounds=4), Quiet())
     assert theatre.stage.opened(OPEN.label, "2.0.0") == [11, 12, 13, 14]
     assert theatre.stage.opened(DECIDED.label, "2.0.0") == []
-    rounds = {arm.case.label: arm.rounds for arm in done.comparison.arms if arm.version == "2.0.0"}
+    rounds = {arm.case.label: arm.rounds for arm in done.evaluation.arms if arm.version == "2.0.0"}
     assert rounds == {OPEN.label: 14, DECIDED.label: 6}
-    assert not done.comparison.broken
+    assert not done.evaluation.broken
 
 
 def test_more_rounds_have_the_seeds_that_they_would_have_had_in_one_run(
@@ -198,7 +198,7 @@ def test_a_version_that_no_table_has_any_more_is_left_out_and_reported(
     done = add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
     assert str(done.error) == "1.14.0: left out, it is no longer in the table of versions"
     lost = "1.14.0 was lost (environment: left out, it is no longer in the table of versions)"
-    assert lost in done.comparison.warnings
+    assert lost in done.evaluation.warnings
 
 
 def test_more_rounds_are_calibrated_by_the_runs_own_pilot_and_have_numbers_of_their_own(
@@ -218,10 +218,10 @@ def test_beyond_the_last_look_the_report_says_exploratory_and_only_of_what_was_l
     tmp_path: Path, theatre: Theatre
 ):
     run = first(tmp_path)
-    comparison = add_rounds(ResumeOptions(run=run.path), Quiet()).comparison
-    told = {one.pair.arms[0][0]: one.exploratory for one in comparison.contrasts if one.pair.kind == "version"}
+    evaluation = add_rounds(ResumeOptions(run=run.path), Quiet()).evaluation
+    told = {one.pair.arms[0][0]: one.exploratory for one in evaluation.contrasts if one.pair.kind == "version"}
     assert told == {OPEN.label: True, DECIDED.label: False}
-    assert judge_run(run) == comparison
+    assert judge_run(run) == evaluation
 
 
 def test_a_run_that_was_interrupted_goes_on_at_its_next_look_without_exploring(tmp_path: Path, theatre: Theatre):
@@ -233,9 +233,9 @@ def test_a_run_that_was_interrupted_goes_on_at_its_next_look_without_exploring(t
     with pytest.raises(KeyboardInterrupt):
         play(tmp_path, plan([OPEN], VERSIONS), Stage({(OPEN.label, "2.0.0"): Part(until)}))
     run = dressed(RunDir.open(tmp_path / "run"))
-    comparison = add_rounds(ResumeOptions(run=run.path), Quiet()).comparison
-    assert not any(one.exploratory for one in comparison.contrasts)
-    assert {arm.rounds for arm in comparison.arms} == {20}
+    evaluation = add_rounds(ResumeOptions(run=run.path), Quiet()).evaluation
+    assert not any(one.exploratory for one in evaluation.contrasts)
+    assert {arm.rounds for arm in evaluation.arms} == {20}
 
 
 def test_a_run_that_was_interrupted_in_its_pilot_keeps_what_counts_of_it(tmp_path: Path, theatre: Theatre):
@@ -252,14 +252,14 @@ def test_a_run_that_was_interrupted_in_its_pilot_keeps_what_counts_of_it(tmp_pat
         play(tmp_path, asked, Stage({(OPEN.label, "2.0.0"): Part(until)}))
     run = dressed(RunDir.open(tmp_path / "run"))
     assert {entry.case for entry in run.entries() if isinstance(entry, Calibrated)} == {DECIDED.label}
-    comparison = add_rounds(ResumeOptions(run=run.path), Quiet()).comparison
+    evaluation = add_rounds(ResumeOptions(run=run.path), Quiet()).evaluation
     assert theatre.stage.opened(DECIDED.label, "2.0.0") == [2, 3, 4]
     assert theatre.stage.opened(OPEN.label, "2.0.0") == [0, 2, 3, 4, 5, 6]
-    assert {arm.key: arm.rounds for arm in comparison.arms} == {(DECIDED.label, version): 4 for version in VERSIONS} | {
+    assert {arm.key: arm.rounds for arm in evaluation.arms} == {(DECIDED.label, version): 4 for version in VERSIONS} | {
         (OPEN.label, version): 5 for version in VERSIONS
     }
-    assert not any(one.exploratory for one in comparison.contrasts)
-    assert comparison.broken == ()
+    assert not any(one.exploratory for one in evaluation.contrasts)
+    assert evaluation.broken == ()
 
 
 def test_more_rounds_measure_what_the_budget_had_postponed(
@@ -278,7 +278,7 @@ def test_more_rounds_measure_what_the_budget_had_postponed(
     done = add_rounds(ResumeOptions(run=played.run.path, budget_s=1000.0), Quiet())
     assert made.stage.opened(OPEN.label, "2.0.0") == [5, 6, 7, 8]
     assert made.stage.opened(DECIDED.label, "2.0.0") == []
-    verdicts = {one.pair.case: (one.verdict, one.rounds, one.exploratory) for one in done.comparison.contrasts[:2]}
+    verdicts = {one.pair.case: (one.verdict, one.rounds, one.exploratory) for one in done.evaluation.contrasts[:2]}
     assert verdicts == {OPEN: ("slower", 5, False), DECIDED: ("slower", 4, False)}
 
 
@@ -297,7 +297,7 @@ def test_a_postponed_case_that_was_never_judged_is_not_exploratory(
     done = add_rounds(ResumeOptions(run=played.run.path, budget_s=1000.0), Quiet())
     [ahead] = [entry for entry in played.run.entries() if isinstance(entry, Extended)]
     assert ahead.exploratory
-    verdicts = {one.pair.case: (one.verdict, one.exploratory) for one in done.comparison.contrasts[:2]}
+    verdicts = {one.pair.case: (one.verdict, one.exploratory) for one in done.evaluation.contrasts[:2]}
     assert verdicts == {OPEN: ("slower", False), DECIDED: ("slower", False)}
 
 
@@ -376,11 +376,11 @@ def test_a_round_that_was_written_and_not_journaled_is_not_measured_under_its_nu
     run.record(Machine(when="begin", readings={}))
     add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
     assert theatre.stage.opened(OPEN.label, "2.0.0") == [7, 8]
-    comparison = judge_run(run)
-    assert comparison.broken == ()
-    rounds = {arm.rounds for arm in comparison.arms if arm.case == OPEN}
+    evaluation = judge_run(run)
+    assert evaluation.broken == ()
+    rounds = {arm.rounds for arm in evaluation.arms if arm.case == OPEN}
     assert rounds == {7}, "five that are journaled, and two more"
-    assert {one.rounds for one in comparison.contrasts if one.pair.case == OPEN} == {7}
+    assert {one.rounds for one in evaluation.contrasts if one.pair.case == OPEN} == {7}
     numbers = [entry.replicate for entry in run.entries() if isinstance(entry, Ended)]
     assert len(numbers) == len(set(numbers))
 
@@ -498,14 +498,14 @@ def test_an_arm_that_died_from_outside_is_tried_again_and_one_that_died_by_itsel
     }
     view = Speaking()
     done = add_rounds(ResumeOptions(run=run.path, rounds=4), view)
-    after = {arm.case: arm for arm in done.comparison.arms if arm.version == "2.0.0"}
+    after = {arm.case: arm for arm in done.evaluation.arms if arm.version == "2.0.0"}
     assert (after[OPEN].outcome, after[OPEN].failure, after[OPEN].external) == ("measured", None, False)
     assert after[OPEN].rounds == before[OPEN].rounds + 4
     assert after[DECIDED] == before[DECIDED]
     assert theatre.stage.opened(DECIDED.label, "2.0.0") == []
     assert f"tried again, because the cause was outside of their code: 2.0.0 {OPEN.label} (signal)" in view.said
     assert f"not tried again, because the cause is in their code: 2.0.0 {DECIDED.label} (workload)" in view.said
-    assert done.comparison.broken == ()
+    assert done.evaluation.broken == ()
 
 
 def test_an_arm_that_is_tried_again_and_dies_again_has_its_last_reason(
@@ -567,10 +567,10 @@ def test_a_run_that_was_ended_before_its_first_round_is_continued(
 ):
     run = begun(tmp_path, *files)
     done = add_rounds(ResumeOptions(run=run.path), Quiet())
-    assert [(arm.version, arm.outcome, arm.rounds) for arm in done.comparison.arms] == [
+    assert [(arm.version, arm.outcome, arm.rounds) for arm in done.evaluation.arms] == [
         (version, "measured", 4) for version in VERSIONS
     ]
-    assert not any(one.exploratory for one in done.comparison.contrasts)
+    assert not any(one.exploratory for one in done.evaluation.contrasts)
     assert done.error is None
     assert set(run.read_manifest().environments) == set(VERSIONS)
 

@@ -138,7 +138,7 @@ def test_an_arm_that_refused_is_never_opened_again_and_the_others_go_on(tmp_path
     assert stage.opened("b", NEW) == [0, 2, 3]
     refused = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.outcome == "refused"]
     assert [(entry.version, entry.case, entry.reason) for entry in refused] == [(NEW, "a", "no such op")]
-    assert [arm.outcome for arm in played.comparison.arms] == ["measured", "refused", "measured", "measured"]
+    assert [arm.outcome for arm in played.evaluation.arms] == ["measured", "refused", "measured", "measured"]
 
 
 @pytest.mark.parametrize("order", ["open", "burst", "close"])
@@ -148,7 +148,7 @@ def test_an_arm_that_dies_leaves_the_others_in_the_same_visit(tmp_path: Path, or
     assert stage.opened("a", NEW) == [0, 2]
     assert stage.opened("a", OLD) == stage.opened("a", THIRD) == [0, 2, 3, 4]
     assert stage.opened("b", NEW) == [0, 2, 3, 4]
-    outcomes = {arm.key: (arm.outcome, arm.rounds) for arm in played.comparison.arms}
+    outcomes = {arm.key: (arm.outcome, arm.rounds) for arm in played.evaluation.arms}
     assert outcomes["a", NEW] == ("died", 1)
     assert {outcomes[arm] for arm in outcomes if arm != ("a", NEW)} == {("measured", 4)}
     (death,) = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.outcome == "died"]
@@ -197,8 +197,8 @@ def test_a_worker_that_is_killed_once_costs_its_case_one_repeated_visit(
     assert disturbed.cause == "a replicate or its worker was killed from outside"
     names = [stream.path.name for stream in played.run.streams()]
     assert names == [f"{OLD}-{part}.arrow" for part in range(1, 7)] + [f"{NEW}-{part}.arrow" for part in range(1, 8)]
-    assert {(arm.outcome, arm.rounds) for arm in played.comparison.arms} == {("measured", 6)}
-    assert {contrast.pair.case: contrast.verdict for contrast in played.comparison.contrasts}[A] == verdict
+    assert {(arm.outcome, arm.rounds) for arm in played.evaluation.arms} == {("measured", 6)}
+    assert {contrast.pair.case: contrast.verdict for contrast in played.evaluation.contrasts}[A] == verdict
 
 
 @pytest.mark.parametrize("isolation", ["fork", "process"])
@@ -207,14 +207,14 @@ def test_a_replicate_that_is_killed_once_is_measured_again(tmp_path: Path, isola
     stage = Stage({("a", OLD): Part(steady(10)), ("a", NEW): killed})
     played = play(tmp_path, plan([A], looks=(6,), isolation=isolation), stage)
     assert stage.opened("a", NEW) == [0, 2, 2, 3, 4, 5, 6]
-    assert [contrast.verdict for contrast in played.comparison.contrasts] == ["slower"]
+    assert [contrast.verdict for contrast in played.evaluation.contrasts] == ["slower"]
 
 
 def test_an_arm_whose_worker_is_killed_in_the_pilot_has_its_pilot_again(tmp_path: Path):
     stage = Stage({("a", NEW): Part(takes_its_worker_along=("burst", 0), times=1)})
     played = play(tmp_path, plan([A], looks=(4,)), stage)
     assert stage.opened("a", NEW) == [0, 0, 2, 3, 4]
-    assert {(arm.outcome, arm.rounds) for arm in played.comparison.arms} == {("measured", 4)}
+    assert {(arm.outcome, arm.rounds) for arm in played.evaluation.arms} == {("measured", 4)}
 
 
 @pytest.mark.parametrize("order", ["open", "burst", "close"])
@@ -225,7 +225,7 @@ def test_a_worker_that_is_killed_twice_costs_its_arm_and_the_case_ends(tmp_path:
     assert stage.opened("b", NEW) == [0, 2, 3, 4]
     assert [(death.case, death.how, death.external) for death in deaths_of(played)] == [("a", "worker", True)] * 2
     assert not any(isinstance(entry, Lost) for entry in played.run.entries())
-    outcomes = {arm.key: (arm.outcome, arm.rounds) for arm in played.comparison.arms}
+    outcomes = {arm.key: (arm.outcome, arm.rounds) for arm in played.evaluation.arms}
     assert outcomes["a", NEW] == ("died", 1)
     assert outcomes["b", OLD] == outcomes["b", NEW] == ("measured", 4)
 
@@ -250,14 +250,14 @@ def test_a_version_whose_worker_does_not_start_is_lost_before_the_pilot(tmp_path
     assert stage.opened("a", THIRD) == [0, 2]
     (lost,) = [entry for entry in played.run.entries() if isinstance(entry, Lost)]
     assert (lost.version, lost.stage) == (NEW, "start")
-    assert [arm.outcome for arm in played.comparison.arms] == ["measured", "died", "measured"]
+    assert [arm.outcome for arm in played.evaluation.arms] == ["measured", "died", "measured"]
 
 
 def test_a_stream_that_its_worker_did_not_close_holds_all_that_was_measured(tmp_path: Path):
     played = play(tmp_path, plan([A], looks=(2,)), Stage(rude=(NEW,)))
     names = [stream.path.name for stream in played.run.streams()]
     assert names == [f"{version}-{part}.arrow" for version in (OLD, NEW) for part in (1, 2)]
-    assert {arm.rounds for arm in played.comparison.arms} == {2}
+    assert {arm.rounds for arm in played.evaluation.arms} == {2}
 
 
 def test_a_case_leaves_the_rotation_at_the_look_that_decides_it(tmp_path: Path):
@@ -266,7 +266,7 @@ def test_a_case_leaves_the_rotation_at_the_look_that_decides_it(tmp_path: Path):
     played = play(tmp_path, plan([A, B], looks=(6, 10, 15)), stage)
     assert max(stage.opened("a", NEW)) == 6
     assert max(stage.opened("b", NEW)) == 15
-    assert [(found.verdict, found.rounds) for found in played.comparison.contrasts] == [
+    assert [(found.verdict, found.rounds) for found in played.evaluation.contrasts] == [
         ("slower", 6),
         ("inconclusive", 15),
     ]
@@ -335,7 +335,7 @@ def test_isolated_every_replicate_has_a_worker_of_its_own(tmp_path: Path):
     played = play(tmp_path, plan([A], looks=(3,), isolation="process"), stage)
     names = {stream.path.name for stream in played.run.streams()}
     assert names == {f"{version}-{part}.arrow" for version in (OLD, NEW) for part in range(1, 4)}
-    assert played.comparison.contrasts[0].rounds == 3
+    assert played.evaluation.contrasts[0].rounds == 3
     assert stage.forks == [False] * 2 * 3
 
 
@@ -344,6 +344,6 @@ def test_isolated_a_death_costs_its_arm_alone_however_often(tmp_path: Path):
     stage = Stage({(name, NEW): killing(number) for number, name in enumerate("abcd", 2)})
     played = play(tmp_path, plan(cases, looks=(5,), isolation="process"), stage)
     assert not any(isinstance(entry, Lost) for entry in played.run.entries())
-    outcomes = {arm.key: (arm.outcome, arm.rounds) for arm in played.comparison.arms}
+    outcomes = {arm.key: (arm.outcome, arm.rounds) for arm in played.evaluation.arms}
     assert [outcomes[name, NEW] for name in "abcd"] == [("died", number - 1) for number in range(2, 6)]
     assert [outcomes[name, OLD] for name in "abcd"] == [("measured", number) for number in range(2, 6)]

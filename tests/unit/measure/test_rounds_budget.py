@@ -36,7 +36,7 @@ def measure(
 
 
 def rounds_of(played: Play) -> dict[str, int]:
-    return {arm.case.label: arm.rounds for arm in played.comparison.arms if arm.version == NEW}
+    return {arm.case.label: arm.rounds for arm in played.evaluation.arms if arm.version == NEW}
 
 
 def postponed(played: Play) -> list[tuple[str, ...]]:
@@ -67,7 +67,7 @@ def test_a_budget_that_does_not_hold_the_pilot_measures_the_first_cases_and_name
     judged = {name for name, rounds in rounds_of(played).items() if rounds >= 4}
     assert len(judged) >= len(reached) - 3
     assert read_endings(played.run).postponed == set(MANY) - judged
-    reasons = {contrast.pair.case.label: contrast.reason for contrast in played.comparison.contrasts}
+    reasons = {contrast.pair.case.label: contrast.reason for contrast in played.evaluation.contrasts}
     assert {reasons[name] for name in set(MANY) - judged} == {
         "postponed: the budget holds too few rounds; --resume measures it"
     }
@@ -117,7 +117,7 @@ def test_the_last_round_leaves_out_what_the_budget_does_not_hold(tmp_path: Path,
     assert played.ending == "the budget of 112 s ended the run during round 6"
     assert clock.now == pytest.approx(110.0)
     assert sorted(rounds_of(played).values()) == [5, 6]
-    assert {contrast.rounds for contrast in played.comparison.contrasts} == {5, 6}
+    assert {contrast.rounds for contrast in played.evaluation.contrasts} == {5, 6}
     assert postponed(played) == []
 
 
@@ -139,11 +139,11 @@ def test_cases_that_would_get_too_few_rounds_are_postponed_the_longest_first(tmp
     assert postponed(played) == [("a", "c")]
     assert rounds_of(played) == {"a": 1, "b": 16, "c": 1}
     assert played.ending == "the budget of 82 s ended the run after 16 rounds"
-    reasons = {contrast.pair.case.label: contrast.reason for contrast in played.comparison.contrasts}
+    reasons = {contrast.pair.case.label: contrast.reason for contrast in played.evaluation.contrasts}
     so_far = "2.5x so far (1 round; 3 more needed for a verdict)"
     assert reasons["a"] == reasons["c"] == f"postponed: the budget holds too few rounds; --resume measures it; {so_far}"
     assert "postponed" not in reasons["b"]
-    assert {arm.outcome for arm in played.comparison.arms} == {"measured"}
+    assert {arm.outcome for arm in played.evaluation.arms} == {"measured"}
 
 
 class Told(Quiet):
@@ -218,7 +218,7 @@ def test_the_time_of_a_death_is_not_what_a_visit_takes(tmp_path: Path, clock: Cl
     stage.parts["a", "3.0.0"] = Part(noisy)
     played = play(tmp_path, asked, stage, started=0.0)
     assert postponed(played) == []
-    assert {arm.version: arm.rounds for arm in played.comparison.arms} == {OLD: 20, NEW: 20, "3.0.0": 20}
+    assert {arm.version: arm.rounds for arm in played.evaluation.arms} == {OLD: 20, NEW: 20, "3.0.0": 20}
 
 
 @pytest.mark.parametrize("isolation", ["fork", "process"])
@@ -235,7 +235,7 @@ def test_a_pilot_that_takes_all_of_the_budget_ends_the_run_with_nothing_invented
     """Calls of minutes: the pilot alone may take longer than anybody asked for."""
     played = measure(tmp_path, clock.stage({"a": 500.0}), 60.0, "a")
     assert played.ending == "the budget of 60 s ended the run after 1 round"
-    (contrast,) = played.comparison.contrasts
+    (contrast,) = played.evaluation.contrasts
     assert (contrast.verdict, contrast.rounds, contrast.ci_low) == ("inconclusive", 1, None)
     assert postponed(played) == [("a",)]
 

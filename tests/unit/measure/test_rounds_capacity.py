@@ -32,7 +32,7 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 def ratios(played: Play) -> dict[tuple[str, ...], float]:
     return {
         tuple(f"{arm.case}/{arm.version}" for arm in contrast.pair.arms): round(contrast.ratio or 0, 6)
-        for contrast in played.comparison.contrasts
+        for contrast in played.evaluation.contrasts
     }
 
 
@@ -42,8 +42,8 @@ def test_no_more_arms_are_open_at_once_than_fit_and_ratios_are_the_same(tmp_path
     assert max(opened) == 4
     # A pilot and four rounds, of four sittings each.
     assert len(opened) == 20
-    assert all(contrast.rounds == 4 for contrast in played.comparison.contrasts)
-    assert played.comparison.broken == ()
+    assert all(contrast.rounds == 4 for contrast in played.evaluation.contrasts)
+    assert played.evaluation.broken == ()
     monkeypatched = ratios(played)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("orchestrator.measure.rounds.read_capacity", lambda plan, started: Capacity(10, 5, ""))
@@ -55,7 +55,7 @@ def test_no_more_arms_are_open_at_once_than_fit_and_ratios_are_the_same(tmp_path
 def test_a_pilot_in_several_sittings_is_no_round(tmp_path: Path, stage: Stage):
     played = play(tmp_path, ASKED, stage)
     assert not any(entry.counts for entry in played.run.entries() if isinstance(entry, Calibrated))
-    assert {arm.rounds for arm in played.comparison.arms} == {4}
+    assert {arm.rounds for arm in played.evaluation.arms} == {4}
 
 
 def test_a_disturbed_visit_is_repeated_with_all_of_its_sittings(
@@ -76,7 +76,7 @@ def test_a_disturbed_visit_is_repeated_with_all_of_its_sittings(
         if isinstance(entry, Ended) and entry.round == 1 and entry.case == CASES[0].label
     }  # fmt: skip
     assert set(baseline.replicates) == set(sorted(of_round)[:8])
-    assert {arm.rounds for arm in played.comparison.arms} == {4}
+    assert {arm.rounds for arm in played.evaluation.arms} == {4}
 
 
 def test_an_arm_that_dies_in_a_sitting_is_not_opened_in_the_next(tmp_path: Path, stage: Stage):
@@ -84,5 +84,5 @@ def test_an_arm_that_dies_in_a_sitting_is_not_opened_in_the_next(tmp_path: Path,
     stage.parts[baseline, NEW] = Part(dies=("burst", 2))
     played = play(tmp_path, ASKED, stage)
     assert stage.opened(baseline, NEW).count(2) == 1
-    outcomes = {arm.key: arm.outcome for arm in played.comparison.arms}
+    outcomes = {arm.key: arm.outcome for arm in played.evaluation.arms}
     assert [key for key, outcome in outcomes.items() if outcome == "died"] == [(baseline, NEW)]

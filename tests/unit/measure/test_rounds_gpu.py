@@ -44,7 +44,7 @@ def test_where_only_one_process_may_hold_the_gpu_none_meets_another(tmp_path: Pa
     assert most_at_once(stage) == 1
     # Each is tried once, and the pilot is the first of two rounds.
     assert stage.forks == [False] * (2 + 2 * 2 * 2)
-    assert [arm.rounds for arm in played.comparison.arms] == [2] * 4
+    assert [arm.rounds for arm in played.evaluation.arms] == [2] * 4
     for visit in stage.openings():
         assert len({(event.case, event.version) for event in visit}) == 1
     orders = {
@@ -72,7 +72,7 @@ def test_a_death_where_one_process_holds_the_gpu_leaves_it_to_the_next(tmp_path:
     asked = on_gpu(A, B, looks=(2,), isolation="container", exclusive=True)
     played = play(tmp_path, asked, stage, Fitting(gpus=(CARD,)))
     assert most_at_once(stage) == 1
-    outcomes = {(arm.case.label, arm.version): arm.outcome for arm in played.comparison.arms}
+    outcomes = {(arm.case.label, arm.version): arm.outcome for arm in played.evaluation.arms}
     assert outcomes == {("a", OLD): "measured", ("a", NEW): "died", ("b", OLD): "measured", ("b", NEW): "measured"}
 
 
@@ -100,7 +100,7 @@ def test_what_was_opened_for_the_driver_is_no_round_beside_a_pilot_that_counts(t
     stage = Stage(gpus=SEEN)
     played = play(tmp_path, on_gpu(A, B, looks=(4,)), stage, jit(NEW))
     assert stage.opened("a", NEW) == [0, 0, 2, 3, 4]
-    assert {arm.rounds for arm in played.comparison.arms} == {4}
+    assert {arm.rounds for arm in played.evaluation.arms} == {4}
 
 
 def test_a_case_that_is_refused_leaves_the_warming_to_the_next(tmp_path: Path):
@@ -163,7 +163,7 @@ def test_a_pilot_with_a_throttled_burst_is_not_the_first_round(tmp_path: Path, h
     stage = Stage(gpus=SEEN)
     played = play(tmp_path, on_gpu(A, looks=(2,)), stage, Fitting(gpus=(CARD,)))
     assert stage.opened("a", NEW) == [0, 1, 2]
-    assert {arm.rounds for arm in played.comparison.arms} == {2}
+    assert {arm.rounds for arm in played.evaluation.arms} == {2}
 
 
 def test_a_replicate_without_its_gpu_has_its_container_replaced_and_its_round_repeated(tmp_path: Path, hot):
@@ -177,7 +177,7 @@ def test_a_replicate_without_its_gpu_has_its_container_replaced_and_its_round_re
     assert stage.doors.count(("in", NEW)) == stage.doors.count(("in", OLD)) + 1
     (died,) = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.outcome == "died"]
     assert (died.how, died.failure, died.external) == ("gpu lost", "gpu", True)
-    assert {arm.rounds for arm in played.comparison.arms} == {5}
+    assert {arm.rounds for arm in played.evaluation.arms} == {5}
 
 
 def test_a_gpu_that_stays_lost_costs_the_version_and_not_the_run(tmp_path: Path, hot):
@@ -186,7 +186,7 @@ def test_a_gpu_that_stays_lost_costs_the_version_and_not_the_run(tmp_path: Path,
     played = play(tmp_path, on_gpu(A, looks=(5,)), stage, Fitting(gpus=(CARD,)))
     assert stage.opened("a", NEW)[:4] == [0, 2, 3, 3]
     assert played.ending == ""
-    assert {arm.version: arm.rounds for arm in played.comparison.arms}[OLD] == 5
+    assert {arm.version: arm.rounds for arm in played.evaluation.arms}[OLD] == 5
 
 
 def test_a_stranger_on_the_gpu_has_the_visit_redone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -52,9 +52,9 @@ def test_a_pilot_that_did_what_a_round_does_is_the_first_round(tmp_path: Path):
     played = play(tmp_path, plan([A], looks=(6,)), stage)
     assert counting(played) == {True}
     assert stage.opened("a", NEW) == [0, 2, 3, 4, 5, 6]
-    (contrast,) = played.comparison.contrasts
+    (contrast,) = played.evaluation.contrasts
     assert (contrast.verdict, contrast.rounds, contrast.ratio) == ("slower", 6, pytest.approx(2.0))
-    assert {arm.rounds for arm in played.comparison.arms} == {6}
+    assert {arm.rounds for arm in played.evaluation.arms} == {6}
 
 
 def test_a_pilot_with_another_effort_takes_no_part_in_any_verdict(tmp_path: Path):
@@ -63,7 +63,7 @@ def test_a_pilot_with_another_effort_takes_no_part_in_any_verdict(tmp_path: Path
     played = play(tmp_path, plan([A], looks=(6,)), stage)
     assert counting(played) == {False}
     assert stage.opened("a", NEW) == [0, 1, 2, 3, 4, 5, 6]
-    (contrast,) = played.comparison.contrasts
+    (contrast,) = played.evaluation.contrasts
     assert (contrast.verdict, contrast.rounds, contrast.ratio) == ("same", 6, pytest.approx(1.0))
 
 
@@ -91,7 +91,7 @@ def test_a_pilot_of_an_arm_that_needs_a_warm_up_does_not_count(tmp_path: Path):
     found = efforts(played)
     assert found["a", NEW].warmup == found["a", OLD].warmup == 2, "both, or the one that needs none would seem slower"
     assert counting(played) == {False}
-    assert {arm.rounds for arm in played.comparison.arms} == {2}
+    assert {arm.rounds for arm in played.evaluation.arms} == {2}
 
 
 @pytest.mark.parametrize(
@@ -117,7 +117,7 @@ def test_an_arm_that_dies_in_the_pilot_leaves_the_others_their_first_round(tmp_p
     played = play(tmp_path, plan([A], (OLD, NEW, "3.0.0"), looks=(4,)), stage)
     assert stage.opened("a", NEW) == [0]
     assert set(efforts(played)) == {("a", OLD), ("a", "3.0.0")}
-    assert {arm.version: arm.rounds for arm in played.comparison.arms} == {OLD: 4, NEW: 0, "3.0.0": 4}
+    assert {arm.version: arm.rounds for arm in played.evaluation.arms} == {OLD: 4, NEW: 0, "3.0.0": 4}
 
 
 def test_an_arm_that_lost_its_worker_beside_another_gets_an_effort_before_the_next_round(tmp_path: Path):
@@ -129,9 +129,9 @@ def test_an_arm_that_lost_its_worker_beside_another_gets_an_effort_before_the_ne
     assert [(entry.case, entry.version, entry.round) for entry in beside] == [("b", NEW, PILOT_ROUND)] * 2
     assert stage.opened("b", NEW) == [0, 0, 0, 2, 3, 4]
     assert efforts(played)["b", NEW].counts is False
-    rounds = {arm.key: arm.rounds for arm in played.comparison.arms}
+    rounds = {arm.key: arm.rounds for arm in played.evaluation.arms}
     assert rounds == {("a", OLD): 1, ("a", NEW): 0, ("b", OLD): 4, ("b", NEW): 3}
-    assert played.comparison.broken == ()
+    assert played.evaluation.broken == ()
 
 
 class SomeStarts:
@@ -150,7 +150,7 @@ def test_a_pilot_in_which_nothing_was_measured_is_no_round(tmp_path: Path):
     played = play(tmp_path, plan([A, B], looks=(4,), isolation="process"), stage)
     assert (stage.opened("a", NEW), stage.opened("b", NEW)) == ([0, 2, 3, 4], [0, 2, 3, 4])
     assert {case: entry.counts for (case, _), entry in efforts(played).items()} == {"a": True, "b": False}
-    assert [arm.rounds for arm in played.comparison.arms] == [4, 4, 3, 3]
+    assert [arm.rounds for arm in played.evaluation.arms] == [4, 4, 3, 3]
 
 
 def test_what_others_did_in_each_visit_is_in_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -264,7 +264,7 @@ def test_a_noisy_run_says_and_records_before_its_second_round_that_it_may_last_l
     played = play(tmp_path, asked, stage, view=said, started=0.0)
     recorded = [entry for entry in played.run.entries() if isinstance(entry, Prolonged)]
     assert [entry.looks[-1] for entry in recorded] == ([last] if most else [])
-    assert played.comparison.plan.looks[-1] == last
+    assert played.evaluation.plan.looks[-1] == last
     announced = "up to 32 rounds: 20 of such noise would not show 5%"
     assert said.told.count(announced) == bool(most)
     entries = list(played.run.entries())

@@ -53,8 +53,8 @@ def test_where_a_start_takes_longer_than_a_visit_a_round_has_several(tmp_path: P
     played = play(tmp_path, plan([A], looks=(4,)), stage)
     assert visits_of(played) == {0: 1, 1: 1, 2: 2, 3: 2, 4: 2}
     assert clock.now == 4 * (1 + 2 * 2)
-    assert {arm.rounds for arm in played.comparison.arms} == {4}
-    (contrast,) = played.comparison.contrasts
+    assert {arm.rounds for arm in played.evaluation.arms} == {4}
+    (contrast,) = played.evaluation.contrasts
     assert contrast.rounds == 4
 
 
@@ -72,7 +72,7 @@ def test_visits_of_a_round_are_averaged_and_count_once(tmp_path: Path, clock: Cl
 
     stage.parts["a", NEW] = Part(ms)
     played = play(tmp_path, plan([A], looks=(4,)), stage)
-    (contrast,) = played.comparison.contrasts
+    (contrast,) = played.evaluation.contrasts
     assert contrast.ratio == pytest.approx(1.1)
 
 
@@ -108,7 +108,7 @@ def test_a_disturbed_visit_is_repeated_in_its_turn(tmp_path: Path, clock: Clock,
     assert visits_of(played) == {0: 1, 1: 2, 2: 2, 3: 2, 4: 2}
     (disturbed,) = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
     assert (disturbed.round, disturbed.redone) == (1, True)
-    assert {arm.rounds for arm in played.comparison.arms} == {4}
+    assert {arm.rounds for arm in played.evaluation.arms} == {4}
 
 
 def test_a_new_worker_that_does_not_start_costs_its_version_one_round(tmp_path: Path):
@@ -124,7 +124,7 @@ def test_a_new_worker_that_does_not_start_costs_its_version_one_round(tmp_path: 
     assert stage.opened("a", NEW) == [0, 2, 4, 5, 6]
     assert stage.opened("a", OLD) == [0, 2, 3, 4, 5, 6]
     assert not [entry for entry in played.run.entries() if isinstance(entry, Lost)]
-    (contrast,) = played.comparison.contrasts
+    (contrast,) = played.evaluation.contrasts
     assert contrast.rounds == 5
 
 

@@ -13,8 +13,8 @@ from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.workers import Workers
-from orchestrator.model import BESIDE, Comparison, Ended, Lost, Plan
-from orchestrator.results.comparison import judge_run
+from orchestrator.model import BESIDE, Ended, Evaluation, Lost, Plan
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.support import stub
@@ -44,7 +44,7 @@ class Rig:
         self.stub = stub.write(folder / "stub")
         self.run = RunDir(folder / "run")
 
-    def measure(self, asked: Plan, fitting: Fitting = NO_GPUS) -> Comparison:
+    def measure(self, asked: Plan, fitting: Fitting = NO_GPUS) -> Evaluation:
         self.run = run_directory(self.run.path, asked)
         environments = {
             version: Environment(
@@ -74,10 +74,10 @@ def rig(tmp_path: Path) -> Rig:
 @pytest.mark.slow
 def test_a_version_whose_gpu_code_was_made_first_keeps_its_results(rig: Rig):
     fitting = Fitting(matches=(Match(NEW, "", "jit", ""),))
-    comparison = rig.measure(plan(CASES[:2], pairs=PAIRS[:2], looks=(2,)), fitting)
-    assert comparison.broken == ()
-    assert not [text for text in comparison.warnings if "steady" in text]
-    assert {(arm.version, arm.outcome, arm.rounds) for arm in comparison.arms} == {
+    evaluation = rig.measure(plan(CASES[:2], pairs=PAIRS[:2], looks=(2,)), fitting)
+    assert evaluation.broken == ()
+    assert not [text for text in evaluation.warnings if "steady" in text]
+    assert {(arm.version, arm.outcome, arm.rounds) for arm in evaluation.arms} == {
         (OLD, "measured", 2),
         (NEW, "measured", 2),
     }
@@ -118,14 +118,14 @@ def test_a_worker_that_is_killed_with_several_replicates_costs_one_death_and_one
     # A pilot that was disturbed is not the first round.
     causes = iter(["somebody else"])
     monkeypatch.setattr(Witness, "disturbance", lambda witness, meanwhile: next(causes, ""))
-    comparison = rig.measure(plan(CASES, pairs=PAIRS, looks=(3,)))
+    evaluation = rig.measure(plan(CASES, pairs=PAIRS, looks=(3,)))
     killed, *others = rig.deaths()
     assert (killed.case, killed.how, killed.round) == ("tick[n=a]", "worker", 2)
     assert {(end.version, end.how, end.round) for end in others} == {(killed.version, BESIDE, 2)}
     assert sorted(end.case for end in others) == ["tick[n=b]", "tick[n=c]"]
     assert not any(isinstance(entry, Lost) for entry in rig.run.entries())
-    assert comparison.broken == ()
-    assert {(arm.outcome, arm.rounds) for arm in comparison.arms} == {("measured", 3)}
+    assert evaluation.broken == ()
+    assert {(arm.outcome, arm.rounds) for arm in evaluation.arms} == {("measured", 3)}
     assert (killed.failure, killed.external) in {("signal", True), ("memory", True)}
     past = read_past(rig.run.read_plan(), tuple(rig.run.entries()))
     assert (past.progress.ended, set(past.again)) == (set(), set())

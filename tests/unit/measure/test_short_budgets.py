@@ -50,7 +50,7 @@ def measure(folder: Path, stage: Stage, budget_s: float, names: str, view: Heard
 
 
 def rounds_of(played: Play) -> dict[str, int]:
-    return {arm.case.label: arm.rounds for arm in played.comparison.arms if arm.version == NEW}
+    return {arm.case.label: arm.rounds for arm in played.evaluation.arms if arm.version == NEW}
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -76,7 +76,7 @@ def test_a_budget_that_holds_the_fewest_rounds_of_one_case_decides_a_large_diffe
     pilot_s = start_s + sum(takes(name)(0) for name in names)
     needed_s = pilot_s + sum(start_s + quickest(number) for number in range(1, FEWEST_ROUNDS + 1))
     played = measure(tmp_path, stage, needed_s * draw.uniform(1.0, 1.5), names)
-    verdicts = [contrast.verdict for contrast in played.comparison.contrasts]
+    verdicts = [contrast.verdict for contrast in played.evaluation.contrasts]
     assert max(rounds_of(played).values()) >= FEWEST_ROUNDS
     assert ("slower" in verdicts) is (ratio > 1)
     assert "faster" not in verdicts
@@ -101,11 +101,11 @@ def of_two_rounds(folder: Path, clock: Clock, ratio: float, view: Heard | None =
 
 def shown(played: Play) -> tuple[Contrast, dict[str, object], str, str]:
     """Return the only contrast, what JSON has of it, the summary, and the row of its case in both tables."""
-    (contrast,) = played.comparison.contrasts
-    (as_object,) = json.loads(as_json(played.comparison))["contrasts"]
-    texts = (table.render(played.comparison), matrix.render(played.comparison))
+    (contrast,) = played.evaluation.contrasts
+    (as_object,) = json.loads(as_json(played.evaluation))["contrasts"]
+    texts = (table.render(played.evaluation), matrix.render(played.evaluation))
     rows = [line for text in texts for line in text.splitlines() if "x" in line and (NEW in line or "  a " in line)]
-    (sentence,) = sentences(played.comparison)
+    (sentence,) = sentences(played.evaluation)
     return contrast, as_object, sentence, "\n".join(line for line in rows if line != sentence)
 
 
@@ -167,4 +167,4 @@ def test_the_budget_that_is_proposed_decides(tmp_path: Path, clock: Clock, seed:
     number, unit = re.search(r"use --budget (\d+)([sm])$", view.lines[0]).groups()
     clock.now = 0.0
     played = measure(tmp_path / "long", stage, int(number) * (60.0 if unit == "m" else 1.0), "a")
-    assert [contrast.verdict for contrast in played.comparison.contrasts] == ["slower"]
+    assert [contrast.verdict for contrast in played.evaluation.contrasts] == ["slower"]

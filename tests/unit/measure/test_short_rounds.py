@@ -84,9 +84,9 @@ def test_a_budget_that_holds_only_short_rounds_gets_them_and_decides(
     played = measure(tmp_path, stage := stage_of(clock, "a", ratio), budget_s, view=(view := Heard()))
     assert set(bursts_of(stage).values()) == {FEWEST_BURSTS}
     assert stage.opened("a", NEW) == [0, 2, 3, 4]
-    assert {arm.rounds for arm in played.comparison.arms} == {4}
+    assert {arm.rounds for arm in played.evaluation.arms} == {4}
     assert view.lines.count(SAID) == 1
-    assert [contrast.verdict for contrast in played.comparison.contrasts] == [verdict]
+    assert [contrast.verdict for contrast in played.evaluation.contrasts] == [verdict]
 
 
 @pytest.mark.parametrize("budget_s", [None, SHORT_S + 4.5 * SLOWER * FULL_S, 20 * FULL_S])
@@ -98,20 +98,20 @@ def test_a_budget_that_holds_enough_full_rounds_and_none_at_all_change_nothing(
     assert {number for round, number in bursts_of(stage).items() if round} == {MOST_BURSTS}
     assert SAID not in view.lines
     assert {entry.counts for entry in efforts(played)} == {False}
-    assert [contrast.verdict for contrast in played.comparison.contrasts] == ["slower"]
+    assert [contrast.verdict for contrast in played.evaluation.contrasts] == ["slower"]
 
 
 def test_a_budget_too_short_for_a_verdict_holds_as_many_rounds_as_it_can(tmp_path: Path, clock: Clock):
     played = measure(tmp_path, stage_of(clock, "a", SLOWDOWN), 3.2 * SHORT_S)
-    assert {arm.rounds for arm in played.comparison.arms} == {3}
-    assert [contrast.missing for contrast in played.comparison.contrasts] == [1]
+    assert {arm.rounds for arm in played.evaluation.arms} == {3}
+    assert [contrast.missing for contrast in played.evaluation.contrasts] == [1]
     assert clock.now <= 3.2 * SHORT_S * 1.05
 
 
 def test_more_cases_come_to_a_verdict_where_rounds_are_short(tmp_path: Path, clock: Clock):
     """The budget holds four short rounds of four cases, or the pilots and four full rounds of one."""
     played = measure(tmp_path, stage_of(clock, "abcd", SLOWDOWN), 4 * 5 * SHORT_S, "abcd", looks=(4,))
-    assert [contrast.verdict for contrast in played.comparison.contrasts] == ["slower"] * 4
+    assert [contrast.verdict for contrast in played.evaluation.contrasts] == ["slower"] * 4
 
 
 def test_visits_for_first_calls_alone_are_left_out_before_bursts(tmp_path: Path, clock: Clock):
@@ -123,7 +123,7 @@ def test_visits_for_first_calls_alone_are_left_out_before_bursts(tmp_path: Path,
         assert {entry.once for entry in efforts(played)[-2:]} == {once}
         assert any(event.once for event in stage.log) is bool(once)
         assert {number for round, number in bursts_of(stage).items() if round} == {MOST_BURSTS}
-        assert {arm.rounds for arm in played.comparison.arms} == {4}
+        assert {arm.rounds for arm in played.evaluation.arms} == {4}
         clock.now = 0.0
 
 

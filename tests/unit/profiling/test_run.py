@@ -27,7 +27,7 @@ from orchestrator.profiling import run as story
 from orchestrator.profiling.model import Profiled
 from orchestrator.profiling.run import ProfileOptions
 from orchestrator.profiling.stored import read
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet
 from tests.support import stub

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from orchestrator.model import ArmResult, Case, Comparison, Contrast, Drift
+from orchestrator.model import ArmResult, Case, Contrast, Drift, Evaluation
 from orchestrator.plan.pairs import plan_pairs
 from tests.support.builders import (
     arm,
@@ -51,7 +51,7 @@ def loop(model: str = "small", data: str = "small", **changes: str) -> Case:
     return case("train_loop", **{**values, **changes})
 
 
-def study(versions: Sequence[str] = (TF1, TF2, LATER)) -> Comparison:
+def study(versions: Sequence[str] = (TF1, TF2, LATER)) -> Evaluation:
     """Four blocks: one whole, with an arm that died early and one late; one with dots; one half and one wholly
     refused."""
     small = [size for size in SIZES if "large" not in size]
@@ -64,12 +64,12 @@ def study(versions: Sequence[str] = (TF1, TF2, LATER)) -> Comparison:
     return made(cases, [_measured(of, version) for of in cases for version in versions], versions)
 
 
-def made(cases: Sequence[Case], arms: Iterable[ArmResult], versions: Sequence[str] = (TF1, TF2)) -> Comparison:
+def made(cases: Sequence[Case], arms: Iterable[ArmResult], versions: Sequence[str] = (TF1, TF2)) -> Evaluation:
     """A run of these arms, each contrast judged by a rule of thumb."""
     pairs = plan_pairs(cases, targets(versions), {"train_loop": LOOP, "power": workload()})
     arms = tuple(arms)
     by_name = {arm.key: arm for arm in arms}
-    return Comparison(
+    return Evaluation(
         plan=plan(cases, versions, pairs=pairs, suite="studies"),
         manifest=manifest(versions),
         arms=arms,
@@ -78,12 +78,12 @@ def made(cases: Sequence[Case], arms: Iterable[ArmResult], versions: Sequence[st
     )
 
 
-def one_cell(of: Contrast, *, ms: tuple[float, float] = (10.0, 36.0)) -> Comparison:
+def one_cell(of: Contrast, *, ms: tuple[float, float] = (10.0, 36.0)) -> Evaluation:
     """A run of two arms and this contrast between them, whichever kind it is."""
     cases = (loop(mode="eager"),) if of.pair.kind == "version" else (loop(mode="eager"), loop(mode="graph"))
     (baseline, old), (candidate, new) = of.pair.arms
     named = {one.label: one for one in cases}
-    return Comparison(
+    return Evaluation(
         plan=plan(cases, tuple(dict.fromkeys((old, new))), pairs=(of.pair,)),
         manifest=manifest((old, new)),
         arms=(arm(named[baseline], old, median_ms=ms[0]), arm(named[candidate], new, median_ms=ms[1])),
@@ -100,7 +100,7 @@ def modes_apart(ratio: float | None = 0.25, verdict: str = "faster", reason: str
     return contrast(case_pair(loop(mode="eager"), loop(mode="graph"), TF2), ratio, verdict, reason, **changes)
 
 
-def poisoned(text: str) -> Comparison:
+def poisoned(text: str) -> Evaluation:
     """This text wherever a plan, a log or a machine may put one that the tables show."""
     cases = [loop(f"model{text}", f"data{text}", api=f"api{text}", mode=mode) for mode in ("graph", "eager")]
     other = [loop("other", f"data{text}", api=f"api{text}", mode=mode) for mode in ("graph", "eager")]
@@ -127,7 +127,7 @@ def poisoned(text: str) -> Comparison:
 HOSTILE = "[red]\x1b[2J\r\n 9.99 ms  1.00x\u202e[/red] :boom: " + "w" * 90
 
 
-def hostile() -> Comparison:
+def hostile() -> Evaluation:
     """Reasons and warnings that would forge rows, steer a terminal, be read as markup, or push figures aside."""
     cases = [loop(model, mode=mode) for mode in ("graph", "eager") for model in ("small", "medium")]
     graph, medium_graph, eager, medium_eager = cases

@@ -7,7 +7,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from orchestrator.model import Comparison
+from orchestrator.model import Evaluation
 from orchestrator.reports import changes
 from orchestrator.results.compare_runs import Changes, Difference, RatioChange, TimeChange
 from orchestrator.results.run import Run
@@ -21,14 +21,14 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def both() -> Changes:
     """All verdicts, one contrast that a run lacks, and differences of the machine."""
-    comparison = scenes.everything()
-    runs = [Run(Path(name), comparison, (), ()) for name in ("earlier", "later")]
+    evaluation = scenes.everything()
+    runs = [Run(Path(name), evaluation, (), ()) for name in ("earlier", "later")]
     outcomes = (
         (1.5, "slower", ""), (0.4, "faster", ""), (1.01, "same", ""),
         (1.1, "inconclusive", "too noisy: these rounds show changes from 18% on"),
     )  # fmt: skip
     found = []
-    timed = [one for one in comparison.contrasts if one.ratio is not None]
+    timed = [one for one in evaluation.contrasts if one.ratio is not None]
     for one, (ratio, verdict, reason) in zip(timed, outcomes, strict=False):
         later = contrast(one.pair, one.ratio * ratio, one.verdict)
         found.append(
@@ -37,7 +37,7 @@ def both() -> Changes:
                 verdict=verdict, reason=reason,
             )
         )  # fmt: skip
-    missing = next(one for one in comparison.contrasts if one.ratio is None)
+    missing = next(one for one in evaluation.contrasts if one.ratio is None)
     found.append(
         RatioChange(
             pair=missing.pair, earlier=missing, later=missing, ratio=None, ci_low=None, ci_high=None,
@@ -51,13 +51,13 @@ def both() -> Changes:
         changes=tuple(found),
         differences=(Difference("engine", "venv", "docker"), Difference("host cpu", "A CPU", "Another CPU")),
         left_out=("left out, because their source or data changed between the runs: power",),
-        own_times=own_times(comparison),
+        own_times=own_times(evaluation),
     )
 
 
-def own_times(comparison: Comparison) -> tuple[TimeChange, ...]:
+def own_times(evaluation: Evaluation) -> tuple[TimeChange, ...]:
     """One that changed, one that did not, and one that is open."""
-    timed = [arm for arm in comparison.arms if arm.median_ms]
+    timed = [arm for arm in evaluation.arms if arm.median_ms]
     outcomes = ((1.5, "slower", "beyond", ""), (1.01, "same", None, ""), (1.1, "inconclusive", None, "too noisy"))
     return tuple(
         TimeChange(

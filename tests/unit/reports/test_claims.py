@@ -17,8 +17,8 @@ from tests.support.builders import (
     case,
     case_pair,
     claim,
-    comparison,
     contrast,
+    evaluation,
     expectation,
     plan,
     version_pair,
@@ -94,7 +94,7 @@ def test_a_part_and_a_control_of_ours_are_shown(monkeypatch: pytest.MonkeyPatch)
         expectation(pair=control, effect="not slower", published=None, ours=True),
         parts=(Part(step=step, whole=whole, at_least=0.5),),
     )
-    made = comparison(
+    made = evaluation(
         plan=plan((eager, function, jit), pairs=(step, whole, control), claims=(said,)),
         contrasts=(
             contrast(step, 0.05, "faster", ci_low=0.04, ci_high=0.06),
@@ -133,7 +133,7 @@ def test_what_was_found_before_is_shown(monkeypatch: pytest.MonkeyPatch):
 
 def test_a_run_without_claims_has_no_such_table():
     with pytest.raises(UsageError, match="tested no claims"):
-        claims.render(comparison())
+        claims.render(evaluation())
 
 
 def test_every_builtin_claim_can_be_listed(capsys: pytest.CaptureFixture[str]):
@@ -151,7 +151,7 @@ def test_what_two_versions_return_is_shown_by_how_much_it_differs(monkeypatch: p
     pair = version_pair(case())
     compared = {"case": pair.case, "baseline": pair.baseline, "candidate": pair.candidate}
     said = claim(returns=(Returns(**compared, expected="differs"),))
-    made = comparison(
+    made = evaluation(
         plan=plan(claims=(said,)), outputs=(OutputContrast(**compared, verdict="differs", difference=0.033),)
     )
     text = claims.render(made)

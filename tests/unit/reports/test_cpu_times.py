@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.model import Comparison
+from orchestrator.model import Evaluation
 from orchestrator.reports import matrix, table
 from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.html.document import _summary
 from orchestrator.results.warnings import check_noise
-from tests.support.builders import NEW, OLD, arm, case, case_pair, comparison, contrast, plan, version_pair
+from tests.support.builders import NEW, OLD, arm, case, case_pair, contrast, evaluation, plan, version_pair
 
 CASES = tuple(case("power", size=str(size)) for size in range(4))
 OPEN = {"ratio": 1.1, "ci_low": 0.8, "ci_high": 1.5, "verdict": "inconclusive", "mde": 0.4, "spread": 0.063}
@@ -18,9 +18,9 @@ UNDECIDED = DECIDED | {"cpu_low": 0.98, "cpu_high": 1.12, "cpu_verdict": "inconc
 SLOWER = {"ratio": 2.0, "verdict": "slower"} | DECIDED
 
 
-def of(*judged: dict[str, object], crowded: bool = False, **changes) -> Comparison:
+def of(*judged: dict[str, object], crowded: bool = False, **changes) -> Evaluation:
     cases = CASES[: len(judged)]
-    return comparison(
+    return evaluation(
         plan=replace(plan(cases), **changes),
         arms=tuple(arm(one, version) for one in cases for version in (OLD, NEW)),
         contrasts=tuple(contrast(version_pair(one), **each) for one, each in zip(cases, judged, strict=True)),

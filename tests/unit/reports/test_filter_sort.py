@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.model import Comparison
+from orchestrator.model import Evaluation
 from orchestrator.reports import table
 from orchestrator.reports.filter_sort import KINDS, SORTS, Arrangement, arrangement
 from tests.support.builders import NEW, OLD, arm, case, case_pair, contrast, manifest, plan, unmeasured
@@ -14,12 +14,12 @@ QUICK, SLOW, SAME = (case("predict", model=name) for name in ("b-quick", "a-slow
 POWER, GONE = case("power", style="eager"), case("power", style="jit")
 
 
-def five_cases() -> Comparison:
+def five_cases() -> Evaluation:
     asked = plan((QUICK, SLOW, SAME, POWER, GONE))
     judged = ((0.5, "faster"), (3.0, "slower"), (1.0, "same"), (9.0, "slower"), (None, "inconclusive"))
     medians = {QUICK: 50.0, SLOW: 20.0, SAME: 10.0, POWER: 1.0}
     inside = (contrast(case_pair(QUICK, SLOW), 4.0, "slower"), contrast(case_pair(QUICK, SAME), 7.0, "slower"))
-    return Comparison(
+    return Evaluation(
         plan=asked,
         manifest=manifest(),
         arms=tuple(

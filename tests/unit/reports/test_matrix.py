@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from rich.cells import cell_len
 
-from orchestrator.model import Comparison, Drift, FailureKind
+from orchestrator.model import Drift, Evaluation, FailureKind
 from orchestrator.reports import matrix
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.reasons import describe_reasons
 from tests.support import scenes
-from tests.support.builders import arm, case, comparison, contrast, mean, plan, target, unmeasured, version_pair
+from tests.support.builders import arm, case, contrast, evaluation, mean, plan, target, unmeasured, version_pair
 from tests.support.kept import kept
 
 WIDTHS = (60, 80, 120, 200)
@@ -19,14 +19,14 @@ VERSIONS = ("1.14.0", "2.0.0", "2.5.3", "2.8.4", "2.10.1", "2.13.0", "2.16.2")
 
 @pytest.fixture
 def draw(monkeypatch: pytest.MonkeyPatch):
-    def drawn(of: Comparison, width: int = 80, arrangement: Arrangement | None = None) -> str:
+    def drawn(of: Evaluation, width: int = 80, arrangement: Arrangement | None = None) -> str:
         monkeypatch.setenv("COLUMNS", str(width))
         return matrix.render(of, arrangement)
 
     return drawn
 
 
-def of_many(versions: tuple[str, ...] = VERSIONS, cases: int = 3) -> Comparison:
+def of_many(versions: tuple[str, ...] = VERSIONS, cases: int = 3) -> Evaluation:
     """Cases whose ratio grows with their number and with the version; the first is the same everywhere."""
     made = [case("train_loop", size=f"size_{number}") for number in range(cases)]
     arms, contrasts = [], []
@@ -37,7 +37,7 @@ def of_many(versions: tuple[str, ...] = VERSIONS, cases: int = 3) -> Comparison:
             pair = version_pair(of, versions[0], version)
             contrasts.append(contrast(pair, ratio, "same" if ratio == 1.0 else "slower"))
     means = tuple(mean(version, 1.5 + step, versions[0], cases=cases) for step, version in enumerate(versions[1:]))
-    return comparison(
+    return evaluation(
         plan=plan(made, versions), arms=tuple(arms), contrasts=tuple(contrasts), means=means if cases > 1 else ()
     )
 
@@ -59,7 +59,7 @@ def test_undecided_cases_are_listed_unless_something_is_decided(draw):
             contrast(version_pair(of, "1.14.0", "2.0.0"), 1.2, said)
             for of, said in ((first, "inconclusive"), (second, verdict))
         )
-        drawn = draw(comparison(plan=made, arms=tuple(arms), contrasts=contrasts))
+        drawn = draw(evaluation(plan=made, arms=tuple(arms), contrasts=contrasts))
         named = {word for line in drawn.splitlines() if line.startswith("   ") for word in line.split()}
         assert ("one" in named) == listed
         assert {"two", "three"} <= named
@@ -143,7 +143,7 @@ def test_a_comparison_without_a_ratio_has_its_times(draw):
     versions = ("1.14.0", "2.0.0")
     arms = tuple(arm(of, version, median_ms=time) for version, time in zip(versions, (11.0, 23.0), strict=True))
     untold = contrast(version_pair(of, *versions), None, "inconclusive", "for a reason")
-    drawn = draw(comparison(plan=plan([of], versions), arms=arms, contrasts=(untold,)))
+    drawn = draw(evaluation(plan=plan([of], versions), arms=arms, contrasts=(untold,)))
     assert ["11.0", "ms", "23.0", "ms"] in [line.split()[-4:] for line in drawn.splitlines()]
 
 
@@ -153,7 +153,7 @@ def test_the_arm_that_does_not_settle_has_the_mark_of_the_legend(draw, drifting:
     arms = [arm(of, version, median_ms=time) for version, time in zip(versions, (11.0, 22.0), strict=True)]
     arms[drifting] = replace(arms[drifting], drift=Drift(rise=0.2))
     found = contrast(version_pair(of, *versions), 2.0, "slower")
-    drawn = draw(comparison(plan=plan([of], versions), arms=tuple(arms), contrasts=(found,)))
+    drawn = draw(evaluation(plan=plan([of], versions), arms=tuple(arms), contrasts=(found,)))
     assert drawn.count("~") == 2
     assert marked in drawn
     assert "~ its calls do not reach a steady state" in drawn
@@ -168,7 +168,7 @@ def test_reasons_are_one_line_per_class_and_none_per_row():
         contrast(version_pair(of), 1.1, "inconclusive", reason, mde=0.09 + number * 0.19)
         for number, (of, reason) in enumerate(zip(made, reasons, strict=True))
     )
-    [line] = describe_reasons(comparison(plan=plan(made), arms=(), contrasts=contrasts))
+    [line] = describe_reasons(evaluation(plan=plan(made), arms=(), contrasts=contrasts))
     assert line.startswith(
         "? 5 of 5 comparisons are not decided: 2 too noisy (only slowdowns above 9.0% to 28.0% would show)"
     )
@@ -178,7 +178,7 @@ def test_reasons_are_one_line_per_class_and_none_per_row():
 def test_arms_without_a_time_are_named_once_per_reason():
     made = [case(size=str(number)) for number in range(5)]
     arms = tuple(replace(arm(of, "2.0.0"), outcome="died", reason="killed by SIGKILL", median_ms=None) for of in made)
-    lines = list(describe_reasons(comparison(plan=plan(made), arms=arms, contrasts=())))
+    lines = list(describe_reasons(evaluation(plan=plan(made), arms=arms, contrasts=())))
     assert len(lines) == 1
     assert lines[0].startswith("died: ")
     assert lines[0].endswith("and 2 more: killed by SIGKILL")
@@ -195,4 +195,4 @@ def test_arms_without_a_time_are_named_once_per_reason():
 )
 def test_an_arm_that_died_is_named_with_the_kind_of_its_failure(failure: FailureKind, external: bool, words: str):
     dead = replace(arm(case(), "2.0.0"), outcome="died", reason="x", failure=failure, external=external)
-    assert list(describe_reasons(comparison(arms=(dead,), contrasts=()))) == [words]
+    assert list(describe_reasons(evaluation(arms=(dead,), contrasts=()))) == [words]

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.model import ArmResult, Comparison, Contrast, Metric, OutputContrast
+from orchestrator.model import ArmResult, Contrast, Evaluation, Metric, OutputContrast
 from orchestrator.reports import matrix, metrics, table
 from orchestrator.reports.metric_sentences import metric_sentences
-from tests.support.builders import OLD, arm, case, comparison, contrast, plan, target, version_pair
+from tests.support.builders import OLD, arm, case, contrast, evaluation, plan, target, version_pair
 
 MB = 2.0**20
 CASES = tuple(case("power", size=str(size)) for size in range(3))
@@ -16,7 +16,7 @@ CASES = tuple(case("power", size=str(size)) for size in range(3))
 
 def of(
     *ratios: tuple[float | None, str], metric: Metric = "peak_rss", versions: Sequence[str] = (OLD, "2.0.0")
-) -> Comparison:
+) -> Evaluation:
     """A case for each ratio, the same in every version; more memory is needed in each later one."""
     cases = CASES[: len(ratios)]
     arms: list[ArmResult] = []
@@ -29,7 +29,7 @@ def of(
             contrast(replace(version_pair(one, OLD, version), metric=metric), ratio, verdict)
             for version in versions[1:]
         ]
-    return comparison(plan=plan(cases, versions), arms=tuple(arms), contrasts=(), metrics={metric: tuple(contrasts)})
+    return evaluation(plan=plan(cases, versions), arms=tuple(arms), contrasts=(), metrics={metric: tuple(contrasts)})
 
 
 @pytest.mark.parametrize(
@@ -137,12 +137,12 @@ def test_results_that_differ_are_named_and_the_others_counted():
 
 
 @pytest.fixture
-def whole(monkeypatch: pytest.MonkeyPatch) -> Comparison:
+def whole(monkeypatch: pytest.MonkeyPatch) -> Evaluation:
     monkeypatch.setenv("COLUMNS", "120")
     return replace(of((1.5, "slower"), (1.0, "same"), (1.1, "inconclusive")), outputs=OUTPUTS)
 
 
-def test_the_table_has_a_row_for_each_case_and_the_sum_of_what_was_found(whole: Comparison):
+def test_the_table_has_a_row_for_each_case_and_the_sum_of_what_was_found(whole: Evaluation):
     drawn = " ".join(str_of(metrics.layout(whole, 120)).split())
     assert "peak memory, margin 5%" in drawn
     assert "power 0 200 MiB ▲ 1.50x (1.46-1.54)" in drawn
@@ -152,12 +152,12 @@ def test_the_table_has_a_row_for_each_case_and_the_sum_of_what_was_found(whole: 
     assert "(1) float32[3,2], not float32[2,3]" in drawn
 
 
-def test_every_table_begins_with_these_sentences(whole: Comparison):
+def test_every_table_begins_with_these_sentences(whole: Evaluation):
     for layout in (matrix.layout, table.layout):
         assert "2.0.0 needs more memory than 1.0.0 in 1 of 3 cases" in " ".join(str_of(layout(whole, 120)).split())
 
 
-def test_a_case_without_a_figure_has_no_row(whole: Comparison):
+def test_a_case_without_a_figure_has_no_row(whole: Evaluation):
     arms = tuple(replace(arm, memory_bytes=None) if arm.case == CASES[1] else arm for arm in whole.arms)
     [table] = str_of(metrics.layout(replace(whole, arms=arms, outputs=()), 120)).split("margin 5%")[1:]
     assert "power 0" in table
@@ -165,7 +165,7 @@ def test_a_case_without_a_figure_has_no_row(whole: Comparison):
 
 
 def test_a_run_in_which_only_times_were_compared_says_so():
-    assert "nothing was compared in addition to times" in str_of(metrics.layout(comparison(), 100))
+    assert "nothing was compared in addition to times" in str_of(metrics.layout(evaluation(), 100))
 
 
 def str_of(layout: object) -> str:

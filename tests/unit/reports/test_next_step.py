@@ -10,12 +10,12 @@ import pytest
 from orchestrator.catalog import workloads
 from orchestrator.model import Lost
 from orchestrator.reports.next_step import flag_values, next_line, round_s
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run import load_run
 from orchestrator.results.rundir import RunDir
 from tests.support import builders, stub
 from tests.support.actors import Part, Stage, offer, play
-from tests.support.builders import NEW, OLD, arm, case, comparison, finished, plan, target
+from tests.support.builders import NEW, OLD, arm, case, evaluation, finished, plan, target
 from tests.support.commands import called
 from tests.support.stub_engine import Engine
 from tests.support.theatre import OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
@@ -30,7 +30,7 @@ def test_a_round_costs_the_calls_of_its_arms_and_what_a_replicate_takes_besides(
           for label in ("one", "other") for number in range(5)),
         finished(how="", seconds=50.0),
     ]  # fmt: skip
-    judged = comparison(plan=plan([one, other], (OLD,)), arms=arms)
+    judged = evaluation(plan=plan([one, other], (OLD,)), arms=arms)
     assert round_s(judged, entries, [("one", OLD)]) == pytest.approx(4.0)
     assert round_s(judged, entries, [("one", OLD), ("other", OLD)]) == pytest.approx(10.0)
     assert round_s(judged, entries, [("never measured", NEW)]) == pytest.approx(5.0)
@@ -49,7 +49,7 @@ def test_a_round_takes_the_start_of_its_workers_however_many_were_measured(round
     ]
     renewals = sum(number > 1 for number in rounds)
     end = finished(how="", seconds=12.0 * len(rounds) + 14.0 * renewals, start_s=14.0)
-    judged = comparison(plan=plan([one]), arms=arms)
+    judged = evaluation(plan=plan([one]), arms=arms)
     assert round_s(judged, [*entries, end], [("one", OLD), ("one", NEW)]) == pytest.approx(26.0)
 
 

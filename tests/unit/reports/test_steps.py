@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.model import Case, Comparison
+from orchestrator.model import Case, Evaluation
 from orchestrator.reports import matrix, table
 from orchestrator.reports.html.rows import ARM_COLUMNS, fit_columns
-from tests.support.builders import arm, comparison, contrast, plan, version_pair
+from tests.support.builders import arm, contrast, evaluation, plan, version_pair
 
 PROGRAM = Case("python train.py --epochs 2", ())
 
 
 @pytest.fixture
-def measured() -> Comparison:
+def measured() -> Evaluation:
     """A program that is slower as a whole, by its start, and whose steps are faster."""
     arms = (
         arm(PROGRAM, "2.0.0", median_ms=4000.0, first_ms=None, first_step_ms=800.0, step_ms=20.0, losses=(0.9, 0.5)),
@@ -21,7 +21,7 @@ def measured() -> Comparison:
     )
     whole = version_pair(PROGRAM, "2.0.0", "2.13.0")
     contrasts = (contrast(whole, 1.5, "slower"), contrast(replace(whole, metric="step"), 0.5, "faster"))
-    return comparison(plan=plan([PROGRAM], ("2.0.0", "2.13.0")), arms=arms, contrasts=contrasts)
+    return evaluation(plan=plan([PROGRAM], ("2.0.0", "2.13.0")), arms=arms, contrasts=contrasts)
 
 
 @pytest.fixture(autouse=True)
@@ -34,7 +34,7 @@ def line(drawn: str, *words: str) -> str:
     return found
 
 
-def test_the_matrix_has_a_row_for_the_whole_and_one_for_the_steps(measured: Comparison):
+def test_the_matrix_has_a_row_for_the_whole_and_one_for_the_steps(measured: Evaluation):
     drawn = matrix.render(measured)
     assert "1.50x" in line(drawn, "python train.py --epochs 2", "4.00 s")
     assert "0.50x" in line(drawn, "python train.py --epochs 2, a step of fit", "20.0 ms")
@@ -44,13 +44,13 @@ def test_the_matrix_has_a_row_for_the_whole_and_one_for_the_steps(measured: Comp
     assert "2.13.0 is slower than 2.0.0 in 1 of 1 case" in drawn
 
 
-def test_the_details_have_a_table_of_steps(measured: Comparison):
+def test_the_details_have_a_table_of_steps(measured: Evaluation):
     drawn = table.render(measured)
     assert "1.50x" in line(drawn, "2.13.0", "6.00 s")
     assert "0.50x" in line(drawn, "2.13.0", "900 ms", "10.0 ms", "0.25")
 
 
-def test_a_program_without_steps_has_neither(measured: Comparison):
+def test_a_program_without_steps_has_neither(measured: Evaluation):
     arms = tuple(replace(each, step_ms=None, first_step_ms=None, losses=()) for each in measured.arms)
     plain = replace(measured, arms=arms, contrasts=measured.contrasts[:1])
     for drawn in (matrix.render(plain), table.render(plain)):
@@ -59,7 +59,7 @@ def test_a_program_without_steps_has_neither(measured: Comparison):
 
 
 def test_examples_per_second_are_a_column_where_a_workload_counts_them():
-    with_items = comparison()
+    with_items = evaluation()
     drawn = table.render(replace(with_items, arms=tuple(replace(each, items=32) for each in with_items.arms)))
     # 32 examples in steps of 10 ms.
     assert "3,200" in line(drawn, "2.0.0", "10.0 ms", "1.00x")

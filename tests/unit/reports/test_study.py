@@ -10,10 +10,10 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from orchestrator.errors import UsageError
-from orchestrator.model import Comparison, Target
+from orchestrator.model import Evaluation, Target
 from orchestrator.reports import study
 from orchestrator.reports.columns import MARKS
-from tests.support.builders import arm, case, comparison, unmeasured
+from tests.support.builders import arm, case, evaluation, unmeasured
 from tests.support.kept import FOLDER, kept
 from tests.unit.reports import study_scenes as scenes
 from tests.unit.reports.study_scenes import LATER, TF1, TF2, loop, made, modes_apart, one_cell, versions_apart
@@ -21,11 +21,11 @@ from tests.unit.reports.study_scenes import LATER, TF1, TF2, loop, made, modes_a
 WIDTHS = (80, 100, 140)
 
 
-def two_versions() -> Comparison:
+def two_versions() -> Evaluation:
     return scenes.study((TF1, TF2))
 
 
-def small_block() -> Comparison:
+def small_block() -> Evaluation:
     """What fits into one table with a line a row."""
     cases = [loop(data=data, mode=mode) for mode in ("graph", "eager") for data in ("small", "medium")]
     ms = {("graph", TF1): 5.4, ("graph", TF2): 5.9, ("eager", TF1): 6.2, ("eager", TF2): 22.6}
@@ -40,7 +40,7 @@ SCENES = {"study": scenes.study, "two": two_versions, "small": small_block, "hos
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch):
-    def draw(of: Comparison, width: int = 140) -> str:
+    def draw(of: Evaluation, width: int = 140) -> str:
         monkeypatch.setenv("COLUMNS", str(width))
         return study.render(of)
 
@@ -275,7 +275,7 @@ def test_a_run_without_the_studys_cases_is_wrong_usage():
     with pytest.raises(
         UsageError, match=r"has no case of train_loop.*--table verdicts.*tfcompare run --case train_loop"
     ):
-        study.layout(comparison(), 80)
+        study.layout(evaluation(), 80)
 
 
 def test_warnings_come_before_any_figure(drawn):

@@ -5,18 +5,18 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.model import Comparison
+from orchestrator.model import Evaluation
 from orchestrator.reports.summary import sentences
 from tests.support import scenes
-from tests.support.builders import NEW, OLD, arm, case, comparison, contrast, manifest, plan, target, unmeasured
+from tests.support.builders import NEW, OLD, arm, case, contrast, evaluation, manifest, plan, target, unmeasured
 
 SIZES = tuple(case("power", style="eager", size=str(size)) for size in range(4))
 
 
-def ended(*verdicts: tuple[float | None, str]) -> Comparison:
+def ended(*verdicts: tuple[float | None, str]) -> Evaluation:
     """A case a verdict, two versions."""
     asked = plan(SIZES[: len(verdicts)])
-    return Comparison(
+    return Evaluation(
         plan=asked,
         manifest=manifest(),
         arms=tuple(arm(of, version) for of in asked.cases for version in asked.versions),
@@ -72,7 +72,7 @@ def test_each_version_has_a_sentence_and_the_control_arm_none():
 def test_a_version_of_which_nothing_was_measured_says_so():
     asked = plan([SIZES[0]])
     arms = (arm(SIZES[0], OLD), unmeasured(SIZES[0], NEW, "died", "no disk"))
-    assert sentences(comparison(plan=asked, arms=arms, contrasts=())) == (
+    assert sentences(evaluation(plan=asked, arms=arms, contrasts=())) == (
         "2.0.0 against 1.0.0: nothing could be compared.",
     )
 

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from orchestrator.errors import UsageError
-from orchestrator.model import Comparison, VerdictName
+from orchestrator.model import Evaluation, VerdictName
 from orchestrator.reports import table
 from orchestrator.reports.columns import COLUMNS
 from tests.support import scenes
@@ -21,8 +21,8 @@ from tests.support.builders import (  # fmt: skip
     arm,
     case,
     case_pair,
-    comparison,
     contrast,
+    evaluation,
     manifest,
     plan,
     unmeasured,
@@ -37,7 +37,7 @@ SCENES = {"everything": scenes.everything, "hostile": scenes.hostile, "explorato
 
 @pytest.fixture
 def drawn(monkeypatch: pytest.MonkeyPatch):
-    def draw(of: Comparison, width: int, columns: Sequence[str] | None = None) -> str:
+    def draw(of: Evaluation, width: int, columns: Sequence[str] | None = None) -> str:
         monkeypatch.setenv("COLUMNS", str(width))
         return table.render(of, columns)
 
@@ -81,7 +81,7 @@ def test_every_contrast_has_its_verdict_in_words_unless_the_arm_itself_says_why_
 def of_cases(*judged: dict, **changes):
     """A run of as many cases, each with its contrast between two versions."""
     cases = [case(size=str(number)) for number in range(len(judged))]
-    return comparison(
+    return evaluation(
         plan=plan(cases),
         arms=tuple(arm(one, version) for one in cases for version in (OLD, NEW)),
         contrasts=tuple(contrast(version_pair(one), **each) for one, each in zip(cases, judged, strict=True)),
@@ -152,7 +152,7 @@ def test_what_looks_like_markup_is_shown_as_it_is(drawn, width: int):
 
 def test_markup_in_a_parameters_name_and_in_what_all_cases_share_is_shown_as_it_is(drawn):
     one, other = (case("mine", **{"[red]": value, "[b]same[/b]": "[i]y[/i]"}) for value in "ab")
-    both = comparison(arms=tuple(arm(of, version) for of in (one, other) for version in ("1.0.0", "2.0.0")))
+    both = evaluation(arms=tuple(arm(of, version) for of in (one, other) for version in ("1.0.0", "2.0.0")))
     text = drawn(both, 100)
     assert "mine  [b]same[/b]=[i]y[/i]" in text
     assert "\n [red]  version" in text
@@ -183,7 +183,7 @@ def test_names_and_reasons_of_ten_thousand_characters_fill_no_screen(drawn, widt
     one, other = case("mine", text=endless, other="a"), case("mine", text="short", other="a")
     pairs = (*plan([one, other]).pairs, case_pair(one, other))
     text = drawn(
-        Comparison(
+        Evaluation(
             plan=plan([one, other], pairs=pairs),
             manifest=manifest(),
             arms=(arm(one, OLD), unmeasured(one, NEW, "died", endless), arm(other, OLD), arm(other, NEW)),
@@ -199,7 +199,7 @@ def test_names_and_reasons_of_ten_thousand_characters_fill_no_screen(drawn, widt
 
 def test_a_reason_of_several_lines_forges_no_row(drawn):
     reason = "boom\n\n  2.0.0  1.00 ms\n"
-    text = drawn(comparison(arms=(unmeasured(case(), "1.0.0", "died", reason), arm(case(), "2.0.0"))), 80)
+    text = drawn(evaluation(arms=(unmeasured(case(), "1.0.0", "died", reason), arm(case(), "2.0.0"))), 80)
     assert text.endswith("\n(1) boom 2.0.0  1.00 ms")
 
 
@@ -214,12 +214,12 @@ def test_a_reason_stands_once_however_many_rows_it_explains(drawn):
 
 
 def test_broken_streams_and_warnings_come_before_any_figure(drawn):
-    text = drawn(comparison(broken=("stream x is no Arrow stream",), warnings=("cut short",)), 80)
+    text = drawn(evaluation(broken=("stream x is no Arrow stream",), warnings=("cut short",)), 80)
     assert text.index("warning: stream x") < text.index("warning: cut short") < text.index("10.0 ms")
 
 
 def test_the_head_says_on_what_how_sure_and_what_a_time_is(drawn):
-    head = drawn(comparison(), 80).splitlines()[:6]
+    head = drawn(evaluation(), 80).splitlines()[:6]
     assert head == [
         "tfcompare run 20260102-030405-abcd",
         "venv · cpu · A CPU, 2 cores · margin 5% · rows: at most 2.5% of equal arms are",
@@ -245,7 +245,7 @@ CARDS = "NVIDIA H200 (GPU-1, driver 580.1); Tesla T4 (GPU-2); NVIDIA H200 (GPU-3
 )
 def test_the_head_names_the_cards(drawn, listed: str | None, chosen: tuple[str, ...], told: str):
     host = {"cpu": "A CPU", "usable_cores": 2, "gpus": listed}
-    of = comparison(plan=plan(device="gpu", gpus=chosen), manifest=manifest(host=host))
+    of = evaluation(plan=plan(device="gpu", gpus=chosen), manifest=manifest(host=host))
     assert drawn(of, 120).splitlines()[1].startswith(f"venv · {told} · A CPU, 2 cores")
 
 
@@ -273,7 +273,7 @@ def test_an_arm_that_was_not_measured_says_why_whichever_columns_are_shown(drawn
 
 def test_an_arm_that_died_after_some_rounds_keeps_its_time_and_says_so(drawn):
     only = case()
-    both = comparison(
+    both = evaluation(
         arms=(arm(only, "1.0.0", outcome="died", reason="out of memory"), arm(only, "2.0.0")), contrasts=()
     )
     assert re.search(r"1\.0\.0 +10\.0 ms +died \(1\)\n", drawn(both, 80))
@@ -300,12 +300,12 @@ def test_the_star_tells_the_error_of_the_plan(drawn):
 
 def test_a_name_that_is_no_column_is_wrong_usage():
     with pytest.raises(UsageError, match=r"unknown column 'tiem' \(did you mean time\?\)"):
-        table.layout(comparison(), 80, ("tiem",))
+        table.layout(evaluation(), 80, ("tiem",))
 
 
 def test_a_lone_case_needs_no_name_and_shows_its_parameters_in_the_title(drawn):
     only = case("power", style="jit")
-    both = comparison(
+    both = evaluation(
         arms=(arm(only, "1.0.0"), arm(only, "2.0.0")), contrasts=(contrast(version_pair(only), 2.0, "slower"),)
     )
     text = drawn(both, 80)

@@ -11,10 +11,10 @@ from jsonschema import Draft202012Validator
 from rich.cells import cell_len
 
 from orchestrator.cli.show import ReportChoice
-from orchestrator.model import Case, Comparison
+from orchestrator.model import Case, Evaluation
 from orchestrator.reports import html, trend
 from orchestrator.reports.html.escape import escape_value as shown_text
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.text import render_plain
 from tests.conftest import ROOT
@@ -32,27 +32,27 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def measured(directory: Path) -> Comparison:
+def measured(directory: Path) -> Evaluation:
     return judge_run(RunDir.open(directory))
 
 
-def text(of: Comparison) -> str:
+def text(of: Evaluation) -> str:
     return render_plain(lambda width: trend.layout(of, width)) + "\n"
 
 
 @pytest.mark.parametrize("width", [60, 80, 100, 140])
-def test_twenty_three_versions_are_what_the_snapshot_shows(monkeypatch, measured: Comparison, width: int):
+def test_twenty_three_versions_are_what_the_snapshot_shows(monkeypatch, measured: Evaluation, width: int):
     monkeypatch.setenv("COLUMNS", str(width))
     found = text(measured)
     assert found == kept(f"trend-{width}", found)
     assert all(cell_len(line) <= width for line in found.splitlines())
 
 
-def steps(of: Comparison, case: Case) -> Mapping[str, str]:
+def steps(of: Evaluation, case: Case) -> Mapping[str, str]:
     return {str(one.pair.candidate): one.verdict for one in of.neighbours if one.pair.case == case}
 
 
-def test_a_step_is_judged_from_the_rounds_of_its_two_versions(measured: Comparison):
+def test_a_step_is_judged_from_the_rounds_of_its_two_versions(measured: Evaluation):
     found = steps(measured, PREDICT)
     assert {version for version, verdict in found.items() if verdict == "slower"} == {"2.1.4", "2.2.3", "2.13.0"}
     assert {version for version, verdict in found.items() if verdict == "faster"} == {"2.4.4"}
@@ -64,13 +64,13 @@ def test_a_step_is_judged_from_the_rounds_of_its_two_versions(measured: Comparis
     assert one.rounds == 6
 
 
-def test_a_version_without_a_time_is_stepped_over(measured: Comparison):
+def test_a_version_without_a_time_is_stepped_over(measured: Evaluation):
     found = [one.pair for one in measured.neighbours if one.pair.case == POWER]
     assert (found[0].baseline, found[0].candidate) == ("1.14.0", "1.15.5")
     assert steps(measured, POWER)["2.0.0"] == "faster"
 
 
-def test_where_the_baseline_has_no_time_the_oldest_that_has_one_takes_its_place(measured: Comparison):
+def test_where_the_baseline_has_no_time_the_oldest_that_has_one_takes_its_place(measured: Evaluation):
     assert {one.pair.baseline for one in measured.references} == {"1.14.0"}
     assert {one.pair.case for one in measured.references} == {POWER}
     found = trend.as_object(measured)["trends"][1]["versions"]
@@ -78,7 +78,7 @@ def test_where_the_baseline_has_no_time_the_oldest_that_has_one_takes_its_place(
     assert "ratios are to 1.14.0: 1.13.2 has no time." in text(measured)
 
 
-def test_a_run_of_many_versions_is_shown_as_a_trend_and_one_of_few_as_verdicts(capsys, directory, measured: Comparison):
+def test_a_run_of_many_versions_is_shown_as_a_trend_and_one_of_few_as_verdicts(capsys, directory, measured: Evaluation):
     ReportChoice().show(measured, directory)
     assert "steps that differ: 4 of 22" in capsys.readouterr().out
     ReportChoice(table="verdicts").show(measured, directory)
@@ -91,13 +91,13 @@ def test_a_run_of_many_versions_is_shown_as_a_trend_and_one_of_few_as_verdicts(c
     assert json.loads(capsys.readouterr().out)["schema"] == "tfcompare.comparison/1"
 
 
-def test_what_stands_inside_a_version_is_pointed_at(measured: Comparison):
+def test_what_stands_inside_a_version_is_pointed_at(measured: Evaluation):
     inside = contrast(case_pair(POWER, PREDICT, "2.0.0"), 2.0, "slower")
     assert "--table verdicts" in text(replace(measured, contrasts=(*measured.contrasts, inside)))
     assert "--table verdicts" not in text(measured)
 
 
-def test_the_object_keeps_its_schema(measured: Comparison):
+def test_the_object_keeps_its_schema(measured: Evaluation):
     Draft202012Validator.check_schema(SCHEMA)
     found = json.loads(trend.as_json(measured))
     Draft202012Validator(SCHEMA).validate(found)
@@ -115,7 +115,7 @@ def test_no_text_from_elsewhere_steers_the_terminal(text_: str):
 
 def test_versions_that_are_fewer_than_a_trend_are_drawn_all_the_same():
     versions = ("1.0.0", "2.0.0")
-    of = Comparison(
+    of = Evaluation(
         plan=plan((POWER,), versions),
         manifest=scenes.everything().manifest,
         arms=tuple(arm(POWER, version) for version in versions),
@@ -139,7 +139,7 @@ def test_the_page_of_few_versions_has_none():
     assert 'data-kind="trend"' not in page
 
 
-def test_the_page_of_many_versions_tells_the_steps_and_not_each_version(directory, measured: Comparison):
+def test_the_page_of_many_versions_tells_the_steps_and_not_each_version(directory, measured: Evaluation):
     page, _ = html.page(directory)
     head = page.partition("<table")[0]
     assert f"{len(RELEASES) - 1} versions, against" in head
@@ -148,7 +148,7 @@ def test_the_page_of_many_versions_tells_the_steps_and_not_each_version(director
     assert "cases (most in" not in head
 
 
-def test_a_step_is_named_if_it_is_certain_among_all_comparisons(measured: Comparison):
+def test_a_step_is_named_if_it_is_certain_among_all_comparisons(measured: Evaluation):
     of_case = trend.points(measured)[PREDICT]
     assert trend.summary(of_case).startswith("steps that differ: 4 of 22: 2.1.4 (20.0x slower), 2.2.3 (1.25x slower)")
     marked = [

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.model import Ended, Entry, Machine, Synced
-from orchestrator.results.comparison import gather
+from orchestrator.results.evaluation import gather
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.streams import Stream
 from tests.support import builders

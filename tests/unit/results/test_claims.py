@@ -10,8 +10,8 @@ from orchestrator.model import (
     Bound,
     CaseSet,
     Claim,
-    Comparison,
     Contrast,
+    Evaluation,
     OutputContrast,
     Part,
     Returns,
@@ -27,8 +27,8 @@ from tests.support.builders import (
     case,
     case_pair,
     claim,
-    comparison,
     contrast,
+    evaluation,
     expectation,
     mean,
     plan,
@@ -46,7 +46,7 @@ def effect_on_pair(effect: str = "slower") -> Claim:
 
 
 def judged(of: Claim, *contrasts: Contrast, **changes: object):
-    made: Comparison = comparison(plan=plan([CASE], claims=(of,)), contrasts=contrasts, **changes)
+    made: Evaluation = evaluation(plan=plan([CASE], claims=(of,)), contrasts=contrasts, **changes)
     [found] = judge_claims(made, [of])
     return found
 
@@ -175,7 +175,7 @@ def test_a_case_that_checks_itself():
 
 def test_what_is_said_of_another_device_is_not_judged():
     assert judged(claim(devices=("gpu",))).answer == "needs a GPU"
-    on_gpu = comparison(plan=plan([CASE], device="gpu"))
+    on_gpu = evaluation(plan=plan([CASE], device="gpu"))
     [found] = judge_claims(on_gpu, [claim(devices=("cpu",))])
     assert found.answer == "inconclusive"
     assert "without --gpu" in found.reason

@@ -13,8 +13,8 @@ from orchestrator.history.points import of_run
 from orchestrator.metrics import METRICS
 from orchestrator.model import Case, Load, Plan
 from orchestrator.results.compare_runs import compare_runs
-from orchestrator.results.comparison import judge_run
 from orchestrator.results.endings import Endings
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run import load_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.warnings import find_open_times, is_crowded

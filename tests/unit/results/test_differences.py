@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from orchestrator.model import Comparison, Contrast, Metric
+from orchestrator.model import Contrast, Evaluation, Metric
 from orchestrator.reports.changes import layout
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.results.compare_runs import find_changes
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run import load_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.text import render_plain
@@ -54,7 +54,7 @@ def measure(
     return run
 
 
-def judge(folder: Path, metric: Metric, **facts: Any) -> Comparison:
+def judge(folder: Path, metric: Metric, **facts: Any) -> Evaluation:
     return judge_run(measure(folder, metric, **facts))
 
 

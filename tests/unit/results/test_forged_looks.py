@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from tests.support.builders import NEW, OLD, case, plan, rows, run_directory, write_stream
 
 EXTENDED = {

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.model import CaseSet
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 from tests.support.builders import MS, case, claim, ended, plan, rows, run_directory, version_pair, write_stream
 

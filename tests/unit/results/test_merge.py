@@ -86,7 +86,7 @@ def test_every_ratio_is_that_of_its_part_and_nothing_is_lost_or_doubled(measured
     for contrast in whole.contrasts:
         assert contrast.ratio == of_parts[str(contrast.pair)].ratio
         assert contrast.rounds == of_parts[str(contrast.pair)].rounds
-    assert whole.comparison.broken == ()
+    assert whole.evaluation.broken == ()
     assert len(whole.replicates) == sum(len(load_run(path).replicates) for path in measured)
     assert len({(one.version, one.number) for one in whole.replicates}) == len(whole.replicates)
 

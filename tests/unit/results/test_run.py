@@ -12,7 +12,7 @@ from orchestrator import contract
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.model import ArmResult, Contrast, Manifest, Plan
 from orchestrator.results import tables
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.rundir import RunDir
 from tests.conftest import ROOT
@@ -59,7 +59,7 @@ def test_a_run_is_typed_objects_judged_as_in_every_report(made: RunDir):
     assert (type(run.plan), type(run.manifest)) == (Plan, Manifest)
     assert {type(one) for one in run.arms} == {ArmResult}
     assert {type(one) for one in run.contrasts} == {Contrast}
-    assert run.comparison == judge_run(made)
+    assert run.evaluation == judge_run(made)
     assert run.path == made.path
 
 
@@ -118,7 +118,7 @@ def test_broken_streams_stand_first_among_the_warnings(tmp_path: Path):
     (directory.settled / "1.0.0-1.arrow").write_bytes(b"no stream")
     run = load_run(directory.path)
     assert "is no Arrow stream" in run.warnings[0]
-    assert run.warnings[1:] == run.comparison.warnings
+    assert run.warnings[1:] == run.evaluation.warnings
     assert run.replicates == ()
 
 

@@ -21,9 +21,9 @@ from tests.support.builders import (
     arm,
     case,
     case_pair,
-    comparison,
     contrast,
     ended,
+    evaluation,
     finished,
     plan,
     rows,
@@ -60,7 +60,7 @@ def run(tmp_path: Path) -> RunDir:
 
 def test_arms_are_a_row_each_with_a_column_a_parameter():
     arms = tables.arms(
-        comparison(
+        evaluation(
             arms=(arm(EAGER, OLD, drift=Drift(rise=math.log(1.5))), unmeasured(FIT, NEW, "refused", "no such loop"))
         )
     )
@@ -170,7 +170,7 @@ def test_a_run_with_nothing_in_it_has_the_same_tables_without_rows(tmp_path: Pat
     calls = tables.calls(run, found.plan, found.replicates)
     assert calls.num_rows == 0
     assert calls.schema.equals(contract.arrow_schema(pa))
-    assert tables.arms(found.comparison).num_rows == 2
+    assert tables.arms(found.evaluation).num_rows == 2
 
 
 @pytest.mark.parametrize("scene", [scenes.everything, scenes.hostile, scenes.exploratory])

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.model import Comparison, Contrast
+from orchestrator.model import Contrast, Evaluation
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.results.compare_runs import compare_runs
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.warnings import GOING
 from tests.support.builders import MS, case, finished, plan, rows, run_directory, write_stream
@@ -34,8 +34,8 @@ def begun(path: Path, rounds: int, looks: tuple[int, ...] = LOOKS) -> RunDir:
     return run
 
 
-def only(comparison: Comparison) -> Contrast:
-    [contrast] = comparison.contrasts
+def only(evaluation: Evaluation) -> Contrast:
+    [contrast] = evaluation.contrasts
     return contrast
 
 

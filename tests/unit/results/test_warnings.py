@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.model import Contrast, GpuSpan, Target, Watched
-from orchestrator.results.comparison import judge_run
 from orchestrator.results.endings import Endings
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.warnings import check_control, check_dependence, check_noise, compare_threads, is_noisy
 from orchestrator.stats.dependence import Dependence

@@ -11,7 +11,7 @@ from orchestrator.metrics import USUAL
 from orchestrator.model import Contrast
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.summary import sentences
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.whole_report import correct_for_report
 from orchestrator.stats.report_error import REPORT_ERROR
@@ -20,8 +20,8 @@ from tests.support.builders import (
     NEW,
     OLD,
     case,
-    comparison,
     contrast,
+    evaluation,
     finished,
     plan,
     rows,
@@ -44,7 +44,7 @@ def of(place: int, p: float, metric: str = "steady", verdict: str = "slower") ->
 
 def test_all_families_share_one_correction():
     found = correct_for_report(
-        comparison(
+        evaluation(
             contrasts=(of(0, 0.001), of(1, 0.02)),
             neighbours=(of(2, 0.02),),
             references=(of(3, 0.02),),
@@ -60,14 +60,14 @@ def test_all_families_share_one_correction():
 def test_a_pair_counts_once_in_whichever_families_it_is():
     own, strict = of(0, 0.02), of(0, 0.02)
     strict = replace(strict, pair=replace(strict.pair, margin=0.5))
-    found = correct_for_report(comparison(contrasts=(own, strict), neighbours=(own,)))
+    found = correct_for_report(evaluation(contrasts=(own, strict), neighbours=(own,)))
     assert found.judged_together == 1
     assert not any(each.row_only for each in found.of_all)
 
 
 def test_what_has_too_few_rounds_takes_nothing_from_the_others():
     few = [replace(of(place, 0.0, verdict="inconclusive"), p=None) for place in (1, 2, 3)]
-    assert correct_for_report(comparison(contrasts=(of(0, 0.02), *few))).judged_together == 1
+    assert correct_for_report(evaluation(contrasts=(of(0, 0.02), *few))).judged_together == 1
 
 
 def write_run(path: Path, p: float) -> RunDir:

@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 
 from orchestrator.exports import EXPORTS, export
-from orchestrator.model import Comparison
+from orchestrator.model import Evaluation
 from orchestrator.reports import trend
 from orchestrator.results import tables
-from orchestrator.results.comparison import _read_losses
+from orchestrator.results.evaluation import _read_losses
 from orchestrator.terminal import strict_json
 from tests.conftest import ROOT
 from tests.support import scenes
@@ -50,7 +50,7 @@ def test_nothing_else_writes_figures_as_json():
     assert callers == WITHOUT_FIGURES | {"terminal/strict_json.py"}
 
 
-def odd_figures() -> Comparison:
+def odd_figures() -> Evaluation:
     """A comparison whose figures are no numbers, as where a training has failed."""
     found = scenes.everything()
     odd = {"losses": ODD, "median_ms": math.nan, "first_ms": math.inf, "build_s": math.inf, "memory_bytes": math.nan}

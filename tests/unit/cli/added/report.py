@@ -4,12 +4,12 @@ import json
 
 from rich.text import Text
 
-from orchestrator.model import Comparison
+from orchestrator.model import Evaluation
 
 
-def layout(comparison: Comparison, width: int) -> Text:
-    return Text(f"{len(comparison.arms)} arms in {comparison.plan.engine}")
+def layout(evaluation: Evaluation, width: int) -> Text:
+    return Text(f"{len(evaluation.arms)} arms in {evaluation.plan.engine}")
 
 
-def as_json(comparison: Comparison) -> str:
-    return json.dumps({"arms": len(comparison.arms)})
+def as_json(evaluation: Evaluation) -> str:
+    return json.dumps({"arms": len(evaluation.arms)})

@@ -15,7 +15,7 @@ from typing import get_args
 
 import pytest
 
-from orchestrator.model import Comparison, Drift, VerdictName
+from orchestrator.model import Drift, Evaluation, VerdictName
 from orchestrator.reports import html
 from orchestrator.reports.columns import MARKS
 from orchestrator.reports.html.escape import escape_value, round_figure, script_data
@@ -29,8 +29,8 @@ from tests.support.builders import (
     OLD,
     arm,
     case,
-    comparison,
     contrast,
+    evaluation,
     manifest,
     plan,
     rows,
@@ -49,9 +49,9 @@ SCENES = {
     "hostile": scenes.hostile,
     "poisoned": partial(scenes.poisoned, ATTACKS[0]),
     "one version": lambda: replace(
-        comparison(), plan=plan([case()], (OLD,)), manifest=manifest((OLD,)), arms=(arm(case(), OLD),), contrasts=()
+        evaluation(), plan=plan([case()], (OLD,)), manifest=manifest((OLD,)), arms=(arm(case(), OLD),), contrasts=()
     ),
-    "nothing": lambda: replace(comparison(), arms=(), contrasts=()),
+    "nothing": lambda: replace(evaluation(), arms=(), contrasts=()),
 }
 
 
@@ -97,7 +97,7 @@ class Reader(HTMLParser):
         self.here.inside.append(data)
 
 
-def written(of: Comparison) -> str:
+def written(of: Evaluation) -> str:
     return html.render(Run(Path("run"), of, (), ()), html.Calls())
 
 
@@ -135,7 +135,7 @@ def test_every_verdict_is_told_by_word_and_mark(measured: Element):
 
 def test_slight_differences_and_few_rounds_are_told_as_what_they_are():
     slight, few = case("slight"), case("few")
-    of = comparison(
+    of = evaluation(
         plan=plan([slight, few]),
         arms=tuple(arm(one, version) for one in (slight, few) for version in (OLD, "2.0.0")),
         contrasts=(
@@ -218,7 +218,7 @@ def test_times_that_do_not_settle_are_marked_in_the_summary(drifting: int, marke
     arms = [arm(of, version, median_ms=time) for version, time in zip(versions, (11.0, 22.0), strict=True)]
     arms[drifting] = replace(arms[drifting], drift=Drift(rise=0.2))
     found = contrast(version_pair(of, *versions), 2.0, "slower")
-    page = written(comparison(plan=plan([of], versions), arms=tuple(arms), contrasts=(found,)))
+    page = written(evaluation(plan=plan([of], versions), arms=tuple(arms), contrasts=(found,)))
     summary = words(with_id(Reader(page).root, "summary"))
     assert marked in summary
     assert "~ its calls do not reach a steady state" in summary
@@ -232,7 +232,7 @@ def test_refusals_and_deaths_are_listed_with_their_reasons(measured: Element):
 
 
 def test_the_command_is_quoted_for_a_shell():
-    of = replace(comparison(), manifest=manifest(command=("run", "--case", "train_loop[mode=eager|graph]")))
+    of = replace(evaluation(), manifest=manifest(command=("run", "--case", "train_loop[mode=eager|graph]")))
     assert "tfcompare run --case 'train_loop[mode=eager|graph]'" in with_id(Reader(written(of)).root, "reproduce").text
 
 
@@ -245,7 +245,7 @@ def test_facts_of_environments_say_where_they_differ():
 
 
 def test_a_margin_of_its_own_is_told_and_drawn():
-    both, loose = comparison(), 0.25
+    both, loose = evaluation(), 0.25
     pair = replace(both.contrasts[0].pair, margin=loose)
     page = Reader(written(replace(both, contrasts=(replace(both.contrasts[0], pair=pair),)))).root
     assert "judged against a margin of 25%" in words(with_id(page, "results"))
@@ -290,7 +290,7 @@ def test_the_run_comes_back_with_the_page_and_a_broken_stream_is_told(tmp_path: 
     path = runs.everything(tmp_path / "run")
     (path / "streams" / "9-1.arrow").write_bytes(b"no stream")
     text, run = html.page(path)
-    assert len(run.comparison.broken) == 1
+    assert len(run.evaluation.broken) == 1
     assert "is no Arrow stream" in words(with_id(Reader(text).root, "summary"))
 
 

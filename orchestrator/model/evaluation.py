@@ -256,7 +256,7 @@ class OutputContrast:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Comparison:
+class Evaluation:
     """A judged run, from which every report is drawn."""
 
     plan: Plan

@@ -18,8 +18,8 @@ from orchestrator.model import (
     Arm,
     ArmKey,
     ArmResult,
-    Comparison,
     Contrast,
+    Evaluation,
     Manifest,
     Metric,
     Pair,
@@ -147,7 +147,7 @@ def _find_openings(
     return tuple(each for each in openings if each.number not in endings.counted or each.arm not in warm)
 
 
-def judge_run(run: RunDir, *, at_look: bool = False, metrics: Iterable[str] | None = None) -> Comparison:
+def judge_run(run: RunDir, *, at_look: bool = False, metrics: Iterable[str] | None = None) -> Evaluation:
     """Judge a run directory.
 
     A look delays the measurement, so it skips what needs no more rounds. `metrics` are compared in addition to
@@ -160,7 +160,7 @@ def judge_run(run: RunDir, *, at_look: bool = False, metrics: Iterable[str] | No
     return judge(gathered, flip=not at_look)
 
 
-def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
+def judge(gathered: Gathered, *, flip: bool = True) -> Evaluation:
     plan, endings = gathered.plan, gathered.endings
     arms, contrasts = compute_contrasts(
         plan, gathered.replicates, endings, gathered.pilots, gathered.openings, flip=flip
@@ -173,7 +173,7 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Comparison:
     of_all = gathered.by_arm.samples(replace(plan, pairs=tuple(each.pair for each in judged)))
     schedule = endings.schedule(plan.looks)
     speeds = find_two_speeds(gathered.replicates, endings.loads) if flip and plan.judge == "wall" else {}
-    judged_alone = Comparison(
+    judged_alone = Evaluation(
         plan=plan,
         manifest=gathered.manifest,
         arms=arms,

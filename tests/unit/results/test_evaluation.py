@@ -7,12 +7,12 @@ import pytest
 
 from orchestrator.model import (
     ArmResult,
-    Comparison,
     Disturbed,
     Ended,
+    Evaluation,
     Lost,
 )
-from orchestrator.results.comparison import judge_run
+from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
 from tests.support.builders import (
     MS,
@@ -63,19 +63,19 @@ def end(version: str, of, outcome: str, reason: str, number: int = 1) -> Ended:
     return ended(of, version, outcome, round=number, replicate=99, reason=reason)
 
 
-def arms(comparison: Comparison) -> dict[tuple[str, str], ArmResult]:
-    return {arm.key: arm for arm in comparison.arms}
+def arms(evaluation: Evaluation) -> dict[tuple[str, str], ArmResult]:
+    return {arm.key: arm for arm in evaluation.arms}
 
 
 def test_a_run_that_went_well_has_every_arm_measured_and_nothing_to_warn_of(run: RunDir):
     for version in (OLD, NEW):
         measured(run, version, A, B)
     run.record(DONE)
-    comparison = judge_run(run)
-    assert [(arm.case, arm.version) for arm in comparison.arms] == [(A, OLD), (A, NEW), (B, OLD), (B, NEW)]
-    assert {(arm.outcome, arm.reason, arm.rounds) for arm in comparison.arms} == {("measured", "", 4)}
-    assert (comparison.warnings, comparison.broken, comparison.died) == ((), (), ())
-    assert [contrast.verdict for contrast in comparison.contrasts] == ["same", "same"]
+    evaluation = judge_run(run)
+    assert [(arm.case, arm.version) for arm in evaluation.arms] == [(A, OLD), (A, NEW), (B, OLD), (B, NEW)]
+    assert {(arm.outcome, arm.reason, arm.rounds) for arm in evaluation.arms} == {("measured", "", 4)}
+    assert (evaluation.warnings, evaluation.broken, evaluation.died) == ((), (), ())
+    assert [contrast.verdict for contrast in evaluation.contrasts] == ["same", "same"]
 
 
 def test_an_arms_figures_are_medians_over_its_rounds_in_the_units_of_their_names(run: RunDir):
@@ -102,11 +102,11 @@ def test_a_refused_arm_says_why_and_costs_no_other(run: RunDir):
     measured(run, NEW, B)
     run.record(end(NEW, A, "refused", "no such op"))
     run.record(DONE)
-    comparison = judge_run(run)
-    found = arms(comparison)["a", NEW]
+    evaluation = judge_run(run)
+    found = arms(evaluation)["a", NEW]
     assert (found.outcome, found.reason, found.rounds, found.median_ms) == ("refused", "no such op", 0, None)
-    assert [contrast.reason for contrast in comparison.contrasts] == ["no such op", ""]
-    assert comparison.died == ()
+    assert [contrast.reason for contrast in evaluation.contrasts] == ["no such op", ""]
+    assert evaluation.died == ()
 
 
 def test_an_arm_that_died_keeps_what_it_measured_and_never_has_a_verdict(run: RunDir):
@@ -114,13 +114,13 @@ def test_an_arm_that_died_keeps_what_it_measured_and_never_has_a_verdict(run: Ru
     measured(run, NEW, A, B, ms=40)
     run.record(end(NEW, A, "died", "killed by SIGKILL", number=5))
     run.record(DONE)
-    comparison = judge_run(run)
-    found = arms(comparison)["a", NEW]
+    evaluation = judge_run(run)
+    found = arms(evaluation)["a", NEW]
     assert (found.outcome, found.reason, found.rounds) == ("died", "killed by SIGKILL", 4)
     assert found.median_ms == pytest.approx(40.1)
-    assert comparison.died == (found,)
-    assert [contrast.verdict for contrast in comparison.contrasts] == ["inconclusive", "slower"]
-    assert [contrast.pair.case for contrast in comparison.contrasts if contrast.verdict == "slower"] == [B]
+    assert evaluation.died == (found,)
+    assert [contrast.verdict for contrast in evaluation.contrasts] == ["inconclusive", "slower"]
+    assert [contrast.pair.case for contrast in evaluation.contrasts if contrast.verdict == "slower"] == [B]
 
 
 def test_an_arm_that_died_before_it_measured_anything_is_dead_with_its_reason(run: RunDir):
@@ -133,10 +133,10 @@ def test_a_lost_version_is_a_warning_and_its_unmeasured_arms_name_it(run: RunDir
     measured(run, OLD, A, B)
     run.record(Lost(version=target(NEW), stage="environment", reason="no space left", failure="disk", external=True))
     run.record(DONE)
-    comparison = judge_run(run)
-    assert comparison.warnings == (f"{NEW} was lost (environment: no space left)",)
-    assert {arm.reason for arm in comparison.died} == {"environment: no space left"}
-    assert [arm.version for arm in comparison.died] == [NEW, NEW]
+    evaluation = judge_run(run)
+    assert evaluation.warnings == (f"{NEW} was lost (environment: no space left)",)
+    assert {arm.reason for arm in evaluation.died} == {"environment: no space left"}
+    assert [arm.version for arm in evaluation.died] == [NEW, NEW]
 
 
 def test_a_version_that_more_rounds_measured_is_not_lost(run: RunDir):
@@ -151,20 +151,20 @@ def test_a_version_that_more_rounds_measured_is_not_lost(run: RunDir):
 def test_a_run_without_an_end_was_cut_short_and_its_unmeasured_arms_say_so(run: RunDir):
     measured(run, OLD, A, B)
     measured(run, NEW, A, settled=False)
-    comparison = judge_run(run)
-    assert comparison.warnings == ("the run was cut short; what it measured is here",)
-    unmeasured = arms(comparison)["b", NEW]
+    evaluation = judge_run(run)
+    assert evaluation.warnings == ("the run was cut short; what it measured is here",)
+    unmeasured = arms(evaluation)["b", NEW]
     assert (unmeasured.outcome, unmeasured.reason) == ("not measured", "the run was cut short")
-    assert comparison.contrasts[0].verdict == "same"
+    assert evaluation.contrasts[0].verdict == "same"
 
 
 def test_a_stream_that_breaks_the_contract_is_told_and_the_other_versions_stay(run: RunDir):
     measured(run, OLD, A, B)
     (run.settled / f"{NEW}-1.arrow").write_text("hello")
-    comparison = judge_run(run)
-    (broken,) = comparison.broken
+    evaluation = judge_run(run)
+    (broken,) = evaluation.broken
     assert f"{NEW}-1.arrow is no Arrow stream" in broken
-    assert [arm.outcome for arm in comparison.arms] == ["measured", "not measured", "measured", "not measured"]
+    assert [arm.outcome for arm in evaluation.arms] == ["measured", "not measured", "measured", "not measured"]
 
 
 def test_an_arm_whose_results_are_lost_says_so(run: RunDir):
@@ -179,12 +179,12 @@ def test_an_arm_whose_results_are_lost_says_so(run: RunDir):
 def test_a_stream_that_was_cut_is_read_up_to_there_and_told(run: RunDir):
     stream = measured(run, NEW, A, B, settled=False)
     stream.write_bytes(stream.read_bytes()[:-100])
-    comparison = judge_run(run)
+    evaluation = judge_run(run)
     assert (
-        comparison.warnings[0]
+        evaluation.warnings[0]
         == f"results/{NEW}-1/{stream.name} was not closed by its worker: read up to its last whole replicate"
     )
-    assert [arm.rounds for arm in comparison.arms] == [0, 4, 0, 3]
+    assert [arm.rounds for arm in evaluation.arms] == [0, 4, 0, 3]
 
 
 def test_parts_of_a_version_whose_worker_was_started_again_are_one_arm(run: RunDir):
@@ -206,9 +206,9 @@ def test_a_round_that_was_redone_counts_once_and_one_that_was_kept_is_told(run: 
     run.record(Disturbed(case="a", round=2, replicates=(2,), cause=cause, redone=True))
     run.record(Disturbed(case="b", round=3, replicates=(8,), cause=cause, redone=False))
     run.record(DONE)
-    comparison = judge_run(run)
-    assert {(one.case.label, one.rounds) for one in comparison.arms} == {("a", 3), ("b", 4)}
-    (warning,) = comparison.warnings
+    evaluation = judge_run(run)
+    assert {(one.case.label, one.rounds) for one in evaluation.arms} == {("a", 3), ("b", 4)}
+    (warning,) = evaluation.warnings
     assert warning == f"measurements were disturbed 2 times (e.g. {cause}): 1 repeated, 1 kept"
 
 
