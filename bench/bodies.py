@@ -12,7 +12,7 @@ from pathlib import Path
 from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
 from orchestrator.measure.run import run as measure_run
-from orchestrator.model import ArmKey, Calibrated, Contrast, Evaluation
+from orchestrator.model import ArmKey, Calibrated, Comparison, Evaluation
 from orchestrator.plan.request import RunOptions
 from orchestrator.reports.columns import format_ratio
 from orchestrator.results.evaluation import judge_run
@@ -68,9 +68,9 @@ def section(program: Program = FULL) -> Section:
     evaluation, seconds = judge_run(run), seconds_of(path)
     efforts = efforts_of(run)
     short = below_the_floor(evaluation, efforts)
-    contrasts = evaluation.contrasts
-    decided = sum(contrast.verdict != "inconclusive" for contrast in contrasts)
-    print(f"bodies: {decided} of {len(contrasts)} decided in {seconds:.0f} s", file=sys.stderr)
+    comparisons = evaluation.comparisons
+    decided = sum(comparison.verdict != "inconclusive" for comparison in comparisons)
+    print(f"bodies: {decided} of {len(comparisons)} decided in {seconds:.0f} s", file=sys.stderr)
     store.retire()
     first, *others = program.versions
     heads = " | ".join(f"{version} against {first}" for version in others)
@@ -81,12 +81,12 @@ def section(program: Program = FULL) -> Section:
         "",
         f"| body | {heads} | bursts |",
         f"|---|{'---|' * len(program.versions)}",
-        *rows_of(contrasts, efforts),
+        *rows_of(comparisons, efforts),
     ]
     figures = [
         Figure("arms below the floor of bursts", len(short), "count", limit=0, detail=f"of {len(evaluation.arms)}"),
         Figure("time, of the budget", seconds / program.budget_s, "share", limit=OVERTIME),
-        Figure("comparisons decided", decided / len(contrasts), "share", "most", detail=f"of {len(contrasts)}"),
+        Figure("comparisons decided", decided / len(comparisons), "share", "most", detail=f"of {len(comparisons)}"),
     ]
     return Section("\n".join(lines), figures)
 
@@ -99,15 +99,15 @@ def efforts_of(run: RunDir) -> dict[ArmKey, Calibrated]:
     }
 
 
-def rows_of(contrasts: Sequence[Contrast], efforts: Mapping[ArmKey, Calibrated]) -> Iterable[str]:
-    for case in dict.fromkeys(contrast.pair.arms[0].case for contrast in contrasts):
-        own = [contrast for contrast in contrasts if contrast.pair.arms[0].case == case]
-        arms = dict.fromkeys(arm for contrast in own for arm in contrast.pair.arms)
+def rows_of(comparisons: Sequence[Comparison], efforts: Mapping[ArmKey, Calibrated]) -> Iterable[str]:
+    for case in dict.fromkeys(comparison.pair.arms[0].case for comparison in comparisons):
+        own = [comparison for comparison in comparisons if comparison.pair.arms[0].case == case]
+        arms = dict.fromkeys(arm for comparison in own for arm in comparison.pair.arms)
         bursts = ", ".join(f"{efforts[arm].bursts}x{efforts[arm].calls}" for arm in arms if arm in efforts)
         yield f"| `{case}` | {' | '.join(map(_cell, own))} | {bursts} |"
 
 
-def _cell(contrast: Contrast) -> str:
-    if contrast.ratio is None:
-        return f"{contrast.reason}"
-    return f"{format_ratio(contrast)} {contrast.shown_verdict}, {contrast.rounds}"
+def _cell(comparison: Comparison) -> str:
+    if comparison.ratio is None:
+        return f"{comparison.reason}"
+    return f"{format_ratio(comparison)} {comparison.shown_verdict}, {comparison.rounds}"

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 from orchestrator.plan.pairs import ALPHA, LOOKS, TABLE_LOOKS
-from orchestrator.stats.contrasts import DIFFERENCE_ERROR
+from orchestrator.stats.comparisons import DIFFERENCE_ERROR
 from orchestrator.stats.looks import FEWEST_ROUNDS, Stretch, make_schedule
 from orchestrator.stats.paired import MOST_FARTHER, count_trimmed, freedom_of
 from orchestrator.stats.shared_variance import CAUTION, LEAST_APART, LOUDER, MOST_FREEDOM, OF_SHARED

@@ -18,7 +18,7 @@ from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
 from orchestrator.errors import Interrupted
 from orchestrator.measure.run import run as measure_run
-from orchestrator.model import ArmKey, Contrast, Evaluation, Pair
+from orchestrator.model import ArmKey, Comparison, Evaluation, Pair
 from orchestrator.plan.request import RunOptions
 from orchestrator.reports.columns import format_ratio
 from orchestrator.results.endings import read_endings
@@ -59,22 +59,24 @@ class Outcome:
         return cls(name, judge_run(run), frozenset(read_endings(run).postponed), seconds_of(path))
 
     @property
-    def contrasts(self) -> Sequence[Contrast]:
+    def comparisons(self) -> Sequence[Comparison]:
         """The comparisons of the plan without those that a version refuses: nothing could decide them."""
         refused = {arm.key for arm in self.evaluation.arms if arm.outcome == "refused"}
-        return [contrast for contrast in self.evaluation.contrasts if not refused.intersection(contrast.pair.arms)]
+        return [
+            comparison for comparison in self.evaluation.comparisons if not refused.intersection(comparison.pair.arms)
+        ]
 
     @property
     def decided(self) -> int:
-        return sum(contrast.verdict != "inconclusive" for contrast in self.contrasts)
+        return sum(comparison.verdict != "inconclusive" for comparison in self.comparisons)
 
     @property
     def left_out(self) -> int:
-        return sum(any(arm.case in self.postponed for arm in contrast.pair.arms) for contrast in self.contrasts)
+        return sum(any(arm.case in self.postponed for arm in comparison.pair.arms) for comparison in self.comparisons)
 
     @property
     def fewest_rounds(self) -> int:
-        return min(contrast.rounds for contrast in self.contrasts)
+        return min(comparison.rounds for comparison in self.comparisons)
 
 
 @contextmanager
@@ -102,7 +104,7 @@ def measure(path: Path, program: Program, seed: int, core: int | None) -> None:
         raise done.error
 
 
-def contradicts(busy: Contrast, quiet: Contrast) -> bool:
+def contradicts(busy: Comparison, quiet: Comparison) -> bool:
     """Return whether not both verdicts can be right: a difference and none may be, if their intervals overlap."""
     verdicts = {busy.verdict, quiet.verdict}
     if len(verdicts) == 1 or "inconclusive" in verdicts:
@@ -116,12 +118,12 @@ def contradicts(busy: Contrast, quiet: Contrast) -> bool:
     return busy.ci_low > quiet.ci_high or quiet.ci_low > busy.ci_high
 
 
-def contradictions(quiet: Outcome, busy: Outcome) -> list[tuple[Contrast, Contrast]]:
-    before: Mapping[Pair, Contrast] = {contrast.pair: contrast for contrast in quiet.contrasts}
+def contradictions(quiet: Outcome, busy: Outcome) -> list[tuple[Comparison, Comparison]]:
+    before: Mapping[Pair, Comparison] = {comparison.pair: comparison for comparison in quiet.comparisons}
     return [
-        (before[contrast.pair], contrast)
-        for contrast in busy.contrasts
-        if contrast.pair in before and contradicts(contrast, before[contrast.pair])
+        (before[comparison.pair], comparison)
+        for comparison in busy.comparisons
+        if comparison.pair in before and contradicts(comparison, before[comparison.pair])
     ]
 
 
@@ -132,10 +134,10 @@ def section(program: Program = FULL) -> Section:
     for seed, name in enumerate(names, 1):
         path = store.run(name, measure, program, seed, None if name == "quiet" else BUSY_CORE)
         outcomes.append(Outcome.read(name, path))
-        print(f"busy: {name}: {outcomes[-1].decided} of {len(outcomes[-1].contrasts)} decided", file=sys.stderr)
+        print(f"busy: {name}: {outcomes[-1].decided} of {len(outcomes[-1].comparisons)} decided", file=sys.stderr)
     quiet, *busy = outcomes
     against = {outcome.name: contradictions(quiet, outcome) for outcome in busy}
-    planned, possible = len(quiet.evaluation.plan.pairs), len(quiet.contrasts)
+    planned, possible = len(quiet.evaluation.plan.pairs), len(quiet.comparisons)
     lines = [
         f"`tfcompare run --versions {','.join(program.versions)} --engine venv`, once while the machine is otherwise",
         f"idle, and {program.repeats} times while another process keeps core {BUSY_CORE} busy. A comparison",
@@ -153,10 +155,10 @@ def section(program: Program = FULL) -> Section:
 
 
 def _row(outcome: Outcome, against: Sequence[object] | None) -> str:
-    counts = [sum(one.verdict == verdict for one in outcome.contrasts) for verdict in ("slower", "faster", "same")]
+    counts = [sum(one.verdict == verdict for one in outcome.comparisons) for verdict in ("slower", "faster", "same")]
     cells = (
         outcome.name,
-        f"{outcome.decided} of {len(outcome.contrasts)}: {outcome.decided / len(outcome.contrasts):.0%}",
+        f"{outcome.decided} of {len(outcome.comparisons)}: {outcome.decided / len(outcome.comparisons):.0%}",
         ", ".join(map(str, counts)),
         outcome.left_out,
         outcome.fewest_rounds,
@@ -168,7 +170,7 @@ def _row(outcome: Outcome, against: Sequence[object] | None) -> str:
 
 
 def figures_of(busy: Sequence[Outcome], against: Mapping[str, Sequence[object]]) -> list[Figure]:
-    decided, total = sum(outcome.decided for outcome in busy), sum(len(outcome.contrasts) for outcome in busy)
+    decided, total = sum(outcome.decided for outcome in busy), sum(len(outcome.comparisons) for outcome in busy)
     bounds = stats.binomtest(decided, total).proportion_ci(method="exact")
     detail = f"{decided} of {total}, {bounds.low:.1%} to {bounds.high:.1%}"
     contrary = sum(map(len, against.values()))
@@ -180,7 +182,7 @@ def figures_of(busy: Sequence[Outcome], against: Mapping[str, Sequence[object]])
     ]
 
 
-def _tell(name: str, quiet: Contrast, busy: Contrast) -> str:
+def _tell(name: str, quiet: Comparison, busy: Comparison) -> str:
     baseline, candidate = (_name(arm) for arm in quiet.pair.arms)
     return f"\n{candidate} against {baseline}: {_verdict(quiet)} in the quiet run, {_verdict(busy)} in {name}."
 
@@ -189,5 +191,5 @@ def _name(arm: ArmKey) -> str:
     return f"`{arm.case}` in {arm.version}"
 
 
-def _verdict(contrast: Contrast) -> str:
-    return f"{contrast.verdict} {format_ratio(contrast)}"
+def _verdict(comparison: Comparison) -> str:
+    return f"{comparison.verdict} {format_ratio(comparison)}"

@@ -29,10 +29,10 @@ from scipy import stats
 from bench import arena
 from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
-from orchestrator.model import Case, Contrast, Pair, Plan, Target, VersionPair
+from orchestrator.model import Case, Comparison, Pair, Plan, Target, VersionPair
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.results.endings import Endings
-from orchestrator.results.evaluation import compute_contrasts, gather
+from orchestrator.results.evaluation import compute_comparisons, gather
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.samples import samples
@@ -192,19 +192,19 @@ def judge_run(recorded: Recorded) -> list[Judged]:
         Judged(
             bodies[pair.case],
             SLOWDOWNS[pair.candidate],
-            contrast.verdict,
-            contrast.ci_low,
-            contrast.ci_high,
-            contrast.rounds,
+            comparison.verdict,
+            comparison.ci_low,
+            comparison.ci_high,
+            comparison.rounds,
         )
         for pair in recorded.plan.pairs
         if isinstance(pair, VersionPair)
-        for contrast in judge_pair(recorded, pair)
+        for comparison in judge_pair(recorded, pair)
     ]
 
 
-def judge_pair(recorded: Recorded, pair: VersionPair) -> Iterator[Contrast]:
-    """Yield the contrasts with which runs of these two arms alone would have ended, one for each window."""
+def judge_pair(recorded: Recorded, pair: VersionPair) -> Iterator[Comparison]:
+    """Yield the comparisons with which runs of these two arms alone would have ended, one for each window."""
     versions = (pair.baseline, pair.candidate)
     plan = replace(recorded.plan, cases=(pair.case,), versions=versions, looks=LOOKS, pairs=(pair,), margin=MARGIN)
     own = [each for each in recorded.replicates if each.version in versions and each.case == pair.case.label]
@@ -213,10 +213,10 @@ def judge_pair(recorded: Recorded, pair: VersionPair) -> Iterator[Contrast]:
         of_window = [replicate._replace(round=replicate.round - before) for replicate in own]
         for look in LOOKS:
             seen = [replicate for replicate in of_window if 1 <= replicate.round <= look]
-            _, (contrast,) = compute_contrasts(plan, seen, Endings(), flip=False)
-            if contrast.verdict != "inconclusive":
+            _, (comparison,) = compute_comparisons(plan, seen, Endings(), flip=False)
+            if comparison.verdict != "inconclusive":
                 break
-        yield contrast
+        yield comparison
 
 
 def levels_of(recorded: Recorded) -> Iterator[Mapping[str, Any]]:

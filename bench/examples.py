@@ -58,9 +58,9 @@ def section(program: Program = FULL) -> Section:
         path = store.run("run", measure, program, folder)
     run = RunDir.open(path)
     evaluation, seconds = judge_run(run), seconds_of(path)
-    contrasts = evaluation.contrasts
-    decided = sum(contrast.verdict != "inconclusive" for contrast in contrasts)
-    by_cpu = sum(contrast.is_decided_by_cpu for contrast in contrasts)
+    comparisons = evaluation.comparisons
+    decided = sum(comparison.verdict != "inconclusive" for comparison in comparisons)
+    by_cpu = sum(comparison.is_decided_by_cpu for comparison in comparisons)
     store.retire()
     first, *others = program.versions
     heads = " | ".join(f"{version} against {first}" for version in others)
@@ -72,14 +72,14 @@ def section(program: Program = FULL) -> Section:
         "",
         f"| example | {heads} | bursts |",
         f"|---|{'---|' * len(program.versions)}",
-        *rows_of(contrasts, efforts_of(run)),
+        *rows_of(comparisons, efforts_of(run)),
         "",
         *(f"The report warns: {warning}." for warning in evaluation.warnings),
     ]
-    of = f"of {len(contrasts)}"
+    of = f"of {len(comparisons)}"
     figures = [
-        Figure("comparisons decided", decided / len(contrasts), "share", "most", DECIDED, detail=of),
-        Figure("decided, by wall or CPU time", (decided + by_cpu) / len(contrasts), "share", "most", detail=of),
+        Figure("comparisons decided", decided / len(comparisons), "share", "most", DECIDED, detail=of),
+        Figure("decided, by wall or CPU time", (decided + by_cpu) / len(comparisons), "share", "most", detail=of),
         Figure("time, of the budget", seconds / program.budget_s, "share", limit=1.1),
     ]
     return Section("\n".join(lines), figures)

@@ -17,7 +17,7 @@ from bench.detect import RECORDED
 from bench.figures import Figure, Section
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.stats.calibrate import FIRST_CALLS
-from orchestrator.stats.contrasts import DIFFERENCE_ERROR, FALSE_DISCOVERIES, of_many
+from orchestrator.stats.comparisons import DIFFERENCE_ERROR, FALSE_DISCOVERIES, of_many
 from orchestrator.stats.looks import FEWEST_ROUNDS, Stretch, make_bystander_schedule
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.shared_variance import share_variance

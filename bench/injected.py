@@ -65,9 +65,9 @@ def judge_injected(gathered: Gathered, target: Target, metrics: Sequence[Metric]
         for size in SIZES:
             more = 1 + size * margin if isinstance(scale_of(metric), Ratios) else size * margin
             alone = replace(gathered, plan=replace(gathered.plan, metrics=(metric,), outputs=False))
-            for contrast in judge(_inject(alone, target, CHANGES[metric], more)).of_metrics:
-                if contrast.pair.metric == metric and contrast.pair.arms[1].version == target and contrast.ends:
-                    yield metric, size, contrast.verdict
+            for comparison in judge(_inject(alone, target, CHANGES[metric], more)).of_metrics:
+                if comparison.pair.metric == metric and comparison.pair.arms[1].version == target and comparison.ends:
+                    yield metric, size, comparison.verdict
 
 
 def _inject(gathered: Gathered, target: Target, change: Change, more: float) -> Gathered:

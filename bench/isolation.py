@@ -17,12 +17,12 @@ from orchestrator.engines import Environment
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker.engine import DockerEngine
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.model import Contrast
+from orchestrator.model import Comparison
 from orchestrator.options import EngineOptions
 from orchestrator.results.evaluation import gather
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.samples import samples
-from orchestrator.stats.contrasts import Samples
+from orchestrator.stats.comparisons import Samples
 from orchestrator.stats.paired import estimate
 
 VERSION = "2.13"
@@ -62,8 +62,8 @@ def section() -> Section:
         evaluation = arena.run(found, [TRAIN], folder=path, seed=1, looks=(ROUNDS,), isolated=ISOLATED)
         times = samples(evaluation.plan, gather(RunDir.open(path)).replicates)
     rows, figures = [], []
-    for contrast in evaluation.contrasts:
-        row, figure = _row(contrast, times)
+    for comparison in evaluation.comparisons:
+        row, figure = _row(comparison, times)
         rows.append(row)
         figures += [figure] if figure else []
     body = "\n".join(
@@ -82,11 +82,11 @@ def section() -> Section:
     return Section(body, figures)
 
 
-def _row(contrast: Contrast, times: Samples) -> tuple[str, Figure | None]:
-    name = TOLD[str(contrast.pair.candidate)]
-    of_rounds = estimate(*(times.get((*arm, contrast.pair.metric), {}) for arm in contrast.pair.arms))
+def _row(comparison: Comparison, times: Samples) -> tuple[str, Figure | None]:
+    name = TOLD[str(comparison.pair.candidate)]
+    of_rounds = estimate(*(times.get((*arm, comparison.pair.metric), {}) for arm in comparison.pair.arms))
     if of_rounds is None:
-        return f"| {name} | {contrast.reason} | |", None
+        return f"| {name} | {comparison.reason} | |", None
     width = of_rounds.half_width(2 * ALPHA)
     low, ratio, high = map(exp, (of_rounds.theta - width, of_rounds.theta, of_rounds.theta + width))
     figure = Figure(f"{name}: the farther end of its interval", max(high, 1 / low) - 1, "share", limit=MARGIN)

@@ -83,12 +83,12 @@ def verdicts(path: Path, metrics: Sequence[Metric]) -> Iterator[Found]:
     gathered = gather(RunDir.open(path))
     gathered = replace(gathered, plan=replace(gathered.plan, metrics=tuple(metrics)))
     evaluation = judge(gathered)
-    for contrast in evaluation.contrasts:
-        if contrast.pair.across and contrast.ci_low is not None:
-            yield "time", 0, contrast.verdict
-    for contrast in evaluation.of_metrics:
-        if contrast.ends is not None:
-            yield METRICS[contrast.pair.metric].name, 0, contrast.verdict
+    for comparison in evaluation.comparisons:
+        if comparison.pair.across and comparison.ci_low is not None:
+            yield "time", 0, comparison.verdict
+    for comparison in evaluation.of_metrics:
+        if comparison.ends is not None:
+            yield METRICS[comparison.pair.metric].name, 0, comparison.verdict
     for output in evaluation.outputs:
         yield "output", 0, output.verdict
     for version in gathered.plan.versions[1:]:

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from orchestrator.metrics import METRICS, USUAL, scale_of
 from orchestrator.metrics.gates import find_gate_error, parse_gates
-from orchestrator.model import ArmKey, Contrast, Evaluation, Metric
+from orchestrator.model import ArmKey, Comparison, Evaluation, Metric
 from orchestrator.plan.pairs import TABLE_LOOKS, metric_pairs, neighbour_pairs
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.summary import sentences
 from orchestrator.results.gated import gate_run
 from orchestrator.results.whole_report import correct_for_report
-from orchestrator.stats.contrasts import Samples, compare
+from orchestrator.stats.comparisons import Samples, compare
 from orchestrator.stats.looks import Stretch, make_bystander_schedule, make_schedule
 from tests.support.builders import arm, case, evaluation, plan
 
@@ -64,7 +64,7 @@ class SimulatedReport:
     def names_rows(self) -> bool:
         """Whether a sentence would name a difference if it took each row for itself."""
         metrics = {metric: _take_alone(own) for metric, own in self.evaluation.metrics.items()}
-        alone = replace(self.evaluation, contrasts=_take_alone(self.evaluation.contrasts), metrics=metrics)
+        alone = replace(self.evaluation, comparisons=_take_alone(self.evaluation.comparisons), metrics=metrics)
         return SimulatedReport(alone).names
 
     @property
@@ -72,9 +72,9 @@ class SimulatedReport:
         return find_gate_error(GATES, gate_run(self.evaluation)) is not None
 
     @property
-    def of_slower(self) -> list[Contrast]:
-        """The contrasts of times with the baseline that truly differ."""
-        return list(filter(self._differs, self.evaluation.contrasts))
+    def of_slower(self) -> list[Comparison]:
+        """The comparisons of times with the baseline that truly differ."""
+        return list(filter(self._differs, self.evaluation.comparisons))
 
     @property
     def errs(self) -> bool:
@@ -83,13 +83,13 @@ class SimulatedReport:
             each.report_verdict in ("slower", "faster") and not self._differs(each) for each in self.evaluation.of_all
         )
 
-    def _differs(self, contrast: Contrast) -> bool:
+    def _differs(self, comparison: Comparison) -> bool:
         slower = {ArmKey(of.label, PLAN.versions[-1]) for of in CASES[: self.slower]}
-        return contrast.pair.metric == "steady" and not slower.isdisjoint(contrast.pair.arms)
+        return comparison.pair.metric == "steady" and not slower.isdisjoint(comparison.pair.arms)
 
 
-def _take_alone(contrasts: Iterable[Contrast]) -> tuple[Contrast, ...]:
-    return tuple(replace(each, row_only=False) for each in contrasts)
+def _take_alone(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:
+    return tuple(replace(each, row_only=False) for each in comparisons)
 
 
 def simulate_report(
@@ -109,8 +109,8 @@ def judge_report(logs: Floats) -> Evaluation:
     for look in TABLE_LOOKS:
         rounds |= {of.label: look for of in open_cases}
         samples = _cut(logs, rounds)
-        contrasts = compare(PLAN, samples, ARMS, SCHEDULE)
-        undecided = {each.pair.arms[1].case for each in contrasts if each.verdict == "inconclusive"}
+        comparisons = compare(PLAN, samples, ARMS, SCHEDULE)
+        undecided = {each.pair.arms[1].case for each in comparisons if each.verdict == "inconclusive"}
         open_cases = {of for of in open_cases if of.label in undecided}
         if not open_cases:
             break
@@ -128,7 +128,7 @@ def judge_report(logs: Floats) -> Evaluation:
     }
     neighbours = compare(replace(PLAN, pairs=pairs), samples, ARMS, SCHEDULE)
     return correct_for_report(
-        evaluation(plan=PLAN, arms=ARMS, contrasts=contrasts, neighbours=neighbours, metrics=metrics)
+        evaluation(plan=PLAN, arms=ARMS, comparisons=comparisons, neighbours=neighbours, metrics=metrics)
     )
 
 

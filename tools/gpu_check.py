@@ -206,7 +206,7 @@ def compare_twins(check: Check) -> str:
     run = check.measure("twins", *check.compared, "--control", *USUAL)
     where = _require_measured(run)
     verdicts = [
-        contrast.verdict for contrast in run.contrasts if any(arm.version.control for arm in contrast.pair.arms)
+        comparison.verdict for comparison in run.comparisons if any(arm.version.control for arm in comparison.pair.arms)
     ]
     if not verdicts or {"slower", "faster"} & set(verdicts):
         raise StepFailed(f"the control arm against its twin: {', '.join(verdicts) or 'no comparison'}")

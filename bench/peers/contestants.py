@@ -123,7 +123,7 @@ class ByTfcompare:
         wall = time.monotonic() - begun
         run = RunDir.open(folder)
         run.write_plan(replace(run.read_plan(), margin=THRESHOLD / 100))
-        words = tuple(judged.contrasts[0].verdict for judged in (evaluation, judge_run(run)))
+        words = tuple(judged.comparisons[0].verdict for judged in (evaluation, judge_run(run)))
         return Compared(words, wall, evaluation.arms[0].rounds)
 
 

@@ -16,7 +16,7 @@ from orchestrator.metrics.followed import RESULTS, TIME, Followed, name_followed
 from orchestrator.model import (
     ArmResult,
     Case,
-    Contrast,
+    Comparison,
     Ended,
     Evaluation,
     OutputVerdict,
@@ -26,7 +26,7 @@ from orchestrator.model import (
 )
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.sketches import show_share
-from orchestrator.stats.contrasts import compare_figures
+from orchestrator.stats.comparisons import compare_figures
 
 OF_RESULTS: Mapping[OutputVerdict, VerdictName] = {"differs": "slower", "not comparable": "inconclusive"}
 
@@ -155,28 +155,28 @@ def _against(baseline: str, evaluation: Evaluation, thorough: bool, metric: Foll
                 metric=metric,
             )
         return
-    for contrast in evaluation.contrasts:
-        if contrast.pair.metric == metric:
-            yield _from_contrast(baseline, contrast, thorough=thorough)
+    for comparison in evaluation.comparisons:
+        if comparison.pair.metric == metric:
+            yield _from_comparison(baseline, comparison, thorough=thorough)
 
 
-def _from_contrast(baseline: str, contrast: Contrast, *, thorough: bool = False) -> BisectFinding:
+def _from_comparison(baseline: str, comparison: Comparison, *, thorough: bool = False) -> BisectFinding:
     return BisectFinding(
         earlier=baseline,
-        later=number_of(contrast.pair.arms[1].version),
-        verdict=contrast.verdict,
+        later=number_of(comparison.pair.arms[1].version),
+        verdict=comparison.verdict,
         # A search has another rule for what is certain.
-        reason="" if contrast.row_only else contrast.reason,
-        ratio=contrast.ratio,
-        ci_low=contrast.ci_low,
-        ci_high=contrast.ci_high,
-        difference=contrast.difference,
-        difference_low=contrast.difference_low,
-        difference_high=contrast.difference_high,
-        rounds=contrast.rounds,
+        reason="" if comparison.row_only else comparison.reason,
+        ratio=comparison.ratio,
+        ci_low=comparison.ci_low,
+        ci_high=comparison.ci_high,
+        difference=comparison.difference,
+        difference_low=comparison.difference_low,
+        difference_high=comparison.difference_high,
+        rounds=comparison.rounds,
         thorough=thorough,
-        size=contrast.size,
-        metric=contrast.pair.metric,
+        size=comparison.size,
+        metric=comparison.pair.metric,
     )
 
 
@@ -186,5 +186,5 @@ def learn_sizes(case: Case, wanted: Wanted, sizes: Mapping[str, int], margin: fl
     findings = []
     for earlier, later in wanted.pairs:
         pair = VersionPair(case=case, baseline=Target(earlier), candidate=Target(later), metric=spec.key)
-        findings.append(_from_contrast(earlier, compare_figures(pair, sizes[earlier], sizes[later], margin)))
+        findings.append(_from_comparison(earlier, compare_figures(pair, sizes[earlier], sizes[later], margin)))
     return tuple(findings)

@@ -67,7 +67,7 @@ def _find_metric(name: object) -> Metric:
     return KEYS[str(name)]
 
 
-class ContrastTable(_ClaimTable):
+class ComparisonTable(_ClaimTable):
     """A comparison of two versions for one `case`, or of two cases in one `version`.
 
     A control is expected to be `not slower` and the like: it must not show the effect.
@@ -150,7 +150,7 @@ class ClaimTable(_ClaimTable):
     withdrawn: bool = False
     sets: tuple[SetTable, ...] = ()
     parts: tuple[PartTable, ...] = ()
-    contrasts: tuple[ContrastTable, ...] = ()
+    comparisons: tuple[ComparisonTable, ...] = ()
     bounds: tuple[BoundTable, ...] = ()
     shares: tuple[ShareTable, ...] = ()
     holds: tuple[HoldsTable, ...] = ()
@@ -158,7 +158,7 @@ class ClaimTable(_ClaimTable):
 
     @property
     def tests(self) -> tuple[_ClaimTable, ...]:
-        return (*self.sets, *self.parts, *self.contrasts, *self.returns, *self.bounds, *self.shares, *self.holds)
+        return (*self.sets, *self.parts, *self.comparisons, *self.returns, *self.bounds, *self.shares, *self.holds)
 
 
 def all_claims(workloads: dict[str, Workload], directory: Path = CLAIMS) -> dict[str, Claim]:
@@ -190,7 +190,7 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
         line = find_line(text, first["loc"])
         raise UsageError(f"{path}:{line}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
     if not table.tests:
-        kinds = "[[contrasts]], [[sets]], [[parts]], [[returns]], [[bounds]], [[shares]] or [[holds]]"
+        kinds = "[[comparisons]], [[sets]], [[parts]], [[returns]], [[bounds]], [[shares]] or [[holds]]"
         raise UsageError(f"{path}: a claim needs {kinds} that test it")
     reader = _Reader(path, text, table, workloads)
     return Claim(
@@ -205,7 +205,7 @@ def read_claim(path: Path, workloads: dict[str, Workload]) -> Claim:
         withdrawn=table.withdrawn,
         sets=tuple(reader.each("sets", reader.case_set)),
         parts=tuple(reader.each("parts", reader.part)),
-        expectations=tuple(reader.each("contrasts", reader.expectation)),
+        expectations=tuple(reader.each("comparisons", reader.expectation)),
         bounds=tuple(reader.each("bounds", reader.bound)),
         shares=tuple(reader.each("shares", reader.share)),
         returns=tuple(reader.each("returns", reader.returns)),
@@ -268,7 +268,7 @@ class _Reader:
     def _error(self, error: Exception, *place: str | int) -> UsageError:
         return UsageError(f"{self.path}:{find_line(self.text, place)}: {error}")
 
-    def expectation(self, table: ContrastTable) -> Expectation:
+    def expectation(self, table: ComparisonTable) -> Expectation:
         if (table.version is None) == (table.case is None):
             raise UsageError("a comparison names a case, for two versions of it, or a version, for two cases in it")
         if table.expected not in (OF_TIMES if table.metric in TIMES else OF_COUNTS):
@@ -281,7 +281,7 @@ class _Reader:
             read_as=table.read_as, ours=table.ours,
         )  # fmt: skip
 
-    def _pair(self, table: ContrastTable, margin: float) -> Pair:
+    def _pair(self, table: ComparisonTable, margin: float) -> Pair:
         if table.case is not None:
             return VersionPair(
                 case=self._case(table.case), baseline=self._target(table.baseline),
@@ -349,14 +349,14 @@ class _Reader:
         return cases
 
 
-def _check_differences(table: ContrastTable) -> None:
+def _check_differences(table: ComparisonTable) -> None:
     """Refuse ratios for a metric that is judged by differences; its margin is that of every run."""
     for key in ("published", "read_as", "within", "below"):
         if getattr(table, key) is not None:
             raise _KeyError(key, f"{table.metric} is judged by a difference, and `{key}` is a ratio")
 
 
-def _check_ratios(table: ContrastTable, statement: str) -> None:
+def _check_ratios(table: ComparisonTable, statement: str) -> None:
     if table.published is not None and table.read_as is not None:
         raise UsageError("a comparison has `published` or `read_as`, not both")
     for key in ("published", "read_as"):
@@ -373,7 +373,7 @@ def _check_ratios(table: ContrastTable, statement: str) -> None:
         _check_reading(table.read_as, statement)
 
 
-def _margin(table: ContrastTable) -> float:
+def _margin(table: ComparisonTable) -> float:
     spec = METRICS[table.metric]
     if spec.units and spec.margin is not None:
         return spec.margin

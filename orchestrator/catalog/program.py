@@ -33,7 +33,7 @@ def all_workloads(
         summary="",
         path=folder,
         params={},
-        contrasts={},
+        comparisons={},
         exclude=(),
         builtin=False,
         requirements=tuple(requirements),

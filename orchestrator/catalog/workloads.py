@@ -76,14 +76,14 @@ def read_workload(path: Path, *, builtin: bool) -> Workload:
         raise UsageError(f"{path}: the name of a workload has letters, digits, '_', '-' and '.' only; rename the file")
     tree = _parse(path, "remove it, or name another folder")
     constants = {
-        name: _literal(path, tree, name) for name in ("PARAMS", "CONTRASTS", "EXCLUDE", "REQUIREMENTS", "DATA")
+        name: _literal(path, tree, name) for name in ("PARAMS", "COMPARISONS", "EXCLUDE", "REQUIREMENTS", "DATA")
     }
     builders = _find_builders(tree)
     if not builders:
         raise UsageError(f"{path}: a workload needs a function build(tf, params) that returns its step")
     if not _takes_two(builders[-1].args):
         raise UsageError(f"{path}: line {builders[-1].lineno}: build takes two arguments, build(tf, params)")
-    for name in ("PARAMS", "CONTRASTS"):
+    for name in ("PARAMS", "COMPARISONS"):
         if not isinstance(constants[name] or {}, dict):
             raise UsageError(f"{path}: {name} must be a dict")
     exclude = constants["EXCLUDE"] or ()
@@ -95,16 +95,16 @@ def read_workload(path: Path, *, builtin: bool) -> Workload:
         summary=(ast.get_docstring(tree) or "").partition("\n")[0],
         path=path,
         params=params,
-        contrasts={str(name): str(value) for name, value in (constants["CONTRASTS"] or {}).items()},
+        comparisons={str(name): str(value) for name, value in (constants["COMPARISONS"] or {}).items()},
         exclude=tuple({str(name): str(value) for name, value in rule.items()} for rule in exclude),
         builtin=builtin,
         requirements=_requirements(path, constants["REQUIREMENTS"] or ()),
         data=_data(path, constants["DATA"] or {}),
     )
-    for combination in (workload.contrasts, *workload.exclude):
+    for combination in (workload.comparisons, *workload.exclude):
         for name, value in combination.items():
             if value not in params.get(name, ()):
-                raise UsageError(f"{path}: {name}={value} is in CONTRASTS or EXCLUDE, but not in PARAMS")
+                raise UsageError(f"{path}: {name}={value} is in COMPARISONS or EXCLUDE, but not in PARAMS")
     return workload
 
 

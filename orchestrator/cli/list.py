@@ -74,7 +74,7 @@ def _workloads(own: Path | None = None) -> Listing:
             "workload": workload.name,
             "summary": workload.summary,
             "params": {name: list(values) for name, values in workload.params.items()},
-            "contrasts": workload.contrasts,
+            "comparisons": workload.comparisons,
         }
         for workload in all_workloads
     ]

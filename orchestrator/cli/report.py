@@ -32,7 +32,7 @@ app = typer.Typer()
 TABLED = " and ".join(name for name, entry in EXPORTS.items() if entry.table)
 ABOUT = "; ".join(f"{name}: {entry.about}" for name, entry in REPORTS.items())
 # The names in results/tables.py, which imports what reads a run; a test holds them equal.
-FLAT_TABLES = ("arms", "contrasts", "metrics", "replicates", "calls")
+FLAT_TABLES = ("arms", "comparisons", "metrics", "replicates", "calls")
 
 RunDirectory = Annotated[
     Path, typer.Argument(help="A run directory, or last.", metavar="RUN", parser=find_run, show_default=False)

@@ -10,7 +10,7 @@ from orchestrator.doctor import STYLES, DoctorFinding, Level
 from orchestrator.doctor.aa_probe import Neighbour, Probe, measure
 from orchestrator.machine.host import MOST_FOREIGN, MOST_STEAL, Facts, host_facts, moment
 from orchestrator.plan.pairs import ALPHA, LOOKS
-from orchestrator.stats.contrasts import DIFFERENCE_ERROR
+from orchestrator.stats.comparisons import DIFFERENCE_ERROR
 from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import Levels, judge, smallest_shown

@@ -20,7 +20,7 @@ Metric = dict[str, float]
 
 
 def render(run: Run) -> str:
-    times, contrasts = steady_ns(run), by_candidate(run.contrasts)
+    times, comparisons = steady_ns(run), by_candidate(run.comparisons)
     benchmarks: dict[str, dict[str, Metric]] = {}
     for arm in run.arms:
         if arm.median_ms is None:
@@ -28,19 +28,21 @@ def render(run: Run) -> str:
         name = arm.key
         cpu = METRICS["cpu"].name if run.plan.judge == "cpu" else ""
         measures = {cpu or "latency": _latency(arm.median_ms, times.get(name, []))}
-        contrast = contrasts.get(name)
-        if contrast and contrast.ratio is not None:
-            measures[f"{cpu}-ratio" if cpu else "ratio"] = _metric(contrast.ratio, contrast.ci_low, contrast.ci_high)
+        comparison = comparisons.get(name)
+        if comparison and comparison.ratio is not None:
+            measures[f"{cpu}-ratio" if cpu else "ratio"] = _metric(
+                comparison.ratio, comparison.ci_low, comparison.ci_high
+            )
         benchmarks[_name(name)] = measures
     for spec, arm, figure in metrics_of_arms(run):
         benchmarks.setdefault(_name(arm.key), {})[spec.name] = _metric(figure * UNITS[spec.unit], None, None)
-    for contrast in run.evaluation.of_metrics:
-        name, metric = contrast.pair.arms[1], METRICS[contrast.pair.metric].name
-        if contrast.ratio is not None:
-            what, amount = "ratio", _metric(contrast.ratio, contrast.ci_low, contrast.ci_high)
-        elif contrast.difference is not None:
-            ends = contrast.difference_low, contrast.difference_high
-            what, amount = "difference", _metric(contrast.difference, *ends)
+    for comparison in run.evaluation.of_metrics:
+        name, metric = comparison.pair.arms[1], METRICS[comparison.pair.metric].name
+        if comparison.ratio is not None:
+            what, amount = "ratio", _metric(comparison.ratio, comparison.ci_low, comparison.ci_high)
+        elif comparison.difference is not None:
+            ends = comparison.difference_low, comparison.difference_high
+            what, amount = "difference", _metric(comparison.difference, *ends)
         else:
             continue
         benchmarks.setdefault(_name(name), {})[f"{metric}-{what}"] = amount

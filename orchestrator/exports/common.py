@@ -1,4 +1,4 @@
-"""Values that several formats take from a run: an arm's replicates, and a contrast in words."""
+"""Values that several formats take from a run: an arm's replicates, and a comparison in words."""
 
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -7,7 +7,7 @@ import numpy as np
 
 from orchestrator.metrics import METRICS, describe_verdict, scale_of
 from orchestrator.metrics.spec import MetricSpec
-from orchestrator.model import ArmKey, ArmResult, Contrast, Target
+from orchestrator.model import ArmKey, ArmResult, Comparison, Target
 from orchestrator.reports.magnitudes import show_magnitude
 from orchestrator.results.outputs import describe_output
 from orchestrator.results.run import Run
@@ -26,19 +26,19 @@ def quartiles(values: Sequence[float]) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def verdict(contrast: Contrast) -> str:
+def verdict(comparison: Comparison) -> str:
     """Return the verdict with what is needed to read it: a margin other than the run's, and whether it came late."""
-    metric, margin = contrast.pair.metric, contrast.pair.margin
-    within = f" within {scale_of(metric).show_margin(margin)}" if contrast.verdict == "same" and margin else ""
-    word = describe_verdict(metric, contrast.shown_verdict)
-    return f"{word}{within}{' (exploratory)' if contrast.exploratory else ''}"
+    metric, margin = comparison.pair.metric, comparison.pair.margin
+    within = f" within {scale_of(metric).show_margin(margin)}" if comparison.verdict == "same" and margin else ""
+    word = describe_verdict(metric, comparison.shown_verdict)
+    return f"{word}{within}{' (exploratory)' if comparison.exploratory else ''}"
 
 
-def describe_contrast(contrast: Contrast) -> str:
-    """Describe a contrast as in `slower 3.84x (3.46-4.27) against 1.14.0`, and give the reason if there is one."""
-    figures = show_magnitude(contrast, contrast.pair.metric)
-    why = f": {contrast.reason}" if contrast.reason else ""
-    return f"{verdict(contrast)}{f' {figures}' if figures else ''} against {contrast.pair.arms[0].version}{why}"
+def describe_comparison(comparison: Comparison) -> str:
+    """Describe a comparison as in `slower 3.84x (3.46-4.27) against 1.14.0`, and give the reason if there is one."""
+    figures = show_magnitude(comparison, comparison.pair.metric)
+    why = f": {comparison.reason}" if comparison.reason else ""
+    return f"{verdict(comparison)}{f' {figures}' if figures else ''} against {comparison.pair.arms[0].version}{why}"
 
 
 def metrics_of_arms(run: Run) -> Iterator[tuple[MetricSpec, ArmResult, float]]:
@@ -54,9 +54,9 @@ def metrics_of_arms(run: Run) -> Iterator[tuple[MetricSpec, ArmResult, float]]:
 def describe_beside(run: Run) -> dict[ArmKey, list[str]]:
     """Return what was found of each arm in addition to its time, a line each: of memory, first calls and results."""
     lines: dict[ArmKey, list[str]] = defaultdict(list)
-    for contrast in run.evaluation.of_metrics:
-        about = METRICS[contrast.pair.metric].about
-        lines[contrast.pair.arms[1]].append(f"{about}: {describe_contrast(contrast)}")
+    for comparison in run.evaluation.of_metrics:
+        about = METRICS[comparison.pair.metric].about
+        lines[comparison.pair.arms[1]].append(f"{about}: {describe_comparison(comparison)}")
     for output in run.evaluation.outputs:
         text = describe_output(output.verdict, output.difference, output.reason)
         lines[ArmKey(output.case.label, output.candidate)].append(text)

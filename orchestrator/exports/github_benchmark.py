@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from orchestrator.exports.common import describe_contrast, metrics_of_arms, quartiles, steady_ns
+from orchestrator.exports.common import describe_comparison, metrics_of_arms, quartiles, steady_ns
 from orchestrator.exports.escape import key
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import Unit
@@ -17,7 +17,7 @@ UNTABLED = str.maketrans("`|", "'/")
 
 
 def render(run: Run) -> str:
-    times, contrasts = steady_ns(run), by_candidate(run.contrasts)
+    times, comparisons = steady_ns(run), by_candidate(run.comparisons)
     entries = []
     # The name that CPU time has where it is compared in addition to wall time.
     of_cpu = f" {METRICS['cpu'].name}" if run.plan.judge == "cpu" else ""
@@ -25,8 +25,8 @@ def render(run: Run) -> str:
         if arm.median_ms is None:
             continue
         name = arm.key
-        contrast = contrasts.get(name)
-        lines = [describe_contrast(contrast)] if contrast else []
+        comparison = comparisons.get(name)
+        lines = [describe_comparison(comparison)] if comparison else []
         lines += [f"died: {arm.reason}"] if arm.outcome == "died" else []
         entries.append(
             {

@@ -6,8 +6,8 @@ from datetime import UTC
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
-from orchestrator.exports.common import describe_beside, describe_contrast
-from orchestrator.model import ArmKey, ArmResult, Contrast, Evaluation, Target
+from orchestrator.exports.common import describe_beside, describe_comparison
+from orchestrator.model import ArmKey, ArmResult, Comparison, Evaluation, Target
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import escape_unprintable
@@ -33,27 +33,27 @@ def render(run: Run, inconclusive: str = "skipped") -> str:
 
 
 def _tests(run: Run, version: Target, inconclusive: str) -> Iterable[Element]:
-    """Yield one test per contrast of this version with another.
+    """Yield one test per comparison of this version with another.
 
-    There is also one for each arm that no contrast is about and that was not measured; otherwise a case that dies
+    There is also one for each arm that no comparison is about and that was not measured; otherwise a case that dies
     everywhere would be missing.
     """
     evaluation, durations, beside = run.evaluation, durations_s(run.replicates), describe_beside(run)
     arms = {arm.key: arm for arm in evaluation.arms}
     own = [
-        contrast
-        for contrast in evaluation.contrasts
-        if contrast.pair.kind == "version" and contrast.pair.candidate == version
+        comparison
+        for comparison in evaluation.comparisons
+        if comparison.pair.kind == "version" and comparison.pair.candidate == version
     ]
-    for contrast in own:
-        name = contrast.pair.arms[1]
-        test = _build_contrast_test(evaluation, contrast, arms[name], inconclusive)
+    for comparison in own:
+        name = comparison.pair.arms[1]
+        test = _build_comparison_test(evaluation, comparison, arms[name], inconclusive)
         test.set("time", f"{durations.get(name, 0.0):.9f}")
         # Of a metric that the run was not planned for, none is a failure: `--fail-on` says which are errors.
-        if contrast.pair.across:
+        if comparison.pair.across:
             _add_output(test, beside.get(name, ()))
         yield test
-    about = {contrast.pair.arms[1] for contrast in own}
+    about = {comparison.pair.arms[1] for comparison in own}
     for name, arm in arms.items():
         if arm.version == version and arm.outcome != "measured" and name not in about:
             yield _test_without_time(arm)
@@ -67,19 +67,21 @@ def durations_s(replicates: Iterable[Replicate]) -> dict[ArmKey, float]:
     return durations
 
 
-def _build_contrast_test(evaluation: Evaluation, contrast: Contrast, arm: ArmResult, inconclusive: str) -> Element:
+def _build_comparison_test(
+    evaluation: Evaluation, comparison: Comparison, arm: ArmResult, inconclusive: str
+) -> Element:
     if arm.outcome != "measured":
         return _test_without_time(arm)
-    pair = contrast.pair
+    pair = comparison.pair
     name = arm.case.label
     name += "" if pair.metric == "steady" else f" {pair.metric}"
     baseline = pair.arms[0].version
     name += "" if baseline == evaluation.plan.versions[0] else f" against {baseline}"
     test = _test(arm, name)
-    message = describe_contrast(contrast)
+    message = describe_comparison(comparison)
     # As --fail-on has it.
-    is_open = contrast.report_verdict == "inconclusive" or contrast.exploratory
-    if contrast.verdict == "slower" and not is_open:
+    is_open = comparison.report_verdict == "inconclusive" or comparison.exploratory
+    if comparison.verdict == "slower" and not is_open:
         _add_result(test, "failure", message, kind="slower")
     elif is_open and inconclusive == "skipped":
         _add_result(test, "skipped", message)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from orchestrator.exports.common import python_of, verdict
-from orchestrator.model import ArmResult, Contrast, Evaluation, Target
+from orchestrator.model import ArmResult, Comparison, Evaluation, Target
 from orchestrator.reports.case_names import by_workload, short_names, split_params
 from orchestrator.reports.claims import judge_planned_claims, subject_of_pair, summary
 from orchestrator.reports.columns import MARKS
@@ -25,7 +25,7 @@ ROOM = 8_000
 LONGEST_TEXT = 300
 
 CHANGED = ("case", "version", "time", "ratio", "interval", "verdict")
-CONTRASTS = ("contrast", "ratio or difference", "interval", "rounds", "verdict", "why")
+COMPARISONS = ("comparison", "ratio or difference", "interval", "rounds", "verdict", "why")
 UNMEASURED = ("case", "version", "outcome", "why")
 ENVIRONMENTS = ("version", "Python", "environment")
 
@@ -39,7 +39,7 @@ def render(run: Run) -> str:
         _first_warning(run.warnings),
         _table_of_changes(evaluation),
         "<details><summary>All comparisons, what was not measured, warnings, machine and command</summary>",
-        _table(CONTRASTS, map(_contrast, (*evaluation.contrasts, *evaluation.of_metrics))),
+        _table(COMPARISONS, map(_comparison, (*evaluation.comparisons, *evaluation.of_metrics))),
         _table(UNMEASURED, (_row_without_time(arm) for arm in evaluation.arms if arm.outcome != "measured")),
         _lines(f"- warning: {code(text)}" for text in run.warnings),
         f"{code(facts(evaluation))}, run {code(run.plan.run)}, tfcompare {code(run.manifest.tool)}",
@@ -70,10 +70,10 @@ def _headlines(evaluation: Evaluation) -> Iterable[str]:
     if evaluation.plan.claims:
         yield f"- {summary(judge_planned_claims(evaluation))}"
     counts: dict[tuple[Target, Target], Counter[str]] = {}
-    for contrast in evaluation.contrasts:
-        pair = contrast.pair
+    for comparison in evaluation.comparisons:
+        pair = comparison.pair
         if pair.kind == "version":
-            word = describe_in_report(contrast)
+            word = describe_in_report(comparison)
             counts.setdefault((pair.candidate, pair.baseline), Counter())[word] += 1
     for (candidate, baseline), count in counts.items():
         verdicts = ", ".join(f"{count[name]} {name}" for name in (*MARKS, UNCERTAIN) if count[name])
@@ -104,43 +104,45 @@ def _table_of_changes(evaluation: Evaluation) -> str:
     names = short_names(arm.case for arm in evaluation.arms)
     arms = {arm.key: arm for arm in evaluation.arms}
     changed = [
-        contrast
-        for contrast in evaluation.contrasts
-        if contrast.pair.kind == "version" and contrast.report_verdict in ("slower", "faster")
+        comparison
+        for comparison in evaluation.comparisons
+        if comparison.pair.kind == "version" and comparison.report_verdict in ("slower", "faster")
     ]
-    changed.sort(key=lambda contrast: contrast.distance, reverse=True)
+    changed.sort(key=lambda comparison: comparison.distance, reverse=True)
     if not changed:
         return "Nothing is shown to be slower or faster."
     header = [f"CPU {name}" if name == "time" and evaluation.plan.judge == "cpu" else name for name in CHANGED]
-    table = _table(header, (_change(contrast, arms[contrast.pair.arms[1]], names) for contrast in changed[:MOST_ROWS]))
+    table = _table(
+        header, (_change(comparison, arms[comparison.pair.arms[1]], names) for comparison in changed[:MOST_ROWS])
+    )
     remaining = len(changed) - MOST_ROWS
     return f"{table}\n\n{remaining} more are slower or faster, by less: below." if remaining > 0 else table
 
 
-def _change(contrast: Contrast, arm: ArmResult, names: Mapping[str, str]) -> tuple[str, ...]:
-    metric = "" if contrast.pair.metric == "steady" else f" {contrast.pair.metric}"
+def _change(comparison: Comparison, arm: ArmResult, names: Mapping[str, str]) -> tuple[str, ...]:
+    metric = "" if comparison.pair.metric == "steady" else f" {comparison.pair.metric}"
     time = "" if arm.median_ms is None else format_time(arm.median_ms)
     case, version = code(names[arm.case.label]) + metric, code(str(arm.version))
-    return case, version, time, *_format_cells(contrast), _verdict(contrast)
+    return case, version, time, *_format_cells(comparison), _verdict(comparison)
 
 
-def _contrast(contrast: Contrast) -> tuple[str, ...]:
+def _comparison(comparison: Comparison) -> tuple[str, ...]:
     return (
-        code(subject_of_pair(contrast.pair)),
-        *_format_cells(contrast),
-        str(contrast.rounds),
-        _verdict(contrast),
-        code(contrast.reason),
+        code(subject_of_pair(comparison.pair)),
+        *_format_cells(comparison),
+        str(comparison.rounds),
+        _verdict(comparison),
+        code(comparison.reason),
     )
 
 
-def _format_cells(contrast: Contrast) -> tuple[str, str]:
-    metric = contrast.pair.metric
-    return show_estimate(contrast, metric), show_interval(contrast, metric)
+def _format_cells(comparison: Comparison) -> tuple[str, str]:
+    metric = comparison.pair.metric
+    return show_estimate(comparison, metric), show_interval(comparison, metric)
 
 
-def _verdict(contrast: Contrast) -> str:
-    return f"{MARKS[contrast.shown_verdict]} {verdict(contrast)}"
+def _verdict(comparison: Comparison) -> str:
+    return f"{MARKS[comparison.shown_verdict]} {verdict(comparison)}"
 
 
 def _row_without_time(arm: ArmResult) -> tuple[str, ...]:

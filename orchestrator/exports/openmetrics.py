@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
-from orchestrator.model import ArmResult, Contrast, Outcome, Plan, VerdictName
+from orchestrator.model import ArmResult, Comparison, Outcome, Plan, VerdictName
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import escape_unprintable
 
@@ -46,7 +46,7 @@ def render(run: Run) -> str:
     families = [
         *_about(run),
         *_of_arms(run.arms),
-        *_of_contrasts(run.plan, (*run.contrasts, *run.evaluation.of_metrics)),
+        *_of_comparisons(run.plan, (*run.comparisons, *run.evaluation.of_metrics)),
     ]
     return "\n".join([line for family in families for line in family.lines()] + ["# EOF"])
 
@@ -84,7 +84,7 @@ def _of_arms(arms: Iterable[ArmResult]) -> tuple[Family, ...]:
     return time, *([cpu] if cpu.samples else []), first, memory, rounds, outcome
 
 
-def _of_contrasts(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[Family, ...]:
+def _of_comparisons(plan: Plan, comparisons: Iterable[Comparison]) -> tuple[Family, ...]:
     ratio = Family("tfcompare_ratio", "Candidate over baseline, paired by round.")
     low = Family("tfcompare_ratio_low", "Lower end of the ratio's interval.")
     high = Family("tfcompare_ratio_high", "Upper end of the ratio's interval.")
@@ -95,8 +95,8 @@ def _of_contrasts(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[Family, ..
     ]
     late = Family("tfcompare_exploratory", "1 if rounds were added after the error was spent.")
     verdict = Family("tfcompare_verdict", "As tfcompare judged it; compute none from the other metrics.")
-    for contrast in contrasts:
-        pair = contrast.pair.flat
+    for comparison in comparisons:
+        pair = comparison.pair.flat
         labels = {
             "kind": pair.kind, "workload": pair.workload, "case": pair.case.label if pair.case else "",
             "version": pair.version or "", "baseline": pair.baseline, "candidate": pair.candidate,
@@ -104,14 +104,14 @@ def _of_contrasts(plan: Plan, contrasts: Iterable[Contrast]) -> tuple[Family, ..
         }  # fmt: skip
         if plan.judge == "cpu" and pair.metric == "steady":
             labels["judge"] = plan.judge
-        ratio.add(labels, contrast.ratio)
-        low.add(labels, contrast.ci_low)
-        high.add(labels, contrast.ci_high)
-        ends = contrast.difference, contrast.difference_low, contrast.difference_high
+        ratio.add(labels, comparison.ratio)
+        low.add(labels, comparison.ci_low)
+        high.add(labels, comparison.ci_high)
+        ends = comparison.difference, comparison.difference_low, comparison.difference_high
         for family, amount in zip(differences, ends, strict=True):
             family.add(labels, amount)
-        late.add(labels, int(contrast.exploratory))
-        verdict.choose(labels, "verdict", get_args(VerdictName), contrast.verdict)
+        late.add(labels, int(comparison.exploratory))
+        verdict.choose(labels, "verdict", get_args(VerdictName), comparison.verdict)
     return ratio, low, high, *differences, late, verdict
 
 

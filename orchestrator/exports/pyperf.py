@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.exports.common import describe_contrast, python_of
+from orchestrator.exports.common import describe_comparison, python_of
 from orchestrator.exports.escape import file_name, key
 from orchestrator.exports.files import new_directory, write_json
-from orchestrator.model import ArmKey, Contrast, Target
+from orchestrator.model import ArmKey, Comparison, Target
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results import tables
 from orchestrator.results.replicates import Replicate
@@ -48,7 +48,7 @@ def write(run: Run, directory: Path) -> tuple[Path, ...]:
     if not timed:
         raise UsageError(f"run {run.plan.run} has no time in any version; there is nothing to write for pyperf")
     new_directory(directory)
-    calls, contrasts = _calls(run), by_candidate(run.contrasts)
+    calls, comparisons = _calls(run), by_candidate(run.comparisons)
     files = []
     for version in run.plan.versions:
         names = [arm.key for arm in run.arms if arm.version == version and arm.key in timed]
@@ -56,7 +56,7 @@ def write(run: Run, directory: Path) -> tuple[Path, ...]:
             suite = {
                 "version": FORMAT,
                 "metadata": _about_version(run, version),
-                "benchmarks": [_benchmark(name, calls[name], contrasts.get(name)) for name in names],
+                "benchmarks": [_benchmark(name, calls[name], comparisons.get(name)) for name in names],
             }
             files.append(write_json(directory / f"{file_name(str(version))}.json", suite))
     return tuple(files)
@@ -90,17 +90,17 @@ def _by_replicate(
             yield TimedReplicate(replicate, phases[begin:end], seconds[begin:end], steps[begin:end])
 
 
-def _benchmark(name: ArmKey, calls: Sequence[TimedReplicate], contrast: Contrast | None) -> dict[str, Any]:
+def _benchmark(name: ArmKey, calls: Sequence[TimedReplicate], comparison: Comparison | None) -> dict[str, Any]:
     about = _metadata(name=key(name[0]), unit="second")
-    if contrast:
+    if comparison:
         about |= _metadata(
-            tfcompare_verdict=contrast.verdict,
-            tfcompare_size=contrast.size,
-            tfcompare_against=str(contrast.pair.arms[0].version),
-            tfcompare_ratio=contrast.ratio,
-            tfcompare_ci_low=contrast.ci_low,
-            tfcompare_ci_high=contrast.ci_high,
-            tfcompare_told=describe_contrast(contrast),
+            tfcompare_verdict=comparison.verdict,
+            tfcompare_size=comparison.size,
+            tfcompare_against=str(comparison.pair.arms[0].version),
+            tfcompare_ratio=comparison.ratio,
+            tfcompare_ci_low=comparison.ci_low,
+            tfcompare_ci_high=comparison.ci_high,
+            tfcompare_told=describe_comparison(comparison),
         )
     return {
         "metadata": about,

@@ -59,7 +59,7 @@ def _describe(change: RatioChange, hosts: Sequence[Mapping[str, str]]) -> str:
     versions = dict.fromkeys(str(arm.version) for arm in (candidate, baseline))
     figures = [
         f"{figure} on host {of_copy[candidate.case]}"
-        for contrast, of_copy in zip((change.earlier, change.later), hosts, strict=True)
-        if (figure := METRICS[change.metric].describe(contrast))
+        for comparison, of_copy in zip((change.earlier, change.later), hosts, strict=True)
+        if (figure := METRICS[change.metric].describe(comparison))
     ]
     return f"two hosts differ: {case}, {' against '.join(versions)}: {' and '.join(figures)}"

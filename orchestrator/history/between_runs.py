@@ -38,7 +38,7 @@ def find_between(earlier: Run, later: Run) -> dict[Pair, BetweenRuns]:
 def _name_series(run: Run) -> dict[Pair, Key]:
     """Return the keys of the series that this run would be a night of."""
     plan, host = run.plan, run.manifest.host.get("id")
-    contrasts = (*run.contrasts, *run.evaluation.of_metrics)
+    comparisons = (*run.comparisons, *run.evaluation.of_metrics)
     return {
         pair: Key(
             case=pair.case.label,
@@ -50,7 +50,7 @@ def _name_series(run: Run) -> dict[Pair, Key]:
             metric=pair.metric,
             judge=plan.judge if pair.across else "wall",
         )
-        for pair in (contrast.pair for contrast in contrasts)
+        for pair in (comparison.pair for comparison in comparisons)
         if host and isinstance(pair, VersionPair) and pair.baseline == plan.versions[0]
     }
 

@@ -8,11 +8,11 @@ from datetime import date
 from orchestrator.history.model import OF_REFERENCE, Point, Stage, Surroundings
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS
-from orchestrator.model import ArmResult, Contrast, EnvironmentFacts, Manifest, Outcome, Target, VersionPair
+from orchestrator.model import ArmResult, Comparison, EnvironmentFacts, Manifest, Outcome, Target, VersionPair
 from orchestrator.results.rewritten import WORKER
 from orchestrator.results.run import Run
 from orchestrator.results.samples import samples
-from orchestrator.stats.contrasts import measure
+from orchestrator.stats.comparisons import measure
 
 UNKNOWN = "unknown"
 # What git says of a commit: the last tag before it and, unless it is that, how many commits came since, and its hash.
@@ -26,20 +26,20 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
     `names` are the names under which builds are followed, if these differ from their numbers.
     """
     plan, evaluation = run.plan, run.evaluation
-    times = (contrast for contrast in run.contrasts if contrast.pair.across)
-    contrasts = {
-        contrast.pair: contrast
-        for contrast in (*times, *evaluation.of_metrics)
-        if isinstance(contrast.pair, VersionPair)
-        and contrast.pair.baseline == plan.versions[0]
-        and METRICS[contrast.pair.metric].units is None
+    times = (comparison for comparison in run.comparisons if comparison.pair.across)
+    comparisons = {
+        comparison.pair: comparison
+        for comparison in (*times, *evaluation.of_metrics)
+        if isinstance(comparison.pair, VersionPair)
+        and comparison.pair.baseline == plan.versions[0]
+        and METRICS[comparison.pair.metric].units is None
     }
-    by_arm = samples(replace(plan, pairs=tuple(contrasts)), run.replicates, run.openings)
+    by_arm = samples(replace(plan, pairs=tuple(comparisons)), run.replicates, run.openings)
     arms = {arm.key: arm for arm in run.arms}
     points = []
-    for pair, contrast in contrasts.items():
+    for pair, comparison in comparisons.items():
         between = [arms[name] for name in pair.arms]
-        outcome, reason = _outcome(between, contrast)
+        outcome, reason = _outcome(between, comparison)
         measured = measure(by_arm, pair)
         found = measured.estimate if measured else None
         reference_figure, version_figure = map(METRICS[pair.metric].figure, between)
@@ -50,7 +50,7 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
             effect=found.theta if found else None,
             error=found.standard_error if found else None,
             rounds=found.rounds if found else 0,
-            verdict=contrast.verdict,
+            verdict=comparison.verdict,
             reference_figure=reference_figure,
             version_figure=version_figure,
         )
@@ -105,7 +105,7 @@ def commit_of(manifest: Manifest, build: Target) -> str:
     return (found["commit"] or found["tag"]) if found else ""
 
 
-def _outcome(between: list[ArmResult], contrast: Contrast) -> tuple[Outcome, str]:
+def _outcome(between: list[ArmResult], comparison: Comparison) -> tuple[Outcome, str]:
     """Return the worse outcome of a pair's arms, and the reason for it.
 
     Without a time for the reference, the pair has no result either.
@@ -115,7 +115,7 @@ def _outcome(between: list[ArmResult], contrast: Contrast) -> tuple[Outcome, str
     worst = next(filter(None, without), between[1])
     if worst is between[0] and worst.outcome != "measured":
         return worst.outcome, f"{OF_REFERENCE}{worst.version}: {worst.reason}"
-    return worst.outcome, worst.reason or contrast.reason
+    return worst.outcome, worst.reason or comparison.reason
 
 
 def _name_environment(facts: EnvironmentFacts) -> str:

@@ -15,7 +15,7 @@ from orchestrator.metrics.percentiles import FEWEST_CALLS, PERCENTILES
 from orchestrator.model import Arm, ArmKey, Calibrated, Plan
 from orchestrator.plan.pairs import FURTHER_LOOKS, opens_alone
 from orchestrator.stats import calibrate
-from orchestrator.stats.contrasts import DIFFERENCE_ERROR
+from orchestrator.stats.comparisons import DIFFERENCE_ERROR
 from orchestrator.stats.looks import FEWEST_ROUNDS, Stretch, make_schedule
 from orchestrator.stats.paired import detectable, freedom_of
 from orchestrator.stats.percentile import count_calls

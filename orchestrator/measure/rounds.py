@@ -28,7 +28,7 @@ from orchestrator.measure.visit import Group, Visit, Visitor
 from orchestrator.measure.warm import make_gpu_code
 from orchestrator.measure.workers import Workers
 from orchestrator.metrics import METRICS, describe_verdict
-from orchestrator.model import Arm, ArmKey, Case, Contrast, Evaluation, Pair, Postponed, Prolonged, Target
+from orchestrator.model import Arm, ArmKey, Case, Comparison, Evaluation, Pair, Postponed, Prolonged, Target
 from orchestrator.plan.order import group_linked, round_order
 from orchestrator.plan.pairs import find_linked
 from orchestrator.results.claims import judge_claims
@@ -101,11 +101,11 @@ class RoundLoop:
         return ""
 
     def _show_decided(self, evaluation: Evaluation, number: int) -> None:
-        contrasts = (*evaluation.contrasts, *evaluation.of_metrics)
-        decided = {contrast.pair: contrast for contrast in contrasts if contrast.verdict != "inconclusive"}
-        new = [describe_decision(contrast) for pair, contrast in decided.items() if pair not in self.decided]
+        comparisons = (*evaluation.comparisons, *evaluation.of_metrics)
+        decided = {comparison.pair: comparison for comparison in comparisons if comparison.verdict != "inconclusive"}
+        new = [describe_decision(comparison) for pair, comparison in decided.items() if pair not in self.decided]
         self.decided |= decided.keys()
-        self.view.look_done(number, new, len(decided), len(contrasts))
+        self.view.look_done(number, new, len(decided), len(comparisons))
 
     def _end(self, cases: Iterable[Case], when: str) -> str:
         """End the run at its budget, which leaves cases with too few rounds for later."""
@@ -462,20 +462,20 @@ def _count(count: int) -> str:
     return "1 round" if count == 1 else f"{count} rounds"
 
 
-def describe_decision(contrast: Contrast) -> str:
-    old, new = contrast.pair.arms
-    metric = contrast.pair.metric
+def describe_decision(comparison: Comparison) -> str:
+    old, new = comparison.pair.arms
+    metric = comparison.pair.metric
     against = "" if old.case == new.case else f" against {old.case}"
-    figure = METRICS[metric].describe(contrast)
-    verdict = describe_verdict(metric, contrast.shown_verdict) + (f" ({figure})" if figure else "")
+    figure = METRICS[metric].describe(comparison)
+    verdict = describe_verdict(metric, comparison.shown_verdict) + (f" ({figure})" if figure else "")
     return f"{METRICS[metric].name} of {new.case} in {new.version}{against}: {verdict}"
 
 
 def find_undecided(evaluation: Evaluation, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:
-    """Return the cases with a contrast, or a claim's statement about one, that more rounds could still decide."""
+    """Return the cases with a comparison, or a claim's statement about one, that more rounds could still decide."""
     deciding = [each for metric in evaluation.plan.decides for each in evaluation.metrics.get(metric, ())]
     unsure: set[tuple[ArmKey, ...]] = {
-        each.pair.arms for each in (*evaluation.contrasts, *deciding) if each.verdict == "inconclusive"
+        each.pair.arms for each in (*evaluation.comparisons, *deciding) if each.verdict == "inconclusive"
     }
     for claim in judge_claims(evaluation, evaluation.plan.claims):
         for statement in (finding.statement for finding in claim.findings if finding.is_open):

@@ -7,7 +7,7 @@ from typing import Literal, Protocol
 
 from orchestrator.errors import ArmsDied, NothingSelected, OutcomeFound, TfCompareError, UsageError
 from orchestrator.metrics import KEYS, METRICS, NAMES, NOT_BY_CPU, OF_ALL_PROGRAMS, OUTPUT, PLANNED, scale_of
-from orchestrator.model import Judge, Metric, OutputContrast, Pair
+from orchestrator.model import Judge, Metric, OutputComparison, Pair
 from orchestrator.terminal.counts import format_count
 
 DIED, OPEN = "died", "inconclusive"
@@ -45,7 +45,7 @@ class Gate:
 
     text: str
     metric: Metric | Literal["output"] | None
-    # As contrasts have it.
+    # As comparisons have it.
     verdict: str
     # A share or, of a metric of differences, an amount.
     above: float = 0.0
@@ -79,7 +79,7 @@ class Gate:
             return True
         return scale_of(judged.pair.metric).from_scale(judged.distance) > self.above
 
-    def matches_output(self, output: OutputContrast) -> bool:
+    def matches_output(self, output: OutputComparison) -> bool:
         if self.verdict == OPEN:
             return output.verdict == "not comparable"
         return output.verdict == "differs" and (output.difference is None or output.difference > self.above)
@@ -96,7 +96,7 @@ class Gated:
 
     planned: Collection[Judged] = ()
     others: Collection[Judged] = ()
-    outputs: Collection[OutputContrast] = ()
+    outputs: Collection[OutputComparison] = ()
     missing: Mapping[str | None, int] = field(default_factory=dict)
     # Why the first of these could not.
     why_missing: str = ""
@@ -144,8 +144,8 @@ def _parse(text: str) -> Gate:
     if above is None:
         wanted = f"an amount such as {spec.units.example}" if spec.units else "a percentage such as 10%"
         raise UsageError(f"--fail-on {text!r}: after > follows {wanted}")
-    as_contrasts = {"more": "slower", "less": "faster"}
-    return Gate(text, key, as_contrasts.get(verdict, verdict), above)
+    as_comparisons = {"more": "slower", "less": "faster"}
+    return Gate(text, key, as_comparisons.get(verdict, verdict), above)
 
 
 def _words(metric: Metric | Literal["output"] | None) -> tuple[str, ...]:

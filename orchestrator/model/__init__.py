@@ -27,13 +27,13 @@ from orchestrator.model.claims import (
 )
 from orchestrator.model.evaluation import (
     ArmResult,
-    Contrast,
+    Comparison,
     Drift,
     Evaluation,
     MeanRatio,
     Outcome,
     OutputCall,
-    OutputContrast,
+    OutputComparison,
     OutputVerdict,
 )
 from orchestrator.model.failures import DeathCause, FailureKind
@@ -59,7 +59,7 @@ from orchestrator.model.journal import (
     Watched,
 )
 from orchestrator.model.magnitude import Magnitude, ReportRow, ShownVerdict, Size, VerdictName
-from orchestrator.model.pairs import CasePair, Cases, ContrastKind, FlatPair, Metric, Pair, VersionPair
+from orchestrator.model.pairs import CasePair, Cases, ComparisonKind, FlatPair, Metric, Pair, VersionPair
 from orchestrator.model.plan import (
     EnvironmentFacts,
     GpuRequest,
@@ -88,8 +88,8 @@ __all__ = [
     "CaseSet",
     "Cases",
     "Claim",
-    "Contrast",
-    "ContrastKind",
+    "Comparison",
+    "ComparisonKind",
     "DeathCause",
     "Discarded",
     "Disturbed",
@@ -120,7 +120,7 @@ __all__ = [
     "Metric",
     "Outcome",
     "OutputCall",
-    "OutputContrast",
+    "OutputComparison",
     "OutputVerdict",
     "Pair",
     "Params",

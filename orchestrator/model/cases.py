@@ -16,7 +16,7 @@ class Workload:
     summary: str
     path: Path
     params: dict[str, tuple[str, ...]]
-    contrasts: dict[str, str]
+    comparisons: dict[str, str]
     exclude: tuple[dict[str, str], ...]
     builtin: bool
     # Packages beyond those of TensorFlow; and folders or files by the names under which the workload knows them.

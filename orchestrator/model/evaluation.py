@@ -1,4 +1,4 @@
-"""A judged run: its arms with their results, and the contrasts between them."""
+"""A judged run: its arms with their results, and the comparisons between them."""
 
 import math
 from collections.abc import Mapping
@@ -161,7 +161,7 @@ class ArmResult:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Contrast(ReportRow):
+class Comparison(ReportRow):
     """By how much two arms differ, paired by round, and whether to believe it."""
 
     pair: Pair
@@ -231,7 +231,7 @@ class MeanRatio:
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputContrast:
+class OutputComparison:
     """What the first and the fifth call of two versions of a case returned, and how far apart it is.
 
     All is about the `call` in which they are farther apart. `difference` is the largest one of a single value, relative
@@ -262,7 +262,7 @@ class Evaluation:
     plan: Plan
     manifest: Manifest
     arms: tuple[ArmResult, ...]
-    contrasts: tuple[Contrast, ...]
+    comparisons: tuple[Comparison, ...]
     warnings: tuple[str, ...]
     broken: tuple[str, ...] = ()
     # Whether all cores were shared with other work in most visits.
@@ -270,14 +270,14 @@ class Evaluation:
     # How the budget ended the run, or ''.
     ended_by_budget: str = ""
     # Each version against the one before it, where there are three or more.
-    neighbours: tuple[Contrast, ...] = ()
+    neighbours: tuple[Comparison, ...] = ()
     # Of a case whose baseline has no time, each version against the oldest that has one.
-    references: tuple[Contrast, ...] = ()
+    references: tuple[Comparison, ...] = ()
     # Of the arms that claims wanted profiled.
     shares: Mapping[ArmKey, Shares] = field(default_factory=dict)
-    # What else is compared across versions: separate families of contrasts, for which no rounds were measured.
-    metrics: Mapping[Metric, tuple[Contrast, ...]] = field(default_factory=dict)
-    outputs: tuple[OutputContrast, ...] = ()
+    # What else is compared across versions: separate families of comparisons, for which no rounds were measured.
+    metrics: Mapping[Metric, tuple[Comparison, ...]] = field(default_factory=dict)
+    outputs: tuple[OutputComparison, ...] = ()
     # Over the cases that all versions have, of each metric and version; and over the cases that claims are about.
     means: tuple[MeanRatio, ...] = ()
     set_means: Mapping[CaseSet, MeanRatio] = field(default_factory=dict)
@@ -285,14 +285,14 @@ class Evaluation:
     judged_together: int = 0
 
     @property
-    def of_metrics(self) -> tuple[Contrast, ...]:
-        """The contrasts of all that is compared in addition to times."""
-        return tuple(contrast for contrasts in self.metrics.values() for contrast in contrasts)
+    def of_metrics(self) -> tuple[Comparison, ...]:
+        """The comparisons of all that is compared in addition to times."""
+        return tuple(comparison for comparisons in self.metrics.values() for comparison in comparisons)
 
     @property
-    def of_all(self) -> tuple[Contrast, ...]:
-        """The contrasts of all families."""
-        return (*self.contrasts, *self.neighbours, *self.references, *self.of_metrics)
+    def of_all(self) -> tuple[Comparison, ...]:
+        """The comparisons of all families."""
+        return (*self.comparisons, *self.neighbours, *self.references, *self.of_metrics)
 
     @property
     def died(self) -> tuple[ArmResult, ...]:

@@ -1,4 +1,4 @@
-"""By how much two arms differ, and the verdict on it: what contrasts, changes and findings have in common."""
+"""By how much two arms differ, and the verdict on it: what comparisons, changes and findings have in common."""
 
 import math
 from dataclasses import dataclass

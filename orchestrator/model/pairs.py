@@ -10,8 +10,8 @@ from orchestrator.model.strict import STRICT
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationInfo
 
-ContrastKind = Literal["version", "case"]
-# What of a replicate a contrast compares: its steady calls, unless a claim is about something else.
+ComparisonKind = Literal["version", "case"]
+# What of a replicate a comparison compares: its steady calls, unless a claim is about something else.
 Metric = Literal[
     "steady", "step", "first", "build", "import", "peak_rss", "traces", "traces_per_call", "cpu", "gpu_memory", "leak",
     "size", "p50", "p95", "p99",
@@ -24,7 +24,7 @@ class FlatPair:
 
     __pydantic_config__ = STRICT
 
-    kind: ContrastKind
+    kind: ComparisonKind
     version: str | None
     baseline: str
     candidate: str

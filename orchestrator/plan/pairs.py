@@ -57,7 +57,7 @@ def plan_pairs(
 def baselines_of(case: Case, workload: Workload, present: Collection[Case]) -> Iterator[Case]:
     """Yield the cases that a case is compared with inside each version."""
     values = dict(case.params)
-    for param, base in workload.contrasts.items():
+    for param, base in workload.comparisons.items():
         baseline = Case(case.workload, tuple({**values, param: base}.items()))
         if values[param] != base and baseline in present:
             yield baseline
@@ -113,7 +113,7 @@ def is_trend(plan: Plan) -> bool:
 def neighbour_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[VersionPair, ...]:
     """Pair each version of a trend with the one before it, among those that have a time."""
     versions = in_order(plan.versions)
-    # Of two, it would be the contrast that there is.
+    # Of two, it would be the comparison that there is.
     if plan.claims or plan.definitions or len(versions) < 3:
         return ()
     timed = {(arm.case, arm.version) for arm in arms if arm.median_ms is not None}

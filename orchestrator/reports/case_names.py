@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from orchestrator.model import Case, CasePair, Contrast, Params, params_text
+from orchestrator.model import Case, CasePair, Comparison, Params, params_text
 from orchestrator.terminal.text import clip
 
 # Characters of a case's name: a parameter of a workload may hold a long text.
@@ -51,18 +51,18 @@ def set_against(pair: CasePair) -> str:
     return f"{own} v {base}"
 
 
-def differences(contrasts: Iterable[Contrast]) -> Callable[[Contrast], str]:
+def differences(comparisons: Iterable[Comparison]) -> Callable[[Comparison], str]:
     """Return a function that names pairs of cases.
 
     A name says what distinguishes the two cases, and what distinguishes the pair from the others of its workload.
     """
     alike: dict[str, set[tuple[str, str]]] = {}
-    for contrast in contrasts:
-        params = set(contrast.pair.params)
-        alike[contrast.pair.workload] = alike.get(contrast.pair.workload, params) & params
+    for comparison in comparisons:
+        params = set(comparison.pair.params)
+        alike[comparison.pair.workload] = alike.get(comparison.pair.workload, params) & params
 
-    def format_difference(contrast: Contrast) -> str:
-        pair = contrast.pair
+    def format_difference(comparison: Comparison) -> str:
+        pair = comparison.pair
         own = [item[1] for item in pair.params if item not in alike[pair.workload]]
         apart = [set_against(pair)] if isinstance(pair, CasePair) else []
         return clip(" ".join([pair.workload, *own, *apart]), LONGEST)

@@ -1,4 +1,4 @@
-"""The columns of the tables: their names, their meaning, and how they are drawn from an arm and its contrast."""
+"""The columns of the tables: their names, their meaning, and how they are drawn from an arm and its comparison."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import TIME, Followed, describe_change
 from orchestrator.metrics.spec import show_bytes
 from orchestrator.metrics.units import BYTES_PER_CALL, COUNT, COUNT_PER_CALL
-from orchestrator.model import ArmResult, Contrast, Drift, Judge, Magnitude, Metric, ShownVerdict
+from orchestrator.model import ArmResult, Comparison, Drift, Judge, Magnitude, Metric, ShownVerdict
 from orchestrator.stats.slowdown import format_slowdown
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import clip, safe_text
@@ -29,7 +29,7 @@ MARKS: dict[ShownVerdict, str] = {
 # Of a difference that is certain, where the interval reaches into the margin.
 SMALL_MARKS: dict[ShownVerdict, str] = {**MARKS, "slower": "▴", "faster": "▾"}
 ABOUT_SMALL_MARKS = "▴ ▾ the size is uncertain: the interval reaches into the margin"
-# What a contrast compares, in words.
+# What a comparison compares, in words.
 MEASURES: Mapping[Metric, str] = {key: spec.about for key, spec in METRICS.items()}
 STAR, WAVE = "*", "~"
 # Cells on each side of the bar's middle; the smallest bar is half a cell.
@@ -92,12 +92,12 @@ class Notes:
         return lines
 
 
-Cell = Callable[[ArmResult, Contrast | None, Notes], str | Text]
+Cell = Callable[[ArmResult, Comparison | None, Notes], str | Text]
 
 
 @dataclass(frozen=True)
 class CpuRatio:
-    """The ratio of CPU times of a contrast, with its interval."""
+    """The ratio of CPU times of a comparison, with its interval."""
 
     ratio: float
     ci_low: float | None
@@ -110,7 +110,7 @@ class Column:
 
     name: str
     header: str
-    of: Literal["arm", "contrast"]
+    of: Literal["arm", "comparison"]
     cell: Cell
     meaning: str = ""
     # Its name in the legend, if that is not its header.
@@ -135,22 +135,22 @@ def _seconds(seconds: float) -> str:
 
 
 def _of_arm(take: Callable[[ArmResult], float | None], format_value: Callable[[float], str]) -> Cell:
-    def cell(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
+    def cell(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> str:
         value = take(arm)
         return "" if value is None else format_value(value)
 
     return cell
 
 
-def _of_contrast(take: Callable[[Contrast], float | None], format_value: Callable[[float], str]) -> Cell:
-    def cell(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
-        value = take(contrast) if contrast else None
+def _of_comparison(take: Callable[[Comparison], float | None], format_value: Callable[[float], str]) -> Cell:
+    def cell(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> str:
+        value = take(comparison) if comparison else None
         return "" if value is None else format_value(value)
 
     return cell
 
 
-def _time(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
+def _time(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> str:
     return "" if arm.median_ms is None else notes.drifting(arm) + format_time(arm.median_ms)
 
 
@@ -165,10 +165,10 @@ class Bounded(Protocol):
     def ci_high(self) -> float | None: ...
 
 
-def interval(contrast: Bounded) -> str:
-    if contrast.ci_low is None or contrast.ci_high is None:
+def interval(comparison: Bounded) -> str:
+    if comparison.ci_low is None or comparison.ci_high is None:
         return ""
-    return format_ends(contrast.ci_low, contrast.ci_high)
+    return format_ends(comparison.ci_low, comparison.ci_high)
 
 
 def format_ends(low: float, high: float) -> str:
@@ -184,12 +184,12 @@ def _format_end(end: float, *, apart: bool) -> str:
     return text
 
 
-def format_ratio(contrast: Bounded) -> str:
+def format_ratio(comparison: Bounded) -> str:
     """Return a ratio as in `1.10x (1.05-1.16)`; too few rounds give no interval."""
-    if contrast.ratio is None:
+    if comparison.ratio is None:
         return ""
-    bounds = interval(contrast)
-    return f"{ratio(contrast.ratio)} ({bounds})" if bounds else ratio(contrast.ratio)
+    bounds = interval(comparison)
+    return f"{ratio(comparison.ratio)} ({bounds})" if bounds else ratio(comparison.ratio)
 
 
 def bar(value: float, verdict: ShownVerdict | None = None, cells: int = BAR_CELLS) -> str:
@@ -211,55 +211,57 @@ def axis(cells: int = BAR_CELLS) -> str:
 
 
 def _bar(cells: int) -> Cell:
-    def cell(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> Text:
-        if contrast is None or contrast.ratio is None:
+    def cell(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> Text:
+        if comparison is None or comparison.ratio is None:
             return Text()
-        verdict = contrast.shown_verdict
-        return Text(bar(contrast.ratio, verdict, cells), style=STYLES[verdict])
+        verdict = comparison.shown_verdict
+        return Text(bar(comparison.ratio, verdict, cells), style=STYLES[verdict])
 
     return cell
 
 
-def _interval(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
-    return interval(contrast) if contrast else ""
+def _interval(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> str:
+    return interval(comparison) if comparison else ""
 
 
-def _verdict(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> Text:
+def _verdict(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> Text:
     """Return the verdict of an arm.
 
-    A contrast without a ratio still has a verdict with a reason. One without a contrast may have died late.
+    A comparison without a ratio still has a verdict with a reason. One without a comparison may have died late.
     """
-    if contrast is None:
+    if comparison is None:
         return Text(f"{arm.outcome}{notes.mark(arm.reason)}" if arm.outcome != "measured" else "")
-    if contrast.missing and contrast.seen_ratio is not None:
+    if comparison.missing and comparison.seen_ratio is not None:
         # The ratio is in its column, and the number of rounds here: a note would repeat both for every row.
-        postponed = notes.mark(contrast.reason.removesuffix(contrast.so_far).removesuffix("; "))
-        return Text(f"{MARKS['inconclusive']} {describe_progress(contrast)}{postponed}", style=STYLES["inconclusive"])
-    return format_verdict(contrast, contrast.reason, notes, exploratory=contrast.exploratory)
+        postponed = notes.mark(comparison.reason.removesuffix(comparison.so_far).removesuffix("; "))
+        return Text(f"{MARKS['inconclusive']} {describe_progress(comparison)}{postponed}", style=STYLES["inconclusive"])
+    return format_verdict(comparison, comparison.reason, notes, exploratory=comparison.exploratory)
 
 
-def describe_progress(contrast: Contrast) -> str:
+def describe_progress(comparison: Comparison) -> str:
     """Say in place of a verdict how many rounds a comparison has that has too few."""
-    return f"{contrast.rounds} of {contrast.rounds + contrast.missing} rounds" if contrast.rounds else "pilot only"
+    return (
+        f"{comparison.rounds} of {comparison.rounds + comparison.missing} rounds" if comparison.rounds else "pilot only"
+    )
 
 
 def _wall_ms(arm: ArmResult) -> float | None:
     return arm.median_ms if arm.wall_ms is None else arm.wall_ms
 
 
-def _cpu(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
-    if contrast is None or contrast.cpu_ratio is None:
+def _cpu(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> str:
+    if comparison is None or comparison.cpu_ratio is None:
         return ""
-    return format_ratio(CpuRatio(contrast.cpu_ratio, contrast.cpu_low, contrast.cpu_high))
+    return format_ratio(CpuRatio(comparison.cpu_ratio, comparison.cpu_low, comparison.cpu_high))
 
 
-def is_open(contrast: Contrast | None) -> bool:
+def is_open(comparison: Comparison | None) -> bool:
     """Return whether wall time leaves it open what CPU time may answer."""
-    return contrast is not None and contrast.verdict == "inconclusive" and contrast.cpu_ratio is not None
+    return comparison is not None and comparison.verdict == "inconclusive" and comparison.cpu_ratio is not None
 
 
-def _cpu_of_open(arm: ArmResult, contrast: Contrast | None, notes: Notes) -> str:
-    return _cpu(arm, contrast, notes) if is_open(contrast) else ""
+def _cpu_of_open(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> str:
+    return _cpu(arm, comparison, notes) if is_open(comparison) else ""
 
 
 def format_verdict(
@@ -312,28 +314,28 @@ COLUMNS: Mapping[str, Column] = {
             cell=_of_arm(lambda arm: arm.train_s, _seconds), meaning="all calls of a replicate, the first included",
         ),
         Column(
-            name="ratio", header="ratio", of="contrast", usual=True,
-            cell=_of_contrast(lambda contrast: contrast.seen_ratio, ratio),
+            name="ratio", header="ratio", of="comparison", usual=True,
+            cell=_of_comparison(lambda comparison: comparison.seen_ratio, ratio),
         ),
-        Column(name="interval", header="interval", of="contrast", usual=True, cell=_interval),
+        Column(name="interval", header="interval", of="comparison", usual=True, cell=_interval),
         Column(
-            name="bar", header=axis(), word="bar", of="contrast", usual=True, justify="left",
+            name="bar", header=axis(), word="bar", of="comparison", usual=True, justify="left",
             cell=_bar(BAR_CELLS), meaning="log scale, full at 10x",
         ),
-        Column(name="verdict", header="verdict", of="contrast", usual=True, cell=_verdict, justify="left"),
+        Column(name="verdict", header="verdict", of="comparison", usual=True, cell=_verdict, justify="left"),
         Column(
-            name="study", header="study %", of="contrast",
-            cell=_of_contrast(lambda contrast: contrast.seed_percent, lambda percent: f"{round(percent):+d}"),
+            name="study", header="study %", of="comparison",
+            cell=_of_comparison(lambda comparison: comparison.seed_percent, lambda percent: f"{round(percent):+d}"),
             meaning="as the published study counts, + is faster",
         ),
         Column(name="rounds", header="rounds", of="arm", cell=_of_arm(lambda arm: arm.rounds, str)),
         Column(
-            name="mde", header="mde", of="contrast",
-            cell=_of_contrast(lambda contrast: contrast.mde, format_slowdown),
+            name="mde", header="mde", of="comparison",
+            cell=_of_comparison(lambda comparison: comparison.mde, format_slowdown),
             meaning="the smallest slowdown that would typically have been called slower",
         ),
         Column(
-            name="cpu", header="cpu ratio", of="contrast",
+            name="cpu", header="cpu ratio", of="comparison",
             cell=_cpu, meaning="of CPU times, which a busy machine disturbs less; no verdict depends on it",
         ),
         Column(
@@ -341,12 +343,12 @@ COLUMNS: Mapping[str, Column] = {
             meaning="steady state, per step",
         ),
         Column(
-            name="second-opinion", header="second opinion", of="contrast",
-            cell=_of_contrast(lambda contrast: contrast.second_ratio, ratio), meaning="the ratio by Hodges and Lehmann",
+            name="second-opinion", header="second opinion", of="comparison",
+            cell=_of_comparison(lambda one: one.second_ratio, ratio), meaning="the ratio by Hodges and Lehmann",
         ),
         Column(
-            name="sign-flip", header="sign-flip p", of="contrast",
-            cell=_of_contrast(lambda contrast: contrast.sign_flip_p, lambda p: f"{p:.3f}"),
+            name="sign-flip", header="sign-flip p", of="comparison",
+            cell=_of_comparison(lambda comparison: comparison.sign_flip_p, lambda p: f"{p:.3f}"),
             meaning="how often arms swapped at random would differ as much",
         ),
         Column(
@@ -431,7 +433,7 @@ def _parse(names: Sequence[str]) -> tuple[bool, tuple[Column, ...]]:
 def legend(columns: Sequence[Column], judge: Judge = "wall") -> str:
     """Explain the columns shown, where their headers are not enough."""
     parts = [f"{column.word or column.header}: {column.meaning}" for column in columns if column.meaning]
-    if any(column.of == "contrast" for column in columns):
+    if any(column.of == "comparison" for column in columns):
         times = "CPU times of steady calls" if judge == "cpu" else "steady times"
         parts.append(f"ratios and verdicts: of {times}, by round")
     return " · ".join(parts)

@@ -1,4 +1,4 @@
-"""Selects and orders the arms and contrasts of a comparison that are shown."""
+"""Selects and orders the arms and comparisons of a comparison that are shown."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.model import ArmKey, ArmResult, Contrast, Evaluation
+from orchestrator.model import ArmKey, ArmResult, Comparison, Evaluation
 from orchestrator.reports.summary import by_candidate
 
 T = TypeVar("T")
@@ -30,11 +30,11 @@ class Arrangement:
 
     def arms(self, evaluation: Evaluation) -> list[ArmResult]:
         """Return the arms to show, each together with its case's baseline, without which it could not be read."""
-        contrasts = by_candidate(evaluation.contrasts)
+        comparisons = by_candidate(evaluation.comparisons)
         chosen = {
             arm.key
             for arm in evaluation.arms
-            if not self.only or arm.outcome in self.only or self._selects(contrasts.get(arm.key))
+            if not self.only or arm.outcome in self.only or self._selects(comparisons.get(arm.key))
         }
         cases = {label for label, _ in chosen}
         baseline = evaluation.plan.versions[0]
@@ -42,31 +42,31 @@ class Arrangement:
             arm for arm in evaluation.arms if arm.key in chosen or (arm.version == baseline and arm.case.label in cases)
         ]
         return self._sort_groups(
-            selected, lambda arm: arm.case.workload, lambda arm: arm.case.label, self._key(contrasts)
+            selected, lambda arm: arm.case.workload, lambda arm: arm.case.label, self._key(comparisons)
         )
 
-    def inside(self, evaluation: Evaluation) -> list[Contrast]:
-        """Return the contrasts between cases of one version that are to be shown."""
+    def inside(self, evaluation: Evaluation) -> list[Comparison]:
+        """Return the comparisons between cases of one version that are to be shown."""
         selected = [
-            contrast
-            for contrast in evaluation.contrasts
-            if contrast.pair.kind == "case"
-            and contrast.pair.metric == "steady"
-            and (not self.only or self._selects(contrast))
+            comparison
+            for comparison in evaluation.comparisons
+            if comparison.pair.kind == "case"
+            and comparison.pair.metric == "steady"
+            and (not self.only or self._selects(comparison))
         ]
         if self.sort not in ("name", "ratio"):
             return selected
         return self._sort_groups(
             selected,
-            lambda contrast: contrast.pair.workload,
-            lambda contrast: f"{contrast.pair.arms[1].case} {contrast.pair.arms[0].case}",
-            lambda contrast: contrast.pair.arms[1].case if self.sort == "name" else -_log(contrast),
+            lambda comparison: comparison.pair.workload,
+            lambda comparison: f"{comparison.pair.arms[1].case} {comparison.pair.arms[0].case}",
+            lambda comparison: comparison.pair.arms[1].case if self.sort == "name" else -_log(comparison),
         )
 
-    def _selects(self, contrast: Contrast | None) -> bool:
-        return contrast is not None and not {contrast.verdict, contrast.size}.isdisjoint(self.only)
+    def _selects(self, comparison: Comparison | None) -> bool:
+        return comparison is not None and not {comparison.verdict, comparison.size}.isdisjoint(self.only)
 
-    def _key(self, contrasts: dict[ArmKey, Contrast]) -> Callable[[ArmResult], Any]:
+    def _key(self, comparisons: dict[ArmKey, Comparison]) -> Callable[[ArmResult], Any]:
         """Return the sort key of an arm.
 
         The key of a group is the least of its arms. With the worst first, that is the slowest.
@@ -74,7 +74,7 @@ class Arrangement:
         if self.sort == "time":
             return lambda arm: -(arm.median_ms or 0.0)
         if self.sort == "ratio":
-            return lambda arm: -_log(contrasts.get(arm.key))
+            return lambda arm: -_log(comparisons.get(arm.key))
         return lambda arm: arm.case.label
 
     def _sort_groups(
@@ -117,8 +117,8 @@ def arrangement(only: str | None, sort: str | None) -> Arrangement:
     return Arrangement(kinds, name, (sort or "").startswith("-"))
 
 
-def _log(contrast: Contrast | None) -> float:
-    return math.log(contrast.ratio) if contrast and contrast.ratio else -math.inf
+def _log(comparison: Comparison | None) -> float:
+    return math.log(comparison.ratio) if comparison and comparison.ratio else -math.inf
 
 
 def _least(items: Iterable[T], group: Callable[[T], str], key: Callable[[T], Any]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from orchestrator.model import ArmResult, Contrast, Evaluation, MeanRatio, OutputContrast, Pair
+from orchestrator.model import ArmResult, Comparison, Evaluation, MeanRatio, OutputComparison, Pair
 from orchestrator.reports.target_differences import as_objects
 from orchestrator.terminal import strict_json
 
@@ -19,10 +19,10 @@ def as_object(evaluation: Evaluation) -> dict[str, Any]:
         "schema": SCHEMA,
         "run": run_object(evaluation),
         "arms": [_arm(arm) for arm in evaluation.arms],
-        "contrasts": [_contrast(contrast) for contrast in evaluation.contrasts],
+        "comparisons": [_comparison(comparison) for comparison in evaluation.comparisons],
         "warnings": [*evaluation.broken, *evaluation.warnings],
         "differences": as_objects(evaluation),
-        "metrics": [_contrast(each) for each in evaluation.of_metrics],
+        "metrics": [_comparison(each) for each in evaluation.of_metrics],
         "outputs": [_output(each) for each in evaluation.outputs],
         "means": [_mean(each) for each in evaluation.means],
     }
@@ -93,33 +93,33 @@ def pair_object(pair: Pair) -> dict[str, Any]:
     }
 
 
-def _contrast(contrast: Contrast) -> dict[str, Any]:
+def _comparison(comparison: Comparison) -> dict[str, Any]:
     return {
-        **pair_object(contrast.pair),
-        "ratio": contrast.ratio,
-        "ci_low": contrast.ci_low,
-        "ci_high": contrast.ci_high,
-        "difference": contrast.difference,
-        "difference_low": contrast.difference_low,
-        "difference_high": contrast.difference_high,
-        "rounds": contrast.rounds,
-        "verdict": contrast.verdict,
-        "reason": contrast.reason or None,
-        "mde": contrast.mde,
-        "seed_percent": contrast.seed_percent,
-        "second_ratio": contrast.second_ratio,
-        "sign_flip_p": contrast.sign_flip_p,
-        "exploratory": contrast.exploratory,
-        "row_only": contrast.row_only,
-        "size": contrast.size,
-        "cpu_ratio": contrast.cpu_ratio,
-        "cpu_low": contrast.cpu_low,
-        "cpu_high": contrast.cpu_high,
-        "spread": contrast.spread,
-        "cpu_spread": contrast.cpu_spread,
-        "cpu_verdict": contrast.cpu_verdict,
-        "missing_rounds": contrast.missing,
-        "pilot_ratio": contrast.pilot_ratio,
+        **pair_object(comparison.pair),
+        "ratio": comparison.ratio,
+        "ci_low": comparison.ci_low,
+        "ci_high": comparison.ci_high,
+        "difference": comparison.difference,
+        "difference_low": comparison.difference_low,
+        "difference_high": comparison.difference_high,
+        "rounds": comparison.rounds,
+        "verdict": comparison.verdict,
+        "reason": comparison.reason or None,
+        "mde": comparison.mde,
+        "seed_percent": comparison.seed_percent,
+        "second_ratio": comparison.second_ratio,
+        "sign_flip_p": comparison.sign_flip_p,
+        "exploratory": comparison.exploratory,
+        "row_only": comparison.row_only,
+        "size": comparison.size,
+        "cpu_ratio": comparison.cpu_ratio,
+        "cpu_low": comparison.cpu_low,
+        "cpu_high": comparison.cpu_high,
+        "spread": comparison.spread,
+        "cpu_spread": comparison.cpu_spread,
+        "cpu_verdict": comparison.cpu_verdict,
+        "missing_rounds": comparison.missing,
+        "pilot_ratio": comparison.pilot_ratio,
     }
 
 
@@ -136,7 +136,7 @@ def _mean(mean: MeanRatio) -> dict[str, Any]:
     }
 
 
-def _output(output: OutputContrast) -> dict[str, Any]:
+def _output(output: OutputComparison) -> dict[str, Any]:
     return {
         "workload": output.case.workload,
         "params": dict(output.case.params),

@@ -11,7 +11,7 @@ from orchestrator.model import (
     ArmKey,
     ArmResult,
     CasePair,
-    Contrast,
+    Comparison,
     Evaluation,
     MeanRatio,
     Metric,
@@ -39,7 +39,7 @@ from orchestrator.reports.grid import Grid
 from orchestrator.reports.magnitudes import show_estimate, show_magnitude
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.reasons import describe_reasons
-from orchestrator.reports.steps import as_arms_of_steps, contrasts_of_steps
+from orchestrator.reports.steps import as_arms_of_steps, comparisons_of_steps
 from orchestrator.reports.summary import by_candidate, sentences
 from orchestrator.reports.table import (
     MOST_CASES,
@@ -76,7 +76,7 @@ class CaseRow:
     name: str
     time_ms: float | None
     arms: Mapping[Target, ArmResult]
-    contrasts: Mapping[Target, Contrast]
+    comparisons: Mapping[Target, Comparison]
     # Whether the calls of the baseline get slower or quicker to the end.
     drifts: bool = False
     # How the figure of an arm is printed, which is a time unless the row is of another metric.
@@ -90,24 +90,24 @@ class CaseRow:
 
     def mark(self, version: Target) -> str:
         """Return the star and the wave that follow the ratio of a version, if it has them."""
-        contrast, arm = self.contrasts.get(version), self.arms.get(version)
-        return (STAR if contrast and contrast.exploratory else "") + (f" {WAVE}" if arm and arm.drift else "")
+        comparison, arm = self.comparisons.get(version), self.arms.get(version)
+        return (STAR if comparison and comparison.exploratory else "") + (f" {WAVE}" if arm and arm.drift else "")
 
     @property
     def group(self) -> str:
-        known = (each for each in self.contrasts.values() if each.estimate is not None or each.seen_ratio is not None)
-        verdicts = {contrast.shown_verdict for contrast in known}
+        known = (each for each in self.comparisons.values() if each.estimate is not None or each.seen_ratio is not None)
+        verdicts = {comparison.shown_verdict for comparison in known}
         return next((name for name, own in GROUPS.items() if verdicts.intersection(own)), ALONE)
 
     def has_progress(self) -> bool:
         """Return whether a comparison has rounds that are too few for a verdict."""
-        return any(contrast.missing and contrast.seen_ratio is not None for contrast in self.contrasts.values())
+        return any(comparison.missing and comparison.seen_ratio is not None for comparison in self.comparisons.values())
 
     @property
     def size(self) -> float:
         """The largest distance from no difference, of those that decide the group."""
         deciding = GROUPS.get(self.group, ())
-        return max((each.distance for each in self.contrasts.values() if each.shown_verdict in deciding), default=0.0)
+        return max((each.distance for each in self.comparisons.values() if each.shown_verdict in deciding), default=0.0)
 
 
 @dataclass(frozen=True)
@@ -171,21 +171,21 @@ def layout(evaluation: Evaluation, width: int, arrangement: Arrangement | None =
 
 def across_versions(evaluation: Evaluation, arrangement: Arrangement) -> list[CaseRow]:
     """Return a row per case that is compared across versions."""
-    contrasts = by_candidate(each for each in evaluation.contrasts if each.pair.metric == "steady")
-    return _rows(evaluation, arrangement.arms(evaluation), contrasts)
+    comparisons = by_candidate(each for each in evaluation.comparisons if each.pair.metric == "steady")
+    return _rows(evaluation, arrangement.arms(evaluation), comparisons)
 
 
 def rows_of_metric(evaluation: Evaluation, metric: Metric) -> list[CaseRow]:
     """Return a row per case that has a figure of this metric, which is compared in addition to times."""
-    spec, contrasts = METRICS[metric], {each.pair.arms[1]: each for each in evaluation.metrics.get(metric, ())}
-    compared = {arm.case for arm in contrasts}
+    spec, comparisons = METRICS[metric], {each.pair.arms[1]: each for each in evaluation.metrics.get(metric, ())}
+    compared = {arm.case for arm in comparisons}
     known = {arm.case.label for arm in evaluation.arms if spec.figure(arm) is not None}
     arms = [
         replace(arm, median_ms=spec.figure(arm), drift=None)
         for arm in evaluation.arms
         if arm.case.label in compared & known
     ]
-    rows = _rows(evaluation, arms, contrasts)
+    rows = _rows(evaluation, arms, comparisons)
     name = spec.about if spec.of_versions else ""
     return [replace(row, name=name or row.name, show=spec.show, metric=metric) for row in rows]
 
@@ -195,11 +195,11 @@ def rows_of_steps(evaluation: Evaluation, arrangement: Arrangement) -> list[Case
     arms = as_arms_of_steps(arrangement.arms(evaluation))
     return [
         replace(row, name=f"{row.name}, {MEASURES['step']}")
-        for row in _rows(evaluation, arms, contrasts_of_steps(evaluation))
+        for row in _rows(evaluation, arms, comparisons_of_steps(evaluation))
     ]
 
 
-def _rows(evaluation: Evaluation, arms: Iterable[ArmResult], contrasts: Mapping[ArmKey, Contrast]) -> list[CaseRow]:
+def _rows(evaluation: Evaluation, arms: Iterable[ArmResult], comparisons: Mapping[ArmKey, Comparison]) -> list[CaseRow]:
     names = short_names(arm.case for arm in evaluation.arms)
     rows: dict[str, dict[Target, ArmResult]] = {}
     for arm in arms:
@@ -210,7 +210,7 @@ def _rows(evaluation: Evaluation, arms: Iterable[ArmResult], contrasts: Mapping[
             names[label],
             of_case[baseline].median_ms if baseline in of_case else None,
             of_case,
-            {version: contrasts[arm.key] for version, arm in of_case.items() if arm.key in contrasts},
+            {version: comparisons[arm.key] for version, arm in of_case.items() if arm.key in comparisons},
             drifts=baseline in of_case and bool(of_case[baseline].drift),
         )
         for label, of_case in rows.items()
@@ -222,7 +222,7 @@ def inside_versions(evaluation: Evaluation, arrangement: Arrangement) -> list[Ca
     own = [each for each in arrangement.inside(evaluation) if isinstance(each.pair, CasePair)]
     name_of = differences(own)
     arms = {arm.key: arm for arm in evaluation.arms}
-    rows: dict[str, dict[Target, Contrast]] = {}
+    rows: dict[str, dict[Target, Comparison]] = {}
     for each in own:
         rows.setdefault(name_of(each), {})[each.pair.arms[1].version] = each
     return [
@@ -243,11 +243,11 @@ def name_means(means: Mapping[Target, MeanRatio]) -> str:
 
 def describe_means(rows: Sequence[CaseRow], means: Mapping[Target, MeanRatio]) -> list[str]:
     """Return which rounds the means are of, if cases have others as well, or why there are no means."""
-    sure = [[each for each in row.contrasts.values() if each.ci_low is not None] for row in rows]
+    sure = [[each for each in row.comparisons.values() if each.ci_low is not None] for row in rows]
     if not means:
         return [NO_MEAN] if sum(map(bool, sure)) > 1 else []
     fewest, most = (find(mean.rounds for mean in means.values()) for find in (min, max))
-    if all(contrast.rounds <= fewest for of_row in sure for contrast in of_row):
+    if all(comparison.rounds <= fewest for of_row in sure for comparison in of_row):
         return []
     counts = str(fewest) if fewest == most else f"{fewest} to {most}"
     if fewest < FEWEST_ROUNDS:
@@ -317,18 +317,18 @@ class CaseBlock:
 
 
 def _cell(row: CaseRow, version: Target, *, short: bool) -> str | Text:
-    contrast, arm = row.contrasts.get(version), row.arms.get(version)
-    if contrast and contrast.missing and contrast.seen_ratio is not None:
-        figures = f"{MARKS['inconclusive']} {ratio(contrast.seen_ratio)}{row.mark(version)}"
-        return Text(figures if short else f"{figures} ({describe_progress(contrast)})", style=STYLES["inconclusive"])
-    if contrast is None or contrast.estimate is None:
+    comparison, arm = row.comparisons.get(version), row.arms.get(version)
+    if comparison and comparison.missing and comparison.seen_ratio is not None:
+        figures = f"{MARKS['inconclusive']} {ratio(comparison.seen_ratio)}{row.mark(version)}"
+        return Text(figures if short else f"{figures} ({describe_progress(comparison)})", style=STYLES["inconclusive"])
+    if comparison is None or comparison.estimate is None:
         if arm and arm.outcome != "measured":
             return arm.outcome
         # There is no ratio without a baseline.
         return f"  {row.show(arm.median_ms)}" if arm and arm.median_ms else ""
-    verdict = contrast.shown_verdict
-    figure = (show_estimate if short else show_magnitude)(contrast, row.metric)
-    return Text(f"{mark_verdict(contrast)} {figure}{row.mark(version)}", style=STYLES[verdict])
+    verdict = comparison.shown_verdict
+    figure = (show_estimate if short else show_magnitude)(comparison, row.metric)
+    return Text(f"{mark_verdict(comparison)} {figure}{row.mark(version)}", style=STYLES[verdict])
 
 
 def draw_blocks(block: CaseBlock, versions: Sequence[Target], width: int) -> Iterator[RenderableType]:
@@ -336,7 +336,7 @@ def draw_blocks(block: CaseBlock, versions: Sequence[Target], width: int) -> Ite
     if not block.rows:
         return
     left = [
-        version for version in versions if any(version in row.contrasts or version in row.arms for row in block.rows)
+        version for version in versions if any(version in row.comparisons or version in row.arms for row in block.rows)
     ]
     short = len(left) >= MANY_VERSIONS
     while left:
@@ -357,10 +357,10 @@ def _reasons(evaluation: Evaluation) -> Iterator[Text]:
 
 def _legend(evaluation: Evaluation, marks: Sequence[str]) -> Text:
     plan = evaluation.plan
-    shown = {contrast.shown_verdict for contrast in evaluation.contrasts}
+    shown = {comparison.shown_verdict for comparison in evaluation.comparisons}
     lines = [
         "  ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items() if verdict in shown),
-        ABOUT_SMALL_MARKS if any(contrast.size == "clear" for contrast in evaluation.contrasts) else "",
+        ABOUT_SMALL_MARKS if any(comparison.size == "clear" for comparison in evaluation.comparisons) else "",
         *marks,
         f"{'CPU time' if plan.judge == 'cpu' else 'time'}: {_unit(plan)} in {plan.versions[0]} · "
         "ratio: relative to it, paired by round, with its interval",

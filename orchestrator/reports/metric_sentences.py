@@ -7,7 +7,7 @@ from statistics import median
 
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import MetricSpec, find_figure
-from orchestrator.model import ArmKey, ArmResult, Contrast, Evaluation, OutputContrast, Target
+from orchestrator.model import ArmKey, ArmResult, Comparison, Evaluation, OutputComparison, Target
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.magnitudes import show_estimate
 from orchestrator.reports.reasons import UNCERTAIN, count_uncertain
@@ -26,25 +26,25 @@ def metric_sentences(evaluation: Evaluation) -> tuple[str, ...]:
     return (
         *(
             sentence
-            for metric, contrasts in evaluation.metrics.items()
+            for metric, comparisons in evaluation.metrics.items()
             for sentence in (
-                *_of_metric(METRICS[metric], _to_tell(contrasts), arms, names),
-                *_describe_reach(METRICS[metric], _to_tell(contrasts), asked=metric in evaluation.plan.decides),
+                *_of_metric(METRICS[metric], _to_tell(comparisons), arms, names),
+                *_describe_reach(METRICS[metric], _to_tell(comparisons), asked=metric in evaluation.plan.decides),
             )
         ),
         *_of_outputs([each for each in evaluation.outputs if not each.candidate.control], names),
     )
 
 
-def _to_tell(contrasts: Sequence[Contrast]) -> list[Contrast]:
-    return [each for each in contrasts if each.estimate is not None and not each.pair.arms[1].version.control]
+def _to_tell(comparisons: Sequence[Comparison]) -> list[Comparison]:
+    return [each for each in comparisons if each.estimate is not None and not each.pair.arms[1].version.control]
 
 
 def _of_metric(
-    spec: MetricSpec, contrasts: Sequence[Contrast], arms: Mapping[ArmKey, ArmResult], names: Mapping[str, str]
+    spec: MetricSpec, comparisons: Sequence[Comparison], arms: Mapping[ArmKey, ArmResult], names: Mapping[str, str]
 ) -> Iterator[str]:
-    by_version: dict[Target, list[Contrast]] = {}
-    for each in contrasts:
+    by_version: dict[Target, list[Comparison]] = {}
+    for each in comparisons:
         by_version.setdefault(each.pair.arms[1].version, []).append(each)
     changed = {
         version: own for version, own in by_version.items() if any(each.report_verdict in DIFFERENT for each in own)
@@ -65,9 +65,9 @@ def _of_metric(
         yield f"{spec.about}{others}: nothing decided{yet} in {format_count(len(rest), 'comparison')}{uncertain}."
 
 
-def _describe_reach(spec: MetricSpec, contrasts: Sequence[Contrast], *, asked: bool) -> Iterator[str]:
+def _describe_reach(spec: MetricSpec, comparisons: Sequence[Comparison], *, asked: bool) -> Iterator[str]:
     """Say what rounds that are measured for other metrics could have shown, where they left a comparison open."""
-    reach = [each.mde for each in contrasts if each.verdict == "inconclusive" and each.mde is not None]
+    reach = [each.mde for each in comparisons if each.verdict == "inconclusive" and each.mde is not None]
     if spec.of_openings and reach:
         typical = median(reach)
         size = f"changes beyond {typical:.0%}" if typical <= MOST_TOLD else "changes beyond a factor of two"
@@ -75,13 +75,13 @@ def _describe_reach(spec: MetricSpec, contrasts: Sequence[Contrast], *, asked: b
         yield f"{spec.about}: only {size} would have been seen in {format_count(len(reach), 'open comparison')}{more}."
 
 
-def _size(contrasts: Sequence[Contrast]) -> float:
+def _size(comparisons: Sequence[Comparison]) -> float:
     """Return the largest distance from no difference, of those that are certain."""
-    return max(each.distance for each in contrasts if each.report_verdict in DIFFERENT)
+    return max(each.distance for each in comparisons if each.report_verdict in DIFFERENT)
 
 
 def _of_version(
-    spec: MetricSpec, own: Sequence[Contrast], arms: Mapping[ArmKey, ArmResult], names: Mapping[str, str]
+    spec: MetricSpec, own: Sequence[Comparison], arms: Mapping[ArmKey, ArmResult], names: Mapping[str, str]
 ) -> str:
     baseline, candidate = (arm.version for arm in own[0].pair.arms)
     more, less = ([each for each in own if each.report_verdict == verdict] for verdict in ("slower", "faster"))
@@ -99,14 +99,14 @@ def _of_version(
     return f"{candidate} {' and '.join(parts)}{rest}."
 
 
-def _add_uncertain(contrasts: Sequence[Contrast]) -> str:
+def _add_uncertain(comparisons: Sequence[Comparison]) -> str:
     """Return how many differ in their rows only, as in `; 1 not certain among all comparisons`, or ''."""
-    uncertain = count_uncertain(contrasts)
+    uncertain = count_uncertain(comparisons)
     return f"; {uncertain} {UNCERTAIN}" if uncertain else ""
 
 
 def _worst(
-    spec: MetricSpec, found: Sequence[Contrast], arms: Mapping[ArmKey, ArmResult], names: Mapping[str, str]
+    spec: MetricSpec, found: Sequence[Comparison], arms: Mapping[ArmKey, ArmResult], names: Mapping[str, str]
 ) -> str:
     """Return the name of the case that differs most, by how much, and from what to what."""
     worst = max(found, key=lambda each: each.distance)
@@ -115,21 +115,21 @@ def _worst(
     return f"{most}{names.get(label, label)}, {_figures(spec, worst, arms)}"
 
 
-def _figures(spec: MetricSpec, contrast: Contrast, arms: Mapping[ArmKey, ArmResult]) -> str:
+def _figures(spec: MetricSpec, comparison: Comparison, arms: Mapping[ArmKey, ArmResult]) -> str:
     """Return by how much two arms differ, and from what to what: `1.56x: 148 MiB to 230 MiB`."""
-    estimate = show_estimate(contrast, spec.key)
-    old, new = (find_figure(spec, arms.values(), key) for key in contrast.pair.arms)
+    estimate = show_estimate(comparison, spec.key)
+    old, new = (find_figure(spec, arms.values(), key) for key in comparison.pair.arms)
     if old is None or new is None:
         return estimate
     if spec.units:
-        return f"{estimate}: {spec.units.show_figures(contrast.difference or 0.0, old, new)}"
+        return f"{estimate}: {spec.units.show_figures(comparison.difference or 0.0, old, new)}"
     return f"{estimate}: {spec.show(old)} to {spec.show(new)}"
 
 
-def _of_outputs(outputs: Sequence[OutputContrast], names: Mapping[str, str]) -> Iterator[str]:
+def _of_outputs(outputs: Sequence[OutputComparison], names: Mapping[str, str]) -> Iterator[str]:
     if not outputs:
         return
-    by_version: dict[Target, list[OutputContrast]] = {}
+    by_version: dict[Target, list[OutputComparison]] = {}
     for each in outputs:
         by_version.setdefault(each.candidate, []).append(each)
     for version, own in by_version.items():
@@ -153,7 +153,7 @@ def _of_outputs(outputs: Sequence[OutputContrast], names: Mapping[str, str]) -> 
         yield "`tfcompare profile --explain-output` names the first layer of Keras that returns something else."
 
 
-def _describe_difference(output: OutputContrast) -> str:
+def _describe_difference(output: OutputComparison) -> str:
     if output.difference is None:
         return output.reason
     least = "" if output.complete else "at least "

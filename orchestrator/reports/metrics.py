@@ -6,7 +6,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.metrics import METRICS, find_margin
-from orchestrator.model import Evaluation, OutputContrast, OutputVerdict, ShownVerdict, Target
+from orchestrator.model import Evaluation, OutputComparison, OutputVerdict, ShownVerdict, Target
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import LONGEST, STYLES, Notes
 from orchestrator.reports.grid import Grid
@@ -53,8 +53,8 @@ def layout(evaluation: Evaluation, width: int) -> RenderableType:
     return Group(*parts, *below(notes.lines(plan.alpha)))
 
 
-def outputs_by_case(evaluation: Evaluation) -> dict[str, dict[Target, OutputContrast]]:
-    rows: dict[str, dict[Target, OutputContrast]] = {}
+def outputs_by_case(evaluation: Evaluation) -> dict[str, dict[Target, OutputComparison]]:
+    rows: dict[str, dict[Target, OutputComparison]] = {}
     for each in evaluation.outputs:
         rows.setdefault(each.case.label, {})[each.candidate] = each
     return rows
@@ -74,7 +74,7 @@ def _outputs(evaluation: Evaluation, notes: Notes) -> Grid:
     return grid
 
 
-def _cell(output: OutputContrast | None, notes: Notes) -> Text:
+def _cell(output: OutputComparison | None, notes: Notes) -> Text:
     if output is None:
         return Text()
     size = f" {show_share(output.difference)}" if output.difference else ""

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from orchestrator.model import Contrast, Evaluation, ReportRow
+from orchestrator.model import Comparison, Evaluation, ReportRow
 from orchestrator.stats.slowdown import format_slowdown
 from orchestrator.terminal.counts import name_some
 
@@ -25,14 +25,14 @@ def describe_reasons(evaluation: Evaluation) -> Iterator[str]:
     """Yield a line about what is undecided, and one about each reason why arms have no time."""
     undecided = [
         each
-        for each in evaluation.contrasts
+        for each in evaluation.comparisons
         if each.verdict == "inconclusive" and (each.estimate is not None or each.seen_ratio is not None)
     ]
     if undecided:
         parts = [_describe(name, own) for name, own in _by_class(undecided)]
         verb = "is" if len(undecided) == 1 else "are"
-        yield f"? {len(undecided)} of {len(evaluation.contrasts)} comparisons {verb} not decided: {'; '.join(parts)}"
-    if uncertain := count_uncertain((*evaluation.contrasts, *evaluation.of_metrics)):
+        yield f"? {len(undecided)} of {len(evaluation.comparisons)} comparisons {verb} not decided: {'; '.join(parts)}"
+    if uncertain := count_uncertain((*evaluation.comparisons, *evaluation.of_metrics)):
         verb = "is" if uncertain == 1 else "are"
         yield (
             f"{uncertain} of all {evaluation.judged_together} comparisons {verb} certain in the row, but not among so "
@@ -57,18 +57,18 @@ def count_uncertain(rows: Iterable[ReportRow]) -> int:
     return sum(describe_in_report(each) == UNCERTAIN for each in rows)
 
 
-def _by_class(contrasts: Sequence[Contrast]) -> Iterator[tuple[str, list[Contrast]]]:
-    classes: dict[str, list[Contrast]] = {}
-    for each in contrasts:
+def _by_class(comparisons: Sequence[Comparison]) -> Iterator[tuple[str, list[Comparison]]]:
+    classes: dict[str, list[Comparison]] = {}
+    for each in comparisons:
         name = next((name for pattern, name in CLASSES if pattern.search(each.reason)), OTHER)
         classes.setdefault(name, []).append(each)
     yield from sorted(classes.items(), key=lambda item: -len(item[1]))
 
 
-def _describe(name: str, contrasts: Sequence[Contrast]) -> str:
-    visible = sorted(each.mde for each in contrasts if each.mde is not None)
+def _describe(name: str, comparisons: Sequence[Comparison]) -> str:
+    visible = sorted(each.mde for each in comparisons if each.mde is not None)
     if name != "too noisy" or not visible:
-        return f"{len(contrasts)} {name}"
+        return f"{len(comparisons)} {name}"
     least, most = format_slowdown(visible[0]), format_slowdown(visible[-1])
     span = least if least == most else f"{least} to {most}"
-    return f"{len(contrasts)} {name} (only slowdowns above {span} would show)"
+    return f"{len(comparisons)} {name} (only slowdowns above {span} would show)"

@@ -3,13 +3,13 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
-from orchestrator.model import ArmKey, ArmResult, Contrast, Evaluation
+from orchestrator.model import ArmKey, ArmResult, Comparison, Evaluation
 from orchestrator.reports.columns import COLUMNS, Column
 
 
-def contrasts_of_steps(evaluation: Evaluation) -> dict[ArmKey, Contrast]:
-    """Return the contrast of each arm's steps with those of the baseline."""
-    return {each.pair.arms[1]: each for each in evaluation.contrasts if each.pair.metric == "step"}
+def comparisons_of_steps(evaluation: Evaluation) -> dict[ArmKey, Comparison]:
+    """Return the comparison of each arm's steps with those of the baseline."""
+    return {each.pair.arms[1]: each for each in evaluation.comparisons if each.pair.metric == "step"}
 
 
 def as_arms_of_steps(arms: Iterable[ArmResult]) -> list[ArmResult]:

@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.errors import UsageError
-from orchestrator.model import ArmKey, ArmResult, Case, Contrast, Evaluation, Target
+from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Evaluation, Target
 from orchestrator.reports.column_blocks import (
     ColumnBlock,
     RowNames,
@@ -55,10 +55,10 @@ class Study:
         self.blocks = list(dict.fromkeys(block for block, _, _ in self._cases))
         self.modes = {mode for _, mode, _ in self._cases}
         self._arms = {arm.key: arm for arm in evaluation.arms}
-        steady = [contrast for contrast in evaluation.contrasts if contrast.pair.metric == "steady"]
-        # A claim may compare the same two arms with another margin; the contrast with the run's margin comes last.
-        steady.sort(key=lambda contrast: contrast.pair.margin is None)
-        self._contrasts = {contrast.pair.arms: contrast for contrast in steady}
+        steady = [comparison for comparison in evaluation.comparisons if comparison.pair.metric == "steady"]
+        # A claim may compare the same two arms with another margin; the comparison with the run's margin comes last.
+        steady.sort(key=lambda comparison: comparison.pair.margin is None)
+        self._comparisons = {comparison.pair.arms: comparison for comparison in steady}
 
     def sizes(self, block: Block | None = None) -> list[Size]:
         """Return the sizes of one block, or of all, in the order in which the run names models and data."""
@@ -71,8 +71,8 @@ class Study:
         cases = (self._cases.get((block, mode, size)) for size in self.sizes(block))
         return [self._arms.get(ArmKey(case.label, version)) if case else None for case in cases]
 
-    def contrast(self, baseline: ArmResult, candidate: ArmResult) -> Contrast | None:
-        return self._contrasts.get((baseline.key, candidate.key))
+    def comparison(self, baseline: ArmResult, candidate: ArmResult) -> Comparison | None:
+        return self._comparisons.get((baseline.key, candidate.key))
 
 
 def render(evaluation: Evaluation) -> str:
@@ -178,17 +178,17 @@ def _modes(study: Study, block: Block, notes: Notes) -> ColumnBlock:
 def _cell(study: Study, baseline: ArmResult | None, candidate: ArmResult | None, time: str, notes: Notes) -> TimeCell:
     if not baseline or not candidate or baseline.median_ms is None or candidate.median_ms is None:
         return TimeCell(time=time)
-    contrast = study.contrast(baseline, candidate)
-    if contrast is None:
+    comparison = study.comparison(baseline, candidate)
+    if comparison is None:
         return TimeCell(time=time)
     ratio, interval, percent = (
-        str(COLUMNS[name].cell(candidate, contrast, notes)) for name in ("ratio", "interval", "study")
+        str(COLUMNS[name].cell(candidate, comparison, notes)) for name in ("ratio", "interval", "study")
     )
-    star = notes.star() if contrast.exploratory else ""
-    reason = "" if _shows_why(contrast, study.plan.margin) else notes.mark(contrast.reason)
-    mark = f"{notes.sign(contrast)}{star}{reason}"
+    star = notes.star() if comparison.exploratory else ""
+    reason = "" if _shows_why(comparison, study.plan.margin) else notes.mark(comparison.reason)
+    mark = f"{notes.sign(comparison)}{star}{reason}"
     return TimeCell(
-        time=time, ratio=ratio, interval=interval, percent=percent, mark=mark, style=STYLES[contrast.shown_verdict]
+        time=time, ratio=ratio, interval=interval, percent=percent, mark=mark, style=STYLES[comparison.shown_verdict]
     )
 
 
@@ -205,15 +205,17 @@ def _has_time(arms: Iterable[ArmResult | None]) -> bool:
     return any(arm is not None and arm.median_ms is not None for arm in arms)
 
 
-def _shows_why(contrast: Contrast, margin: float) -> bool:
+def _shows_why(comparison: Comparison, margin: float) -> bool:
     """Return whether the interval alone explains why nothing is decided.
 
     It does if it includes both no difference and a difference beyond the margin.
     """
-    if contrast.ci_low is None or contrast.ci_high is None:
+    if comparison.ci_low is None or comparison.ci_high is None:
         return False
-    bound = 1 + (margin if contrast.pair.margin is None else contrast.pair.margin)
-    return contrast.ci_low <= 1 <= contrast.ci_high and (contrast.ci_low * bound < 1 or contrast.ci_high > bound)
+    bound = 1 + (margin if comparison.pair.margin is None else comparison.pair.margin)
+    return comparison.ci_low <= 1 <= comparison.ci_high and (
+        comparison.ci_low * bound < 1 or comparison.ci_high > bound
+    )
 
 
 def _sizes_without_column(study: Study, block: Block, notes: Notes) -> Iterator[str]:

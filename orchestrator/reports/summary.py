@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from orchestrator.model import ArmKey, Contrast, Evaluation, Target, VerdictName
+from orchestrator.model import ArmKey, Comparison, Evaluation, Target, VerdictName
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import MARKS, ratio
 from orchestrator.reports.reasons import UNCERTAIN, count_uncertain
@@ -22,36 +22,36 @@ def sentences(evaluation: Evaluation) -> tuple[str, ...]:
     )
 
 
-def of_version(evaluation: Evaluation, candidate: Target) -> list[Contrast]:
+def of_version(evaluation: Evaluation, candidate: Target) -> list[Comparison]:
     return [
-        contrast
-        for contrast in evaluation.contrasts
-        if contrast.pair.across and contrast.pair.arms[1].version == candidate
+        comparison
+        for comparison in evaluation.comparisons
+        if comparison.pair.across and comparison.pair.arms[1].version == candidate
     ]
 
 
-def by_candidate(contrasts: Iterable[Contrast]) -> dict[ArmKey, Contrast]:
-    """Return the contrast across versions of each arm that has one; if claims ask for several, the first."""
-    by_arm: dict[ArmKey, Contrast] = {}
-    for contrast in contrasts:
-        if contrast.pair.across:
-            by_arm.setdefault(contrast.pair.arms[1], contrast)
+def by_candidate(comparisons: Iterable[Comparison]) -> dict[ArmKey, Comparison]:
+    """Return the comparison across versions of each arm that has one; if claims ask for several, the first."""
+    by_arm: dict[ArmKey, Comparison] = {}
+    for comparison in comparisons:
+        if comparison.pair.across:
+            by_arm.setdefault(comparison.pair.arms[1], comparison)
     return by_arm
 
 
-def _sentence(candidate: Target, baseline: Target, own: Sequence[Contrast], names: Mapping[str, str]) -> str:
-    timed = [contrast for contrast in own if contrast.seen_ratio is not None]
+def _sentence(candidate: Target, baseline: Target, own: Sequence[Comparison], names: Mapping[str, str]) -> str:
+    timed = [comparison for comparison in own if comparison.seen_ratio is not None]
     if not timed:
         return f"{candidate} against {baseline}: nothing could be compared."
     of = format_count(len(own), "case")
     by_verdict = {
-        verdict: [contrast for contrast in timed if contrast.report_verdict == verdict]
+        verdict: [comparison for comparison in timed if comparison.report_verdict == verdict]
         for verdict in get_args(VerdictName)
     }
     same, missing = len(by_verdict["same"]), len(own) - len(timed)
     slight = _describe_slight(by_verdict["same"])
     uncertain = count_uncertain(timed)
-    few = [contrast for contrast in by_verdict["inconclusive"] if contrast.missing]
+    few = [comparison for comparison in by_verdict["inconclusive"] if comparison.missing]
     rest = [
         (same, f"same{slight}"),
         (uncertain, UNCERTAIN),
@@ -68,20 +68,22 @@ def _sentence(candidate: Target, baseline: Target, own: Sequence[Contrast], name
         return "; ".join([lead, *_join_parts(counts[1:])]) + "."
     (verdict, most), *others = differing
     lead = f"{candidate} is {verdict} than {baseline} in {len(most)} of {of} ({_worst(most, names)})"
-    also = "".join(f" and {verdict} in {len(contrasts)} ({_worst(contrasts, names)})" for verdict, contrasts in others)
+    also = "".join(
+        f" and {verdict} in {len(comparisons)} ({_worst(comparisons, names)})" for verdict, comparisons in others
+    )
     return "; ".join([lead + also, *_join_parts(counts)]) + "."
 
 
-def _describe_few(few: Sequence[Contrast], names: Mapping[str, str]) -> str:
+def _describe_few(few: Sequence[Comparison], names: Mapping[str, str]) -> str:
     """Return what the comparison that differs most shows so far, as in ` (in fit: 10.3x so far (...))`, or ''."""
     if not few:
         return ""
-    worst = max(few, key=lambda contrast: abs(math.log(contrast.seen_ratio or 1.0)))
+    worst = max(few, key=lambda comparison: abs(math.log(comparison.seen_ratio or 1.0)))
     label = worst.pair.arms[1].case
     return f" ({'most ' if len(few) > 1 else ''}in {names.get(label, label)}: {worst.so_far})"
 
 
-def _describe_slight(same: Sequence[Contrast]) -> str:
+def _describe_slight(same: Sequence[Comparison]) -> str:
     """Return how many of those inside the margin certainly differ, as in ` (2 slightly slower)`, or ''."""
     counts = Counter(each.shown_verdict for each in same if each.size == "slight" and not each.row_only)
     listing = ", ".join(f"{counts[verdict]} {verdict}" for verdict in MARKS if counts[verdict])
@@ -92,8 +94,8 @@ def _join_parts(counts: Sequence[str]) -> list[str]:
     return [", ".join(counts)] if counts else []
 
 
-def _worst(contrasts: Sequence[Contrast], names: Mapping[str, str]) -> str:
-    """Return the name and ratio of the contrast that differs most."""
-    worst = max(contrasts, key=lambda contrast: abs(math.log(contrast.ratio or 1.0)))
+def _worst(comparisons: Sequence[Comparison], names: Mapping[str, str]) -> str:
+    """Return the name and ratio of the comparison that differs most."""
+    worst = max(comparisons, key=lambda comparison: abs(math.log(comparison.ratio or 1.0)))
     label = worst.pair.arms[1].case
-    return f"{'most in ' if len(contrasts) > 1 else ''}{names.get(label, label)}, {ratio(worst.ratio or 1.0)}"
+    return f"{'most in ' if len(comparisons) > 1 else ''}{names.get(label, label)}, {ratio(worst.ratio or 1.0)}"

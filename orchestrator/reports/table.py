@@ -9,7 +9,7 @@ from typing import TypeVar
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.model import ArmResult, Contrast, Evaluation, Manifest, Plan
+from orchestrator.model import ArmResult, Comparison, Evaluation, Manifest, Plan
 from orchestrator.reports.case_names import differences, split_params
 from orchestrator.reports.columns import (
     COLUMNS,
@@ -27,11 +27,11 @@ from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid, format_title
 from orchestrator.reports.metric_sentences import metric_sentences
-from orchestrator.reports.steps import as_arms_of_steps, columns_of_steps, contrasts_of_steps, describe_losses
+from orchestrator.reports.steps import as_arms_of_steps, columns_of_steps, comparisons_of_steps, describe_losses
 from orchestrator.reports.summary import by_candidate, sentences
 from orchestrator.reports.target_differences import describe_differences
 from orchestrator.results.warnings import find_open_times
-from orchestrator.stats.contrasts import MOST_CALLED_DIFFERENT
+from orchestrator.stats.comparisons import MOST_CALLED_DIFFERENT
 from orchestrator.stats.report_error import MOST_REPORTS_WRONG
 from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.counts import name_some
@@ -67,18 +67,18 @@ def layout(
     parts: list[RenderableType] = [_head(evaluation, shown), *render_warnings(evaluation)]
     if arrangement.only:
         parts.append(safe_text(note_what_is_left_out(evaluation, arrangement), style="dim"))
-    contrasts = by_candidate(evaluation.contrasts)
+    comparisons = by_candidate(evaluation.comparisons)
     for _, group in groupby(arms, key=lambda arm: arm.case.workload):
         of_workload = list(group)
-        undecided = [arm for arm in of_workload if cpu and is_open(contrasts.get(arm.key))]
+        undecided = [arm for arm in of_workload if cpu and is_open(comparisons.get(arm.key))]
         draw_arms = partial(_versions_table, evaluation, notes)
         parts.extend(_fit_with_cpu(draw_arms, of_workload, undecided, chosen, width))
-    judging = [column for column in chosen if column.of == "contrast"]
+    judging = [column for column in chosen if column.of == "comparison"]
     if with_steps := as_arms_of_steps(arms):
         parts += _fit(partial(_steps_table, evaluation, notes, with_steps), columns_of_steps(judging), width)
-    undecided_inside = [contrast for contrast in inside if cpu and is_open(contrast)]
-    draw_contrasts = partial(_cases_table, evaluation, notes)
-    parts.extend(_fit_with_cpu(draw_contrasts, inside, undecided_inside, judging, width))
+    undecided_inside = [comparison for comparison in inside if cpu and is_open(comparison)]
+    draw_comparisons = partial(_cases_table, evaluation, notes)
+    parts.extend(_fit_with_cpu(draw_comparisons, inside, undecided_inside, judging, width))
     closing = [*notes.lines(evaluation.plan.alpha), *render_losses(evaluation), *render_differences(evaluation)]
     return Group(*parts, *below(closing))
 
@@ -214,38 +214,38 @@ def _frame(title: str, shared: str, names: Sequence[str], columns: Sequence[Colu
 
 
 def _versions_table(evaluation: Evaluation, notes: Notes, arms: Sequence[ArmResult], columns: Sequence[Column]) -> Grid:
-    contrasts = by_candidate(evaluation.contrasts)
+    comparisons = by_candidate(evaluation.comparisons)
     shared, names, own = split_params(arm.case for arm in arms)
     grid = _frame(arms[0].case.workload, shared, (names, "version"), columns)
     for case, of_case in groupby(arms, key=lambda arm: arm.case):
         for position, arm in enumerate(of_case):
-            contrast = contrasts.get(arm.key)
+            comparison = comparisons.get(arm.key)
             name = own[case] if position == 0 else ""
             if arm.median_ms is None:
                 grid.add(name, str(arm.version), f"{arm.outcome}{notes.mark(arm.reason)}")
             else:
-                grid.add(name, str(arm.version), *(column.cell(arm, contrast, notes) for column in columns))
+                grid.add(name, str(arm.version), *(column.cell(arm, comparison, notes) for column in columns))
         grid.end_section()
     return grid
 
 
 def _steps_table(evaluation: Evaluation, notes: Notes, arms: Sequence[ArmResult], columns: Sequence[Column]) -> Grid:
-    contrasts = contrasts_of_steps(evaluation)
+    comparisons = comparisons_of_steps(evaluation)
     # A run has one program.
     grid = _frame(MEASURES["step"], "", ("version",), columns)
     for arm in arms:
-        grid.add(str(arm.version), *(column.cell(arm, contrasts.get(arm.key), notes) for column in columns))
+        grid.add(str(arm.version), *(column.cell(arm, comparisons.get(arm.key), notes) for column in columns))
     return grid
 
 
 def _cases_table(
-    evaluation: Evaluation, notes: Notes, contrasts: Sequence[Contrast], columns: Sequence[Column]
+    evaluation: Evaluation, notes: Notes, comparisons: Sequence[Comparison], columns: Sequence[Column]
 ) -> Grid:
     arms = {arm.key: arm for arm in evaluation.arms}
     grid = _frame("inside each version", "", ("case", "version"), columns)
-    for name, group in groupby(contrasts, key=differences(contrasts)):
-        for position, contrast in enumerate(group):
-            cells = (column.cell(arms[contrast.pair.arms[1]], contrast, notes) for column in columns)
-            grid.add(name if position == 0 else "", str(contrast.pair.arms[1].version), *cells)
+    for name, group in groupby(comparisons, key=differences(comparisons)):
+        for position, comparison in enumerate(group):
+            cells = (column.cell(arms[comparison.pair.arms[1]], comparison, notes) for column in columns)
+            grid.add(name if position == 0 else "", str(comparison.pair.arms[1].version), *cells)
         grid.end_section()
     return grid

@@ -7,7 +7,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.model import ArmResult, Case, Contrast, Evaluation
+from orchestrator.model import ArmResult, Case, Comparison, Evaluation
 from orchestrator.plan.pairs import in_order
 from orchestrator.reports import table
 from orchestrator.reports.columns import COLUMNS, MARKS, STYLES, Notes, ratio
@@ -34,27 +34,27 @@ LEGEND = (
 class TrendPoint:
     """A version of one case, in the order of the versions.
 
-    It has its contrast with the baseline, and its contrast with the previous version that was measured.
+    It has its comparison with the baseline, and its comparison with the previous version that was measured.
     """
 
     arm: ArmResult
-    contrast: Contrast | None
-    step: Contrast | None
+    comparison: Comparison | None
+    step: Comparison | None
 
     @property
     def at_one(self) -> bool:
         """Whether this is the baseline or, if that has no time, the oldest version that has one."""
-        return self.arm.median_ms is not None and self.step is None and not (self.contrast and self.contrast.ratio)
+        return self.arm.median_ms is not None and self.step is None and not (self.comparison and self.comparison.ratio)
 
     @property
-    def contrast_to_show(self) -> Contrast | None:
-        """The contrast to show in words; a version without a time and the one at 1 have none."""
-        return None if self.arm.median_ms is None or self.at_one else self.contrast
+    def comparison_to_show(self) -> Comparison | None:
+        """The comparison to show in words; a version without a time and the one at 1 have none."""
+        return None if self.arm.median_ms is None or self.at_one else self.comparison
 
 
 def points(evaluation: Evaluation) -> dict[Case, list[TrendPoint]]:
-    to_baseline = by_candidate(evaluation.contrasts) | by_candidate(evaluation.references)
-    before = {contrast.pair.arms[1]: contrast for contrast in evaluation.neighbours}
+    to_baseline = by_candidate(evaluation.comparisons) | by_candidate(evaluation.references)
+    before = {comparison.pair.arms[1]: comparison for comparison in evaluation.neighbours}
     positions = {version: position for position, version in enumerate(in_order(evaluation.plan.versions))}
     by_case: dict[Case, list[TrendPoint]] = {}
     for arm in evaluation.arms:
@@ -71,7 +71,7 @@ def layout(evaluation: Evaluation, width: int) -> RenderableType:
         if line := instead(evaluation, of_case):
             parts.append(safe_text(f" {line}"))
         parts.append(safe_text(f" {summary(of_case)}"))
-    if any(contrast.pair.kind == "case" for contrast in evaluation.contrasts):
+    if any(comparison.pair.kind == "case" for comparison in evaluation.comparisons):
         parts += [Text(), safe_text("comparisons inside a version: --table verdicts", style="dim")]
     plan = evaluation.plan
     below = (
@@ -97,7 +97,8 @@ def instead(evaluation: Evaluation, of_case: Sequence[TrendPoint]) -> str:
     """Return a line that names the version ratios refer to if the baseline has no time, or ''."""
     baseline = evaluation.plan.versions[0]
     other = next(
-        (point.contrast.pair.arms[0].version for point in of_case if point.contrast and point.contrast.ratio), baseline
+        (point.comparison.pair.arms[0].version for point in of_case if point.comparison and point.comparison.ratio),
+        baseline,
     )
     return f"ratios are to {other}: {baseline} has no time." if other != baseline else ""
 
@@ -108,7 +109,7 @@ def _grid(case: Case, of_case: Sequence[TrendPoint], width: int, notes: Notes) -
         shared = COLUMNS[name]
         return RatioColumn(
             header=shared.header,
-            cell=lambda point: shared.cell(point.arm, point.contrast_to_show, notes),
+            cell=lambda point: shared.cell(point.arm, point.comparison_to_show, notes),
             right=shared.justify == "right",
             since=since,
         )
@@ -134,7 +135,7 @@ def _grid(case: Case, of_case: Sequence[TrendPoint], width: int, notes: Notes) -
 def _verdict(point: TrendPoint, notes: Notes) -> str | Text:
     if point.arm.median_ms is None:
         return f"{point.arm.outcome}{notes.mark(point.arm.reason)}"
-    return COLUMNS["verdict"].cell(point.arm, point.contrast_to_show, notes)
+    return COLUMNS["verdict"].cell(point.arm, point.comparison_to_show, notes)
 
 
 def _step(point: TrendPoint) -> Text:
@@ -147,15 +148,15 @@ def _step(point: TrendPoint) -> Text:
 
 
 def _ratio_point(point: TrendPoint) -> RatioPoint:
-    contrast = point.contrast
-    if point.at_one or (contrast is None and point.arm.median_ms is not None):
+    comparison = point.comparison
+    if point.at_one or (comparison is None and point.arm.median_ms is not None):
         return RatioPoint(1.0)
-    if contrast is None:
+    if comparison is None:
         return RatioPoint()
-    return RatioPoint(contrast.ratio, contrast.ci_low, contrast.ci_high, contrast.shown_verdict)
+    return RatioPoint(comparison.ratio, comparison.ci_low, comparison.ci_high, comparison.shown_verdict)
 
 
-def steps_that_differ(of_case: Sequence[TrendPoint]) -> list[Contrast]:
+def steps_that_differ(of_case: Sequence[TrendPoint]) -> list[Comparison]:
     """Return the steps between neighbours that are certain to differ, among all comparisons of the report."""
     return [point.step for point in of_case if point.step and point.step.report_verdict in ("slower", "faster")]
 
@@ -205,7 +206,7 @@ def as_object(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _step_object(step: Contrast) -> dict[str, Any]:
+def _step_object(step: Comparison) -> dict[str, Any]:
     return {
         "earlier": str(step.pair.arms[0].version),
         "later": str(step.pair.arms[1].version),
@@ -220,15 +221,15 @@ def _step_object(step: Contrast) -> dict[str, Any]:
 
 
 def _point_object(point: TrendPoint) -> dict[str, Any]:
-    contrast = point.contrast
+    comparison = point.comparison
     return {
         "version": str(point.arm.version),
         "outcome": point.arm.outcome,
         "reason": point.arm.reason or None,
         "median_s": point.arm.median_s,
-        "ratio": contrast.ratio if contrast else None,
-        "ci_low": contrast.ci_low if contrast else None,
-        "ci_high": contrast.ci_high if contrast else None,
-        "verdict": contrast.verdict if contrast else None,
-        "size": contrast.size if contrast else None,
+        "ratio": comparison.ratio if comparison else None,
+        "ci_low": comparison.ci_low if comparison else None,
+        "ci_high": comparison.ci_high if comparison else None,
+        "verdict": comparison.verdict if comparison else None,
+        "size": comparison.size if comparison else None,
     }

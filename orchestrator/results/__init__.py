@@ -1,1 +1,1 @@
-"""From a run directory to a comparison: streams, replicates, contrasts, tables."""
+"""From a run directory to a comparison: streams, replicates, comparisons, tables."""

@@ -14,14 +14,14 @@ from orchestrator.model import (
     Case,
     CaseSet,
     Claim,
-    Contrast,
+    Comparison,
     Effect,
     Evaluation,
     Expectation,
     Holds,
     Magnitude,
     MeanRatio,
-    OutputContrast,
+    OutputComparison,
     Pair,
     Part,
     Returns,
@@ -50,7 +50,7 @@ SHARE_SEEN = 0.5
 class ClaimCheck:
     """One statement of a claim and its result.
 
-    `seen` is what was measured, with its interval where it has one: a contrast, or the figure of an arm as its ratio.
+    `seen` is what was measured, with its interval where it has one: a comparison, or the figure of an arm as its ratio.
     `wins` are the numbers of slower and faster cases of a set; `output` is what is known of two results.
     """
 
@@ -59,7 +59,7 @@ class ClaimCheck:
     reason: str = ""
     seen: Magnitude | None = None
     wins: tuple[int, int] | None = None
-    output: OutputContrast | None = None
+    output: OutputComparison | None = None
 
     @property
     def is_open(self) -> bool:
@@ -98,7 +98,7 @@ class ClaimResult:
 
 def judge_claims(evaluation: Evaluation, claims: Sequence[Claim]) -> tuple[ClaimResult, ...]:
     judge = _ClaimJudge(
-        {contrast.pair: contrast for contrast in evaluation.contrasts},
+        {comparison.pair: comparison for comparison in evaluation.comparisons},
         {arm.key: arm for arm in evaluation.arms},
         evaluation.shares,
         {(output.case, output.baseline, output.candidate): output for output in evaluation.outputs},
@@ -127,22 +127,22 @@ def _all(findings: Sequence[ClaimCheck]) -> Answer:
 
 @dataclass(frozen=True)
 class _ClaimJudge:
-    contrasts: Mapping[Pair, Contrast]
+    comparisons: Mapping[Pair, Comparison]
     arms: Mapping[ArmKey, ArmResult]
     shares: Mapping[ArmKey, Shares]
-    outputs: Mapping[tuple[Case, Target, Target], OutputContrast]
+    outputs: Mapping[tuple[Case, Target, Target], OutputComparison]
     means: Mapping[CaseSet, MeanRatio]
 
     def check(self, statement: Statement) -> ClaimCheck:
         match statement:
             case Expectation():
-                contrast = self.contrasts[statement.pair]
-                return _control(statement, contrast) if statement.is_control else _effect(statement, contrast)
+                comparison = self.comparisons[statement.pair]
+                return _control(statement, comparison) if statement.is_control else _effect(statement, comparison)
             case CaseSet():
-                of_cases = [self.contrasts[pair] for pair in statement.pairs]
+                of_cases = [self.comparisons[pair] for pair in statement.pairs]
                 return _set(statement, of_cases, self.means.get(statement))
             case Part():
-                return _part(statement, self.contrasts[statement.step], self.contrasts[statement.whole])
+                return _part(statement, self.comparisons[statement.step], self.comparisons[statement.whole])
             case Bound():
                 return _bound(statement, self.arms[statement.arm])
             case Share():
@@ -155,65 +155,69 @@ class _ClaimJudge:
         assert_never(statement)
 
 
-def _effect(expectation: Expectation, contrast: Contrast) -> ClaimCheck:
+def _effect(expectation: Expectation, comparison: Comparison) -> ClaimCheck:
     def check(answer: Answer, reason: str = "") -> ClaimCheck:
-        return ClaimCheck(expectation, answer, reason, contrast)
+        return ClaimCheck(expectation, answer, reason, comparison)
 
-    if contrast.verdict == SEEN[expectation.effect]:
-        if contrast.verdict != "same" and not _is_as_large(contrast, expectation.pair.margin or 0.0):
+    if comparison.verdict == SEEN[expectation.effect]:
+        if comparison.verdict != "same" and not _is_as_large(comparison, expectation.pair.margin or 0.0):
             return check("inconclusive", "it differs, but not clearly by as much as that")
-        if expectation.published is not None and _strongest(contrast) < expectation.published:
+        if expectation.published is not None and _strongest(comparison) < expectation.published:
             return check("reproduced, smaller", f"the interval leaves out the published {expectation.published:.3g}x")
         return check("reproduced")
-    if contrast.verdict == "inconclusive":
-        return check("inconclusive", contrast.reason)
-    if contrast.verdict == "same":
+    if comparison.verdict == "inconclusive":
+        return check("inconclusive", comparison.reason)
+    if comparison.verdict == "same":
         return check("not reproduced", "the difference is smaller than that")
     if expectation.effect != "same":
         return check("not reproduced", "it is the other way round")
-    if contrast.size == "beyond":
+    if comparison.size == "beyond":
         return check("not reproduced", "it differs")
     return check("inconclusive", "it differs, but not clearly by more than that")
 
 
-def _is_as_large(contrast: Contrast, margin: float) -> bool:
+def _is_as_large(comparison: Comparison, margin: float) -> bool:
     """Return whether the estimate is beyond the margin, which the verdict `slower` does not ask for."""
-    return contrast.distance >= scale_of(contrast.pair.metric).to_scale(margin)
+    return comparison.distance >= scale_of(comparison.pair.metric).to_scale(margin)
 
 
-def _strongest(contrast: Contrast) -> float:
+def _strongest(comparison: Comparison) -> float:
     """Return the end of the interval that is farther from 1, as a factor above it."""
-    if contrast.ci_low is None or contrast.ci_high is None:
+    if comparison.ci_low is None or comparison.ci_high is None:
         return math.inf
-    return contrast.ci_high if (contrast.ratio or 1.0) > 1 else 1 / contrast.ci_low
+    return comparison.ci_high if (comparison.ratio or 1.0) > 1 else 1 / comparison.ci_low
 
 
-def _control(expectation: Expectation, contrast: Contrast) -> ClaimCheck:
+def _control(expectation: Expectation, comparison: Comparison) -> ClaimCheck:
     """Judge a pair that must not show the effect: its whole interval has to stay below what the effect needs."""
-    if contrast.ends is None:
-        return ClaimCheck(expectation, "inconclusive", contrast.reason, contrast)
-    bound = scale_of(contrast.pair.metric).to_scale(expectation.pair.margin or 0.0)
-    low, high = contrast.ends
+    if comparison.ends is None:
+        return ClaimCheck(expectation, "inconclusive", comparison.reason, comparison)
+    bound = scale_of(comparison.pair.metric).to_scale(expectation.pair.margin or 0.0)
+    low, high = comparison.ends
     least, most = (low, high) if SEEN[expectation.effect] == "slower" else (-high, -low)
     if most < bound:
-        return ClaimCheck(expectation, "reproduced", seen=contrast)
+        return ClaimCheck(expectation, "reproduced", seen=comparison)
     if least >= bound:
-        return ClaimCheck(expectation, "not reproduced", "the control shows the effect as well", contrast)
-    reason = "" if contrast.row_only else contrast.reason
+        return ClaimCheck(expectation, "not reproduced", "the control shows the effect as well", comparison)
+    reason = "" if comparison.row_only else comparison.reason
     reason = reason or "the control shows something of the effect"
-    return ClaimCheck(expectation, "inconclusive", reason, contrast)
+    return ClaimCheck(expectation, "inconclusive", reason, comparison)
 
 
-def _set(together: CaseSet, contrasts: Sequence[Contrast], mean: MeanRatio | None) -> ClaimCheck:
+def _set(together: CaseSet, comparisons: Sequence[Comparison], mean: MeanRatio | None) -> ClaimCheck:
     """Judge cases together, none of which may be missing."""
-    missing = [contrast for contrast in contrasts if not contrast.ratio or not contrast.ci_low or not contrast.ci_high]
+    missing = [
+        comparison
+        for comparison in comparisons
+        if not comparison.ratio or not comparison.ci_low or not comparison.ci_high
+    ]
     if missing:
-        reason = f"{len(missing)} of {len(contrasts)} cases have no interval: {missing[0].reason}"
+        reason = f"{len(missing)} of {len(comparisons)} cases have no interval: {missing[0].reason}"
         return ClaimCheck(together, "inconclusive", reason)
     if mean is None:
         return ClaimCheck(together, "inconclusive", "its cases share too few rounds")
     seen = Magnitude(ratio=mean.ratio, ci_low=mean.ci_low, ci_high=mean.ci_high)
-    return _mean_within(together, seen) if together.mean_within else _more_often(together, contrasts, seen)
+    return _mean_within(together, seen) if together.mean_within else _more_often(together, comparisons, seen)
 
 
 def _mean_within(together: CaseSet, seen: Magnitude) -> ClaimCheck:
@@ -226,19 +230,19 @@ def _mean_within(together: CaseSet, seen: Magnitude) -> ClaimCheck:
     return ClaimCheck(together, "inconclusive", "the interval of the mean reaches beyond that", seen)
 
 
-def _more_often(together: CaseSet, contrasts: Sequence[Contrast], seen: Magnitude) -> ClaimCheck:
-    counts = {verdict: sum(each.verdict == verdict for each in contrasts) for verdict in ("slower", "faster")}
-    unsure = sum(each.verdict == "inconclusive" for each in contrasts)
+def _more_often(together: CaseSet, comparisons: Sequence[Comparison], seen: Magnitude) -> ClaimCheck:
+    counts = {verdict: sum(each.verdict == verdict for each in comparisons) for verdict in ("slower", "faster")}
+    unsure = sum(each.verdict == "inconclusive" for each in comparisons)
     wins = (counts["slower"], counts["faster"])
     more, less = wins if together.more_often == "slower" else wins[::-1]
     if more > less + unsure:
         return ClaimCheck(together, "reproduced", seen=seen, wins=wins)
     if more + unsure <= less:
         return ClaimCheck(together, "not reproduced", "it is not more often so than the other way round", seen, wins)
-    return ClaimCheck(together, "inconclusive", f"{unsure} of {len(contrasts)} cases are open", seen, wins)
+    return ClaimCheck(together, "inconclusive", f"{unsure} of {len(comparisons)} cases are open", seen, wins)
 
 
-def _part(part: Part, step: Contrast, whole: Contrast) -> ClaimCheck:
+def _part(part: Part, step: Comparison, whole: Comparison) -> ClaimCheck:
     """Judge by the ends of both intervals, because the two share their baseline and are not independent."""
     if missing := next((each for each in (step, whole) if not each.ci_low or not each.ci_high), None):
         return ClaimCheck(part, "inconclusive", missing.reason)
@@ -266,8 +270,8 @@ class _Logs:
         return _Logs(-self.high, -self.middle, -self.low)
 
 
-def _logs(contrast: Contrast) -> _Logs:
-    return _Logs(*(math.log(end or 1.0) for end in (contrast.ci_low, contrast.ratio, contrast.ci_high)))
+def _logs(comparison: Comparison) -> _Logs:
+    return _Logs(*(math.log(end or 1.0) for end in (comparison.ci_low, comparison.ratio, comparison.ci_high)))
 
 
 def _bound(bound: Bound, arm: ArmResult) -> ClaimCheck:
@@ -314,7 +318,7 @@ def _holds(held: Holds, arm: ArmResult) -> ClaimCheck:
     return ClaimCheck(held, "not reproduced" if arm.refuted else "inconclusive", arm.reason)
 
 
-def _returns(returns: Returns, output: OutputContrast | None, arms: Sequence[ArmResult]) -> ClaimCheck:
+def _returns(returns: Returns, output: OutputComparison | None, arms: Sequence[ArmResult]) -> ClaimCheck:
     if output is None:
         reason = next((arm.reason for arm in arms if arm.outcome != "measured"), "")
         return ClaimCheck(returns, "inconclusive", reason or "the run ended before both had returned something")

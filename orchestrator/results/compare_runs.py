@@ -16,7 +16,7 @@ from orchestrator.metrics import METRICS, scale_of
 from orchestrator.model import (
     ArmKey,
     ArmResult,
-    Contrast,
+    Comparison,
     LargeFile,
     Metric,
     Pair,
@@ -27,7 +27,7 @@ from orchestrator.results.rewritten import WORKER, Rewritten, find_rewritten
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.samples import samples
-from orchestrator.stats.contrasts import (
+from orchestrator.stats.comparisons import (
     DIFFERENCE_ERROR,
     FALSE_DISCOVERIES,
     Measured,
@@ -70,11 +70,11 @@ class FigureChange(ReportRow):
 
 @dataclass(frozen=True, kw_only=True)
 class RatioChange(FigureChange):
-    """One contrast found in both runs: its ratio or difference in each, and whether that changed."""
+    """One comparison found in both runs: its ratio or difference in each, and whether that changed."""
 
     pair: Pair
-    earlier: Contrast
-    later: Contrast
+    earlier: Comparison
+    later: Comparison
 
     @property
     def metric(self) -> Metric:
@@ -150,10 +150,10 @@ def find_changes(earlier: Run, later: Run, between: Mapping[Pair, BetweenRuns] |
         )
     between = between or {}
     planned_before, planned_after = (
-        {contrast.pair: contrast for contrast in run.contrasts} for run in (earlier, later)
+        {comparison.pair: comparison for comparison in run.comparisons} for run in (earlier, later)
     )
     old, new = (
-        own | {contrast.pair: contrast for contrast in run.evaluation.of_metrics}
+        own | {comparison.pair: comparison for comparison in run.evaluation.of_metrics}
         for own, run in ((planned_before, earlier), (planned_after, later))
     )
     rewritten = find_rewritten(earlier, later)
@@ -262,8 +262,8 @@ def _schedule(run: Run) -> LookSchedule:
 
 
 def _change(
-    old: Contrast,
-    new: Contrast,
+    old: Comparison,
+    new: Comparison,
     before: Stopped | None,
     after: Stopped | None,
     margin: float,
@@ -277,8 +277,8 @@ def _change(
             change, ratio=exact.ratio, ci_low=exact.ratio, ci_high=exact.ratio, verdict=exact.verdict, size=exact.size
         ), None
     if before is None or after is None:
-        which, contrast = ("earlier", old) if before is None else ("later", new)
-        return replace(change, reason=f"not compared in the {which} run: {contrast.reason}"), None
+        which, comparison = ("earlier", old) if before is None else ("later", new)
+        return replace(change, reason=f"not compared in the {which} run: {comparison.reason}"), None
     compared = Compared(before, after, between)
     if old.ends is None or new.ends is None:
         which, run = ("earlier", before) if old.ends is None else ("later", after)
@@ -309,7 +309,7 @@ def _judge(change: AnyChange, compared: Compared, margin: float) -> AnyChange:
 def _by_chance(changes: list[tuple[AnyChange, Compared | None]]) -> tuple[AnyChange, ...]:
     """Mark changes as inconclusive if chance alone could explain them.
 
-    Among many contrasts of a metric, some differ by chance (Benjamini and Hochberg).
+    Among many comparisons of a metric, some differ by chance (Benjamini and Hochberg).
     """
     checked = []
     families = {
@@ -368,7 +368,7 @@ def _describe_file(file: LargeFile) -> str:
 
 
 def _describe_left_out(
-    old: Mapping[Pair, Contrast], new: Mapping[Pair, Contrast], rewritten: Rewritten
+    old: Mapping[Pair, Comparison], new: Mapping[Pair, Comparison], rewritten: Rewritten
 ) -> tuple[str, ...]:
     lines = []
     if rewritten.workloads:

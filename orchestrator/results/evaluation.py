@@ -18,7 +18,7 @@ from orchestrator.model import (
     Arm,
     ArmKey,
     ArmResult,
-    Contrast,
+    Comparison,
     Evaluation,
     Manifest,
     Metric,
@@ -45,7 +45,7 @@ from orchestrator.results.warnings import (
     is_crowded,
 )
 from orchestrator.results.whole_report import correct_for_report
-from orchestrator.stats.contrasts import (
+from orchestrator.stats.comparisons import (
     Beside,
     Samples,
     Schedule,
@@ -162,14 +162,14 @@ def judge_run(run: RunDir, *, at_look: bool = False, metrics: Iterable[str] | No
 
 def judge(gathered: Gathered, *, flip: bool = True) -> Evaluation:
     plan, endings = gathered.plan, gathered.endings
-    arms, contrasts = compute_contrasts(
+    arms, comparisons = compute_comparisons(
         plan, gathered.replicates, endings, gathered.pilots, gathered.openings, flip=flip
     )
     arms = _with_environments(arms, gathered.manifest)
     if flip and plan.judge == "wall":
-        contrasts = _add_cpu_times(gathered, contrasts, arms)
+        comparisons = _add_cpu_times(gathered, comparisons, arms)
     metrics = judge_metrics(gathered, plan.metrics if flip else plan.decides, arms)
-    judged = (*contrasts, *(each for of_metric in metrics.values() for each in of_metric))
+    judged = (*comparisons, *(each for of_metric in metrics.values() for each in of_metric))
     of_all = gathered.by_arm.samples(replace(plan, pairs=tuple(each.pair for each in judged)))
     schedule = endings.schedule(plan.looks)
     speeds = find_two_speeds(gathered.replicates, endings.loads) if flip and plan.judge == "wall" else {}
@@ -177,12 +177,12 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Evaluation:
         plan=plan,
         manifest=gathered.manifest,
         arms=arms,
-        contrasts=contrasts,
+        comparisons=comparisons,
         neighbours=further(gathered, neighbour_pairs(plan, arms), arms) if flip else (),
         references=further(gathered, reference_pairs(plan, arms), arms) if flip else (),
         warnings=(
-            *check_control(contrasts),
-            *check_noise(plan, contrasts),
+            *check_control(comparisons),
+            *check_noise(plan, comparisons),
             *check_crowd(plan, endings),
             *check_two_speeds(speeds),
             *check_dependence(find_dependence_of_rounds(plan, gathered.by_arm.samples(plan))),
@@ -202,24 +202,24 @@ def judge(gathered: Gathered, *, flip: bool = True) -> Evaluation:
 
 
 def _add_cpu_times(
-    gathered: Gathered, contrasts: Sequence[Contrast], arms: Sequence[ArmResult]
-) -> tuple[Contrast, ...]:
-    """Add what CPU times say to each contrast of times; they are judged like these, as a separate family."""
-    pairs = {each.pair: replace(each.pair, metric="cpu") for each in contrasts if each.pair.metric == "steady"}
+    gathered: Gathered, comparisons: Sequence[Comparison], arms: Sequence[ArmResult]
+) -> tuple[Comparison, ...]:
+    """Add what CPU times say to each comparison of times; they are judged like these, as a separate family."""
+    pairs = {each.pair: replace(each.pair, metric="cpu") for each in comparisons if each.pair.metric == "steady"}
     of_cpu = dict(zip(pairs, further(gathered, tuple(pairs.values()), arms), strict=True))
     with_verdicts = gathered.plan.device == "cpu"
     return tuple(
         replace(
-            contrast,
+            comparison,
             cpu_ratio=cpu.ratio,
             cpu_low=cpu.ci_low,
             cpu_high=cpu.ci_high,
             cpu_spread=cpu.spread,
             cpu_verdict=cpu.verdict if with_verdicts else None,
         )
-        if (cpu := of_cpu.get(contrast.pair)) and cpu.has_interval
-        else contrast
-        for contrast in contrasts
+        if (cpu := of_cpu.get(comparison.pair)) and cpu.has_interval
+        else comparison
+        for comparison in comparisons
     )
 
 
@@ -231,7 +231,7 @@ def _with_environments(arms: Sequence[ArmResult], manifest: Manifest) -> tuple[A
 
 def judge_metrics(
     gathered: Gathered, metrics: Sequence[Metric], arms: Sequence[ArmResult]
-) -> dict[Metric, tuple[Contrast, ...]]:
+) -> dict[Metric, tuple[Comparison, ...]]:
     """Judge each of these metrics across versions; those that no arm has a figure of are left out."""
     judged = {}
     for metric in metrics:
@@ -247,7 +247,7 @@ def judge_metrics(
     return judged
 
 
-def _compare_exactly(plan: Plan, pairs: Iterable[VersionPair], arms: Sequence[ArmResult]) -> tuple[Contrast, ...]:
+def _compare_exactly(plan: Plan, pairs: Iterable[VersionPair], arms: Sequence[ArmResult]) -> tuple[Comparison, ...]:
     """Compare figures that nothing makes uncertain; a pair without both is left out."""
     compared = []
     for pair in pairs:
@@ -257,7 +257,7 @@ def _compare_exactly(plan: Plan, pairs: Iterable[VersionPair], arms: Sequence[Ar
     return tuple(compared)
 
 
-def compute_contrasts(
+def compute_comparisons(
     plan: Plan,
     replicates: Iterable[Replicate],
     endings: Endings,
@@ -265,8 +265,8 @@ def compute_contrasts(
     openings: Iterable[Replicate] | None = None,
     *,
     flip: bool,
-) -> tuple[tuple[ArmResult, ...], tuple[Contrast, ...]]:
-    """Compute arms and contrasts from replicates and endings, without reading any file."""
+) -> tuple[tuple[ArmResult, ...], tuple[Comparison, ...]]:
+    """Compute arms and comparisons from replicates and endings, without reading any file."""
     by_arm, pilots_by_arm = ByArm.of(replicates, openings), group_by_arm(pilots)
     arms = tuple(
         _result(arm, by_arm.replicates[arm.key], pilots_by_arm[arm.key], by_arm.openings[arm.key], endings)
@@ -280,8 +280,8 @@ def compute_contrasts(
     return arms, _compare(plan, by_arm, endings, arms, endings.schedule(plan.looks), flip=flip)
 
 
-def further(gathered: Gathered, pairs: tuple[Pair, ...], arms: Sequence[ArmResult]) -> tuple[Contrast, ...]:
-    """Return a separate family of contrasts, for which no rounds were measured."""
+def further(gathered: Gathered, pairs: tuple[Pair, ...], arms: Sequence[ArmResult]) -> tuple[Comparison, ...]:
+    """Return a separate family of comparisons, for which no rounds were measured."""
     if not pairs:
         return ()
     looks, endings = gathered.plan.looks, gathered.endings
@@ -299,7 +299,7 @@ def _compare(
     schedule: Schedule,
     *,
     flip: bool,
-) -> tuple[Contrast, ...]:
+) -> tuple[Comparison, ...]:
     of_arms, beside = by_arm.samples(plan), None
     if any(pair.metric in ("steady", "cpu") for pair in plan.pairs):
         beside = Beside(
@@ -308,30 +308,30 @@ def _compare(
                 "cpu": by_arm.figures(lambda replicate: (replicate.cpu_rise,)),
             }
         )
-    contrasts = compare(plan, of_arms, arms, schedule, beside, scale_of=scale_of, flip=flip)
+    comparisons = compare(plan, of_arms, arms, schedule, beside, scale_of=scale_of, flip=flip)
     return tuple(
-        _say_postponed(_mark_exploratory(contrast, of_arms, schedule, endings.exploratory), endings)
-        for contrast in contrasts
+        _say_postponed(_mark_exploratory(comparison, of_arms, schedule, endings.exploratory), endings)
+        for comparison in comparisons
     )
 
 
-def _say_postponed(contrast: Contrast, endings: Endings) -> Contrast:
-    labels = [label for label, _ in contrast.pair.arms]
-    if contrast.verdict != "inconclusive" or not endings.postponed.intersection(labels):
-        return contrast
+def _say_postponed(comparison: Comparison, endings: Endings) -> Comparison:
+    labels = [label for label, _ in comparison.pair.arms]
+    if comparison.verdict != "inconclusive" or not endings.postponed.intersection(labels):
+        return comparison
     # What was never begun has nothing to add.
-    so_far = contrast.so_far if contrast.seen_ratio is not None else ""
-    return replace(contrast, reason="; ".join(filter(None, [f"postponed: {POSTPONED}", so_far])))
+    so_far = comparison.so_far if comparison.seen_ratio is not None else ""
+    return replace(comparison, reason="; ".join(filter(None, [f"postponed: {POSTPONED}", so_far])))
 
 
-def _mark_exploratory(contrast: Contrast, samples: Samples, schedule: Schedule, ends: Iterable[int]) -> Contrast:
-    """Mark a contrast with rounds after its last look. `ends` are the rounds after which exploratory ones began."""
-    baseline, candidate = (samples.get((*name, contrast.pair.metric), {}) for name in contrast.pair.arms)
+def _mark_exploratory(comparison: Comparison, samples: Samples, schedule: Schedule, ends: Iterable[int]) -> Comparison:
+    """Mark a comparison with rounds after its last look. `ends` are the rounds after which exploratory ones began."""
+    baseline, candidate = (samples.get((*name, comparison.pair.metric), {}) for name in comparison.pair.arms)
     rounds = baseline.keys() & candidate.keys()
     exploratory = any(
         schedule.judges_last([number for number in rounds if number <= end]) and max(rounds) > end for end in ends
     )
-    return replace(contrast, exploratory=exploratory)
+    return replace(comparison, exploratory=exploratory)
 
 
 def _typical_traces(replicates: Sequence[Replicate]) -> tuple[int | None, float | None]:

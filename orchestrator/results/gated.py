@@ -26,7 +26,7 @@ def gate_run(evaluation: Evaluation) -> Gated:
         missing[OUTPUT] = len(find_output_pairs(plan)) - len(evaluation.outputs)
     unmeasured = next((arm for arm in arms if arm.outcome != "measured"), None)
     return Gated(
-        planned=evaluation.contrasts,
+        planned=evaluation.comparisons,
         others=evaluation.of_metrics,
         outputs=evaluation.outputs,
         missing=missing,

@@ -4,9 +4,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from orchestrator.metrics import METRICS
-from orchestrator.model import CaseSet, Contrast, MeanRatio, Metric, Plan, Target, VersionPair
+from orchestrator.model import CaseSet, Comparison, MeanRatio, Metric, Plan, Target, VersionPair
 from orchestrator.stats.averages import average_cases
-from orchestrator.stats.contrasts import Samples
+from orchestrator.stats.comparisons import Samples
 from orchestrator.stats.looks import LookSchedule
 
 # The mean of a single case is its ratio.
@@ -14,16 +14,16 @@ FEWEST_CASES = 2
 
 
 def find_means(
-    plan: Plan, contrasts: Iterable[Contrast], samples: Samples, schedule: LookSchedule
+    plan: Plan, comparisons: Iterable[Comparison], samples: Samples, schedule: LookSchedule
 ) -> Iterator[MeanRatio]:
     """Yield the mean of each metric and version, over the cases that have an interval in all versions.
 
     A version that has none in any case is left out of this: there is nothing of it to be compared.
     """
     families: dict[Metric, dict[Target, dict[str, VersionPair]]] = defaultdict(lambda: defaultdict(dict))
-    for contrast in contrasts:
-        pair = contrast.pair
-        if isinstance(pair, VersionPair) and pair.baseline == plan.versions[0] and contrast.ci_low is not None:
+    for comparison in comparisons:
+        pair = comparison.pair
+        if isinstance(pair, VersionPair) and pair.baseline == plan.versions[0] and comparison.ci_low is not None:
             families[pair.metric][pair.candidate].setdefault(pair.case.label, pair)
     for metric, versions in families.items():
         common = [case.label for case in plan.cases if all(case.label in pairs for pairs in versions.values())]

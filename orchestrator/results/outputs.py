@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from orchestrator.model import ArmKey, OutputCall, OutputContrast, OutputVerdict, Plan, VersionPair
+from orchestrator.model import ArmKey, OutputCall, OutputComparison, OutputVerdict, Plan, VersionPair
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.sketches import Distance, Sketch, find_distance, read_sketch, show_share
 
@@ -30,7 +30,7 @@ def find_output_pairs(plan: Plan) -> tuple[VersionPair, ...]:
     return tuple(dict.fromkeys((*planned, *claimed)))
 
 
-def compare_outputs(plan: Plan, replicates: Iterable[Replicate]) -> tuple[OutputContrast, ...]:
+def compare_outputs(plan: Plan, replicates: Iterable[Replicate]) -> tuple[OutputComparison, ...]:
     """Compare what every version of a case returned with what its baseline did, where both were measured."""
     texts: dict[ArmKey, tuple[dict[str | None, None], dict[str | None, None]]] = {}
     rounds: dict[ArmKey, set[int]] = {}
@@ -47,17 +47,19 @@ def compare_outputs(plan: Plan, replicates: Iterable[Replicate]) -> tuple[Output
     return tuple(_doubt(found, min(len(rounds[key]) for key in pair.arms)) for pair, found in compared)
 
 
-def _doubt(found: OutputContrast, rounds: int) -> OutputContrast:
+def _doubt(found: OutputComparison, rounds: int) -> OutputComparison:
     """Believe no difference of a single round: its seed may have caused it."""
     if found.verdict != "differs" or rounds >= FEWEST_ROUNDS:
         return found
     return replace(found, verdict="not comparable", reason="a single round does not tell a difference from chance")
 
 
-def _compare(pair: VersionPair, baseline: Sequence[Sketches], candidate: Sequence[Sketches]) -> OutputContrast:
+def _compare(pair: VersionPair, baseline: Sequence[Sketches], candidate: Sequence[Sketches]) -> OutputComparison:
     """Return the finding about the call in which the versions are farther apart; the first one if they are equal."""
     calls: tuple[OutputCall, OutputCall] = ("first", "fifth")
-    unknown = OutputContrast(case=pair.case, baseline=pair.baseline, candidate=pair.candidate, verdict="not comparable")
+    unknown = OutputComparison(
+        case=pair.case, baseline=pair.baseline, candidate=pair.candidate, verdict="not comparable"
+    )
     found = [
         _compare_call(replace(unknown, call=call), old, new)
         for call, old, new in zip(calls, baseline, candidate, strict=True)
@@ -68,13 +70,13 @@ def _compare(pair: VersionPair, baseline: Sequence[Sketches], candidate: Sequenc
     return worst
 
 
-def _size(output: OutputContrast) -> float:
+def _size(output: OutputComparison) -> float:
     if output.difference is None:
         return math.inf if output.verdict == "differs" else 0.0
     return output.difference
 
 
-def _compare_call(unknown: OutputContrast, baseline: Sketches, candidate: Sketches) -> OutputContrast:
+def _compare_call(unknown: OutputComparison, baseline: Sketches, candidate: Sketches) -> OutputComparison:
     known = [[sketch for sketch in of_arm if sketch] for of_arm in (baseline, candidate)]
     if any(not own or len(own) < len(of_arm) for own, of_arm in zip(known, (baseline, candidate), strict=True)):
         return replace(unknown, reason="its results were not kept")

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.model import ArmResult, Contrast, Evaluation, Manifest, Plan
+from orchestrator.model import ArmResult, Comparison, Evaluation, Manifest, Plan
 from orchestrator.results import tables
 from orchestrator.results.evaluation import gather, judge
 from orchestrator.results.replicates import Replicate
@@ -45,8 +45,8 @@ class Run:
         return self.evaluation.arms
 
     @property
-    def contrasts(self) -> tuple[Contrast, ...]:
-        return self.evaluation.contrasts
+    def comparisons(self) -> tuple[Comparison, ...]:
+        return self.evaluation.comparisons
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class Run:
         return (*self.evaluation.broken, *self.evaluation.warnings)
 
     def to_arrow(self, what: str = "calls") -> pa.Table:
-        """Return the table `arms`, `contrasts`, `metrics`, `replicates` or `calls`; docs/library.md has the columns."""
+        """Return `arms`, `comparisons`, `metrics`, `replicates` or `calls`, as docs/library.md describes the tables."""
         if what not in tables.TABLES:
             raise UsageError(f"no table {what!r}{did_you_mean(what, tables.TABLES)}; it is {', '.join(tables.TABLES)}")
         if what == "calls":
@@ -63,7 +63,7 @@ class Run:
             return tables.replicates(self.plan, self.replicates)
         if what == "arms":
             return tables.arms(self.evaluation)
-        return tables.contrasts(self.plan, self.contrasts if what == "contrasts" else self.evaluation.of_metrics)
+        return tables.comparisons(self.plan, self.comparisons if what == "comparisons" else self.evaluation.of_metrics)
 
     def to_pandas(self, what: str = "calls") -> "pandas.DataFrame":
         """Return the same table for pandas, which must be installed in addition to tfcompare."""

@@ -12,7 +12,7 @@ from orchestrator.metrics.spec import Values
 from orchestrator.model import ArmKey, Metric, Plan
 from orchestrator.results.of_versions import gather_rounds
 from orchestrator.results.replicates import Replicate
-from orchestrator.stats.contrasts import Samples
+from orchestrator.stats.comparisons import Samples
 from orchestrator.stats.paired import Sample
 from orchestrator.stats.round_times import RoundTimes
 

@@ -1,4 +1,4 @@
-"""A run as flat tables, for programs that read tables: arms, contrasts, replicates, and every call that counts."""
+"""A run as flat tables, for programs that read tables: arms, comparisons, replicates, and every call that counts."""
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 
 from orchestrator import contract
 from orchestrator.errors import ContractBroken
-from orchestrator.model import ArmResult, Contrast, Evaluation, Params, Plan
+from orchestrator.model import ArmResult, Comparison, Evaluation, Params, Plan
 from orchestrator.results.announced import of_journal
 from orchestrator.results.replicates import Replicate, admit_rows, read_replicates
 from orchestrator.results.rundir import RunDir
 
-TABLES = ("arms", "contrasts", "metrics", "replicates", "calls")
+TABLES = ("arms", "comparisons", "metrics", "replicates", "calls")
 
 NUMBER, COUNT, TEXT = pa.float64(), pa.int64(), pa.string()
 
@@ -30,7 +30,7 @@ ARM = pa.schema(
         ("judge", TEXT),
     ]
 )  # fmt: skip
-CONTRAST = pa.schema(
+COMPARISON = pa.schema(
     [
         ("kind", TEXT), ("version", TEXT), ("baseline", TEXT), ("candidate", TEXT), ("metric", TEXT),
         ("ratio", NUMBER), ("ci_low", NUMBER), ("ci_high", NUMBER), ("rounds", COUNT), ("verdict", TEXT),
@@ -63,15 +63,15 @@ def arms(evaluation: Evaluation) -> pa.Table:
     return _table([(case.workload, case.label, case.params) for case in cases], rows, ARM)
 
 
-def contrasts(plan: Plan, contrasts: Sequence[Contrast]) -> pa.Table:
-    """Return one row per contrast.
+def comparisons(plan: Plan, comparisons: Sequence[Comparison]) -> pa.Table:
+    """Return one row per comparison.
 
-    Contrasts within a version have no case, only the parameters that both of their cases share.
+    Comparisons within a version have no case, only the parameters that both of their cases share.
     """
-    rows = [{name: _of_contrast(plan, contrast, name) for name in CONTRAST.names} for contrast in contrasts]
-    pairs = [contrast.pair.flat for contrast in contrasts]
+    rows = [{name: _of_comparison(plan, comparison, name) for name in COMPARISON.names} for comparison in comparisons]
+    pairs = [comparison.pair.flat for comparison in comparisons]
     names = [(pair.workload, pair.case.label if pair.case else None, pair.params) for pair in pairs]
-    return _table(names, rows, CONTRAST)
+    return _table(names, rows, COMPARISON)
 
 
 def replicates(plan: Plan, replicates: Sequence[Replicate]) -> pa.Table:
@@ -112,13 +112,13 @@ def _of_arm(arm: ArmResult, name: str) -> Any:
     return arm.reason or None if name == "reason" else getattr(arm, name)
 
 
-def _of_contrast(plan: Plan, contrast: Contrast, name: str) -> Any:
+def _of_comparison(plan: Plan, comparison: Comparison, name: str) -> Any:
     if name == "judge":
-        return plan.judge if contrast.pair.metric == "steady" else None
+        return plan.judge if comparison.pair.metric == "steady" else None
     if name == "reason":
-        return contrast.reason or None
+        return comparison.reason or None
     return getattr(
-        contrast.pair.flat if name in ("kind", "version", "baseline", "candidate", "metric") else contrast, name
+        comparison.pair.flat if name in ("kind", "version", "baseline", "candidate", "metric") else comparison, name
     )
 
 

@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from orchestrator.metrics import METRICS
-from orchestrator.model import Contrast, Evaluation, GpuSpan, Manifest, Metric, Plan, Target, Watched
+from orchestrator.model import Comparison, Evaluation, GpuSpan, Manifest, Metric, Plan, Target, Watched
 from orchestrator.results.endings import Endings
-from orchestrator.stats.contrasts import MOST_CALLED_DIFFERENT
+from orchestrator.stats.comparisons import MOST_CALLED_DIFFERENT
 from orchestrator.stats.dependence import Dependence
 from orchestrator.stats.slowdown import MOST_TOLD, format_margin
 from orchestrator.terminal.counts import format_count
 
-# From this share of the contrasts on, those that noise leaves open say more of the machine than of the versions.
+# From this share of the comparisons on, those that noise leaves open say more of the machine than of the versions.
 NOISY_SHARE, FEWEST_TO_TELL_NOISE = 1 / 3, 3
 # Of the visits that were watched, more than this share.
 CROWDED_SHARE = 1 / 2
@@ -26,14 +26,18 @@ ENOUGH_ROUNDS = 5
 GOING = "the run is still measuring; this is what its last look saw, and rounds since then are judged at the next"
 
 
-def check_control(contrasts: Sequence[Contrast]) -> list[str]:
+def check_control(comparisons: Sequence[Comparison]) -> list[str]:
     """Warn about this machine if the baseline differs from itself; this warning comes before all others."""
-    own = [contrast for contrast in contrasts if contrast.pair.kind == "version" and contrast.pair.candidate.control]
+    own = [
+        comparison
+        for comparison in comparisons
+        if comparison.pair.kind == "version" and comparison.pair.candidate.control
+    ]
     if not own:
         return []
-    failed = [contrast for contrast in own if contrast.verdict in ("slower", "faster")]
+    failed = [comparison for comparison in own if comparison.verdict in ("slower", "faster")]
     if failed:
-        worst = max(failed, key=lambda contrast: abs(math.log(contrast.ratio or 1.0)))
+        worst = max(failed, key=lambda comparison: abs(math.log(comparison.ratio or 1.0)))
         baseline, _ = worst.pair.arms
         where = f"in {len(failed)} of {len(own)} cases: {baseline.version} against itself is {worst.verdict}"
         which = f"({worst.ratio:.2f}x in {baseline.case})"
@@ -44,10 +48,10 @@ def check_control(contrasts: Sequence[Contrast]) -> list[str]:
                 f"does this with a probability of {chance:.0%}"
             ]
         return [f"THE CONTROL ARM FAILED {where} {which}; believe no difference of that size"]
-    open_ = [contrast for contrast in own if contrast.verdict != "same"]
+    open_ = [comparison for comparison in own if comparison.verdict != "same"]
     if open_:
         # Too few rounds give no interval.
-        why = "a noisy machine" if any(contrast.ci_low is not None for contrast in open_) else "too few rounds"
+        why = "a noisy machine" if any(comparison.ci_low is not None for comparison in open_) else "too few rounds"
         return [f"the control arm is not shown to be the same in {len(open_)} of {len(own)} cases: {why}"]
     return []
 
@@ -58,17 +62,17 @@ def _chance_of(failed: int, own: int) -> float:
     return 1 - sum(math.comb(own, count) * share**count * (1 - share) ** (own - count) for count in range(failed))
 
 
-def check_noise(plan: Plan, contrasts: Sequence[Contrast]) -> list[str]:
-    """Warn about a noisy machine if many open contrasts would have been decided on a quieter one.
+def check_noise(plan: Plan, comparisons: Sequence[Comparison]) -> list[str]:
+    """Warn about a noisy machine if many open comparisons would have been decided on a quieter one.
 
     The warning comes before the verdicts.
     """
-    hidden, timed = _hidden_by_noise(plan, contrasts)
+    hidden, timed = _hidden_by_noise(plan, comparisons)
     if not _are_many(hidden, timed):
         return []
-    visible = median(contrast.mde or 0.0 for contrast in hidden)
+    visible = median(comparison.mde or 0.0 for comparison in hidden)
     size = f"slowdowns below {visible:.0%}" if visible <= MOST_TOLD else "even a slowdown by a factor of two"
-    decided = sum(contrast.is_decided_by_cpu for contrast in hidden)
+    decided = sum(comparison.is_decided_by_cpu for comparison in hidden)
     by_cpu = f"CPU time decides {decided} of these (--columns +cpu), " if decided else ""
     return [
         f"noisy machine: in {len(hidden)} of {timed} comparisons, {size} may go unseen "
@@ -76,42 +80,44 @@ def check_noise(plan: Plan, contrasts: Sequence[Contrast]) -> list[str]:
     ]
 
 
-def is_noisy(plan: Plan, contrasts: Sequence[Contrast]) -> bool:
+def is_noisy(plan: Plan, comparisons: Sequence[Comparison]) -> bool:
     """Return whether a run is warned of a noisy machine."""
-    return _are_many(*_hidden_by_noise(plan, contrasts))
+    return _are_many(*_hidden_by_noise(plan, comparisons))
 
 
-def _hidden_by_noise(plan: Plan, contrasts: Sequence[Contrast]) -> tuple[list[Contrast], int]:
-    """Return the open contrasts in which noise hides the margin, and how many were timed.
+def _hidden_by_noise(plan: Plan, comparisons: Sequence[Comparison]) -> tuple[list[Comparison], int]:
+    """Return the open comparisons in which noise hides the margin, and how many were timed.
 
-    A contrast that is decided hides nothing, and one whose interval excludes 1 is not left open by noise.
+    A comparison that is decided hides nothing, and one whose interval excludes 1 is not left open by noise.
     """
-    timed = [contrast for contrast in contrasts if contrast.rounds >= ENOUGH_ROUNDS and contrast.mde is not None]
+    timed = [
+        comparison for comparison in comparisons if comparison.rounds >= ENOUGH_ROUNDS and comparison.mde is not None
+    ]
     hidden = [
-        contrast
-        for contrast in timed
-        if contrast.verdict == "inconclusive"
-        and contrast.mde is not None
-        and contrast.mde > (plan.margin if contrast.pair.margin is None else contrast.pair.margin)
-        and contrast.ci_low is not None
-        and contrast.ci_high is not None
-        and contrast.ci_low <= 1 <= contrast.ci_high
+        comparison
+        for comparison in timed
+        if comparison.verdict == "inconclusive"
+        and comparison.mde is not None
+        and comparison.mde > (plan.margin if comparison.pair.margin is None else comparison.pair.margin)
+        and comparison.ci_low is not None
+        and comparison.ci_high is not None
+        and comparison.ci_low <= 1 <= comparison.ci_high
     ]
     return hidden, len(timed)
 
 
-def _are_many(hidden: Sequence[Contrast], timed: int) -> bool:
+def _are_many(hidden: Sequence[Comparison], timed: int) -> bool:
     return timed >= FEWEST_TO_TELL_NOISE and len(hidden) >= timed * NOISY_SHARE
 
 
-def find_open_times(evaluation: Evaluation) -> list[Contrast]:
-    """Return the contrasts of times that are open where CPU times may say more, or nothing.
+def find_open_times(evaluation: Evaluation) -> list[Comparison]:
+    """Return the comparisons of times that are open where CPU times may say more, or nothing.
 
     A busy or a noisy machine must leave many of them open.
     """
-    timed = [each for each in evaluation.contrasts if each.pair.metric == "steady" and each.has_interval]
+    timed = [each for each in evaluation.comparisons if each.pair.metric == "steady" and each.has_interval]
     open_ = [each for each in timed if each.verdict == "inconclusive" and each.cpu_verdict is not None]
-    disturbed = evaluation.crowded or is_noisy(evaluation.plan, evaluation.contrasts)
+    disturbed = evaluation.crowded or is_noisy(evaluation.plan, evaluation.comparisons)
     return open_ if disturbed and len(open_) >= len(timed) * NOISY_SHARE else []
 
 

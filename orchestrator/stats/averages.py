@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from orchestrator.model import MeanRatio, Pair
-from orchestrator.stats.contrasts import Samples, measure_together
+from orchestrator.stats.comparisons import Samples, measure_together
 from orchestrator.stats.dependence import find_dependence
 from orchestrator.stats.looks import FEWEST_ROUNDS, LookSchedule
 from orchestrator.stats.paired import Estimate

@@ -22,7 +22,7 @@ MOST_FARTHER = 0.4
 def quantile(probability: float, freedom: float) -> float:
     """Return a quantile of Student's t distribution.
 
-    It is cached, since a run needs only a few quantiles, but for every contrast at every look.
+    It is cached, since a run needs only a few quantiles, but for every comparison at every look.
     """
     return float(special.stdtrit(freedom, probability))
 
@@ -113,7 +113,7 @@ class Estimate:
     def _own_error(self) -> float:
         """The standard error by these rounds: of a trimmed mean by Yuen, from those pulled in."""
         mean = fmean(self.pulled_in)
-        # Of few numbers, and of thousands of contrasts: faster than numpy's.
+        # Of few numbers, and of thousands of comparisons: faster than numpy's.
         squares = math.fsum((value - mean) ** 2 for value in self.pulled_in)
         kept = self.rounds - 2 * self.trimmed
         return max(math.sqrt(squares / (kept * (kept - 1))), self.resolution)

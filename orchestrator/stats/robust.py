@@ -35,8 +35,8 @@ def sign_flip_p(differences: tuple[float, ...]) -> float:
 def _flips(rounds: int) -> Any:
     """Return every way to swap the arms of this many rounds, or a sample of them; the first swaps nothing.
 
-    scipy's permutation test draws these again for each contrast. Here they are drawn once, since a run may have
-    thousands of contrasts.
+    scipy's permutation test draws these again for each comparison. Here they are drawn once, since a run may have
+    thousands of comparisons.
     """
     if 2**rounds <= FLIPS:
         bits = np.arange(2**rounds)[:, None] >> np.arange(rounds) & 1

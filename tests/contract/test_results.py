@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.model import OutputContrast
+from orchestrator.model import OutputComparison
 from orchestrator.results import replicates, streams
 from orchestrator.results.outputs import compare_outputs
 from orchestrator.terminal.text import render_plain, safe_text
@@ -19,7 +19,7 @@ HEAD = """
 """
 
 
-def measure(bench: Bench, name: str, *arms: str) -> OutputContrast:
+def measure(bench: Bench, name: str, *arms: str) -> OutputComparison:
     """The finding about two versions of which one behaves as the first arm and the other as the second one."""
     bench.workload(name, write(HEAD, name))
     for number in (1, 2):

@@ -34,7 +34,7 @@ WORKLOAD = """
 '''Sleeps, and says when.'''
 import time
 PARAMS = {{"style": ("eager", "graph"), "size": ("1", "2")}}
-CONTRASTS = {{"style": "eager"}}
+COMPARISONS = {{"style": "eager"}}
 
 def build(tf, params):
     with open({moments!r}, "a") as file:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import run_command
-from tests.support.end_to_end import Answer, compare, contrast, parse
+from tests.support.end_to_end import Answer, compare, comparison, parse
 
 OWN = Path(__file__).parent / "workloads"
 VERSIONS = ("1.14.0", "2.0.0")
@@ -68,7 +68,7 @@ def test_every_replicate_states_the_threads_that_were_asked_for(limited: Path) -
 def test_more_rounds_keep_the_limits_and_are_judged_after_too_few_for_a_verdict(limited: Path, tfcompare: str) -> None:
     replicates = len(told(limited))
     before = parse(run_command(tfcompare, "report", limited, "--format", "json"))
-    assert [contrast["exploratory"] for contrast in before["contrasts"]] == [False]
+    assert [comparison["exploratory"] for comparison in before["comparisons"]] == [False]
     done = run_command(
         tfcompare, "run", "--resume", limited, "--rounds", "2", "--workload-dir", OWN, "--format", "json"
     )
@@ -76,7 +76,7 @@ def test_more_rounds_keep_the_limits_and_are_judged_after_too_few_for_a_verdict(
     assert "exploratory" not in done.stderr
     after = parse(done)
     assert {arm["rounds"] for arm in after["arms"]} == {4}
-    assert [contrast["exploratory"] for contrast in after["contrasts"]] == [False]
+    assert [comparison["exploratory"] for comparison in after["comparisons"]] == [False]
     assert {(cpus, data) for cpus, data, _ in told(limited)} == {("0", str(6 * 2**30))}
     assert len(told(limited)) >= replicates + 4
 
@@ -89,7 +89,7 @@ def test_a_workload_that_wants_more_memory_than_there_is_dies_with_that_reason(
     assert code == 6
     assert {arm["outcome"] for arm in answer["arms"]} == {"died"}
     assert all("MemoryError" in arm["reason"] for arm in answer["arms"])
-    assert all("MemoryError" in contrast["reason"] for contrast in answer["contrasts"])
+    assert all("MemoryError" in comparison["reason"] for comparison in answer["comparisons"])
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +102,7 @@ def odd(tfcompare: str, stub_cache: dict[str, str], tmp_path_factory: pytest.Tem
 
 
 def test_calls_that_are_too_short_for_a_clock_have_no_verdict(odd: Answer) -> None:
-    found = contrast(odd, "instant", "version", {"candidate": "2.0.0"})
+    found = comparison(odd, "instant", "version", {"candidate": "2.0.0"})
     assert found["verdict"] == "inconclusive"
     assert "too short to be timed one by one" in found["reason"]
 

@@ -128,7 +128,7 @@ def test_environments_are_compared_by_what_they_take_of_the_disk(tfcompare: str,
     code, answer, stderr = measure(tfcompare, own, tmp_path / "run", *asked)
     assert code == 0, stderr
     sizes = [facts.size_bytes for facts in load_run(tmp_path / "run").manifest.environments.values()]
-    [contrast] = answer["metrics"]
-    assert contrast["metric"] == "size"
-    assert contrast["ratio"] == pytest.approx(sizes[1] / sizes[0])
-    assert contrast["ci_low"] == contrast["ratio"] == contrast["ci_high"]
+    [comparison] = answer["metrics"]
+    assert comparison["metric"] == "size"
+    assert comparison["ratio"] == pytest.approx(sizes[1] / sizes[0])
+    assert comparison["ci_low"] == comparison["ratio"] == comparison["ci_high"]

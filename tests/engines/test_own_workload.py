@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import ROOT, run_command
-from tests.support.end_to_end import compare, contrast
+from tests.support.end_to_end import compare, comparison
 
 PAGE = (ROOT / "docs" / "own-workload.md").read_text()
 
@@ -23,7 +23,7 @@ def test_the_documented_example_runs_with_the_documented_command(tfcompare: str,
     assert code == 0, stderr
     assert len(answer["arms"]) == 4 * 2
     assert {arm["outcome"] for arm in answer["arms"]} == {"measured"}
-    assert contrast(answer, "multiply", "case", {"version": "2.13.0"}, size="64")["rounds"] == 2
+    assert comparison(answer, "multiply", "case", {"version": "2.13.0"}, size="64")["rounds"] == 2
 
 
 def test_the_documented_example_refuses_where_it_says_so(tfcompare: str, tmp_path: Path) -> None:

@@ -68,9 +68,9 @@ def check(answer: Answer, epochs: int) -> None:
         assert len(arm["losses"]) == epochs
         assert arm["losses"][-1] < arm["losses"][0]
     targets = {arm["version"] for arm in answer["arms"]}
-    assert len(answer["contrasts"]) == 2 * (len(targets) - 1)
-    assert {entry["metric"] for entry in answer["contrasts"]} == {"steady", "step"}
-    assert all(entry["ratio"] > 0 for entry in answer["contrasts"])
+    assert len(answer["comparisons"]) == 2 * (len(targets) - 1)
+    assert {entry["metric"] for entry in answer["comparisons"]} == {"steady", "step"}
+    assert all(entry["ratio"] > 0 for entry in answer["comparisons"])
 
 
 @pytest.mark.long
@@ -130,7 +130,7 @@ def test_a_version_that_cannot_run_a_program_says_why_in_one_line(tfcompare: str
     assert (new["outcome"], new["failure"]) == ("died", "workload")
     assert "exit code 1: AttributeError: module 'tensorflow' has no attribute 'Session'" in new["reason"]
     # It calls no `fit`, so nothing is said about steps.
-    assert [entry["metric"] for entry in answer["contrasts"]] == ["steady"]
+    assert [entry["metric"] for entry in answer["comparisons"]] == ["steady"]
     assert "Traceback" not in stderr
 
 

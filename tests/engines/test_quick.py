@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.plan.pairs import LOOKS
-from tests.support.end_to_end import Answer, compare, contrast
+from tests.support.end_to_end import Answer, compare, comparison
 
 VERSIONS = "1.14,2.0,2.13"
 # As many as the first look takes: such effects need no more. A budget would postpone cases in a slow hour.
@@ -54,16 +54,16 @@ def answer(request: pytest.FixtureRequest) -> Answer:
 
 
 def eager_training(answer: Answer) -> Answer:
-    return contrast(answer, "train_loop", "version", {"baseline": "1.14.0", "candidate": "2.0.0"}, **TRAIN)
+    return comparison(answer, "train_loop", "version", {"baseline": "1.14.0", "candidate": "2.0.0"}, **TRAIN)
 
 
 def predicting(answer: Answer) -> Answer:
     between = {"baseline": "1.14.0", "candidate": "2.0.0"}
-    return contrast(answer, "predict", "version", between, call="predict", state="uncompiled", model="tiny")
+    return comparison(answer, "predict", "version", between, call="predict", state="uncompiled", model="tiny")
 
 
 def predict_after_compile(answer: Answer, version: str) -> Answer:
-    return contrast(answer, "predict", "case", {"version": version}, call="predict", model="tiny")
+    return comparison(answer, "predict", "case", {"version": version}, call="predict", model="tiny")
 
 
 def settled(found: Answer, verdict: str) -> bool:
@@ -97,7 +97,7 @@ def test_predict_is_slower_after_compile_in_2_0_only(on_docker: Answer) -> None:
 
 @pytest.mark.long
 def test_graph_training_is_faster_than_eager_in_2_0(on_docker: Answer) -> None:
-    found = contrast(on_docker, "train_loop", "case", {"version": "2.0.0"}, loop="fit")
+    found = comparison(on_docker, "train_loop", "case", {"version": "2.0.0"}, loop="fit")
     assert "mode=graph" in found["candidate"]
     assert settled(found, "faster")
     assert found["ratio"] < 0.8
@@ -122,7 +122,7 @@ def test_the_models_with_fixed_weights_return_the_same_in_every_version(answer: 
 
 @pytest.mark.long
 def test_docker_and_virtual_environments_agree(on_venv: Answer, on_docker: Answer) -> None:
-    """The intervals of the same contrast overlap."""
+    """The intervals of the same comparison overlap."""
     for select in (eager_training, predicting):
         one, other = select(on_venv), select(on_docker)
         assert one["ci_low"] <= other["ci_high"], (one, other)

@@ -12,7 +12,7 @@ import docker
 import pytest
 
 from tests.conftest import run_command
-from tests.support.end_to_end import Answer, compare, contrast
+from tests.support.end_to_end import Answer, compare, comparison
 from tests.support.packages import own_tensorflow
 
 WORKLOAD = """
@@ -75,8 +75,8 @@ def test_wheels_and_variables_are_compared_in_virtual_environments(tfcompare: st
     )
     assert code == 0, stderr
     assert "note: TF_TOLD of your shell is not passed on" in stderr
-    assert contrast(answer, "work", "version", {"candidate": "slow"})["verdict"] == "slower"
-    assert contrast(answer, "work", "version", {"candidate": "told-quick"})["verdict"] != "slower"
+    assert comparison(answer, "work", "version", {"candidate": "slow"})["verdict"] == "slower"
+    assert comparison(answer, "work", "version", {"candidate": "told-quick"})["verdict"] != "slower"
     assert differences(answer, "told-quick") == {"TF_TOLD": ("none", "more")}
     assert list(differences(answer, "slow")) == ["wheel"]
     outcomes = {arm["version"]: arm["outcome"] for arm in answer["arms"]}
@@ -105,7 +105,7 @@ def test_an_image_cannot_be_a_virtual_environment(tfcompare: str, scene: Path, w
     )
     assert code == 5
     assert "image: an image runs on the docker engine only; take --engine docker" in stderr
-    assert contrast(answer, "work", "version", {"candidate": "slow"})["rounds"] == 2
+    assert comparison(answer, "work", "version", {"candidate": "slow"})["rounds"] == 2
 
 
 @pytest.mark.docker
@@ -118,7 +118,7 @@ def test_wheels_and_an_image_are_compared_on_docker(
     flags = ("--engine", "docker", "--workload-dir", scene / "own", "--rounds", "4")
     code, answer, stderr = compare(tfcompare, *wheels.values(), *flags, "--output", scene / "docker", env=env)
     assert code == 0, stderr
-    assert contrast(answer, "work", "version", {"candidate": "slow"})["verdict"] == "slower"
+    assert comparison(answer, "work", "version", {"candidate": "slow"})["verdict"] == "slower"
     manifest = json.loads((scene / "docker" / "manifest.json").read_text())
     built = manifest["environments"]["slow"]["details"]["tag"]
     own, other = "tfcompare-tests-own:latest", "tfcompare-tests-other-machine:latest"
@@ -149,7 +149,7 @@ def test_wheels_and_an_image_are_compared_on_docker(
         assert "holds no TensorFlow that can be imported" in stderr
         assert f"{other} is an image for arm64, and this needs amd64" in stderr
         for name in ("own", "2.0.0+acme"):
-            assert contrast(answer, "work", "version", {"candidate": name})["verdict"] == "slower"
+            assert comparison(answer, "work", "version", {"candidate": name})["verdict"] == "slower"
         found = differences(answer, "own")
         assert found["pyarrow"][1] == "none"
         assert found["TF_TOLD"] == ("none", "more")

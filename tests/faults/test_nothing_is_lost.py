@@ -162,7 +162,7 @@ def test_a_host_that_is_killed_at_any_moment_leaves_a_run_that_is_continued(
     answer = continued(tfcompare, run)
     assert {arm["outcome"] for arm in answer["arms"]} == {"measured"}
     # A round that counts twice would be one more of an arm than of its ratio.
-    across = {(c["workload"], str(c["params"])): c["rounds"] for c in answer["contrasts"] if c["kind"] == "version"}
+    across = {(c["workload"], str(c["params"])): c["rounds"] for c in answer["comparisons"] if c["kind"] == "version"}
     for arm in answer["arms"]:
         assert across[arm["workload"], str(arm["params"])] <= arm["rounds"] <= rounds_of(run, arm)
 

@@ -57,7 +57,7 @@ def read_with(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, bytes]
 
 def test_the_sample_itself_is_right(read_with):
     evaluation = load_run(SAMPLE).evaluation
-    assert evaluation.contrasts
+    assert evaluation.comparisons
     read_with(STREAM, (SAMPLE / STREAM).read_bytes())
 
 

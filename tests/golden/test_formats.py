@@ -42,7 +42,7 @@ def test_a_run_is_the_one_that_was_written(tmp_path: Path):
     assert before.read_journal() == now.read_journal()
     assert before.read_begun() == replace(now.read_begun(), created=before.read_begun().created)
     assert load_run(before.path).evaluation == load_run(now.path).evaluation
-    assert {each.verdict for each in load_run(before.path).contrasts} == {"slower", "same"}
+    assert {each.verdict for each in load_run(before.path).comparisons} == {"slower", "same"}
 
 
 def test_a_profile_is_the_one_that_was_written():

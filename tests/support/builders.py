@@ -18,7 +18,7 @@ from orchestrator.model import (
     Case,
     CasePair,
     Claim,
-    Contrast,
+    Comparison,
     Effect,
     Ended,
     EnvironmentFacts,
@@ -62,7 +62,7 @@ def workload(name: str = "power", **changes: Any) -> Workload:
         summary="A workload.",
         path=Path(f"{name}.py"),
         params={"style": ("eager", "function")},
-        contrasts={},
+        comparisons={},
         exclude=(),
         builtin=True,
     )
@@ -201,10 +201,10 @@ def unmeasured(of: Case, version: Version, outcome: Outcome, reason: str, *, ref
     return ArmResult(case=of, version=target(version), outcome=outcome, reason=reason, refuted=refuted)
 
 
-def contrast(
+def comparison(
     pair: Pair, ratio: float | None = 1.0, verdict: VerdictName = "same", reason: str = "", **changes: Any
-) -> Contrast:
-    made = Contrast(
+) -> Comparison:
+    made = Comparison(
         pair=pair,
         ratio=ratio,
         ci_low=ratio and ratio * 0.97,
@@ -219,7 +219,7 @@ def contrast(
 
 
 def mean(candidate: Version, ratio: float, baseline: Version = OLD, **changes: Any) -> MeanRatio:
-    """A mean of two cases with an interval as wide as that of a contrast."""
+    """A mean of two cases with an interval as wide as that of a comparison."""
     made = MeanRatio(
         metric="steady",
         baseline=target(baseline),
@@ -239,7 +239,7 @@ def evaluation(**changes: Any) -> Evaluation:
         plan=plan([only]),
         manifest=manifest(),
         arms=(arm(only, OLD), arm(only, NEW)),
-        contrasts=(contrast(version_pair(only)),),
+        comparisons=(comparison(version_pair(only)),),
         warnings=(),
     )
     return replace(made, **changes)

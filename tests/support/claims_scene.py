@@ -10,7 +10,7 @@ from tests.support.builders import (
     case,
     case_pair,
     claim,
-    contrast,
+    comparison,
     evaluation,
     expectation,
     mean,
@@ -68,12 +68,12 @@ def scene(title: str = "eager training takes longer than it did") -> Evaluation:
             unmeasured(BROKEN, NEW, "died", "AssertionError: the variable stayed as it was (raised in a call)",
                        refuted=True),
         ),
-        contrasts=(
-            contrast(slower, 4.2, "slower", ci_high=6.5),
-            contrast(same, 1.02, "same"),
-            contrast(inside, 1.5, "inconclusive", "too noisy: 6 rounds show slowdowns from 90% on"),
-            contrast(weaker, 5.0, "slower"),
-            contrast(unaffected, 1.1, "slower"),
+        comparisons=(
+            comparison(slower, 4.2, "slower", ci_high=6.5),
+            comparison(same, 1.02, "same"),
+            comparison(inside, 1.5, "inconclusive", "too noisy: 6 rounds show slowdowns from 90% on"),
+            comparison(weaker, 5.0, "slower"),
+            comparison(unaffected, 1.1, "slower"),
         ),
         shares={
             ArmKey(EAGER.label, target(NEW)): Shares(

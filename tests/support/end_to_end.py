@@ -30,11 +30,11 @@ def outcomes(answer: Answer) -> dict[tuple[str, str], str]:
     return {(arm["workload"], arm["version"]): arm["outcome"] for arm in answer["arms"]}
 
 
-def contrast(answer: Answer, workload: str, kind: str, where: dict[str, str], **params: str) -> Answer:
-    """The one contrast of a workload with these parameters, and these `version`, `baseline` or `candidate`."""
+def comparison(answer: Answer, workload: str, kind: str, where: dict[str, str], **params: str) -> Answer:
+    """The one comparison of a workload with these parameters, and these `version`, `baseline` or `candidate`."""
     found = [
         entry
-        for entry in answer["contrasts"]
+        for entry in answer["comparisons"]
         if (entry["workload"], entry["kind"]) == (workload, kind)
         and where.items() <= entry.items()
         and params.items() <= entry["params"].items()

@@ -2,18 +2,18 @@
 
 from dataclasses import dataclass
 
-from orchestrator.model import Contrast
+from orchestrator.model import Comparison
 
 
 @dataclass(frozen=True)
 class JudgedRun:
-    """The contrast with which a run ended, and the slowdown that it should have shown."""
+    """The comparison with which a run ended, and the slowdown that it should have shown."""
 
     slowdown: float
-    contrast: Contrast
+    comparison: Comparison
 
     @property
     def covered(self) -> bool:
-        assert self.contrast.ci_low is not None
-        assert self.contrast.ci_high is not None
-        return self.contrast.ci_low <= 1 + self.slowdown <= self.contrast.ci_high
+        assert self.comparison.ci_low is not None
+        assert self.comparison.ci_high is not None
+        return self.comparison.ci_low <= 1 + self.slowdown <= self.comparison.ci_high

@@ -24,7 +24,7 @@ from tests.support.builders import (
 
 VERSIONS = ("1.14.0", "2.0.0", "2.13.0")
 ROUNDS = 10
-LOOP = workload("train_loop", params={"loop": (), "mode": ()}, contrasts={"mode": "eager"})
+LOOP = workload("train_loop", params={"loop": (), "mode": ()}, comparisons={"mode": "eager"})
 POWER = workload("power", params={"style": ()})
 LOOPS = tuple(
     case("train_loop", loop=loop, mode=mode) for loop in ("fit", "train_on_batch") for mode in ("eager", "graph")
@@ -63,7 +63,7 @@ def hostile(path: Path, text: str = HOSTILE) -> Path:
     """This text wherever a workload, a version, a log or a machine may put one."""
     versions = (f"1.0.0{text}", f"2.0.0{text}")
     cases = (Case(f"w{text}", ((f"p{text}", f"a{text}"),)), Case(f"w{text}", ((f"p{text}", "b"),)))
-    known = workload(f"w{text}", params={f"p{text}": ()}, contrasts={f"p{text}": "b"})
+    known = workload(f"w{text}", params={f"p{text}": ()}, comparisons={f"p{text}": "b"})
     asked = replace(_plan(cases, versions, {known.name: known}), device=f"cpu{text}", suite=f"suite{text}")
     run = run_directory(path, asked, host={f"fact{text}": f"value{text}", "cpu": text}, command=("run", text))
     _write(run, asked, lambda of, version, number: [MS + number * 1000] * 5)

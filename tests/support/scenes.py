@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from orchestrator.model import Case, Drift, EnvironmentFacts, Evaluation, OutputContrast, Target, VersionPair
+from orchestrator.model import Case, Drift, EnvironmentFacts, Evaluation, OutputComparison, Target, VersionPair
 from orchestrator.plan.pairs import plan_pairs
 from tests.support.builders import (
     NEW,
@@ -11,7 +11,7 @@ from tests.support.builders import (
     arm,
     case,
     case_pair,
-    contrast,
+    comparison,
     environment_facts,
     manifest,
     mean,
@@ -22,7 +22,7 @@ from tests.support.builders import (
 )
 
 VERSIONS = ("1.14.0", "2.0.0", "2.13.0")
-LOOP = workload("train_loop", params={"loop": (), "mode": (), "model": ()}, contrasts={"mode": "eager"})
+LOOP = workload("train_loop", params={"loop": (), "mode": (), "model": ()}, comparisons={"mode": "eager"})
 POWER = workload("power", params={"style": ()})
 
 FIT_GRAPH = case("train_loop", loop="fit", mode="graph", model="small")
@@ -65,10 +65,10 @@ def everything() -> Evaluation:
         (POWER_JIT.label, "2.0.0"): (None, "inconclusive", "tf.function has no jit switch before TensorFlow 2.1."),
         (POWER_JIT.label, "2.13.0"): (None, "inconclusive", "tf.function has no jit switch before TensorFlow 2.1."),
     }
-    found = [contrast(pair, *judged[pair.arms[1]]) for pair in pairs if pair.kind == "version"]
+    found = [comparison(pair, *judged[pair.arms[1]]) for pair in pairs if pair.kind == "version"]
     inside = {"1.14.0": (0.873, "faster", ""), "2.0.0": (12.34, "inconclusive", noisy), "2.13.0": (1.002, "same", "")}
     for version, values in inside.items():
-        found.append(contrast(by_arms[(FIT_EAGER.label, version), (FIT_GRAPH.label, version)], *values))
+        found.append(comparison(by_arms[(FIT_EAGER.label, version), (FIT_GRAPH.label, version)], *values))
     return Evaluation(
         plan=plan(cases, VERSIONS, pairs=pairs),
         manifest=manifest(
@@ -77,14 +77,14 @@ def everything() -> Evaluation:
             workers={version: {"onednn": version.name > "2.1"} for version in targets(VERSIONS)},
         ),
         arms=arms,
-        contrasts=tuple(found),
+        comparisons=tuple(found),
         warnings=("the run was cut short; what it measured is here",),
         broken=(),
         metrics={
             "peak_rss": (
-                contrast(in_memory(FIT_GRAPH, "2.0.0"), 1.02, "same"),
-                contrast(in_memory(FIT_GRAPH, "2.13.0"), 1.84, "slower"),
-                contrast(in_memory(FIT_EAGER, "2.13.0"), 1.2, "inconclusive", noisy),
+                comparison(in_memory(FIT_GRAPH, "2.0.0"), 1.02, "same"),
+                comparison(in_memory(FIT_GRAPH, "2.13.0"), 1.84, "slower"),
+                comparison(in_memory(FIT_EAGER, "2.13.0"), 1.2, "inconclusive", noisy),
             )
         },
         outputs=(
@@ -111,8 +111,8 @@ def in_memory(of: Case, candidate: str) -> VersionPair:
     return replace(pair, metric="peak_rss", margin=0.05)
 
 
-def results(of: Case, candidate: str, **found: object) -> OutputContrast:
-    return OutputContrast(case=of, baseline=Target("1.14.0"), candidate=Target(candidate), **found)
+def results(of: Case, candidate: str, **found: object) -> OutputComparison:
+    return OutputComparison(case=of, baseline=Target("1.14.0"), candidate=Target(candidate), **found)
 
 
 def environment(version: Target) -> EnvironmentFacts:
@@ -129,7 +129,7 @@ def environment(version: Target) -> EnvironmentFacts:
 
 
 def exploratory() -> Evaluation:
-    """One contrast as it was judged in time, one that went on after the error was spent."""
+    """One comparison as it was judged in time, one that went on after the error was spent."""
     tiny, large = (case("predict", model=model) for model in ("tiny", "large"))
     asked = plan([tiny, large])
     noisy = "too noisy: 26 rounds show slowdowns from 8% on; about 60 would show 5%"
@@ -137,9 +137,9 @@ def exploratory() -> Evaluation:
         plan=asked,
         manifest=manifest(),
         arms=tuple(arm(of, version) for of in asked.cases for version in asked.versions),
-        contrasts=(
-            contrast(asked.pairs[0], 1.31, "slower", exploratory=True, sign_flip_p=0.0005),
-            contrast(asked.pairs[1], 1.04, "inconclusive", noisy, exploratory=True),
+        comparisons=(
+            comparison(asked.pairs[0], 1.31, "slower", exploratory=True, sign_flip_p=0.0005),
+            comparison(asked.pairs[1], 1.04, "inconclusive", noisy, exploratory=True),
         ),
         warnings=(),
         means=(mean(NEW, 1.167),),
@@ -163,7 +163,7 @@ def poisoned(text: str) -> Evaluation:
             unmeasured(cases[1], OLD, "refused", f"refused{text}"),
             arm(cases[1], NEW, outcome="died", reason=f"died{text}"),
         ),
-        contrasts=tuple(contrast(pair, 1.0, "inconclusive", f"noisy{text}") for pair in (pairs[0], pairs[-1])),
+        comparisons=tuple(comparison(pair, 1.0, "inconclusive", f"noisy{text}") for pair in (pairs[0], pairs[-1])),
         warnings=(f"warned{text}",),
         broken=(f"broken{text}",),
     )
@@ -183,17 +183,17 @@ def hostile() -> Evaluation:
     )
     asked = plan(cases, ("1.14.0", "2.0.0"))
     reason = "[link=x]too noisy[/link]"
-    contrasts = (
-        contrast(asked.pairs[0], 2.0, "inconclusive", reason),
-        contrast(asked.pairs[1], None, "inconclusive", "died"),
+    comparisons = (
+        comparison(asked.pairs[0], 2.0, "inconclusive", reason),
+        comparison(asked.pairs[1], None, "inconclusive", "died"),
     )
     return replace(
         both,
         plan=asked,
         arms=arms,
-        contrasts=contrasts,
+        comparisons=comparisons,
         warnings=("[/] :warning: " + "v" * 200,),
-        metrics={"peak_rss": (contrast(in_memory(markup, "2.0.0"), 2.0, "slower"),)},
+        metrics={"peak_rss": (comparison(in_memory(markup, "2.0.0"), 2.0, "slower"),)},
         means=(),
         outputs=(results(markup, "2.0.0", verdict="differs", reason="[red]float32[/red] " + "u" * 200),),
     )
@@ -205,6 +205,6 @@ def one_case(of: Case) -> Evaluation:
         plan=asked,
         manifest=manifest(),
         arms=tuple(arm(of, version) for version in asked.versions),
-        contrasts=tuple(contrast(pair) for pair in asked.pairs),
+        comparisons=tuple(comparison(pair) for pair in asked.pairs),
         warnings=(),
     )

@@ -73,7 +73,7 @@ def test_verdicts_by_cpu_time_are_those_of_what_is_computed(stage: Stage):
     flags = ("--judge", "cpu", "--rounds", "6", "--metric", "time", "--fail-on", "slower")
     code, answer, told = stage.measure(workloads(*BODIES), *flags, differ=True)
     assert code == 1, told
-    found = {each["workload"]: each for each in answer["contrasts"]}
+    found = {each["workload"]: each for each in answer["comparisons"]}
     assert {name: each["verdict"] for name, each in found.items()} == CPU, told
     assert answer["run"]["judge"] == "cpu"
     assert found["ten_percent_more"]["ratio"] == pytest.approx(1.1, abs=0.03)
@@ -89,7 +89,7 @@ def test_wall_time_says_otherwise_and_cpu_time_is_beside_it(stage: Stage):
     names = ("waits_longer", "waits_less_and_computes_more")
     code, answer, told = stage.measure(workloads(*names), "--rounds", "6", "--metric", "time", differ=True)
     assert code == 0, told
-    found = {each["workload"]: each for each in answer["contrasts"]}
+    found = {each["workload"]: each for each in answer["comparisons"]}
     # Other processes can hide what wall times show.
     assert all(each["verdict"] in (WALL[name], "inconclusive") for name, each in found.items()), told
     assert {name: each["cpu_verdict"] for name, each in found.items()} == {name: CPU[name] for name in names}, told
@@ -100,13 +100,13 @@ def test_equal_arms_are_the_same_by_cpu_time_and_trip_no_gate(stage: Stage):
     flags = ("--judge", "cpu", "--rounds", "6", "--metric", "time", "--fail-on", "slower,inconclusive")
     code, answer, told = stage.measure(workloads(*BODIES), *flags, differ=False)
     assert code == 0, told
-    assert {each["verdict"] for each in answer["contrasts"]} == {"same"}, told
+    assert {each["verdict"] for each in answer["comparisons"]} == {"same"}, told
 
 
 def test_calls_that_compute_nothing_are_not_judged_by_cpu_time(stage: Stage):
     nothing = {"nothing.py": "def build(tf, params):\n    return type(None)\n"}
     _, answer, told = stage.measure(nothing, "--judge", "cpu", "--rounds", "4", "--metric", "time", differ=True)
-    [found] = answer["contrasts"]
+    [found] = answer["comparisons"]
     assert found["verdict"] == "inconclusive", told
     assert "its calls take too little CPU time to be judged by it" in found["reason"]
 
@@ -115,7 +115,7 @@ def test_a_program_is_judged_by_the_cpu_time_of_all_its_processes(stage: Stage):
     program = f"{SPIN}\n{HELPERS}\n    in_child(0.3 if NEWER else 0.2)\n    time.sleep(0.05 if NEWER else 0.3)\n"
     flags = ("--judge", "cpu", "--rounds", "4")
     _, answer, told = stage.measure({"program.py": program}, *flags, differ=True, program="program.py")
-    [found] = answer["contrasts"]
+    [found] = answer["comparisons"]
     assert (found["metric"], found["verdict"]) == ("steady", "slower"), told
     assert found["ratio"] > 1.2
 
@@ -138,7 +138,7 @@ def test_on_a_busy_machine_ratios_are_called_mixtures_and_cpu_time_has_the_truth
     mixtures = [warning for warning in answer["warnings"] if "all cores were shared with other work" in warning]
     assert len(mixtures) == 1, told
     assert "a run with --judge cpu compares CPU times" in mixtures[0]
-    found = {each["workload"]: each for each in answer["contrasts"]}
+    found = {each["workload"]: each for each in answer["comparisons"]}
     assert found["equal"]["cpu_verdict"] in ("same", "inconclusive"), told
     assert found["ten_percent_more"]["cpu_verdict"] in ("slower", "inconclusive"), told
     assert abs(found["ten_percent_more"]["cpu_ratio"] - 1.1) < 0.05, told

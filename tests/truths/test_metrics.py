@@ -125,7 +125,7 @@ def measure(stage: Stage, metric: str, monkeypatch: pytest.MonkeyPatch, *, diffe
     assert code == 0, told
     if metric == "output":
         return {entry["verdict"] for entry in answer["outputs"]}
-    entries = [entry for entry in answer["contrasts"] + answer["metrics"] if entry["metric"] == KEYS[metric]]
+    entries = [entry for entry in answer["comparisons"] + answer["metrics"] if entry["metric"] == KEYS[metric]]
     return {entry["verdict"] for entry in entries if entry["kind"] == "version"}
 
 

@@ -22,7 +22,7 @@ except ImportError:  # before Python 3.11, where only the container side runs
 
 WORKLOADS = os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))), "workloads")
 FILES = sorted(path for path in glob.glob(os.path.join(WORKLOADS, "suite", "*.py")) if "__init__" not in path)
-CONSTANTS = ("PARAMS", "CONTRASTS", "EXCLUDE")
+CONSTANTS = ("PARAMS", "COMPARISONS", "EXCLUDE")
 
 
 class Workload(object):
@@ -284,9 +284,9 @@ class Contract(unittest.TestCase):
                 for text in (name,) + values:
                     self.assertTrue(re.match(r"[\w.]+$", text), text)
 
-    def test_a_contrast_has_one_of_the_values_as_its_baseline(self):
+    def test_a_comparison_has_one_of_the_values_as_its_baseline(self):
         for workload in self.each():
-            for name, baseline in workload.literal("CONTRASTS", {}).items():
+            for name, baseline in workload.literal("COMPARISONS", {}).items():
                 self.assertIn(baseline, workload.params[name])
 
     def test_an_exclusion_excludes_something_and_not_everything(self):

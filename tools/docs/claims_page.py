@@ -59,14 +59,14 @@ One file in `workloads/claims/`, named for the claim:
 ```toml
 {example}```
 
-A contrast names a `version` and two cases, or a `case` and two versions. A version may have changes, as in any
+A comparison names a `version` and two cases, or a `case` and two versions. A version may have changes, as in any
 [target](targets.md): `"2.9 TF_ENABLE_ONEDNN_OPTS=0"`, `"2.15 py=3.10"`, `"2.16 keras=2"`. `expected` is `slower`,
 `faster` or `same`; with `metric = "peak_rss"`, `"leak"` or `"traces"` it is `more`, `less` or `same` (leaks and traces
-are compared by their difference, at the margin of every run, so such a contrast names no ratio); `first` and `build`
+are compared by their difference, at the margin of every run, so such a comparison names no ratio); `first` and `build`
 are metrics as well. `not slower`
-and its like are for controls: a contrast that must not show the effect, so that nothing else can pass for it.
+and its like are for controls: a comparison that must not show the effect, so that nothing else can pass for it.
 A control has no `published`; `below` is the ratio that it must stay below, 1.25 if it is not given, and `ours = true`
-says that the source does not have it. All statements of a claim have to hold. Besides contrasts there are
+says that the source does not have it. All statements of a claim have to hold. Besides comparisons there are
 
 - `[[sets]]`: two versions over all cases that some selectors name, with `mean_within` for the geometric mean of their
   ratios, or with `more_often` for what more cases are than the other way round;

@@ -14,7 +14,7 @@ PARAMS = {
     "data": ("small", "medium"),
 }
 
-CONTRASTS = {"input": "tensors"}
+COMPARISONS = {"input": "tensors"}
 
 BATCH_SHAPES = {
     "small": (32, 140, 30),

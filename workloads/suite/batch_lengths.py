@@ -19,7 +19,7 @@ PARAMS = {
     "length": ("same", "new", "sequence"),
 }
 
-CONTRASTS = {"length": "same"}
+COMPARISONS = {"length": "same"}
 
 SAME = 32
 

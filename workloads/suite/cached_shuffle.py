@@ -12,7 +12,7 @@ PARAMS = {
     "shuffle": ("without", "with"),
 }
 
-CONTRASTS = {"shuffle": "without"}
+COMPARISONS = {"shuffle": "without"}
 
 ROWS, WIDTH, BATCH = 5000, 256, 100
 

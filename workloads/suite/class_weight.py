@@ -14,7 +14,7 @@ PARAMS = {
     "epochs": ("few", "many"),
 }
 
-CONTRASTS = {"weights": "without", "epochs": "few"}
+COMPARISONS = {"weights": "without", "epochs": "few"}
 
 BATCH, STEPS = 32, 20
 EPOCHS = {"few": 1, "many": 25}

@@ -14,7 +14,7 @@ PARAMS = {
     "compiler": ("none", "xla"),
 }
 
-CONTRASTS = {"compiler": "none"}
+COMPARISONS = {"compiler": "none"}
 
 
 def refuse(tf, params):

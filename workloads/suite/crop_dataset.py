@@ -15,7 +15,7 @@ PARAMS = {
     "size": ("small", "large"),
 }
 
-CONTRASTS = {"size": "small"}
+COMPARISONS = {"size": "small"}
 
 SHAPES = {"small": (200, 500), "large": (2000, 5000)}
 CROP = (20, 20)

@@ -16,7 +16,7 @@ PARAMS = {
     "loop": ("fit", "function", "eager", "function_whole"),
 }
 
-CONTRASTS = {"loop": "fit"}
+COMPARISONS = {"loop": "fit"}
 
 # Enough that the set-up of `fit` is a small part, as in the report's 1875.
 STEPS, BATCH = 50, 32

@@ -12,7 +12,7 @@ PARAMS = {
     "cache": ("without", "with"),
 }
 
-CONTRASTS = {"cache": "without"}
+COMPARISONS = {"cache": "without"}
 
 ROWS, WIDTH, BATCH = 21000, 373, 8192
 BUFFER = 500000

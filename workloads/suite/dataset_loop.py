@@ -11,7 +11,7 @@ PARAMS = {
     "over": ("array", "dataset"),
 }
 
-CONTRASTS = {"over": "array"}
+COMPARISONS = {"over": "array"}
 
 NUMBERS = 5000
 

@@ -11,7 +11,7 @@ PARAMS = {
     "layer": ("Conv2D", "DepthwiseConv2D"),
 }
 
-CONTRASTS = {"layer": "Conv2D"}
+COMPARISONS = {"layer": "Conv2D"}
 
 
 def build(tf, params):

@@ -12,7 +12,7 @@ PARAMS = {
     "implementation": ("legacy", "current"),
 }
 
-CONTRASTS = {"implementation": "legacy"}
+COMPARISONS = {"implementation": "legacy"}
 
 ROWS, WIDTH = 200000, 64
 BATCH, WORDS = 64, 20

@@ -11,7 +11,7 @@ PARAMS = {
     "metric": ("auc", "none"),
 }
 
-CONTRASTS = {"metric": "none"}
+COMPARISONS = {"metric": "none"}
 
 # An epoch of the report is 500 steps, which take too long here. In 200, the start of `fit` is a small part.
 STEPS, BATCH = 200, 500

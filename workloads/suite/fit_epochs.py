@@ -15,7 +15,7 @@ PARAMS = {
     "mode": ("default", "graph"),
 }
 
-CONTRASTS = {"validation": "none", "mode": "graph"}
+COMPARISONS = {"validation": "none", "mode": "graph"}
 
 EPOCHS = 100
 POINTS = 10

@@ -12,7 +12,7 @@ PARAMS = {
     "call": ("fit", "fit_generator"),
 }
 
-CONTRASTS = {"call": "fit"}
+COMPARISONS = {"call": "fit"}
 
 BATCH = 32
 STEPS = 20

@@ -15,7 +15,7 @@ PARAMS = {
     "mode": ("graph", "eager"),
 }
 
-CONTRASTS = {"input": "dataset", "mode": "eager"}
+COMPARISONS = {"input": "dataset", "mode": "eager"}
 
 STEPS, BATCH, FEATURES = 200, 32, 10
 

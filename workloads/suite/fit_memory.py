@@ -12,7 +12,7 @@ PARAMS = {
     "loop": ("train_on_batch", "fit"),
 }
 
-CONTRASTS = {"loop": "train_on_batch"}
+COMPARISONS = {"loop": "train_on_batch"}
 
 IMAGES, SIDE, BATCH = 4096, 128, 64
 

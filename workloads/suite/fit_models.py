@@ -11,7 +11,7 @@ PARAMS = {
     "models": ("few", "many"),
 }
 
-CONTRASTS = {"models": "few"}
+COMPARISONS = {"models": "few"}
 
 MODELS = {"few": 1, "many": 30}
 # Narrower than those of the report, whose weights take 840 MB.

@@ -11,7 +11,7 @@ PARAMS = {
     "validation": ("none", "one", "eighth"),
 }
 
-CONTRASTS = {"validation": "none"}
+COMPARISONS = {"validation": "none"}
 
 ROWS, EPOCHS = 2048, 20
 VALIDATION_ROWS = {"one": 1, "eighth": ROWS // 8}

@@ -11,7 +11,7 @@ PARAMS = {
     "value": ("array", "tensor"),
 }
 
-CONTRASTS = {"value": "array"}
+COMPARISONS = {"value": "array"}
 
 NUMBERS = 2000
 

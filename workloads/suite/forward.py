@@ -19,7 +19,7 @@ PARAMS = {
     "style": ("eager", "function", "jit_false", "jit_true"),
 }
 
-CONTRASTS = {"style": "eager"}
+COMPARISONS = {"style": "eager"}
 
 NETS = {
     "efficientnet_v2s": ("efficientnet_v2", "EfficientNetV2S", 384),

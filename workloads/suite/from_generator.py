@@ -12,7 +12,7 @@ PARAMS = {
     "fields": ("1", "10"),
 }
 
-CONTRASTS = {"source": "slices", "fields": "1"}
+COMPARISONS = {"source": "slices", "fields": "1"}
 
 RECORDS, BATCH = 2000, 100
 

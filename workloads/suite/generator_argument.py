@@ -11,7 +11,7 @@ PARAMS = {
     "generator": ("same", "new"),
 }
 
-CONTRASTS = {"generator": "same"}
+COMPARISONS = {"generator": "same"}
 
 
 def refuse(tf, params):

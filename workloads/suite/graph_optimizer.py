@@ -17,7 +17,7 @@ PARAMS = {
     "possible": ("no", "yes"),
 }
 
-CONTRASTS = {"possible": "no"}
+COMPARISONS = {"possible": "no"}
 
 # A folded constant must stay below 100 KB.
 SIZE = 100

@@ -14,7 +14,7 @@ PARAMS = {
     "mode": ("graph", "eager"),
 }
 
-CONTRASTS = {"mode": "graph"}
+COMPARISONS = {"mode": "graph"}
 
 STEPS, BATCH = 20, 32
 

@@ -15,7 +15,7 @@ PARAMS = {
     "what": ("nothing", "tensorflow", "keras"),
 }
 
-CONTRASTS = {"what": "nothing"}
+COMPARISONS = {"what": "nothing"}
 
 PROGRAMS = {
     "nothing": "",

@@ -17,7 +17,7 @@ PARAMS = {
     "mode": ("graph", "eager"),
 }
 
-CONTRASTS = {"mode": "graph"}
+COMPARISONS = {"mode": "graph"}
 
 STEPS, BATCH, FEATURES = 200, 32, 10
 

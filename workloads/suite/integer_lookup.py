@@ -8,7 +8,7 @@ PARAMS = {
     "vocabulary": ("array", "list"),
 }
 
-CONTRASTS = {"vocabulary": "array"}
+COMPARISONS = {"vocabulary": "array"}
 
 WORDS = 10000
 

@@ -11,7 +11,7 @@ PARAMS = {
     "call": ("function", "eager"),
 }
 
-CONTRASTS = {"call": "function"}
+COMPARISONS = {"call": "function"}
 
 POINTS = 100
 

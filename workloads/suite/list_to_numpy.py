@@ -12,7 +12,7 @@ PARAMS = {
     "elements": ("arrays", "tensors"),
 }
 
-CONTRASTS = {"elements": "arrays"}
+COMPARISONS = {"elements": "arrays"}
 
 TENSORS, SIDE = 10, 50
 

@@ -11,7 +11,7 @@ PARAMS = {
     "source": ("array", "list"),
 }
 
-CONTRASTS = {"source": "array"}
+COMPARISONS = {"source": "array"}
 
 # The report converts a thousand.
 IMAGES = 20

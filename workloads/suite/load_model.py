@@ -17,7 +17,7 @@ PARAMS = {
     "loader": ("h5", "keras", "module", "v1"),
 }
 
-CONTRASTS = {"loader": "h5"}
+COMPARISONS = {"loader": "h5"}
 
 
 def refuse(tf, params):

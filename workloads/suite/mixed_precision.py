@@ -11,7 +11,7 @@ PARAMS = {
     "policy": ("float32", "mixed_float16"),
 }
 
-CONTRASTS = {"policy": "float32"}
+COMPARISONS = {"policy": "float32"}
 
 # Enough that the set-up of `fit` is a small part, as in the report's 1875.
 STEPS, BATCH = 50, 32

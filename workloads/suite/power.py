@@ -15,7 +15,7 @@ PARAMS = {
     "style": ("eager", "function", "jit", "pieces", "run_eagerly"),
 }
 
-CONTRASTS = {"style": "eager"}
+COMPARISONS = {"style": "eager"}
 
 SIZE = 10
 EXPONENT = 100

@@ -11,7 +11,7 @@ PARAMS = {
     "style": ("function", "jit"),
 }
 
-CONTRASTS = {"style": "function"}
+COMPARISONS = {"style": "function"}
 
 SIZE = 10
 EXPONENT = 100

@@ -31,7 +31,7 @@ PARAMS = {
     "model": ("tiny", "small", "lstm", "dense", "none"),
 }
 
-CONTRASTS = {"state": "uncompiled"}
+COMPARISONS = {"state": "uncompiled"}
 
 
 def refuse(tf, params):

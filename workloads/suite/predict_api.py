@@ -12,7 +12,7 @@ PARAMS = {
     "mode": ("eager", "graph"),
 }
 
-CONTRASTS = {"api": "keras", "mode": "graph"}
+COMPARISONS = {"api": "keras", "mode": "graph"}
 
 
 def refuse(tf, params):

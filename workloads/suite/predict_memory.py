@@ -13,7 +13,7 @@ PARAMS = {
     "calls": ("few", "many"),
 }
 
-CONTRASTS = {"calls": "few"}
+COMPARISONS = {"calls": "few"}
 
 # The report filled 10 GB in ten minutes: half a megabyte per call. 40 such calls are 20 MB on top of some 160, in a
 # second or two.

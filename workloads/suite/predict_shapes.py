@@ -14,7 +14,7 @@ PARAMS = {
     "calls": ("few", "many"),
 }
 
-CONTRASTS = {"calls": "few"}
+COMPARISONS = {"calls": "few"}
 
 CALLS = {"few": 1, "many": 40}
 SIDES = (16, 80)

@@ -16,7 +16,7 @@ PARAMS = {
     "calls": ("predict_fit", "on_batch"),
 }
 
-CONTRASTS = {"calls": "on_batch"}
+COMPARISONS = {"calls": "on_batch"}
 
 STATES, ACTIONS, STEPS = 5, 2, 4
 DISCOUNT = 0.95

@@ -11,7 +11,7 @@ PARAMS = {
     "constant": ("dense", "ragged"),
 }
 
-CONTRASTS = {"constant": "dense"}
+COMPARISONS = {"constant": "dense"}
 
 INTEGERS = 100000
 

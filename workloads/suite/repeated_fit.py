@@ -13,7 +13,7 @@ PARAMS = {
     "before": ("few", "many"),
 }
 
-CONTRASTS = {"before": "few"}
+COMPARISONS = {"before": "few"}
 
 ROWS = 100
 CALLS = {"few": 1, "many": 40}

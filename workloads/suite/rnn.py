@@ -15,7 +15,7 @@ PARAMS = {
     "mode": ("default", "graph_v1"),
 }
 
-CONTRASTS = {"mode": "graph_v1"}
+COMPARISONS = {"mode": "graph_v1"}
 
 BATCHES, BATCH, STEPS, FEATURES, UNITS = 10, 16, 50, 16, 64
 

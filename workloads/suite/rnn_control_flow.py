@@ -18,7 +18,7 @@ PARAMS = {
     "batches": ("one", "ten"),
 }
 
-CONTRASTS = {"mode": "graph_v1"}
+COMPARISONS = {"mode": "graph_v1"}
 
 BATCH, STEPS, FEATURES, UNITS = 8, 1000, 100, 100
 FITTED_STEPS = 10

@@ -12,7 +12,7 @@ PARAMS = {
     "activation": ("default", "sigmoid"),
 }
 
-CONTRASTS = {"activation": "sigmoid"}
+COMPARISONS = {"activation": "sigmoid"}
 
 BATCH, STEPS, FEATURES, UNITS = 8, 10, 4, 16
 

@@ -12,7 +12,7 @@ PARAMS = {
     "weights": ("without", "with"),
 }
 
-CONTRASTS = {"weights": "without"}
+COMPARISONS = {"weights": "without"}
 
 ROWS, WIDTH = 10000, 10
 

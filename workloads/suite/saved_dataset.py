@@ -10,7 +10,7 @@ PARAMS = {
     "source": ("generator", "saved"),
 }
 
-CONTRASTS = {"source": "generator"}
+COMPARISONS = {"source": "generator"}
 
 RECORDS, STRINGS = 1000, 10
 TEXTS = ["short text {}".format(number) for number in range(RECORDS)]

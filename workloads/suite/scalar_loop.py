@@ -11,7 +11,7 @@ PARAMS = {
     "style": ("python", "function", "jit"),
 }
 
-CONTRASTS = {"style": "python"}
+COMPARISONS = {"style": "python"}
 
 NUMBERS = 100000
 

@@ -13,7 +13,7 @@ PARAMS = {
     "tape": ("plain", "persistent"),
 }
 
-CONTRASTS = {"tape": "plain"}
+COMPARISONS = {"tape": "plain"}
 
 STEPS, BATCH, TAGS = 50, 8, 10
 

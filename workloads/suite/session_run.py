@@ -9,7 +9,7 @@ PARAMS = {
     "feed": ("without", "with"),
 }
 
-CONTRASTS = {"feed": "without"}
+COMPARISONS = {"feed": "without"}
 
 RUNS = 100
 

@@ -11,7 +11,7 @@ PARAMS = {
     "additions": ("100", "3000"),
 }
 
-CONTRASTS = {"additions": "100"}
+COMPARISONS = {"additions": "100"}
 
 
 def build(tf, params):

@@ -21,7 +21,7 @@ PARAMS = {
     "argument": ("tensor", "python_scalar", "shape", "dtype", "list", "same_list"),
 }
 
-CONTRASTS = {"argument": "tensor"}
+COMPARISONS = {"argument": "tensor"}
 
 ARGUMENTS = 4
 LENGTH = 8

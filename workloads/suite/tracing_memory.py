@@ -10,7 +10,7 @@ PARAMS = {
     "shapes": ("one", "many"),
 }
 
-CONTRASTS = {"shapes": "one"}
+COMPARISONS = {"shapes": "one"}
 
 CALLS = 60
 # Enough that 60 graphs weigh against the some 300 MB of a TensorFlow that has done nothing yet.

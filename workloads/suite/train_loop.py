@@ -25,7 +25,7 @@ PARAMS = {
     "data": ("small", "medium", "large"),
 }
 
-CONTRASTS = {"mode": "eager"}
+COMPARISONS = {"mode": "eager"}
 
 EXCLUDE = (
     {"model": "large", "data": "small"},

@@ -18,7 +18,7 @@ PARAMS = {
     "loop": ("train_on_batch", "fit"),
 }
 
-CONTRASTS = {"loop": "train_on_batch"}
+COMPARISONS = {"loop": "train_on_batch"}
 
 
 def build(tf, params):

@@ -9,7 +9,7 @@ PARAMS = {
     "style": ("eager", "function"),
 }
 
-CONTRASTS = {"style": "eager"}
+COMPARISONS = {"style": "eager"}
 
 STEPS, UNITS = 300, 256
 

@@ -11,7 +11,7 @@ PARAMS = {
     "weights": ("without", "with"),
 }
 
-CONTRASTS = {"weights": "without"}
+COMPARISONS = {"weights": "without"}
 
 ROWS, VALIDATION_ROWS = 1000, 10000
 

@@ -15,7 +15,7 @@ PARAMS = {
     "size": ("64", "224"),
 }
 
-CONTRASTS = {"call": "function"}
+COMPARISONS = {"call": "function"}
 
 
 def refuse(tf, params):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from orchestrator.history.alarms.noise_model import Nights, measure_wander, nights_of
 from orchestrator.history.model import Change, Key, Segment
 from orchestrator.model import Target
-from orchestrator.stats.contrasts import of_many
+from orchestrator.stats.comparisons import of_many
 from orchestrator.stats.paired import quantile, two_sided_p
 
 # How many times the rounds of the screen each confirmation of a night measures; what one has settled gets no other.

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, TypeVar
 
-from orchestrator.model import ArmKey, ArmResult, Case, Contrast, Evaluation, VersionPair
+from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Evaluation, VersionPair
 from orchestrator.plan.pairs import in_order, is_trend
 from orchestrator.reports.columns import MEASURES, format_ratio, ratio
 from orchestrator.reports.html.calls import Course
@@ -68,18 +68,18 @@ class CaseResults:
     arms: Sequence[ArmResult]
     replicates: Sequence[Sequence[Replicate]]
     courses: Sequence[Course | None]
-    contrasts: Sequence[Contrast]
-    neighbours: Sequence[Contrast] = ()
-    references: Sequence[Contrast] = ()
+    comparisons: Sequence[Comparison]
+    neighbours: Sequence[Comparison] = ()
+    references: Sequence[Comparison] = ()
 
 
 def sections(
     evaluation: Evaluation, replicates: Sequence[Replicate], courses: Mapping[ArmKey, Course], names: Names
 ) -> list[CaseSection]:
     of_arm = _group(replicates, lambda replicate: replicate.arm)
-    across = [contrast for contrast in evaluation.contrasts if isinstance(contrast.pair, VersionPair)]
-    contrasts, neighbours, references = (
-        _group(family, lambda contrast: contrast.pair.arms[1].case)
+    across = [comparison for comparison in evaluation.comparisons if isinstance(comparison.pair, VersionPair)]
+    comparisons, neighbours, references = (
+        _group(family, lambda comparison: comparison.pair.arms[1].case)
         for family in (across, evaluation.neighbours, evaluation.references)
     )
     return [
@@ -90,7 +90,7 @@ def sections(
                 arms,
                 [sorted(of_arm.get(arm.key, ()), key=lambda replicate: replicate.round) for arm in arms],
                 [courses.get(arm.key) for arm in arms],
-                contrasts.get(label, ()),
+                comparisons.get(label, ()),
                 neighbours.get(label, ()),
                 references.get(label, ()),
             ),
@@ -109,7 +109,7 @@ def _group(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[
 
 def _section(evaluation: Evaluation, results: CaseResults, names: Names) -> CaseSection:
     baseline = evaluation.plan.versions[0]
-    judged = by_candidate(results.contrasts)
+    judged = by_candidate(results.comparisons)
     rows = [arm_row(arm, judged.get(arm.key), baseline, names) for arm in results.arms]
     return CaseSection(
         anchor=names.anchors[results.case.label],
@@ -201,12 +201,13 @@ def _spread(evaluation: Evaluation, results: CaseResults) -> Plot | None:
 
 def _forest(evaluation: Evaluation, results: CaseResults) -> Plot | None:
     plan = evaluation.plan
-    timed = [contrast for contrast in results.contrasts if contrast.ratio is not None]
+    timed = [comparison for comparison in results.comparisons if comparison.ratio is not None]
     descriptions = [
-        f"{_name_contrast(contrast)}: {format_ratio(contrast)}, {contrast.shown_verdict}" for contrast in timed
+        f"{_name_comparison(comparison)}: {format_ratio(comparison)}, {comparison.shown_verdict}"
+        for comparison in timed
     ]
-    without_ratio = len(results.contrasts) - len(timed)
-    margins = dict.fromkeys(format_margin(_margin(evaluation, contrast)) for contrast in timed)
+    without_ratio = len(results.comparisons) - len(timed)
+    margins = dict.fromkeys(format_margin(_margin(evaluation, comparison)) for comparison in timed)
     if not descriptions:
         return None
     return Plot(
@@ -280,13 +281,13 @@ def _phase_times(arm: ArmResult) -> dict[str, float | None]:
     }
 
 
-def _margin(evaluation: Evaluation, contrast: Contrast) -> float:
-    return evaluation.plan.margin if contrast.pair.margin is None else contrast.pair.margin
+def _margin(evaluation: Evaluation, comparison: Comparison) -> float:
+    return evaluation.plan.margin if comparison.pair.margin is None else comparison.pair.margin
 
 
-def _name_contrast(contrast: Contrast) -> str:
-    """Return a contrast between versions in as few words as possible."""
-    pair = contrast.pair
+def _name_comparison(comparison: Comparison) -> str:
+    """Return a comparison between versions in as few words as possible."""
+    pair = comparison.pair
     version = pair.arms[1].version
     return str(version) if pair.metric == "steady" else f"{version} {MEASURES[pair.metric]}"
 
@@ -301,15 +302,15 @@ def _data(evaluation: Evaluation, results: CaseResults) -> dict[str, Any]:
         ],
         "calls": [_points(course) for course in results.courses],
         "phases": [[round_figure(_drawable(value)) for value in _phase_times(arm).values()] for arm in results.arms],
-        "contrasts": [
+        "comparisons": [
             [
-                escape_value(_name_contrast(contrast)),
-                *_ratio_figures(contrast),
-                contrast.shown_verdict,
-                _margin(evaluation, contrast),
+                escape_value(_name_comparison(comparison)),
+                *_ratio_figures(comparison),
+                comparison.shown_verdict,
+                _margin(evaluation, comparison),
             ]
-            for contrast in results.contrasts
-            if contrast.ratio is not None
+            for comparison in results.comparisons
+            if comparison.ratio is not None
         ],
         **(_trend_data(evaluation, results) if is_trend(evaluation.plan) else {}),
     }
@@ -320,14 +321,14 @@ def _trend_data(evaluation: Evaluation, results: CaseResults) -> dict[str, Any]:
 
     The version that the ratios refer to is at 1.
     """
-    contrasts = (by_candidate(results.contrasts) | by_candidate(results.references)).values()
-    timed = {contrast.pair.arms[1].version: contrast for contrast in contrasts if contrast.ratio is not None}
-    references = {contrast.pair.arms[0].version for contrast in timed.values()}
+    comparisons = (by_candidate(results.comparisons) | by_candidate(results.references)).values()
+    timed = {comparison.pair.arms[1].version: comparison for comparison in comparisons if comparison.ratio is not None}
+    references = {comparison.pair.arms[0].version for comparison in timed.values()}
     order = []
     for version in in_order(evaluation.plan.versions):
         row: list[Any] = [escape_value(version)]
-        if contrast := timed.get(version):
-            row += [*_ratio_figures(contrast), contrast.shown_verdict]
+        if comparison := timed.get(version):
+            row += [*_ratio_figures(comparison), comparison.shown_verdict]
         if version in references:
             row += [1, 1, 1, "same"]
         order.append(row)
@@ -341,8 +342,8 @@ def _trend_data(evaluation: Evaluation, results: CaseResults) -> dict[str, Any]:
     }
 
 
-def _ratio_figures(contrast: Contrast) -> tuple[float | None, ...]:
-    return round_figure(contrast.ratio), round_figure(contrast.ci_low), round_figure(contrast.ci_high)
+def _ratio_figures(comparison: Comparison) -> tuple[float | None, ...]:
+    return round_figure(comparison.ratio), round_figure(comparison.ci_low), round_figure(comparison.ci_high)
 
 
 def _drawable(milliseconds: float | None) -> float | None:

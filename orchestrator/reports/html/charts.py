@@ -135,7 +135,7 @@ def _spread() -> Chart:
 
 
 def _forest() -> Chart:
-    base = alt.Chart(alt.NamedData("contrasts"))
+    base = alt.Chart(alt.NamedData("comparisons"))
     margin = base.mark_bar(color=BAND, height=ROW_PX).encode(x=_ratio("least"), x2="most:Q", y=_versions())
     intervals = base.mark_rule(strokeWidth=2).encode(
         x=_ratio("low"), x2="high:Q", y=_versions(), color=_by_verdict(legend=None)

@@ -12,7 +12,7 @@ import jinja2
 import vl_convert
 
 from orchestrator.catalog import user_data
-from orchestrator.model import Contrast, Evaluation, Plan
+from orchestrator.model import Comparison, Evaluation, Plan
 from orchestrator.plan.pairs import is_trend
 from orchestrator.reports import table, trend
 from orchestrator.reports.case_names import short_names
@@ -26,14 +26,14 @@ from orchestrator.reports.html.escape import escape_value, round_figure, script_
 from orchestrator.reports.html.matrix import Matrix, build_matrices
 from orchestrator.reports.html.rows import (
     ARM_COLUMNS,
-    CONTRAST_COLUMNS,
+    COMPARISON_COLUMNS,
     MEASURED_COLUMNS,
     RANKED,
     VERDICTS,
     Names,
     TableRow,
     arm_rows,
-    contrast_rows,
+    comparison_rows,
     fit_columns,
 )
 from orchestrator.reports.metric_sentences import metric_sentences
@@ -96,17 +96,19 @@ def render_page(run: Run, calls: Calls) -> str:
 
 
 def _further(evaluation: Evaluation, names: Names) -> list[dict[str, Any]]:
-    """Return the tables of contrasts other than those between the versions' times."""
-    inside = [contrast for contrast in evaluation.contrasts if contrast.pair.kind == "case"]
+    """Return the tables of comparisons other than those between the versions' times."""
+    inside = [comparison for comparison in evaluation.comparisons if comparison.pair.kind == "case"]
     other = [
-        contrast for contrast in evaluation.contrasts if contrast.pair.kind == "version" and not contrast.pair.across
+        comparison
+        for comparison in evaluation.comparisons
+        if comparison.pair.kind == "version" and not comparison.pair.across
     ]
     other += evaluation.of_metrics
     tables = (("inside", "Inside each version", inside), ("measures", "Other measures", other))
     return [
-        {"id": id, "title": title, "columns": _columns(contrasts), "rows": contrast_rows(contrasts, names)}
-        for id, title, contrasts in tables
-        if contrasts
+        {"id": id, "title": title, "columns": _columns(comparisons), "rows": comparison_rows(comparisons, names)}
+        for id, title, comparisons in tables
+        if comparisons
     ]
 
 
@@ -119,35 +121,41 @@ def _missing(evaluation: Evaluation, rows: list[TableRow]) -> list[dict[str, Any
     ]
 
 
-def _columns(contrasts: list[Contrast]) -> Any:
-    return MEASURED_COLUMNS if any(contrast.pair.metric != "steady" for contrast in contrasts) else CONTRAST_COLUMNS
+def _columns(comparisons: list[Comparison]) -> Any:
+    return (
+        MEASURED_COLUMNS
+        if any(comparison.pair.metric != "steady" for comparison in comparisons)
+        else COMPARISON_COLUMNS
+    )
 
 
 def _present(evaluation: Evaluation, rows: list[TableRow]) -> list[str]:
     """Return the verdicts to filter by, in the order of their ranks."""
-    words = {row.verdict.word for row in rows} | {contrast.shown_verdict for contrast in evaluation.contrasts}
+    words = {row.verdict.word for row in rows} | {comparison.shown_verdict for comparison in evaluation.comparisons}
     return [word for word in RANKED if word in words]
 
 
 def _overview(evaluation: Evaluation, names: Names, matrices: Sequence[Matrix]) -> dict[str, Any] | None:
     """Return the ratio of every case in every version, in the order of the matrix, or None if that is no picture."""
-    timed = [contrast for contrast in evaluation.contrasts if contrast.pair.across and contrast.ratio is not None]
+    timed = [
+        comparison for comparison in evaluation.comparisons if comparison.pair.across and comparison.ratio is not None
+    ]
     if not 0 < len(timed) <= MOST_PLOTTED:
         return None
-    counts = {word: sum(contrast.shown_verdict == word for contrast in timed) for word in VERDICTS}
+    counts = {word: sum(comparison.shown_verdict == word for comparison in timed) for word in VERDICTS}
     listing = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     # The steps of a program are another row of its case.
     order = list(dict.fromkeys(row.anchor for matrix in matrices[:1] for group in matrix.groups for row in group.rows))
     titles = {label: escape_value(title) for label, title in short_names(names.cases.values()).items()}
     ratios = [
         [
-            escape_value(contrast.pair.arms[1].version),
-            titles[contrast.pair.arms[1].case],
-            *map(round_figure, (contrast.ratio, contrast.ci_low, contrast.ci_high)),
-            contrast.shown_verdict,
-            contrast.pair.margin or evaluation.plan.margin,
+            escape_value(comparison.pair.arms[1].version),
+            titles[comparison.pair.arms[1].case],
+            *map(round_figure, (comparison.ratio, comparison.ci_low, comparison.ci_high)),
+            comparison.shown_verdict,
+            comparison.pair.margin or evaluation.plan.margin,
         ]
-        for contrast in sorted(timed, key=lambda each: order.index(names.anchors[each.pair.arms[1].case]))
+        for comparison in sorted(timed, key=lambda each: order.index(names.anchors[each.pair.arms[1].case]))
     ]
     return {
         "label": f"Ratios of {len(timed)} comparisons with the baseline: {listing}. The tables hold them all.",

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.metrics import METRICS, describe_verdict
-from orchestrator.model import Evaluation, Metric, OutputContrast, Target
+from orchestrator.model import Evaluation, Metric, OutputComparison, Target
 from orchestrator.reports import matrix
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import describe_progress, format_ratio, ratio
@@ -70,11 +70,11 @@ def build_matrices(evaluation: Evaluation, anchors: dict[str, str]) -> list[Matr
         rows = [*across, *matrix.rows_of_steps(evaluation, Arrangement())]
         shown = _build(evaluation, rows, others, anchors, id="across", title=f"Against {baseline}")
         matrices.append(_add_means(shown, evaluation, across))
-    versions = [version for version in evaluation.plan.versions if any(version in row.contrasts for row in inside)]
+    versions = [version for version in evaluation.plan.versions if any(version in row.comparisons for row in inside)]
     if versions:
         matrices.append(_build(evaluation, inside, versions, anchors, id="between", title="Inside each version"))
-    for metric, contrasts in evaluation.metrics.items():
-        if any(contrast.verdict in ("slower", "faster") for contrast in contrasts):
+    for metric, comparisons in evaluation.metrics.items():
+        if any(comparison.verdict in ("slower", "faster") for comparison in comparisons):
             spec, own = METRICS[metric], matrix.rows_of_metric(evaluation, metric)
             title = f"{spec.about[0].upper()}{spec.about[1:]}, against {baseline}"
             shown = _build(evaluation, own, others, anchors, metric, id=spec.name, title=title)
@@ -141,7 +141,7 @@ def _results(evaluation: Evaluation, versions: Sequence[Target], anchors: dict[s
     )
 
 
-def _output_cell(output: OutputContrast | None) -> MatrixCell:
+def _output_cell(output: OutputComparison | None) -> MatrixCell:
     if output is None:
         return MatrixCell()
     alike = VERDICTS[LIKE_VERDICTS[output.verdict]]
@@ -170,13 +170,13 @@ def _row(row: matrix.CaseRow, versions: Iterable[Target], anchors: dict[str, str
 
 
 def _cell(row: matrix.CaseRow, version: Target, metric: Metric) -> MatrixCell:
-    contrast, arm = row.contrasts.get(version), row.arms.get(version)
-    if contrast is not None and contrast.missing and contrast.seen_ratio is not None:
-        figure = f"{ratio(contrast.seen_ratio)}{row.mark(version)}"
-        return MatrixCell(figure, describe_progress(contrast), verdict_by(metric, contrast.shown_verdict))
-    if contrast is not None and contrast.estimate is not None:
-        figure = f"{show_estimate(contrast, metric)}{row.mark(version)}"
-        return MatrixCell(figure, format_ends(contrast, metric), verdict_by(metric, contrast.shown_verdict))
+    comparison, arm = row.comparisons.get(version), row.arms.get(version)
+    if comparison is not None and comparison.missing and comparison.seen_ratio is not None:
+        figure = f"{ratio(comparison.seen_ratio)}{row.mark(version)}"
+        return MatrixCell(figure, describe_progress(comparison), verdict_by(metric, comparison.shown_verdict))
+    if comparison is not None and comparison.estimate is not None:
+        figure = f"{show_estimate(comparison, metric)}{row.mark(version)}"
+        return MatrixCell(figure, format_ends(comparison, metric), verdict_by(metric, comparison.shown_verdict))
     if arm is not None and arm.outcome != "measured":
         return MatrixCell(arm.outcome, verdict=VERDICTS[arm.outcome])
     return MatrixCell()

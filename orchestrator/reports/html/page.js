@@ -136,7 +136,7 @@
     }),
     forest: (data) => ({
       one: [{ ratio: 1 }],
-      contrasts: data.contrasts.map(([version, ratio, low, high, verdict, margin]) => (
+      comparisons: data.comparisons.map(([version, ratio, low, high, verdict, margin]) => (
         { version, ratio, low, high, verdict, least: 1 / (1 + margin), most: 1 + margin })),
     }),
     trend: (data) => ({

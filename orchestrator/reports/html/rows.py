@@ -1,4 +1,4 @@
-"""The rows of the page's tables: an arm with its contrast, or a contrast alone."""
+"""The rows of the page's tables: an arm with its comparison, or a comparison alone."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from orchestrator.metrics import METRICS, describe_verdict, scale_of
 from orchestrator.model import (
     ArmResult,
     Case,
-    Contrast,
+    Comparison,
     Evaluation,
     Magnitude,
     Metric,
@@ -87,7 +87,7 @@ TIMES = (
 ARM_COLUMNS = (*NAMES, *JUDGED, *TIMES)
 # A program is timed as a whole: nothing is built, and no call is the first.
 NOT_OF_PROGRAMS = ("build", "first", "second")
-CONTRAST_COLUMNS = (*NAMES, *JUDGED, TableColumn("rounds", "Rounds", True))
+COMPARISON_COLUMNS = (*NAMES, *JUDGED, TableColumn("rounds", "Rounds", True))
 MEASURED_COLUMNS = (*NAMES, TableColumn("measure", "Measure"), *JUDGED, TableColumn("rounds", "Rounds", True))
 
 
@@ -141,25 +141,25 @@ class Names:
 
 
 def arm_rows(evaluation: Evaluation, names: Names) -> list[TableRow]:
-    contrasts = by_candidate(evaluation.contrasts)
+    comparisons = by_candidate(evaluation.comparisons)
     baseline = evaluation.plan.versions[0]
-    return [arm_row(arm, contrasts.get(arm.key), baseline, names) for arm in evaluation.arms]
+    return [arm_row(arm, comparisons.get(arm.key), baseline, names) for arm in evaluation.arms]
 
 
-def arm_row(arm: ArmResult, contrast: Contrast | None, baseline: Target, names: Names) -> TableRow:
+def arm_row(arm: ArmResult, comparison: Comparison | None, baseline: Target, names: Names) -> TableRow:
     case, version, workload = names.own[arm.case], escape_value(arm.version), escape_value(arm.case.workload)
     return TableRow(
         anchor=names.anchors[arm.case.label],
         workload=workload,
         case=case,
         version=version,
-        verdict=verdict_of(arm, contrast, baseline),
-        notes=notes_of(arm, contrast),
+        verdict=verdict_of(arm, comparison, baseline),
+        notes=notes_of(arm, comparison),
         cells={
             "workload": TableCell(workload),
             "case": TableCell(case),
             "version": TableCell(version),
-            **build_ratio_cells(contrast if arm.median_ms is not None else None),
+            **build_ratio_cells(comparison if arm.median_ms is not None else None),
             "time": time_cell(arm.median_ms),
             "first": time_cell(arm.first_call_ms),
             "second": time_cell(arm.second_ms),
@@ -170,28 +170,28 @@ def arm_row(arm: ArmResult, contrast: Contrast | None, baseline: Target, names: 
     )
 
 
-def verdict_of(arm: ArmResult, contrast: Contrast | None, baseline: Target) -> Verdict:
+def verdict_of(arm: ArmResult, comparison: Comparison | None, baseline: Target) -> Verdict:
     """Return the verdict of an arm.
 
-    If the arm has no time, its outcome says more than an inconclusive contrast.
+    If the arm has no time, its outcome says more than an inconclusive comparison.
     """
-    if arm.median_ms is None or (arm.outcome != "measured" and contrast is None):
+    if arm.median_ms is None or (arm.outcome != "measured" and comparison is None):
         return VERDICTS[arm.outcome]
-    if contrast is not None:
-        return VERDICTS[contrast.shown_verdict]
+    if comparison is not None:
+        return VERDICTS[comparison.shown_verdict]
     return VERDICTS["baseline" if arm.version == baseline else "not compared"]
 
 
-def notes_of(arm: ArmResult, contrast: Contrast | None) -> tuple[str, ...]:
-    """Return each reason once, because that of a contrast may quote that of the arm."""
-    reason = contrast.reason if contrast else ""
+def notes_of(arm: ArmResult, comparison: Comparison | None) -> tuple[str, ...]:
+    """Return each reason once, because that of a comparison may quote that of the arm."""
+    reason = comparison.reason if comparison else ""
     drift = str(arm.drift) if arm.drift else ""
     notes = [
         reason,
         "" if arm.reason in reason else arm.reason,
         "" if drift in reason else drift,
-        EXPLORATORY if contrast and contrast.exploratory else "",
-        margin_of(contrast.pair) if contrast else "",
+        EXPLORATORY if comparison and comparison.exploratory else "",
+        margin_of(comparison.pair) if comparison else "",
     ]
     return tuple(escape_value(note) for note in notes if note)
 
@@ -202,30 +202,30 @@ def margin_of(pair: Pair) -> str:
     return "" if margin is None else f"judged against a margin of {scale_of(pair.metric).show_margin(margin)}"
 
 
-def contrast_rows(contrasts: Sequence[Contrast], names: Names) -> list[TableRow]:
-    """Return the rows of contrasts other than those between the versions' steady times."""
-    return [contrast_row(contrast, names) for contrast in contrasts]
+def comparison_rows(comparisons: Sequence[Comparison], names: Names) -> list[TableRow]:
+    """Return the rows of comparisons other than those between the versions' steady times."""
+    return [comparison_row(comparison, names) for comparison in comparisons]
 
 
-def contrast_row(contrast: Contrast, names: Names) -> TableRow:
-    pair = contrast.pair
+def comparison_row(comparison: Comparison, names: Names) -> TableRow:
+    pair = comparison.pair
     name, version = describe_pair(pair, names), escape_value(pair.arms[1].version)
     workload = escape_value(pair.workload)
-    notes = (contrast.reason, EXPLORATORY if contrast.exploratory else "", margin_of(pair))
+    notes = (comparison.reason, EXPLORATORY if comparison.exploratory else "", margin_of(pair))
     return TableRow(
         anchor=names.anchors.get(pair.arms[1].case, ""),
         workload=workload,
         case=name,
         version=version,
-        verdict=verdict_by(pair.metric, contrast.shown_verdict),
+        verdict=verdict_by(pair.metric, comparison.shown_verdict),
         notes=tuple(escape_value(note) for note in notes if note),
         cells={
             "workload": TableCell(workload),
             "case": TableCell(name),
             "version": TableCell(version),
             "measure": TableCell(MEASURES[pair.metric]),
-            **build_ratio_cells(contrast),
-            "rounds": TableCell(str(contrast.rounds), contrast.rounds) if contrast.rounds else TableCell(),
+            **build_ratio_cells(comparison),
+            "rounds": TableCell(str(comparison.rounds), comparison.rounds) if comparison.rounds else TableCell(),
         },
     )
 
@@ -239,19 +239,19 @@ def describe_pair(pair: Pair, names: Names) -> str:
     return escape_value(f"{new} against {old}" + (f" ({shared})" if shared else ""))
 
 
-def build_ratio_cells(contrast: Contrast | None) -> dict[str, TableCell]:
-    if contrast is not None and contrast.missing and contrast.seen_ratio is not None:
+def build_ratio_cells(comparison: Comparison | None) -> dict[str, TableCell]:
+    if comparison is not None and comparison.missing and comparison.seen_ratio is not None:
         return {
-            "ratio": TableCell(ratio(contrast.seen_ratio), round_figure(contrast.seen_ratio, 6)),
-            "interval": TableCell(describe_progress(contrast), None),
+            "ratio": TableCell(ratio(comparison.seen_ratio), round_figure(comparison.seen_ratio, 6)),
+            "interval": TableCell(describe_progress(comparison), None),
         }
-    if contrast is None or contrast.estimate is None:
+    if comparison is None or comparison.estimate is None:
         return {"ratio": TableCell(), "interval": TableCell()}
-    metric, order = contrast.pair.metric, contrast.difference if contrast.ratio is None else contrast.ratio
-    low = contrast.difference_low if contrast.ratio is None else contrast.ci_low
+    metric, order = comparison.pair.metric, comparison.difference if comparison.ratio is None else comparison.ratio
+    low = comparison.difference_low if comparison.ratio is None else comparison.ci_low
     return {
-        "ratio": TableCell(show_estimate(contrast, metric), round_figure(order, 6)),
-        "interval": TableCell(format_ends(contrast, metric), round_figure(low, 6)),
+        "ratio": TableCell(show_estimate(comparison, metric), round_figure(order, 6)),
+        "interval": TableCell(format_ends(comparison, metric), round_figure(low, 6)),
     }
 
 

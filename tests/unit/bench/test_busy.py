@@ -3,17 +3,17 @@
 import pytest
 
 from bench.busy import Outcome, contradictions, contradicts
-from tests.support.builders import arm, case, contrast, evaluation, plan, unmeasured, version_pair
+from tests.support.builders import arm, case, comparison, evaluation, plan, unmeasured, version_pair
 
 CASE, OTHER = case(), case("other")
 
 
 def judged(of=CASE, **changes):
-    return contrast(version_pair(of), **changes)
+    return comparison(version_pair(of), **changes)
 
 
-def outcome(*contrasts, arms=(), postponed=()):
-    made = evaluation(plan=plan([CASE, OTHER]), arms=tuple(arms), contrasts=contrasts)
+def outcome(*comparisons, arms=(), postponed=()):
+    made = evaluation(plan=plan([CASE, OTHER]), arms=tuple(arms), comparisons=comparisons)
     return Outcome("busy-1", made, frozenset(postponed), 100.0)
 
 
@@ -41,6 +41,6 @@ def test_only_comparisons_of_the_same_arms_contradict_each_other():
 def test_what_was_postponed_is_undecided_and_what_a_version_refuses_is_left_out():
     open_ = judged(OTHER, ratio=None, verdict="inconclusive", reason="postponed")
     seen = outcome(judged(), open_, arms=[arm(CASE), arm(OTHER)], postponed=[OTHER.label])
-    assert (seen.decided, len(seen.contrasts), seen.left_out) == (1, 2, 1)
+    assert (seen.decided, len(seen.comparisons), seen.left_out) == (1, 2, 1)
     refused = unmeasured(OTHER, "2.0.0", "refused", "no")
-    assert len(outcome(judged(), open_, arms=[arm(CASE), refused]).contrasts) == 1
+    assert len(outcome(judged(), open_, arms=[arm(CASE), refused]).comparisons) == 1

@@ -32,7 +32,7 @@ def equal(tmp_path_factory: pytest.TempPathFactory) -> Gathered:
 
 
 def test_every_metric_calls_equal_arms_the_same(equal: Gathered) -> None:
-    verdicts = {contrast.pair.metric: contrast.verdict for contrast in judge(equal).of_metrics}
+    verdicts = {comparison.pair.metric: comparison.verdict for comparison in judge(equal).of_metrics}
     assert verdicts == dict.fromkeys(METRICS, "same")
 
 

@@ -35,7 +35,7 @@ from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.progress import Quiet, View
 from tests.conftest import ROOT
 from tests.support.actors import Dressing, Part, Stage, offer
-from tests.support.builders import arm, case, contrast, environment_facts, evaluation, manifest, plan, version_pair
+from tests.support.builders import arm, case, comparison, environment_facts, evaluation, manifest, plan, version_pair
 from tests.support.worlds import verdict_of
 from workloads.sketches import sketch
 
@@ -516,16 +516,16 @@ def world(logs: Mapping[str, float], *, rounds: list[int | None] | None = None, 
         blind = (options.rounds or 0) < blind_rounds
         baseline, *others = options.versions
         asked = plan([only], options.versions)
-        contrasts = []
+        comparisons = []
         for version in others:
             theta = logs[version] - logs[baseline]
             verdict = "inconclusive" if blind else verdict_of(theta, 0.01)
-            contrasts.append(contrast(version_pair(only, baseline, version), math.exp(theta), verdict))
+            comparisons.append(comparison(version_pair(only, baseline, version), math.exp(theta), verdict))
         found = evaluation(
             plan=asked,
             manifest=manifest(options.versions),
             arms=tuple(arm(only, version) for version in options.versions),
-            contrasts=tuple(contrasts),
+            comparisons=tuple(comparisons),
         )
         return Done(found, options.out, None)
 

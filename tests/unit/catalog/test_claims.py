@@ -32,14 +32,14 @@ def read(tmp_path: Path):
     return from_text
 
 
-def test_a_contrast_inside_a_version_is_a_pair_of_cases(read):
-    [expectation] = read(f'{HEAD}[[contrasts]]\n{INSIDE}expected = "faster"\npublished = 4.0\n').expectations
+def test_a_comparison_inside_a_version_is_a_pair_of_cases(read):
+    [expectation] = read(f'{HEAD}[[comparisons]]\n{INSIDE}expected = "faster"\npublished = 4.0\n').expectations
     assert expectation.pair.arms == (("power[style=eager]", "2.0.0"), ("power[style=function]", "2.0.0"))
     assert (expectation.effect, expectation.published) == ("faster", 4.0)
 
 
-def test_a_contrast_across_versions_is_a_pair_of_versions(read):
-    found = read(f'{HEAD}[[contrasts]]\n{ACROSS}expected = "more"\nmetric = "traces"\n')
+def test_a_comparison_across_versions_is_a_pair_of_versions(read):
+    found = read(f'{HEAD}[[comparisons]]\n{ACROSS}expected = "more"\nmetric = "traces"\n')
     [expectation] = found.expectations
     assert expectation.pair.arms == (("power[style=eager]", "1.14.0"), ("power[style=eager]", "2.0.0"))
     assert expectation.pair.metric == "traces"
@@ -49,7 +49,7 @@ def test_a_contrast_across_versions_is_a_pair_of_versions(read):
 def test_a_version_of_a_claim_may_have_changes(read):
     changed = '"2.13 TF_ENABLE_ONEDNN_OPTS=0"'
     found = read(
-        f'{HEAD}[[contrasts]]\ncase = "power[style=eager]"\nbaseline = {changed}\ncandidate = "2.13"\n'
+        f'{HEAD}[[comparisons]]\ncase = "power[style=eager]"\nbaseline = {changed}\ncandidate = "2.13"\n'
         f'expected = "slower"\n[[holds]]\nversion = {changed}\ncase = "power[style=eager]"\n'
     )
     assert found.versions == ("2.13.0+TF_ENABLE_ONEDNN_OPTS=0", "2.13.0")
@@ -66,7 +66,7 @@ def test_what_a_case_returns_in_two_versions_is_expected_to_be_equal_or_not(read
 
 def test_half_of_a_published_effect_has_to_be_seen(read):
     def margin(line: str) -> float:
-        return read(f"{HEAD}[[contrasts]]\n{INSIDE}{line}").expectations[0].pair.margin
+        return read(f"{HEAD}[[comparisons]]\n{INSIDE}{line}").expectations[0].pair.margin
 
     assert 1 + margin('expected = "slower"\npublished = 10.0') == pytest.approx(math.sqrt(10))
     assert margin('expected = "slower"') == pytest.approx(0.05)
@@ -76,7 +76,7 @@ def test_half_of_a_published_effect_has_to_be_seen(read):
 
 
 def test_words_are_read_by_one_rule_and_never_count_as_published(read):
-    [expectation] = read(f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nread_as = 10.0').expectations
+    [expectation] = read(f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\nread_as = 10.0').expectations
     assert (expectation.published, expectation.read_as) == (None, 10.0)
     assert 1 + expectation.pair.margin == pytest.approx(math.sqrt(10))
     assert all(ratio > 1 for ratio in claims.READ_AS.values())
@@ -117,14 +117,14 @@ def test_bounds_and_shares_are_of_one_arm(read):
 
 @pytest.mark.parametrize(("line", "below"), [("", 1.25), ("below = 1.1\n", 1.1)])
 def test_a_control_has_a_bound_and_no_published_ratio(read, line: str, below: float):
-    [expectation] = read(f'{HEAD}[[contrasts]]\n{INSIDE}expected = "not slower"\n{line}').expectations
+    [expectation] = read(f'{HEAD}[[comparisons]]\n{INSIDE}expected = "not slower"\n{line}').expectations
     assert expectation.is_control
     assert 1 + expectation.pair.margin == pytest.approx(below)
     assert (expectation.published, expectation.ours) == (None, False)
 
 
 def test_a_control_may_be_ours(read):
-    [expectation] = read(f'{HEAD}[[contrasts]]\n{INSIDE}expected = "not slower"\nours = true\n').expectations
+    [expectation] = read(f'{HEAD}[[comparisons]]\n{INSIDE}expected = "not slower"\nours = true\n').expectations
     assert expectation.ours
 
 
@@ -140,13 +140,13 @@ def test_a_part_is_a_step_on_the_way_between_two_cases(read):
 def test_the_headline_comes_first(read):
     holds = '[[holds]]\nversion = "2.13"\ncase = "power[style=eager]"\n'
     sets = f'[[sets]]\ncases = ["power"]\n{VERSIONS}more_often = "slower"\n'
-    found = read(f'{HEAD}{holds}[[contrasts]]\n{INSIDE}expected = "faster"\n{sets}')
+    found = read(f'{HEAD}{holds}[[comparisons]]\n{INSIDE}expected = "faster"\n{sets}')
     assert [type(statement).__name__ for statement in found.statements] == ["CaseSet", "Expectation", "Holds"]
 
 
 def test_a_claim_names_every_case_once(read):
     holds = '[[holds]]\nversion = "2.13"\ncase = "power[style=eager]"\n'
-    found = read(f'{HEAD}[[contrasts]]\n{INSIDE}expected = "faster"\n{holds}')
+    found = read(f'{HEAD}[[comparisons]]\n{INSIDE}expected = "faster"\n{holds}')
     assert [case.label for case in found.cases] == ["power[style=eager]", "power[style=function]"]
 
 
@@ -170,65 +170,74 @@ BAD = {
     "an unknown key": (HEAD + "titel = 1\n", "titel: Extra inputs"),
     "a key too few": ('title = "t"\n', "source: Field required"),
     "an unknown effect": (
-        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "quicker"',
-        "contrasts.0.expected: Input should be",
+        f'{HEAD}[[comparisons]]\n{INSIDE}expected = "quicker"',
+        "comparisons.0.expected: Input should be",
     ),
     "a ratio below one": (
-        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\npublished = 0.5',
-        "contrasts.0.published",
+        f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\npublished = 0.5',
+        "comparisons.0.published",
     ),
     "an infinite ratio": (
-        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\npublished = inf',
-        "contrasts.0.published",
+        f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\npublished = inf',
+        "comparisons.0.published",
     ),
-    "both kinds at once": (f'{HEAD}[[contrasts]]\n{INSIDE}case = "power"\nexpected = "slower"', "names a case"),
-    "neither kind": (f'{HEAD}[[contrasts]]\nbaseline = "a"\ncandidate = "b"\nexpected = "slower"', "names a case"),
-    "more of a time": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "more"', "does not go with steady"),
+    "both kinds at once": (f'{HEAD}[[comparisons]]\n{INSIDE}case = "power"\nexpected = "slower"', "names a case"),
+    "neither kind": (f'{HEAD}[[comparisons]]\nbaseline = "a"\ncandidate = "b"\nexpected = "slower"', "names a case"),
+    "more of a time": (f'{HEAD}[[comparisons]]\n{INSIDE}expected = "more"', "does not go with steady"),
     "slower memory": (
-        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nmetric = "memory"',
+        f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\nmetric = "memory"',
         "does not go with peak_rss",
     ),
-    "the same by a figure": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "same"\npublished = 2.0', "no published ratio"),
+    "the same by a figure": (
+        f'{HEAD}[[comparisons]]\n{INSIDE}expected = "same"\npublished = 2.0',
+        "no published ratio",
+    ),
     "a published ratio of a control": (
-        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "not slower"\npublished = 9.0',
+        f'{HEAD}[[comparisons]]\n{INSIDE}expected = "not slower"\npublished = 9.0',
         "a control has no `published`: `below` is the ratio that it must stay below",
     ),
     "words for a control": (
-        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "not slower"\nread_as = 10.0',
+        f'{HEAD}[[comparisons]]\n{INSIDE}expected = "not slower"\nread_as = 10.0',
         "a control has no `read_as`",
     ),
     "a bound without a control": (
-        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nbelow = 1.25',
+        f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\nbelow = 1.25',
         "`below` is for a control",
     ),
     "ours without a control": (
-        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "same"\nours = true',
+        f'{HEAD}[[comparisons]]\n{INSIDE}expected = "same"\nours = true',
         "`ours` is for a control",
     ),
     "a part of everything": (
         f'{HEAD}[[parts]]\nversion = "2.0"\nbaseline = "a"\nstep = "b"\ncandidate = "c"\nat_least = 1.0\n',
         "parts.0.at_least",
     ),
-    "the same by words": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "same"\nread_as = 10.0', "no published ratio"),
+    "the same by words": (f'{HEAD}[[comparisons]]\n{INSIDE}expected = "same"\nread_as = 10.0', "no published ratio"),
     "a figure and words": (
-        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\npublished = 10.0\nread_as = 10.0',
+        f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\npublished = 10.0\nread_as = 10.0',
         "`published` or `read_as`, not both",
     ),
     "a reading against the rule": (
-        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nread_as = 5.0',
+        f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\nread_as = 5.0',
         "the statement has no words that are read so",
     ),
     "a reading of words that are not there": (
-        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nread_as = 2.0',
+        f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\nread_as = 2.0',
         "the statement has no words that are read so",
     ),
-    "a reading below one": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nread_as = 0.5', "contrasts.0.read_as"),
-    "an unknown key of a contrast": (
-        f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nread = 10.0',
-        "contrasts.0.read: Extra inputs",
+    "a reading below one": (
+        f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\nread_as = 0.5',
+        "comparisons.0.read_as",
+    ),
+    "an unknown key of a comparison": (
+        f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\nread = 10.0',
+        "comparisons.0.read: Extra inputs",
     ),
     "said of an empty text": (HEAD.replace('"a GTX 1070"', '""'), "said_of.0: String should have at least 1"),
-    "slower within": (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nwithin = 1.2', "goes with expected = 'same'"),
+    "slower within": (
+        f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\nwithin = 1.2',
+        "goes with expected = 'same'",
+    ),
     "an unknown version": (f'{HEAD}[[holds]]\nversion = "2.99"\ncase = "power[style=eager]"', "unknown version '2.99'"),
     "a case left open": (f'{HEAD}[[holds]]\nversion = "2.0"\ncase = "power"', "names 2 cases"),
     "an unknown workload": (f'{HEAD}[[holds]]\nversion = "2.0"\ncase = "powr[style=eager]"', "powr"),
@@ -261,11 +270,11 @@ def test_a_bad_file_is_told_with_its_path(read, text: str, words: str):
     ("text", "line"),
     [
         (HEAD + "titel = 1\n", 7),
-        (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "quicker"', 11),
-        (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "faster"\n\n[[contrasts]]\n{INSIDE}', 13),
-        (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "more"', 7),
-        (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "not slower"\npublished = 9.0', 12),
-        (f'{HEAD}[[contrasts]]\n{INSIDE}expected = "slower"\nbelow = 1.2', 12),
+        (f'{HEAD}[[comparisons]]\n{INSIDE}expected = "quicker"', 11),
+        (f'{HEAD}[[comparisons]]\n{INSIDE}expected = "faster"\n\n[[comparisons]]\n{INSIDE}', 13),
+        (f'{HEAD}[[comparisons]]\n{INSIDE}expected = "more"', 7),
+        (f'{HEAD}[[comparisons]]\n{INSIDE}expected = "not slower"\npublished = 9.0', 12),
+        (f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\nbelow = 1.2', 12),
     ],
 )
 def test_a_mistake_is_told_with_its_line(read, text: str, line: int):

@@ -10,7 +10,7 @@ from tests.support.builders import case, workload
 TRAIN = workload(
     "train",
     params={"loop": ("batch", "fit"), "mode": ("graph", "eager"), "size": ("small", "large", "huge")},
-    contrasts={"mode": "eager"},
+    comparisons={"mode": "eager"},
     exclude=({"loop": "batch", "size": "huge"},),
 )
 PLAIN = workload("plain", params={})

@@ -32,7 +32,7 @@ def test_a_file_says_what_it_does_and_what_it_can_vary(tmp_path: Path):
         """
         raise SystemExit("read, not run")
         PARAMS = {"size": ("small", "large"), "mode": ["eager", "graph"]}
-        CONTRASTS = {"mode": "eager"}
+        COMPARISONS = {"mode": "eager"}
         EXCLUDE = ({"size": "large", "mode": "graph"},)
         def build(tf, params): ...
     '''
@@ -40,26 +40,26 @@ def test_a_file_says_what_it_does_and_what_it_can_vary(tmp_path: Path):
     assert found.name == "mine"
     assert found.summary == "Does a thing."
     assert found.params == {"size": ("small", "large"), "mode": ("eager", "graph")}
-    assert found.contrasts == {"mode": "eager"}
+    assert found.comparisons == {"mode": "eager"}
     assert found.exclude == ({"size": "large", "mode": "graph"},)
     assert not found.builtin
 
 
 def test_a_file_needs_nothing_but_build(tmp_path: Path):
     found = suites.read_workload(written(tmp_path, BUILD), builtin=False)
-    assert (found.summary, found.params, found.contrasts, found.exclude) == ("", {}, {}, ())
+    assert (found.summary, found.params, found.comparisons, found.exclude) == ("", {}, {}, ())
 
 
 def test_constants_may_carry_annotations(tmp_path: Path):
-    source = "PARAMS: dict = {'n': ('a', 'b')}\nCONTRASTS: dict = {'n': 'a'}\n" + BUILD
+    source = "PARAMS: dict = {'n': ('a', 'b')}\nCOMPARISONS: dict = {'n': 'a'}\n" + BUILD
     found = suites.read_workload(written(tmp_path, source), builtin=False)
-    assert (found.params, found.contrasts) == ({"n": ("a", "b")}, {"n": "a"})
+    assert (found.params, found.comparisons) == ({"n": ("a", "b")}, {"n": "a"})
 
 
 def test_numbers_become_the_strings_that_a_case_is_selected_by(tmp_path: Path):
-    source = "PARAMS = {'n': (64, 0.5)}\nCONTRASTS = {'n': 64}\nEXCLUDE = ({'n': 0.5},)\n" + BUILD
+    source = "PARAMS = {'n': (64, 0.5)}\nCOMPARISONS = {'n': 64}\nEXCLUDE = ({'n': 0.5},)\n" + BUILD
     found = suites.read_workload(written(tmp_path, source), builtin=False)
-    assert (found.params, found.contrasts, found.exclude) == ({"n": ("64", "0.5")}, {"n": "64"}, ({"n": "0.5"},))
+    assert (found.params, found.comparisons, found.exclude) == ({"n": ("64", "0.5")}, {"n": "64"}, ({"n": "0.5"},))
 
 
 def test_a_file_that_no_selection_could_name_is_refused(tmp_path: Path):
@@ -92,12 +92,15 @@ BAD_FILES = {
     "one argument": ("def build(tf):\n    return len\n", r"line 1: build takes two arguments, build\(tf, params\)"),
     "three arguments": ("def build(tf, params, more):\n    return len\n", "build takes two arguments"),
     "a keyword that is needed": ("def build(tf, params, *, more):\n    return len\n", "build takes two arguments"),
-    "a foreign contrast": ("CONTRASTS = {'n': 'a'}\n" + BUILD, "n=a is in CONTRASTS or EXCLUDE, but not in PARAMS"),
+    "a foreign comparison": (
+        "COMPARISONS = {'n': 'a'}\n" + BUILD,
+        "n=a is in COMPARISONS or EXCLUDE, but not in PARAMS",
+    ),
     "a foreign exclusion": (
         "PARAMS = {'n': ('a',)}\nEXCLUDE = ({'n': 'b'},)\n" + BUILD,
-        "n=b is in CONTRASTS or EXCLUDE, but not in PARAMS",
+        "n=b is in COMPARISONS or EXCLUDE, but not in PARAMS",
     ),
-    "contrasts that are no dict": ("CONTRASTS = ('n',)\n" + BUILD, "CONTRASTS must be a dict"),
+    "comparisons that are no dict": ("COMPARISONS = ('n',)\n" + BUILD, "COMPARISONS must be a dict"),
     "one exclusion without its tuple": (
         "PARAMS = {'n': ('a',)}\nEXCLUDE = {'n': 'a'}\n" + BUILD,
         "EXCLUDE must be a tuple of dicts",

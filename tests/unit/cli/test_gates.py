@@ -53,7 +53,7 @@ def test_each_gate_is_true_false_or_an_error_and_never_green_without_data(
     assert "--fail-on leak:more had nothing to judge: none of 2 comparisons could be made" in stderr
     assert "--fail-on output:differs had nothing to judge: none of 2 comparisons could be made" in stderr
     assert ("1 slower>50% of 2 comparisons" in stderr) == differ
-    assert len([each for each in answer["contrasts"] if each["ratio"]]) == (1 if differ else 2)
+    assert len([each for each in answer["comparisons"] if each["ratio"]]) == (1 if differ else 2)
     run = tmp_path / ("different" if differ else "equal") / "run"
     codes = {gates: called(monkeypatch, "report", str(run), "--fail-on", gates) for gates in GATES}
     assert codes == {gates: both[not differ] for gates, both in GATES.items()}

@@ -10,7 +10,7 @@ MANY = """
     import time
 
     PARAMS = {"k": ("0", "1", "2", "3", "4", "5", "6", "7", "8")}
-    CONTRASTS = {"k": "0"}
+    COMPARISONS = {"k": "0"}
 
     def build(tf, params):
         return lambda: time.sleep(0.001)

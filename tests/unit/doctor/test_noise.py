@@ -8,7 +8,7 @@ from orchestrator.doctor import noise
 from orchestrator.doctor.noise import DoctorFinding, Examination, Level, examine, findings, level
 from orchestrator.doctor.report import as_object
 from orchestrator.machine.host import Facts, Meanwhile
-from orchestrator.stats.contrasts import DIFFERENCE_ERROR
+from orchestrator.stats.comparisons import DIFFERENCE_ERROR
 from orchestrator.stats.verdict import smallest_shown
 from tests.unit.doctor.examinations import HOST, LEFT_ALONE, NOISY, QUIET, drawn, equal_arms, examination
 

@@ -135,7 +135,7 @@ def test_a_case_that_lacks_a_parameter_has_none_for_it(tmp_path: Path):
     short, long = case("mixed", style="a"), case("mixed", style="a", size="1")
     asked = plan([short, long])
     arms = tuple(unmeasured(one, version, "died", "it broke") for one in asked.cases for version in asked.versions)
-    asv.write(of_scene(evaluation(plan=asked, arms=arms, contrasts=())), tmp_path / "asv")
+    asv.write(of_scene(evaluation(plan=asked, arms=arms, comparisons=())), tmp_path / "asv")
     found = json.loads((tmp_path / "asv" / "benchmarks.json").read_text())["tfcompare.mixed"]
     assert (found["param_names"], found["params"]) == (["style", "size"], [["'a'"], ["None", "'1'"]])
 
@@ -145,7 +145,7 @@ def test_parameters_that_would_span_too_much_give_way_to_the_cases(tmp_path: Pat
     cases = [case("wide", a=f"{number}", b=f"{number}", c=f"{number}") for number in range(100)]
     asked = plan(cases)
     arms = tuple(unmeasured(one, version, "died", "it broke") for one in cases for version in asked.versions)
-    files = asv.write(of_scene(evaluation(plan=asked, arms=arms, contrasts=())), tmp_path / "asv")
+    files = asv.write(of_scene(evaluation(plan=asked, arms=arms, comparisons=())), tmp_path / "asv")
     found = json.loads((tmp_path / "asv" / "benchmarks.json").read_text())["tfcompare.wide"]
     assert found["param_names"] == ["case"]
     assert found["params"] == [[repr(one.label) for one in cases]]
@@ -155,7 +155,7 @@ def test_parameters_that_would_span_too_much_give_way_to_the_cases(tmp_path: Pat
 def test_a_workload_called_version_does_not_break_the_format(tmp_path: Path):
     only = case("version")
     arms = tuple(unmeasured(only, version, "died", "it broke") for version in (OLD, NEW))
-    asv.write(of_scene(evaluation(plan=plan([only], (OLD, NEW)), arms=arms, contrasts=())), tmp_path / "asv")
+    asv.write(of_scene(evaluation(plan=plan([only], (OLD, NEW)), arms=arms, comparisons=())), tmp_path / "asv")
     assert json.loads((tmp_path / "asv" / "benchmarks.json").read_text())["version"] == 2
     assert len(list(iter_results(str(tmp_path / "asv")))) == 2
 

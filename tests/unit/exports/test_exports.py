@@ -15,7 +15,7 @@ FILES = {"parquet": "calls.parquet", "pyperf": "pyperf", "asv": "asv"}
 
 
 def test_the_run_that_these_tests_export_has_one_of_everything(run: Run):
-    assert {contrast.verdict for contrast in run.contrasts} == {"faster", "slower", "same", "inconclusive"}
+    assert {comparison.verdict for comparison in run.comparisons} == {"faster", "slower", "same", "inconclusive"}
     assert {arm.outcome for arm in run.arms} == {"measured", "refused", "died"}
     assert {one.round for one in run.replicates} == set(range(1, 9))
     assert run.evaluation.broken == ()

@@ -60,7 +60,7 @@ def test_xml_stays_xml(tmp_path: Path, poison: str):
     assert {type(test.result[0]) for test in found} == {junitparser.Skipped, junitparser.Error}
 
 
-@pytest.mark.parametrize("table", ["arms", "contrasts"])
+@pytest.mark.parametrize("table", ["arms", "comparisons"])
 def test_csv_keeps_its_columns_and_rows(poison: str, table: str):
     run = of_scene(scenes.poisoned(poison))
     header, *lines = csv.reader(io.StringIO(export(run, "csv", table).text or ""))

@@ -11,7 +11,7 @@ import pytest
 from orchestrator.exports import export, junit
 from orchestrator.results.run import Run
 from tests.support import scenes
-from tests.support.builders import arm, case, contrast, evaluation, plan, target, unmeasured, version_pair
+from tests.support.builders import arm, case, comparison, evaluation, plan, target, unmeasured, version_pair
 from tests.support.export_runs import BATCH, EAGER, FIT, FUNCTION, JIT, MID, NEW, OLD, of_scene
 
 
@@ -80,7 +80,9 @@ def test_memory_and_first_calls_are_told_and_fail_nothing(suites):
 def test_counts_and_times_add_up(run: Run, suites: dict[str, junitparser.TestSuite], tmp_path: Path):
     whole = junitparser.JUnitXml.fromfile(str(tmp_path / "tfcompare.xml"))
     measured = junit.durations_s(run.replicates)
-    tested = {contrast.pair.arms[1] for contrast in run.contrasts if contrast.pair.arms[1].version == target(NEW)}
+    tested = {
+        comparison.pair.arms[1] for comparison in run.comparisons if comparison.pair.arms[1].version == target(NEW)
+    }
     assert suites[f"tfcompare {NEW}"].time == pytest.approx(sum(measured.get(arm, 0.0) for arm in tested), rel=0.02)
     said = [(one.tests, one.failures, one.errors, one.skipped) for one in (*suites.values(), whole)]
     for suite in (*suites.values(), whole):
@@ -105,7 +107,7 @@ def test_an_arm_that_died_has_the_kind_of_its_failure_as_properties():
     alone, other = case("alone"), case("other")
     dead = replace(unmeasured(alone, "1.0.0", "died", "no room"), failure="disk", external=True)
     older = unmeasured(other, "1.0.0", "died", "it broke")
-    scene = evaluation(plan=plan([alone, other], pairs=()), arms=(dead, older), contrasts=())
+    scene = evaluation(plan=plan([alone, other], pairs=()), arms=(dead, older), comparisons=())
     tests = ElementTree.fromstring(junit.render(of_scene(scene)).encode()).iter("testcase")
     found = {
         test.get("name"): {each.get("name"): each.get("value") for each in test.iter("property")} for test in tests
@@ -113,13 +115,13 @@ def test_an_arm_that_died_has_the_kind_of_its_failure_as_properties():
     assert found == {"alone": {"tfcompare.failure": "disk", "tfcompare.external": "true"}, "other": {}}
 
 
-def test_an_arm_that_no_contrast_is_about_and_that_died_is_an_error_too(tmp_path: Path):
+def test_an_arm_that_no_comparison_is_about_and_that_died_is_an_error_too(tmp_path: Path):
     """As with a claim that an arm checks itself."""
     alone, other = case("alone"), case("other")
     found = evaluation(
         plan=plan([alone, other], pairs=(version_pair(other),)),
         arms=(unmeasured(alone, "1.0.0", "died", "it broke"), arm(other, "1.0.0"), arm(other, "2.0.0")),
-        contrasts=(contrast(version_pair(other)),),
+        comparisons=(comparison(version_pair(other)),),
     )
     suites = read(of_scene(found), tmp_path)
     assert list(suites) == ["tfcompare 1.0.0", "tfcompare 2.0.0"]
@@ -132,9 +134,9 @@ def test_a_slight_difference_passes_and_few_rounds_are_skipped_without_an_interv
     found = evaluation(
         plan=plan([slight, few]),
         arms=tuple(arm(one, version) for one in (slight, few) for version in ("1.0.0", "2.0.0")),
-        contrasts=(
-            contrast(version_pair(slight), 1.02, size="slight"),
-            contrast(
+        comparisons=(
+            comparison(version_pair(slight), 1.02, size="slight"),
+            comparison(
                 version_pair(few),
                 1.5,
                 "inconclusive",
@@ -153,9 +155,9 @@ def test_a_slight_difference_passes_and_few_rounds_are_skipped_without_an_interv
 
 
 def test_what_is_certain_in_its_row_alone_fails_nothing(tmp_path: Path):
-    (only,) = evaluation().contrasts
+    (only,) = evaluation().comparisons
     row_only = replace(only, ratio=1.2, verdict="slower", row_only=True, reason="certain in its row, but not among all")
-    (suite,) = read(of_scene(evaluation(contrasts=(row_only,))), tmp_path).values()
+    (suite,) = read(of_scene(evaluation(comparisons=(row_only,))), tmp_path).values()
     (test,) = suite
     (skipped,) = test.result
     assert isinstance(skipped, junitparser.Skipped)

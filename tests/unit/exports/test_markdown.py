@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from orchestrator.exports.markdown import MOST_ROWS, code, render
 from orchestrator.results.run import Run
 from tests.support import scenes
-from tests.support.builders import arm, case, contrast, evaluation, manifest, plan, targets, version_pair
+from tests.support.builders import arm, case, comparison, evaluation, manifest, plan, targets, version_pair
 from tests.support.claims_scene import scene as claims_scene
 from tests.support.export_runs import BATCH, JIT, MID, NEW, OLD, POISONS, of_scene
 
@@ -74,12 +74,12 @@ def test_what_changed_most_stands_first_with_ratio_and_interval(run: Run):
     assert page.rows[1][5] == "▲ slower"
 
 
-def test_details_have_every_contrast_what_was_not_measured_and_why(run: Run):
+def test_details_have_every_comparison_what_was_not_measured_and_why(run: Run):
     text = render(run)
     shown, folded = text.split("<details>")
     page = Page(f"<details>{folded}")
-    contrasts = [row for row in page.rows if len(row) == 6 and row[0] != "contrast"]
-    assert len(contrasts) == len(run.contrasts) + len(run.evaluation.of_metrics)
+    comparisons = [row for row in page.rows if len(row) == 6 and row[0] != "comparison"]
+    assert len(comparisons) == len(run.comparisons) + len(run.evaluation.of_metrics)
     assert [JIT.label, OLD, "refused", "no jit switch before TensorFlow 2.1"] in page.rows
     assert [BATCH.label, NEW, "died", "ended with exit code 3"] in page.rows
     assert "SIGKILL" not in shown
@@ -104,10 +104,10 @@ def test_more_than_a_screenful_of_changes_is_counted():
     found = evaluation(
         plan=asked,
         arms=tuple(arm(one, version) for one in cases for version in asked.versions),
-        contrasts=tuple(contrast(pair, 1.1 + place / 100, "slower") for place, pair in enumerate(asked.pairs)),
+        comparisons=tuple(comparison(pair, 1.1 + place / 100, "slower") for place, pair in enumerate(asked.pairs)),
     )
     page = Page(render(of_scene(found)))
-    details = page.rows.index(["contrast", "ratio or difference", "interval", "rounds", "verdict", "why"])
+    details = page.rows.index(["comparison", "ratio or difference", "interval", "rounds", "verdict", "why"])
     first_table = page.rows[1:details]
     assert len(first_table) == MOST_ROWS
     assert first_table[0][:1] == ["many 49"]
@@ -122,12 +122,12 @@ def test_what_is_certain_in_its_row_alone_is_counted_on_top_and_listed_below():
     cases = [case("many", number=str(number)) for number in range(3)]
     asked = plan(cases)
     sure, row_only, slight = (
-        contrast(pair, ratio, "slower") for pair, ratio in zip(asked.pairs, (2.0, 3.0, 1.02), strict=True)
+        comparison(pair, ratio, "slower") for pair, ratio in zip(asked.pairs, (2.0, 3.0, 1.02), strict=True)
     )
     found = evaluation(
         plan=asked,
         arms=tuple(arm(one, version) for one in cases for version in asked.versions),
-        contrasts=(
+        comparisons=(
             sure,
             replace(row_only, row_only=True, reason="certain in its row, but not among all 9 comparisons"),
             replace(slight, verdict="same", size="slight", row_only=True),
@@ -156,7 +156,7 @@ def test_nothing_foreign_is_markup_a_mention_or_a_link(poison: str):
     for trace in ("@", "#", "http", "octocat", "alert", "evil", "HYPERLINK", "CDATA", "é"):
         assert trace not in page.outside
     assert {len(row) for row in page.rows} == {3, 4, 6}
-    assert len([row for row in page.rows if len(row) == 6]) == 1 + len(found.contrasts)
+    assert len([row for row in page.rows if len(row) == 6]) == 1 + len(found.comparisons)
     assert page.tags.count("details") == 1
     assert all(sign.isprintable() or sign == "\n" for sign in text)
 
@@ -178,7 +178,7 @@ def test_the_longest_run_fits_into_a_comment():
         plan=replace(asked, run=poison),
         manifest=manifest(command=tuple([poison] * 50), host={"cpu": poison}),
         arms=tuple(arm(one, version, outcome="died", reason=poison) for one in cases for version in asked.versions),
-        contrasts=tuple(contrast(pair, 2.0, "slower", poison) for pair in asked.pairs),
+        comparisons=tuple(comparison(pair, 2.0, "slower", poison) for pair in asked.pairs),
         warnings=(poison,) * 50,
     )
     text = render(of_scene(found))
@@ -194,7 +194,7 @@ def test_the_same_within_a_margin_of_its_own_names_the_margin():
 
 
 def test_a_slight_difference_is_counted_and_shown_as_such():
-    text = render(of_scene(evaluation(contrasts=(contrast(version_pair(case()), 0.98, size="slight"),))))
+    text = render(of_scene(evaluation(comparisons=(comparison(version_pair(case()), 0.98, size="slight"),))))
     assert "- `2.0.0` against `1.0.0`: 1 slightly faster." in text
     assert "| ▽ slightly faster |" in text
     assert "Nothing is shown to be slower or faster." in text

@@ -11,7 +11,7 @@ from orchestrator.exports.openmetrics import render
 from orchestrator.results.run import Run
 from tests.support import scenes
 from tests.support.builders import NEW as CANDIDATE
-from tests.support.builders import case, contrast, evaluation, version_pair
+from tests.support.builders import case, comparison, evaluation, version_pair
 from tests.support.export_runs import BATCH, EAGER, FIT, JIT, MID, NEW, OLD, POISONS, of_scene
 
 VERDICTS = ("slower", "faster", "same", "inconclusive")
@@ -89,7 +89,7 @@ def test_inside_a_version_cases_are_baseline_and_candidate():
 def test_the_same_pair_within_two_margins_is_two_series_and_twice_the_same_is_one():
     pair = version_pair(case("claimed"))
     pairs = (pair, replace(pair, margin=0.5), replace(pair, margin=0.05))
-    text = render(of_scene(evaluation(contrasts=tuple(contrast(one, 1.2, "slower") for one in pairs))))
+    text = render(of_scene(evaluation(comparisons=tuple(comparison(one, 1.2, "slower") for one in pairs))))
     found = [one for one in samples(text)["tfcompare_ratio"] if one.labels["candidate"] == CANDIDATE]
     assert [one.labels["margin"] for one in found] == ["0.05", "0.5"]
 

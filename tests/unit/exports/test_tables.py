@@ -41,11 +41,11 @@ def test_csv_holds_what_the_table_holds_and_nothing_where_that_is_unknown(run: R
 
 def test_csv_is_of_arms_unless_another_table_is_named(run: Run):
     assert export(run, "csv").text == render(run, "arms")
-    assert export(run, "csv", "contrasts").text == render(run, "contrasts")
+    assert export(run, "csv", "comparisons").text == render(run, "comparisons")
 
 
 def test_duckdb_and_pandas_read_csv_alike(run: Run, tmp_path: Path):
-    (path,) = export(run, "csv", "contrasts", tmp_path / "contrasts.csv").files
+    (path,) = export(run, "csv", "comparisons", tmp_path / "comparisons.csv").files
     frame = pandas.read_csv(path)
     slower = frame[(frame["verdict"] == "slower") & (frame["param_style"] == "eager")]
     assert slower["candidate"].tolist() == [MID]
@@ -59,7 +59,7 @@ def test_no_cell_of_csv_is_a_formula_to_a_spreadsheet():
     names = ("=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "＝1", "plain")
     cases = [case(name, value=name) for name in names]
     arms = tuple(unmeasured(one, OLD, "died", one.workload) for one in cases)
-    text = render(of_scene(evaluation(plan=plan(cases, (OLD,)), arms=arms, contrasts=())), "arms")
+    text = render(of_scene(evaluation(plan=plan(cases, (OLD,)), arms=arms, comparisons=())), "arms")
     found = list(csv.reader(io.StringIO(text)))
     cells = [cell for row in found for cell in row]
     assert not [cell for cell in cells if cell[:1] in tuple("=+-@\t\r＝＋－＠") and cell]
@@ -67,8 +67,8 @@ def test_no_cell_of_csv_is_a_formula_to_a_spreadsheet():
 
 
 def test_negative_numbers_stay_numbers(run: Run, tmp_path: Path):
-    (path,) = export(run, "csv", "contrasts", tmp_path / "contrasts.csv").files
-    worst = run.to_pandas("contrasts")["seed_percent"].min()
+    (path,) = export(run, "csv", "comparisons", tmp_path / "comparisons.csv").files
+    worst = run.to_pandas("comparisons")["seed_percent"].min()
     assert worst < 0
     assert pandas.read_csv(path)["seed_percent"].min() == worst
 

@@ -32,18 +32,18 @@ def test_every_version_but_the_reference_has_a_point_in_every_case(points: dict[
     assert {point.reference for point in points.values()} == {RELEASES[0]}
 
 
-def test_the_effect_is_that_of_the_contrast(run: Run, points: dict[tuple[str, str], Point]):
-    contrasts = [one for one in run.contrasts if one.pair.across and one.ratio]
-    assert len(contrasts) == len(RELEASES) - 1
-    for contrast in contrasts:
-        point = points[contrast.pair.arms[0][0], str(contrast.pair.candidate)]
+def test_the_effect_is_that_of_the_comparison(run: Run, points: dict[tuple[str, str], Point]):
+    comparisons = [one for one in run.comparisons if one.pair.across and one.ratio]
+    assert len(comparisons) == len(RELEASES) - 1
+    for comparison in comparisons:
+        point = points[comparison.pair.arms[0][0], str(comparison.pair.candidate)]
         assert point.effect is not None
         assert point.error is not None
-        assert math.exp(point.effect) == pytest.approx(contrast.ratio)
-        assert point.rounds == contrast.rounds == 6
+        assert math.exp(point.effect) == pytest.approx(comparison.ratio)
+        assert point.rounds == comparison.rounds == 6
         assert point.error > 0
         assert point.outcome == "measured"
-        assert point.version_figure / point.reference_figure == pytest.approx(contrast.ratio, rel=0.05)
+        assert point.version_figure / point.reference_figure == pytest.approx(comparison.ratio, rel=0.05)
 
 
 def test_other_metrics_and_results_are_followed_as_well(tmp_path: Path):

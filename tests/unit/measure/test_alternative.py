@@ -126,7 +126,7 @@ def test_one_version_is_enough_where_own_workloads_compare_their_cases(tmp_path:
     (tmp_path / "mine.py").write_text(source)
     mine = RunOptions(versions=("1.14", "2.0"), own_workloads=tmp_path)
     assert not alternative.can_compare(check_request(mine), {"1.14.0"})
-    (tmp_path / "mine.py").write_text(f"CONTRASTS = {{'n': 'a'}}\n{source}")
+    (tmp_path / "mine.py").write_text(f"COMPARISONS = {{'n': 'a'}}\n{source}")
     assert alternative.can_compare(check_request(mine), {"1.14.0"})
 
 

@@ -178,7 +178,7 @@ def test_a_version_whose_only_other_does_not_start_is_not_measured_and_has_not_d
     start = f"start: {lost}: does not start"
     assert ends.pop(lost) == ("died", start)
     assert list(ends.values()) == [("not measured", "nothing was left to compare it with")]
-    assert {contrast.reason for contrast in judged.contrasts} == {start}
+    assert {comparison.reason for comparison in judged.comparisons} == {start}
     error = find_error(judged.arms, ())
     assert isinstance(error, errors.ArmsDied)
     assert str(error).startswith("1 of 2 arms died")

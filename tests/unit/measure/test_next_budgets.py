@@ -48,7 +48,7 @@ class LoadedMachine:
 
 def find_next_look(evaluation: Evaluation) -> int:
     """Return the first look that comes after all rounds that a run has."""
-    rounds = max(contrast.rounds for contrast in evaluation.contrasts)
+    rounds = max(comparison.rounds for comparison in evaluation.comparisons)
     return next(look for look in evaluation.plan.looks if look > rounds)
 
 
@@ -71,7 +71,7 @@ def test_the_next_command_suffices_for_another_look_on_a_loaded_machine(
         assert command.startswith(f"Next:  tfcompare run --resume {out} --budget ")
         machine.change_load()
         assert called(monkeypatch, *shlex.split(command.removeprefix("Next:  "))[1:]) == 0
-        reached = max(contrast.rounds for contrast in judge_run(RunDir.open(out)).contrasts)
+        reached = max(comparison.rounds for comparison in judge_run(RunDir.open(out)).comparisons)
         if reached < look:
             short[seed] = f"{reached} of {look} rounds: {command}"
     assert len(short) <= 1, short

@@ -219,7 +219,7 @@ def test_beyond_the_last_look_the_report_says_exploratory_and_only_of_what_was_l
 ):
     run = first(tmp_path)
     evaluation = add_rounds(ResumeOptions(run=run.path), Quiet()).evaluation
-    told = {one.pair.arms[0][0]: one.exploratory for one in evaluation.contrasts if one.pair.kind == "version"}
+    told = {one.pair.arms[0][0]: one.exploratory for one in evaluation.comparisons if one.pair.kind == "version"}
     assert told == {OPEN.label: True, DECIDED.label: False}
     assert judge_run(run) == evaluation
 
@@ -234,7 +234,7 @@ def test_a_run_that_was_interrupted_goes_on_at_its_next_look_without_exploring(t
         play(tmp_path, plan([OPEN], VERSIONS), Stage({(OPEN.label, "2.0.0"): Part(until)}))
     run = dressed(RunDir.open(tmp_path / "run"))
     evaluation = add_rounds(ResumeOptions(run=run.path), Quiet()).evaluation
-    assert not any(one.exploratory for one in evaluation.contrasts)
+    assert not any(one.exploratory for one in evaluation.comparisons)
     assert {arm.rounds for arm in evaluation.arms} == {20}
 
 
@@ -258,7 +258,7 @@ def test_a_run_that_was_interrupted_in_its_pilot_keeps_what_counts_of_it(tmp_pat
     assert {arm.key: arm.rounds for arm in evaluation.arms} == {(DECIDED.label, version): 4 for version in VERSIONS} | {
         (OPEN.label, version): 5 for version in VERSIONS
     }
-    assert not any(one.exploratory for one in evaluation.contrasts)
+    assert not any(one.exploratory for one in evaluation.comparisons)
     assert evaluation.broken == ()
 
 
@@ -278,7 +278,7 @@ def test_more_rounds_measure_what_the_budget_had_postponed(
     done = add_rounds(ResumeOptions(run=played.run.path, budget_s=1000.0), Quiet())
     assert made.stage.opened(OPEN.label, "2.0.0") == [5, 6, 7, 8]
     assert made.stage.opened(DECIDED.label, "2.0.0") == []
-    verdicts = {one.pair.case: (one.verdict, one.rounds, one.exploratory) for one in done.evaluation.contrasts[:2]}
+    verdicts = {one.pair.case: (one.verdict, one.rounds, one.exploratory) for one in done.evaluation.comparisons[:2]}
     assert verdicts == {OPEN: ("slower", 5, False), DECIDED: ("slower", 4, False)}
 
 
@@ -297,7 +297,7 @@ def test_a_postponed_case_that_was_never_judged_is_not_exploratory(
     done = add_rounds(ResumeOptions(run=played.run.path, budget_s=1000.0), Quiet())
     [ahead] = [entry for entry in played.run.entries() if isinstance(entry, Extended)]
     assert ahead.exploratory
-    verdicts = {one.pair.case: (one.verdict, one.exploratory) for one in done.evaluation.contrasts[:2]}
+    verdicts = {one.pair.case: (one.verdict, one.exploratory) for one in done.evaluation.comparisons[:2]}
     assert verdicts == {OPEN: ("slower", False), DECIDED: ("slower", False)}
 
 
@@ -380,7 +380,7 @@ def test_a_round_that_was_written_and_not_journaled_is_not_measured_under_its_nu
     assert evaluation.broken == ()
     rounds = {arm.rounds for arm in evaluation.arms if arm.case == OPEN}
     assert rounds == {7}, "five that are journaled, and two more"
-    assert {one.rounds for one in evaluation.contrasts if one.pair.case == OPEN} == {7}
+    assert {one.rounds for one in evaluation.comparisons if one.pair.case == OPEN} == {7}
     numbers = [entry.replicate for entry in run.entries() if isinstance(entry, Ended)]
     assert len(numbers) == len(set(numbers))
 
@@ -570,7 +570,7 @@ def test_a_run_that_was_ended_before_its_first_round_is_continued(
     assert [(arm.version, arm.outcome, arm.rounds) for arm in done.evaluation.arms] == [
         (version, "measured", 4) for version in VERSIONS
     ]
-    assert not any(one.exploratory for one in done.evaluation.contrasts)
+    assert not any(one.exploratory for one in done.evaluation.comparisons)
     assert done.error is None
     assert set(run.read_manifest().environments) == set(VERSIONS)
 

@@ -10,7 +10,7 @@ from orchestrator.measure.rounds import describe_decision
 from orchestrator.model import Disturbed, Ended, Lost, Metric, VerdictName
 from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Part, Play, Stage, play
-from tests.support.builders import NEW, OLD, case, case_pair, contrast, plan, version_pair
+from tests.support.builders import NEW, OLD, case, case_pair, comparison, plan, version_pair
 
 A, B = case("a"), case("b")
 THIRD = "3.0.0"
@@ -46,7 +46,7 @@ def visit(number: int, case: str, *order: int, bursts: int = 8) -> str:
 def test_a_decision_names_what_was_compared(metric: Metric, verdict: VerdictName, words: str):
     """A search for results decides times as well."""
     pair = replace(version_pair(A, OLD, "2.0.0"), metric=metric)
-    assert describe_decision(contrast(pair, 1.01, verdict)) == words
+    assert describe_decision(comparison(pair, 1.01, verdict)) == words
 
 
 def test_pilots_come_first_then_rounds_of_mirrored_orders_and_alternating_bursts(tmp_path: Path):
@@ -198,7 +198,7 @@ def test_a_worker_that_is_killed_once_costs_its_case_one_repeated_visit(
     names = [stream.path.name for stream in played.run.streams()]
     assert names == [f"{OLD}-{part}.arrow" for part in range(1, 7)] + [f"{NEW}-{part}.arrow" for part in range(1, 8)]
     assert {(arm.outcome, arm.rounds) for arm in played.evaluation.arms} == {("measured", 6)}
-    assert {contrast.pair.case: contrast.verdict for contrast in played.evaluation.contrasts}[A] == verdict
+    assert {comparison.pair.case: comparison.verdict for comparison in played.evaluation.comparisons}[A] == verdict
 
 
 @pytest.mark.parametrize("isolation", ["fork", "process"])
@@ -207,7 +207,7 @@ def test_a_replicate_that_is_killed_once_is_measured_again(tmp_path: Path, isola
     stage = Stage({("a", OLD): Part(steady(10)), ("a", NEW): killed})
     played = play(tmp_path, plan([A], looks=(6,), isolation=isolation), stage)
     assert stage.opened("a", NEW) == [0, 2, 2, 3, 4, 5, 6]
-    assert [contrast.verdict for contrast in played.evaluation.contrasts] == ["slower"]
+    assert [comparison.verdict for comparison in played.evaluation.comparisons] == ["slower"]
 
 
 def test_an_arm_whose_worker_is_killed_in_the_pilot_has_its_pilot_again(tmp_path: Path):
@@ -266,13 +266,13 @@ def test_a_case_leaves_the_rotation_at_the_look_that_decides_it(tmp_path: Path):
     played = play(tmp_path, plan([A, B], looks=(6, 10, 15)), stage)
     assert max(stage.opened("a", NEW)) == 6
     assert max(stage.opened("b", NEW)) == 15
-    assert [(found.verdict, found.rounds) for found in played.evaluation.contrasts] == [
+    assert [(found.verdict, found.rounds) for found in played.evaluation.comparisons] == [
         ("slower", 6),
         ("inconclusive", 15),
     ]
 
 
-def test_a_case_with_one_undecided_contrast_stays_with_all_its_arms(tmp_path: Path):
+def test_a_case_with_one_undecided_comparison_stays_with_all_its_arms(tmp_path: Path):
     stage = Stage({("a", NEW): SLOW, ("a", THIRD): NOISY})
     play(tmp_path, plan([A], (OLD, NEW, THIRD), looks=(6, 10)), stage)
     assert max(stage.opened("a", NEW)) == max(stage.opened("a", THIRD)) == 10
@@ -285,7 +285,7 @@ def test_a_run_ends_as_soon_as_nothing_is_left_to_decide(tmp_path: Path):
 
 
 def test_what_can_no_more_be_decided_is_not_measured_to_the_end(tmp_path: Path):
-    """A contrast needs both of its arms: with one refused, dead or lost, more rounds show nothing."""
+    """A comparison needs both of its arms: with one refused, dead or lost, more rounds show nothing."""
     looks = (4, 6, 20)
     stages = {
         "refused": Stage({("a", NEW): Part(refuses="no such op")}),
@@ -335,7 +335,7 @@ def test_isolated_every_replicate_has_a_worker_of_its_own(tmp_path: Path):
     played = play(tmp_path, plan([A], looks=(3,), isolation="process"), stage)
     names = {stream.path.name for stream in played.run.streams()}
     assert names == {f"{version}-{part}.arrow" for version in (OLD, NEW) for part in range(1, 4)}
-    assert played.evaluation.contrasts[0].rounds == 3
+    assert played.evaluation.comparisons[0].rounds == 3
     assert stage.forks == [False] * 2 * 3
 
 

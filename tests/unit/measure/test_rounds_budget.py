@@ -67,7 +67,7 @@ def test_a_budget_that_does_not_hold_the_pilot_measures_the_first_cases_and_name
     judged = {name for name, rounds in rounds_of(played).items() if rounds >= 4}
     assert len(judged) >= len(reached) - 3
     assert read_endings(played.run).postponed == set(MANY) - judged
-    reasons = {contrast.pair.case.label: contrast.reason for contrast in played.evaluation.contrasts}
+    reasons = {comparison.pair.case.label: comparison.reason for comparison in played.evaluation.comparisons}
     assert {reasons[name] for name in set(MANY) - judged} == {
         "postponed: the budget holds too few rounds; --resume measures it"
     }
@@ -117,7 +117,7 @@ def test_the_last_round_leaves_out_what_the_budget_does_not_hold(tmp_path: Path,
     assert played.ending == "the budget of 112 s ended the run during round 6"
     assert clock.now == pytest.approx(110.0)
     assert sorted(rounds_of(played).values()) == [5, 6]
-    assert {contrast.rounds for contrast in played.evaluation.contrasts} == {5, 6}
+    assert {comparison.rounds for comparison in played.evaluation.comparisons} == {5, 6}
     assert postponed(played) == []
 
 
@@ -139,7 +139,7 @@ def test_cases_that_would_get_too_few_rounds_are_postponed_the_longest_first(tmp
     assert postponed(played) == [("a", "c")]
     assert rounds_of(played) == {"a": 1, "b": 16, "c": 1}
     assert played.ending == "the budget of 82 s ended the run after 16 rounds"
-    reasons = {contrast.pair.case.label: contrast.reason for contrast in played.evaluation.contrasts}
+    reasons = {comparison.pair.case.label: comparison.reason for comparison in played.evaluation.comparisons}
     so_far = "2.5x so far (1 round; 3 more needed for a verdict)"
     assert reasons["a"] == reasons["c"] == f"postponed: the budget holds too few rounds; --resume measures it; {so_far}"
     assert "postponed" not in reasons["b"]
@@ -235,8 +235,8 @@ def test_a_pilot_that_takes_all_of_the_budget_ends_the_run_with_nothing_invented
     """Calls of minutes: the pilot alone may take longer than anybody asked for."""
     played = measure(tmp_path, clock.stage({"a": 500.0}), 60.0, "a")
     assert played.ending == "the budget of 60 s ended the run after 1 round"
-    (contrast,) = played.evaluation.contrasts
-    assert (contrast.verdict, contrast.rounds, contrast.ci_low) == ("inconclusive", 1, None)
+    (comparison,) = played.evaluation.comparisons
+    assert (comparison.verdict, comparison.rounds, comparison.ci_low) == ("inconclusive", 1, None)
     assert postponed(played) == [("a",)]
 
 

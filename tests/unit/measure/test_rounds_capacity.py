@@ -31,8 +31,8 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 def ratios(played: Play) -> dict[tuple[str, ...], float]:
     return {
-        tuple(f"{arm.case}/{arm.version}" for arm in contrast.pair.arms): round(contrast.ratio or 0, 6)
-        for contrast in played.evaluation.contrasts
+        tuple(f"{arm.case}/{arm.version}" for arm in comparison.pair.arms): round(comparison.ratio or 0, 6)
+        for comparison in played.evaluation.comparisons
     }
 
 
@@ -42,7 +42,7 @@ def test_no_more_arms_are_open_at_once_than_fit_and_ratios_are_the_same(tmp_path
     assert max(opened) == 4
     # A pilot and four rounds, of four sittings each.
     assert len(opened) == 20
-    assert all(contrast.rounds == 4 for contrast in played.evaluation.contrasts)
+    assert all(comparison.rounds == 4 for comparison in played.evaluation.comparisons)
     assert played.evaluation.broken == ()
     monkeypatched = ratios(played)
     with pytest.MonkeyPatch.context() as patch:

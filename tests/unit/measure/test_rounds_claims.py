@@ -25,7 +25,7 @@ def claimed(effect: str, margin: float, **changes: object) -> Plan:
 def test_what_is_slower_may_yet_be_the_same_within_what_a_claim_allows(tmp_path: Path):
     """Some 30 % more, where 25 % are allowed: after six rounds it is slower, and the claim is open."""
     stages = [Stage({("a", NEW): Part(lambda number: 13 * (1.035 if number % 4 < 2 else 0.965))}) for _ in range(2)]
-    six = play(tmp_path / "six", claimed("same", 0.25, looks=(6,)), stages[0]).evaluation.contrasts[0]
+    six = play(tmp_path / "six", claimed("same", 0.25, looks=(6,)), stages[0]).evaluation.comparisons[0]
     assert six.verdict == "slower"
     assert six.ci_low < 1.25
     play(tmp_path / "ten", claimed("same", 0.25, looks=(6, 10)), stages[1])

@@ -13,7 +13,7 @@ TWICE = Target(OLD, control=True)
 
 def test_control_is_compared_with_the_baseline_and_with_nothing_inside_a_version() -> None:
     one, other = case("w", mode="eager"), case("w", mode="graph")
-    known = {"w": workload("w", params={"mode": ("eager", "graph")}, contrasts={"mode": "eager"})}
+    known = {"w": workload("w", params={"mode": ("eager", "graph")}, comparisons={"mode": "eager"})}
     pairs = plan_pairs([one, other], targets((OLD, TWICE, NEW)), known)
     assert {pair.candidate for pair in pairs if pair.kind == "version"} == {TWICE, NEW}
     assert {pair.version for pair in pairs if pair.kind == "case"} == {OLD, NEW}
@@ -22,7 +22,7 @@ def test_control_is_compared_with_the_baseline_and_with_nothing_inside_a_version
 def test_a_sound_machine_has_nothing_to_say_of_its_control(tmp_path: Path) -> None:
     played = play(tmp_path, plan([A], (OLD, TWICE, NEW), looks=(6,)), Stage())
     assert not [warning for warning in played.evaluation.warnings if "control" in warning.lower()]
-    verdicts = {contrast.pair.candidate: contrast.verdict for contrast in played.evaluation.contrasts}
+    verdicts = {comparison.pair.candidate: comparison.verdict for comparison in played.evaluation.comparisons}
     assert verdicts[TWICE] == "same"
 
 

@@ -100,7 +100,7 @@ def test_rounds_that_a_first_call_keeps_open_all_have_them(tmp_path: Path, clock
     stage = stage_of(clock, firsts)
     played = measure(tmp_path, stage, looks=(4, 6, 8), decides=("first",))
     assert {number for number, _, _ in opened_once(stage)} == set(range(1, 9))
-    assert {contrast.verdict for contrast in played.evaluation.contrasts} == {"same"}
+    assert {comparison.verdict for comparison in played.evaluation.comparisons} == {"same"}
 
 
 @pytest.mark.parametrize(("decides", "rounds"), [((), 4), (("first",), 8)])
@@ -110,7 +110,7 @@ def test_an_open_first_call_keeps_a_case_only_if_it_was_asked_for(
     firsts = {OLD: scattered(1, spread=1.0), NEW: scattered(2, spread=1.0)}
     played = measure(tmp_path, stage_of(clock, firsts), looks=(4, 6, 8), decides=decides)
     assert {arm.rounds for arm in played.evaluation.arms} == {rounds}
-    assert {contrast.verdict for contrast in played.evaluation.metrics["first"]} == {"inconclusive"}
+    assert {comparison.verdict for comparison in played.evaluation.metrics["first"]} == {"inconclusive"}
 
 
 def test_whole_visits_of_a_round_take_the_place_of_visits_of_one_call(
@@ -152,8 +152,8 @@ def test_arms_take_turns_in_being_early(tmp_path: Path, clock: Clock):
 def found(folder: Path, clock: Clock, factor: float, seed: int) -> str:
     stage = stage_of(clock, {OLD: scattered(seed, spread=0.08), NEW: scattered(seed + 1, factor, spread=0.08)})
     folder.mkdir()
-    (contrast, _) = measure(folder, stage, looks=(4, 6)).evaluation.metrics["first"]
-    return contrast.verdict
+    (comparison, _) = measure(folder, stage, looks=(4, 6)).evaluation.metrics["first"]
+    return comparison.verdict
 
 
 @pytest.mark.parametrize(("factor", "least", "most"), [(1.5, 6, 8), (1.0, 0, 1)])

@@ -52,8 +52,8 @@ def test_a_pilot_that_did_what_a_round_does_is_the_first_round(tmp_path: Path):
     played = play(tmp_path, plan([A], looks=(6,)), stage)
     assert counting(played) == {True}
     assert stage.opened("a", NEW) == [0, 2, 3, 4, 5, 6]
-    (contrast,) = played.evaluation.contrasts
-    assert (contrast.verdict, contrast.rounds, contrast.ratio) == ("slower", 6, pytest.approx(2.0))
+    (comparison,) = played.evaluation.comparisons
+    assert (comparison.verdict, comparison.rounds, comparison.ratio) == ("slower", 6, pytest.approx(2.0))
     assert {arm.rounds for arm in played.evaluation.arms} == {6}
 
 
@@ -63,8 +63,8 @@ def test_a_pilot_with_another_effort_takes_no_part_in_any_verdict(tmp_path: Path
     played = play(tmp_path, plan([A], looks=(6,)), stage)
     assert counting(played) == {False}
     assert stage.opened("a", NEW) == [0, 1, 2, 3, 4, 5, 6]
-    (contrast,) = played.evaluation.contrasts
-    assert (contrast.verdict, contrast.rounds, contrast.ratio) == ("same", 6, pytest.approx(1.0))
+    (comparison,) = played.evaluation.comparisons
+    assert (comparison.verdict, comparison.rounds, comparison.ratio) == ("same", 6, pytest.approx(1.0))
 
 
 class Said(Quiet):

@@ -54,8 +54,8 @@ def test_where_a_start_takes_longer_than_a_visit_a_round_has_several(tmp_path: P
     assert visits_of(played) == {0: 1, 1: 1, 2: 2, 3: 2, 4: 2}
     assert clock.now == 4 * (1 + 2 * 2)
     assert {arm.rounds for arm in played.evaluation.arms} == {4}
-    (contrast,) = played.evaluation.contrasts
-    assert contrast.rounds == 4
+    (comparison,) = played.evaluation.comparisons
+    assert comparison.rounds == 4
 
 
 def test_visits_of_a_round_are_averaged_and_count_once(tmp_path: Path, clock: Clock):
@@ -72,8 +72,8 @@ def test_visits_of_a_round_are_averaged_and_count_once(tmp_path: Path, clock: Cl
 
     stage.parts["a", NEW] = Part(ms)
     played = play(tmp_path, plan([A], looks=(4,)), stage)
-    (contrast,) = played.evaluation.contrasts
-    assert contrast.ratio == pytest.approx(1.1)
+    (comparison,) = played.evaluation.comparisons
+    assert comparison.ratio == pytest.approx(1.1)
 
 
 def test_the_budget_holds_the_starts(tmp_path: Path, clock: Clock):
@@ -124,8 +124,8 @@ def test_a_new_worker_that_does_not_start_costs_its_version_one_round(tmp_path: 
     assert stage.opened("a", NEW) == [0, 2, 4, 5, 6]
     assert stage.opened("a", OLD) == [0, 2, 3, 4, 5, 6]
     assert not [entry for entry in played.run.entries() if isinstance(entry, Lost)]
-    (contrast,) = played.evaluation.contrasts
-    assert contrast.rounds == 5
+    (comparison,) = played.evaluation.comparisons
+    assert comparison.rounds == 5
 
 
 def test_a_version_whose_new_workers_keep_failing_is_lost(tmp_path: Path):

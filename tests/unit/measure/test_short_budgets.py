@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.machine.host import Witness
-from orchestrator.model import Contrast
+from orchestrator.model import Comparison
 from orchestrator.reports import matrix, table
 from orchestrator.reports.json import as_json
 from orchestrator.reports.summary import sentences
@@ -76,7 +76,7 @@ def test_a_budget_that_holds_the_fewest_rounds_of_one_case_decides_a_large_diffe
     pilot_s = start_s + sum(takes(name)(0) for name in names)
     needed_s = pilot_s + sum(start_s + quickest(number) for number in range(1, FEWEST_ROUNDS + 1))
     played = measure(tmp_path, stage, needed_s * draw.uniform(1.0, 1.5), names)
-    verdicts = [contrast.verdict for contrast in played.evaluation.contrasts]
+    verdicts = [comparison.verdict for comparison in played.evaluation.comparisons]
     assert max(rounds_of(played).values()) >= FEWEST_ROUNDS
     assert ("slower" in verdicts) is (ratio > 1)
     assert "faster" not in verdicts
@@ -99,22 +99,22 @@ def of_two_rounds(folder: Path, clock: Clock, ratio: float, view: Heard | None =
     return played
 
 
-def shown(played: Play) -> tuple[Contrast, dict[str, object], str, str]:
-    """Return the only contrast, what JSON has of it, the summary, and the row of its case in both tables."""
-    (contrast,) = played.evaluation.contrasts
-    (as_object,) = json.loads(as_json(played.evaluation))["contrasts"]
+def shown(played: Play) -> tuple[Comparison, dict[str, object], str, str]:
+    """Return the only comparison, what JSON has of it, the summary, and the row of its case in both tables."""
+    (comparison,) = played.evaluation.comparisons
+    (as_object,) = json.loads(as_json(played.evaluation))["comparisons"]
     texts = (table.render(played.evaluation), matrix.render(played.evaluation))
     rows = [line for text in texts for line in text.splitlines() if "x" in line and (NEW in line or "  a " in line)]
     (sentence,) = sentences(played.evaluation)
-    return contrast, as_object, sentence, "\n".join(line for line in rows if line != sentence)
+    return comparison, as_object, sentence, "\n".join(line for line in rows if line != sentence)
 
 
 @pytest.mark.parametrize("ratio", [10.0, 1.0])
 def test_rounds_that_are_too_few_show_their_ratio_and_no_verdict(tmp_path: Path, clock: Clock, ratio: float):
-    contrast, as_object, sentence, rows = shown(of_two_rounds(tmp_path, clock, ratio))
-    assert (contrast.verdict, contrast.rounds, contrast.missing) == ("inconclusive", 2, FEWEST_ROUNDS - 2)
-    assert contrast.ratio == pytest.approx(ratio, rel=0.1)
-    so_far = f"{contrast.ratio:.3g}x so far (2 rounds; 2 more needed for a verdict)"
+    comparison, as_object, sentence, rows = shown(of_two_rounds(tmp_path, clock, ratio))
+    assert (comparison.verdict, comparison.rounds, comparison.missing) == ("inconclusive", 2, FEWEST_ROUNDS - 2)
+    assert comparison.ratio == pytest.approx(ratio, rel=0.1)
+    so_far = f"{comparison.ratio:.3g}x so far (2 rounds; 2 more needed for a verdict)"
     assert as_object["reason"] == f"postponed: the budget holds too few rounds; --resume measures it; {so_far}"
     assert (as_object["verdict"], as_object["missing_rounds"]) == ("inconclusive", 2)
     assert sentence.endswith(f"1 with too few rounds for a verdict (in a: {so_far}).")
@@ -125,9 +125,9 @@ def test_rounds_that_are_too_few_show_their_ratio_and_no_verdict(tmp_path: Path,
 
 def test_a_single_round_has_a_ratio(tmp_path: Path, clock: Clock):
     played = measure(tmp_path, stage_of(clock, {"a": 30.0}, 10.0), 50.0, "a")
-    contrast, as_object, _, rows = shown(played)
-    assert (contrast.rounds, contrast.missing, as_object["ci_low"]) == (1, 3, None)
-    assert contrast.so_far == f"{contrast.ratio:.3g}x so far (1 round; 3 more needed for a verdict)"
+    comparison, as_object, _, rows = shown(played)
+    assert (comparison.rounds, comparison.missing, as_object["ci_low"]) == (1, 3, None)
+    assert comparison.so_far == f"{comparison.ratio:.3g}x so far (1 round; 3 more needed for a verdict)"
     assert "? 1 of 4 rounds" in rows
 
 
@@ -138,8 +138,8 @@ def test_before_the_first_round_the_ratio_of_the_pilot_is_shown_as_that(
     """A pilot that was disturbed is no round."""
     monkeypatch.setattr(Witness, "disturbance", lambda witness, meanwhile: "somebody else")
     played = measure(tmp_path, stage_of(clock, {"a": 100.0}, ratio), 50.0, "a")
-    contrast, as_object, sentence, rows = shown(played)
-    assert (contrast.ratio, contrast.rounds, contrast.missing) == (None, 0, FEWEST_ROUNDS)
+    comparison, as_object, sentence, rows = shown(played)
+    assert (comparison.ratio, comparison.rounds, comparison.missing) == (None, 0, FEWEST_ROUNDS)
     assert as_object["pilot_ratio"] == pytest.approx(ratio, rel=0.2)
     told = f"{as_object['pilot_ratio']:.3g}x in the pilot (4 rounds needed for a verdict)"
     assert str(as_object["reason"]).endswith(told)
@@ -167,4 +167,4 @@ def test_the_budget_that_is_proposed_decides(tmp_path: Path, clock: Clock, seed:
     number, unit = re.search(r"use --budget (\d+)([sm])$", view.lines[0]).groups()
     clock.now = 0.0
     played = measure(tmp_path / "long", stage, int(number) * (60.0 if unit == "m" else 1.0), "a")
-    assert [contrast.verdict for contrast in played.evaluation.contrasts] == ["slower"]
+    assert [comparison.verdict for comparison in played.evaluation.comparisons] == ["slower"]

@@ -86,7 +86,7 @@ def test_a_budget_that_holds_only_short_rounds_gets_them_and_decides(
     assert stage.opened("a", NEW) == [0, 2, 3, 4]
     assert {arm.rounds for arm in played.evaluation.arms} == {4}
     assert view.lines.count(SAID) == 1
-    assert [contrast.verdict for contrast in played.evaluation.contrasts] == [verdict]
+    assert [comparison.verdict for comparison in played.evaluation.comparisons] == [verdict]
 
 
 @pytest.mark.parametrize("budget_s", [None, SHORT_S + 4.5 * SLOWER * FULL_S, 20 * FULL_S])
@@ -98,20 +98,20 @@ def test_a_budget_that_holds_enough_full_rounds_and_none_at_all_change_nothing(
     assert {number for round, number in bursts_of(stage).items() if round} == {MOST_BURSTS}
     assert SAID not in view.lines
     assert {entry.counts for entry in efforts(played)} == {False}
-    assert [contrast.verdict for contrast in played.evaluation.contrasts] == ["slower"]
+    assert [comparison.verdict for comparison in played.evaluation.comparisons] == ["slower"]
 
 
 def test_a_budget_too_short_for_a_verdict_holds_as_many_rounds_as_it_can(tmp_path: Path, clock: Clock):
     played = measure(tmp_path, stage_of(clock, "a", SLOWDOWN), 3.2 * SHORT_S)
     assert {arm.rounds for arm in played.evaluation.arms} == {3}
-    assert [contrast.missing for contrast in played.evaluation.contrasts] == [1]
+    assert [comparison.missing for comparison in played.evaluation.comparisons] == [1]
     assert clock.now <= 3.2 * SHORT_S * 1.05
 
 
 def test_more_cases_come_to_a_verdict_where_rounds_are_short(tmp_path: Path, clock: Clock):
     """The budget holds four short rounds of four cases, or the pilots and four full rounds of one."""
     played = measure(tmp_path, stage_of(clock, "abcd", SLOWDOWN), 4 * 5 * SHORT_S, "abcd", looks=(4,))
-    assert [contrast.verdict for contrast in played.evaluation.contrasts] == ["slower"] * 4
+    assert [comparison.verdict for comparison in played.evaluation.comparisons] == ["slower"] * 4
 
 
 def test_visits_for_first_calls_alone_are_left_out_before_bursts(tmp_path: Path, clock: Clock):

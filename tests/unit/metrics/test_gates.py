@@ -14,23 +14,25 @@ from orchestrator.metrics.gates import (
     find_gate_error,
     parse_gates,
 )
-from orchestrator.model import Contrast, Metric, OutputContrast
-from tests.support.builders import NEW, OLD, case, contrast, target, version_pair
+from orchestrator.model import Comparison, Metric, OutputComparison
+from tests.support.builders import NEW, OLD, case, comparison, target, version_pair
 
 OF = case()
 PAIR = version_pair(OF)
 
 
-def judged(ratio: float | None, verdict: str, metric: Metric = "steady") -> Contrast:
-    return contrast(replace(PAIR, metric=metric), ratio, verdict)
+def judged(ratio: float | None, verdict: str, metric: Metric = "steady") -> Comparison:
+    return comparison(replace(PAIR, metric=metric), ratio, verdict)
 
 
-def output(verdict: str, difference: float | None = None) -> OutputContrast:
-    return OutputContrast(case=OF, baseline=target(OLD), candidate=target(NEW), verdict=verdict, difference=difference)
+def output(verdict: str, difference: float | None = None) -> OutputComparison:
+    return OutputComparison(
+        case=OF, baseline=target(OLD), candidate=target(NEW), verdict=verdict, difference=difference
+    )
 
 
-def differing(difference: float, verdict: str, metric: Metric) -> Contrast:
-    return contrast(
+def differing(difference: float, verdict: str, metric: Metric) -> Comparison:
+    return comparison(
         replace(PAIR, metric=metric),
         None,
         verdict,
@@ -239,7 +241,7 @@ def test_what_is_no_outcome_is_refused(text: str, told: str):
     assert told in str(refused.value)
 
 
-def in_row_only(verdict: str, metric: Metric = "steady", **more: object) -> Contrast:
+def in_row_only(verdict: str, metric: Metric = "steady", **more: object) -> Comparison:
     return replace(judged(1.5, verdict, metric), row_only=True, **more)
 
 

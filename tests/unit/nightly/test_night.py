@@ -415,7 +415,7 @@ def test_a_disk_that_is_full_is_told_and_what_was_measured_stays(monkeypatch, op
     assert "No space left on device" in told.night.said[0]
     assert told.happened
     [run] = (options.history / "runs").iterdir()
-    assert load_run(run).contrasts
+    assert load_run(run).comparisons
 
 
 def test_an_interrupt_says_where_what_was_measured_lies(monkeypatch, options: NightOptions):

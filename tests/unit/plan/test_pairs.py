@@ -6,7 +6,9 @@ from orchestrator.plan.pairs import LOOKS, in_order, looks_left, neighbour_pairs
 from tests.support.builders import arm, case, case_pair, plan, targets, workload
 
 WORKLOADS = {
-    "train": workload("train", params={"loop": (), "mode": ("graph", "eager"), "size": ()}, contrasts={"mode": "eager"})
+    "train": workload(
+        "train", params={"loop": (), "mode": ("graph", "eager"), "size": ()}, comparisons={"mode": "eager"}
+    )
 }
 GRAPH, EAGER = (case("train", loop="fit", mode=mode, size="small") for mode in ("graph", "eager"))
 POWER = case("power")

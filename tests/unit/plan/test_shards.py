@@ -9,7 +9,7 @@ from tests.support.builders import case, targets, workload
 
 WORKLOADS = {
     "train": workload(
-        "train", params={"mode": (), "input": (), "size": ()}, contrasts={"mode": "eager", "input": "numpy"}
+        "train", params={"mode": (), "input": (), "size": ()}, comparisons={"mode": "eager", "input": "numpy"}
     ),
     "power": workload("power", params={"size": ()}),
 }

@@ -165,7 +165,7 @@ def test_the_object_names_no_field_as_a_measurement_is_named():
             collect(inner)
 
     collect(report.as_object(scene()))
-    assert not keys & {"median_ms", "ratio", "ci_low", "ci_high", "verdict", "arms", "contrasts"}
+    assert not keys & {"median_ms", "ratio", "ci_low", "ci_high", "verdict", "arms", "comparisons"}
 
 
 def test_a_case_that_no_version_could_run_leaves_the_others(drawn):

@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from orchestrator.model import ArmResult, Case, Contrast, Drift, Evaluation
+from orchestrator.model import ArmResult, Case, Comparison, Drift, Evaluation
 from orchestrator.plan.pairs import plan_pairs
 from tests.support.builders import (
     arm,
     case,
     case_pair,
-    contrast,
+    comparison,
     manifest,
     plan,
     targets,
@@ -23,7 +23,7 @@ TF1, TF2, LATER = "1.14.0", "2.0.0", "2.13.0"
 LOOP = workload(
     "train_loop",
     params=dict.fromkeys(("loop", "api", "mode", "input", "model", "data"), ()),
-    contrasts={"mode": "eager"},
+    comparisons={"mode": "eager"},
 )
 SIZES = tuple(
     (model, data)
@@ -65,7 +65,7 @@ def study(versions: Sequence[str] = (TF1, TF2, LATER)) -> Evaluation:
 
 
 def made(cases: Sequence[Case], arms: Iterable[ArmResult], versions: Sequence[str] = (TF1, TF2)) -> Evaluation:
-    """A run of these arms, each contrast judged by a rule of thumb."""
+    """A run of these arms, each comparison judged by a rule of thumb."""
     pairs = plan_pairs(cases, targets(versions), {"train_loop": LOOP, "power": workload()})
     arms = tuple(arms)
     by_name = {arm.key: arm for arm in arms}
@@ -73,13 +73,13 @@ def made(cases: Sequence[Case], arms: Iterable[ArmResult], versions: Sequence[st
         plan=plan(cases, versions, pairs=pairs, suite="studies"),
         manifest=manifest(versions),
         arms=arms,
-        contrasts=tuple(_judged(pair, *(by_name[name] for name in pair.arms)) for pair in pairs),
+        comparisons=tuple(_judged(pair, *(by_name[name] for name in pair.arms)) for pair in pairs),
         warnings=(),
     )
 
 
-def one_cell(of: Contrast, *, ms: tuple[float, float] = (10.0, 36.0)) -> Evaluation:
-    """A run of two arms and this contrast between them, whichever kind it is."""
+def one_cell(of: Comparison, *, ms: tuple[float, float] = (10.0, 36.0)) -> Evaluation:
+    """A run of two arms and this comparison between them, whichever kind it is."""
     cases = (loop(mode="eager"),) if of.pair.kind == "version" else (loop(mode="eager"), loop(mode="graph"))
     (baseline, old), (candidate, new) = of.pair.arms
     named = {one.label: one for one in cases}
@@ -87,17 +87,17 @@ def one_cell(of: Contrast, *, ms: tuple[float, float] = (10.0, 36.0)) -> Evaluat
         plan=plan(cases, tuple(dict.fromkeys((old, new))), pairs=(of.pair,)),
         manifest=manifest((old, new)),
         arms=(arm(named[baseline], old, median_ms=ms[0]), arm(named[candidate], new, median_ms=ms[1])),
-        contrasts=(of,),
+        comparisons=(of,),
         warnings=(),
     )
 
 
-def versions_apart(ratio: float | None = 3.6, verdict: str = "slower", reason: str = "", **changes) -> Contrast:
-    return contrast(version_pair(loop(mode="eager"), TF1, TF2), ratio, verdict, reason, **changes)
+def versions_apart(ratio: float | None = 3.6, verdict: str = "slower", reason: str = "", **changes) -> Comparison:
+    return comparison(version_pair(loop(mode="eager"), TF1, TF2), ratio, verdict, reason, **changes)
 
 
-def modes_apart(ratio: float | None = 0.25, verdict: str = "faster", reason: str = "", **changes) -> Contrast:
-    return contrast(case_pair(loop(mode="eager"), loop(mode="graph"), TF2), ratio, verdict, reason, **changes)
+def modes_apart(ratio: float | None = 0.25, verdict: str = "faster", reason: str = "", **changes) -> Comparison:
+    return comparison(case_pair(loop(mode="eager"), loop(mode="graph"), TF2), ratio, verdict, reason, **changes)
 
 
 def poisoned(text: str) -> Evaluation:
@@ -113,12 +113,12 @@ def poisoned(text: str) -> Evaluation:
         unmeasured(other[1], new, "died", f"died{text}"),
     ]
     both = made([*cases, *other], arms, (TF1, new))
-    odd = tuple(replace(one, ci_low=1.2, verdict="inconclusive", reason=f"noisy{text}") for one in both.contrasts)
+    odd = tuple(replace(one, ci_low=1.2, verdict="inconclusive", reason=f"noisy{text}") for one in both.comparisons)
     return replace(
         both,
         plan=replace(both.plan, run=f"run{text}", device=f"cpu{text}"),
         manifest=manifest((TF1, new), host={"cpu": f"CPU{text}", "usable_cores": 2}),
-        contrasts=odd,
+        comparisons=odd,
         warnings=(f"warned{text}",),
         broken=(f"broken{text}",),
     )
@@ -142,8 +142,8 @@ def hostile() -> Evaluation:
         unmeasured(medium_eager, TF2, "died", f"died {HOSTILE}"),
     ]
     both = made(cases, arms)
-    noisy = tuple(replace(one, verdict="inconclusive", reason=f"noisy {HOSTILE}") for one in both.contrasts)
-    return replace(both, contrasts=noisy, warnings=(f"warned {HOSTILE}",))
+    noisy = tuple(replace(one, verdict="inconclusive", reason=f"noisy {HOSTILE}") for one in both.comparisons)
+    return replace(both, comparisons=noisy, warnings=(f"warned {HOSTILE}",))
 
 
 def _block(sizes: Iterable[tuple[str, str]], **changes: str) -> list[Case]:
@@ -170,18 +170,20 @@ def _measured(of: Case, version: str) -> ArmResult:
     return arm(of, version, median_ms=ms, drift=drift)
 
 
-def _judged(pair, baseline: ArmResult, candidate: ArmResult) -> Contrast:
+def _judged(pair, baseline: ArmResult, candidate: ArmResult) -> Comparison:
     for one in (baseline, candidate):
         if one.median_ms is None:
-            return contrast(pair, None, "inconclusive", one.reason)
+            return comparison(pair, None, "inconclusive", one.reason)
     ratio = candidate.median_ms / baseline.median_ms
     for one in (baseline, candidate):
         if one.outcome == "died":
-            return contrast(pair, ratio, "inconclusive", f"{one.version} died after {one.rounds} rounds: {one.reason}")
+            return comparison(
+                pair, ratio, "inconclusive", f"{one.version} died after {one.rounds} rounds: {one.reason}"
+            )
     if abs(math.log(ratio)) < math.log(1.01):
-        return contrast(pair, ratio, "same")
+        return comparison(pair, ratio, "same")
     if abs(math.log(ratio)) < math.log(1.1):
-        return contrast(pair, ratio, "inconclusive", NOISY, ci_low=ratio * 0.88, ci_high=ratio * 1.13)
+        return comparison(pair, ratio, "inconclusive", NOISY, ci_low=ratio * 0.88, ci_high=ratio * 1.13)
     if baseline.drift or candidate.drift:
-        return contrast(pair, ratio, "inconclusive", CHANCE)
-    return contrast(pair, ratio, "slower" if ratio > 1 else "faster")
+        return comparison(pair, ratio, "inconclusive", CHANCE)
+    return comparison(pair, ratio, "slower" if ratio > 1 else "faster")

@@ -13,14 +13,14 @@ from orchestrator.results.compare_runs import Changes, Difference, RatioChange, 
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import render_plain
 from tests.support import scenes
-from tests.support.builders import contrast
+from tests.support.builders import comparison
 from tests.support.kept import kept
 
 ROOT = Path(__file__).resolve().parents[3]
 
 
 def both() -> Changes:
-    """All verdicts, one contrast that a run lacks, and differences of the machine."""
+    """All verdicts, one comparison that a run lacks, and differences of the machine."""
     evaluation = scenes.everything()
     runs = [Run(Path(name), evaluation, (), ()) for name in ("earlier", "later")]
     outcomes = (
@@ -28,16 +28,16 @@ def both() -> Changes:
         (1.1, "inconclusive", "too noisy: these rounds show changes from 18% on"),
     )  # fmt: skip
     found = []
-    timed = [one for one in evaluation.contrasts if one.ratio is not None]
+    timed = [one for one in evaluation.comparisons if one.ratio is not None]
     for one, (ratio, verdict, reason) in zip(timed, outcomes, strict=False):
-        later = contrast(one.pair, one.ratio * ratio, one.verdict)
+        later = comparison(one.pair, one.ratio * ratio, one.verdict)
         found.append(
             RatioChange(
                 pair=one.pair, earlier=one, later=later, ratio=ratio, ci_low=ratio * 0.95, ci_high=ratio * 1.05,
                 verdict=verdict, reason=reason,
             )
         )  # fmt: skip
-    missing = next(one for one in evaluation.contrasts if one.ratio is None)
+    missing = next(one for one in evaluation.comparisons if one.ratio is None)
     found.append(
         RatioChange(
             pair=missing.pair, earlier=missing, later=missing, ratio=None, ci_low=None, ci_high=None,

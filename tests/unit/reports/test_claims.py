@@ -9,7 +9,7 @@ from rich.cells import cell_len
 
 from orchestrator.catalog.found import Found
 from orchestrator.errors import UsageError
-from orchestrator.model import OutputContrast, Part, Returns
+from orchestrator.model import OutputComparison, Part, Returns
 from orchestrator.reports import claims
 from tests.support.builders import (
     NEW,
@@ -17,7 +17,7 @@ from tests.support.builders import (
     case,
     case_pair,
     claim,
-    contrast,
+    comparison,
     evaluation,
     expectation,
     plan,
@@ -96,10 +96,10 @@ def test_a_part_and_a_control_of_ours_are_shown(monkeypatch: pytest.MonkeyPatch)
     )
     made = evaluation(
         plan=plan((eager, function, jit), pairs=(step, whole, control), claims=(said,)),
-        contrasts=(
-            contrast(step, 0.05, "faster", ci_low=0.04, ci_high=0.06),
-            contrast(whole, 0.03, "faster", ci_low=0.025, ci_high=0.035),
-            contrast(control, 0.03, "faster", ci_low=0.025, ci_high=0.035),
+        comparisons=(
+            comparison(step, 0.05, "faster", ci_low=0.04, ci_high=0.06),
+            comparison(whole, 0.03, "faster", ci_low=0.025, ci_high=0.035),
+            comparison(control, 0.03, "faster", ci_low=0.025, ci_high=0.035),
         ),
     )
     text = claims.render(made)
@@ -152,7 +152,7 @@ def test_what_two_versions_return_is_shown_by_how_much_it_differs(monkeypatch: p
     compared = {"case": pair.case, "baseline": pair.baseline, "candidate": pair.candidate}
     said = claim(returns=(Returns(**compared, expected="differs"),))
     made = evaluation(
-        plan=plan(claims=(said,)), outputs=(OutputContrast(**compared, verdict="differs", difference=0.033),)
+        plan=plan(claims=(said,)), outputs=(OutputComparison(**compared, verdict="differs", difference=0.033),)
     )
     text = claims.render(made)
     assert "results differ by 3.3% · expected: differs" in text

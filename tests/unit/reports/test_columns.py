@@ -14,7 +14,7 @@ from orchestrator.reports.columns import (
     parse_columns,
     ratio,
 )
-from tests.support.builders import arm, case, contrast, unmeasured, version_pair
+from tests.support.builders import arm, case, comparison, unmeasured, version_pair
 
 USUAL = ["time", "ratio", "interval", "bar", "verdict"]
 
@@ -60,7 +60,7 @@ def test_each_column_shows_its_own_figure():
         peak_rss_mb=300.4, memory_bytes=250 * 2.0**20, leak_bytes=1536.0, traces=3, traces_per_call=0.25,
         items=32, first_step_ms=800.0, step_ms=20.0, losses=(0.9, 0.25),
     )  # fmt: skip
-    judged = contrast(
+    judged = comparison(
         version_pair(case()), ratio=2.0, verdict="slower", ci_low=1.9, ci_high=2.12, mde=0.043, seed_percent=-100.0,
         second_ratio=1.98, sign_flip_p=0.03125, cpu_ratio=1.9, cpu_low=1.8, cpu_high=2.01,
     )  # fmt: skip
@@ -96,7 +96,7 @@ def test_each_column_shows_its_own_figure():
 
 def test_what_is_not_known_is_an_empty_cell():
     refused = unmeasured(case(), "1.0.0", "refused", "why")
-    unjudged = contrast(version_pair(case()), ratio=None, verdict="inconclusive")
+    unjudged = comparison(version_pair(case()), ratio=None, verdict="inconclusive")
     for judged in (None, unjudged):
         cells = {name: str(column.cell(refused, judged, Notes())) for name, column in COLUMNS.items()}
         assert {cell for name, cell in cells.items() if name not in ("verdict", "rounds")} == {""}
@@ -132,10 +132,10 @@ def test_an_interval_that_excludes_1_never_seems_to_end_there(low: float, high: 
 
 def test_a_difference_of_uncertain_size_has_a_small_mark_and_the_mark_is_explained():
     notes, pair = Notes(), version_pair(case())
-    slower, faster = (contrast(pair, verdict=verdict, size="beyond") for verdict in ("slower", "faster"))
+    slower, faster = (comparison(pair, verdict=verdict, size="beyond") for verdict in ("slower", "faster"))
     assert [str(format_verdict(each, "", notes)) for each in (slower, faster)] == ["▲ slower", "▼ faster"]
     assert notes.lines(0.05) == []
-    slower, faster = (contrast(pair, verdict=verdict, size="clear") for verdict in ("slower", "faster"))
+    slower, faster = (comparison(pair, verdict=verdict, size="clear") for verdict in ("slower", "faster"))
     assert [str(format_verdict(each, "", notes)) for each in (slower, faster)] == ["▴ slower", "▾ faster"]
     (explained,) = notes.lines(0.05)
     assert str(explained) == "▴ ▾ the size is uncertain: the interval reaches into the margin"

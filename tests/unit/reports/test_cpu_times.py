@@ -9,7 +9,7 @@ from orchestrator.reports import matrix, table
 from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.html.document import _summary
 from orchestrator.results.warnings import check_noise
-from tests.support.builders import NEW, OLD, arm, case, case_pair, contrast, evaluation, plan, version_pair
+from tests.support.builders import NEW, OLD, arm, case, case_pair, comparison, evaluation, plan, version_pair
 
 CASES = tuple(case("power", size=str(size)) for size in range(4))
 OPEN = {"ratio": 1.1, "ci_low": 0.8, "ci_high": 1.5, "verdict": "inconclusive", "mde": 0.4, "spread": 0.063}
@@ -23,7 +23,7 @@ def of(*judged: dict[str, object], crowded: bool = False, **changes) -> Evaluati
     return evaluation(
         plan=replace(plan(cases), **changes),
         arms=tuple(arm(one, version) for one in cases for version in (OLD, NEW)),
-        contrasts=tuple(contrast(version_pair(one), **each) for one, each in zip(cases, judged, strict=True)),
+        comparisons=tuple(comparison(version_pair(one), **each) for one, each in zip(cases, judged, strict=True)),
         crowded=crowded,
     )
 
@@ -40,7 +40,7 @@ def test_the_rows_that_cpu_time_decides_are_named_with_their_ratios_and_both_spr
     for report in (matrix, table):
         assert " ".join(said) in " ".join(report.render(found).split())
     assert list(_summary(found))[-2:] == said
-    [warning] = check_noise(found.plan, found.contrasts)
+    [warning] = check_noise(found.plan, found.comparisons)
     assert "; CPU time decides 2 of these (--columns +cpu), `tfcompare doctor` shows what helps" in warning
 
 
@@ -54,7 +54,7 @@ def test_that_cpu_time_decides_nothing_is_said_as_well():
 def test_a_pair_of_cases_is_named_by_both():
     pair = case_pair(CASES[0], CASES[1])
     found = of(SLOWER, SLOWER, crowded=True)
-    found = replace(found, contrasts=(contrast(pair, **OPEN, **DECIDED),))
+    found = replace(found, comparisons=(comparison(pair, **OPEN, **DECIDED),))
     assert next(describe_cpu_times(found)).endswith("power 1 against power 0 in 2.0.0 slower 1.05x (1.03-1.07).")
 
 

@@ -8,7 +8,7 @@ from orchestrator.errors import UsageError
 from orchestrator.model import Evaluation
 from orchestrator.reports import table
 from orchestrator.reports.filter_sort import KINDS, SORTS, Arrangement, arrangement
-from tests.support.builders import NEW, OLD, arm, case, case_pair, contrast, manifest, plan, unmeasured
+from tests.support.builders import NEW, OLD, arm, case, case_pair, comparison, manifest, plan, unmeasured
 
 QUICK, SLOW, SAME = (case("predict", model=name) for name in ("b-quick", "a-slow", "c-same"))
 POWER, GONE = case("power", style="eager"), case("power", style="jit")
@@ -18,7 +18,7 @@ def five_cases() -> Evaluation:
     asked = plan((QUICK, SLOW, SAME, POWER, GONE))
     judged = ((0.5, "faster"), (3.0, "slower"), (1.0, "same"), (9.0, "slower"), (None, "inconclusive"))
     medians = {QUICK: 50.0, SLOW: 20.0, SAME: 10.0, POWER: 1.0}
-    inside = (contrast(case_pair(QUICK, SLOW), 4.0, "slower"), contrast(case_pair(QUICK, SAME), 7.0, "slower"))
+    inside = (comparison(case_pair(QUICK, SLOW), 4.0, "slower"), comparison(case_pair(QUICK, SAME), 7.0, "slower"))
     return Evaluation(
         plan=asked,
         manifest=manifest(),
@@ -27,7 +27,7 @@ def five_cases() -> Evaluation:
             for of in asked.cases
             for version in asked.versions
         ),
-        contrasts=(*(contrast(pair, *judged[place]) for place, pair in enumerate(asked.pairs)), *inside),
+        comparisons=(*(comparison(pair, *judged[place]) for place, pair in enumerate(asked.pairs)), *inside),
         warnings=(),
     )
 
@@ -80,11 +80,11 @@ def test_only_what_is_asked_for_is_shown_with_the_baseline_it_is_compared_to(onl
 
 def test_what_differs_slightly_is_also_the_same():
     judged = five_cases()
-    pair = judged.contrasts[2].pair
+    pair = judged.comparisons[2].pair
     slight = replace(
         judged,
-        contrasts=tuple(
-            replace(each, ratio=1.02, size="slight") if each.pair == pair else each for each in judged.contrasts
+        comparisons=tuple(
+            replace(each, ratio=1.02, size="slight") if each.pair == pair else each for each in judged.comparisons
         ),
     )
     for only, cases in (("slight", {SAME}), ("same", {SAME})):
@@ -92,10 +92,10 @@ def test_what_differs_slightly_is_also_the_same():
     assert arrangement("slight", None).arms(judged) == []
 
 
-def test_contrasts_inside_a_version_are_chosen_and_sorted_alike():
+def test_comparisons_inside_a_version_are_chosen_and_sorted_alike():
     found = arrangement(None, "ratio").inside(five_cases())
-    assert [contrast.ratio for contrast in found] == [7.0, 4.0]
-    assert [contrast.ratio for contrast in arrangement(None, "-ratio").inside(five_cases())] == [4.0, 7.0]
+    assert [comparison.ratio for comparison in found] == [7.0, 4.0]
+    assert [comparison.ratio for comparison in arrangement(None, "-ratio").inside(five_cases())] == [4.0, 7.0]
     assert arrangement("same", None).inside(five_cases()) == []
 
 

@@ -17,7 +17,7 @@ ARM = {
     "peak_rss_bytes", "items", "items_per_s", "first_step_s", "step_s", "losses",
     "first_call_s", "memory_bytes", "leak_bytes", "gpu_memory_bytes", "p50_s", "p95_s", "p99_s", "cpu_s", "wall_s",
 }  # fmt: skip
-CONTRAST = {
+COMPARISON = {
     "workload", "params", "kind", "version", "baseline", "candidate", "metric", "ratio", "ci_low", "ci_high", "rounds",
     "verdict", "reason", "mde", "seed_percent", "second_ratio", "sign_flip_p", "exploratory", "row_only",
     "size", "cpu_ratio", "cpu_low", "cpu_high", "difference", "difference_low", "difference_high", "missing_rounds",
@@ -39,24 +39,24 @@ def report() -> dict[str, Any]:
 
 def test_it_has_exactly_the_keys_that_readers_rely_on(report: dict[str, Any]):
     assert report.keys() == {
-        "schema", "run", "arms", "contrasts", "warnings", "differences", "metrics", "outputs", "means",
+        "schema", "run", "arms", "comparisons", "warnings", "differences", "metrics", "outputs", "means",
     }  # fmt: skip
     assert report["schema"] == "tfcompare.comparison/1"
     assert report["run"].keys() == RUN
     assert {frozenset(arm) for arm in report["arms"]} == {frozenset(ARM)}
-    assert {frozenset(contrast) for contrast in report["contrasts"]} == {frozenset(CONTRAST)}
+    assert {frozenset(comparison) for comparison in report["comparisons"]} == {frozenset(COMPARISON)}
     assert {frozenset(mean) for mean in report["means"]} == {frozenset(MEAN)}
 
 
-def test_a_contrast_across_versions_names_full_versions_and_no_version_of_its_own(report: dict[str, Any]):
-    across = [contrast for contrast in report["contrasts"] if contrast["kind"] == "version"]
+def test_a_comparison_across_versions_names_full_versions_and_no_version_of_its_own(report: dict[str, Any]):
+    across = [comparison for comparison in report["comparisons"] if comparison["kind"] == "version"]
     assert len(across) == 6
     assert {(found["baseline"], found["version"]) for found in across} == {("1.14.0", None)}
     assert across[0]["params"] == {"loop": "fit", "mode": "graph", "model": "small"}
 
 
-def test_a_contrast_inside_a_version_names_case_labels_and_what_both_share(report: dict[str, Any]):
-    inside = [contrast for contrast in report["contrasts"] if contrast["kind"] == "case"]
+def test_a_comparison_inside_a_version_names_case_labels_and_what_both_share(report: dict[str, Any]):
+    inside = [comparison for comparison in report["comparisons"] if comparison["kind"] == "case"]
     assert [found["version"] for found in inside] == ["1.14.0", "2.0.0", "2.13.0"]
     assert inside[0]["baseline"] == "train_loop[loop=fit,mode=eager,model=small]"
     assert inside[0]["candidate"] == "train_loop[loop=fit,mode=graph,model=small]"
@@ -77,8 +77,8 @@ def test_an_arm_tells_its_phases_and_its_drift_as_a_fraction(report: dict[str, A
     assert drifting["drift"] == pytest.approx(0.12)
 
 
-def test_a_contrast_tells_whether_it_is_exploratory_and_what_else_was_estimated():
-    found = as_object(scenes.exploratory())["contrasts"][0]
+def test_a_comparison_tells_whether_it_is_exploratory_and_what_else_was_estimated():
+    found = as_object(scenes.exploratory())["comparisons"][0]
     assert [found[key] for key in ("exploratory", "sign_flip_p", "second_ratio")] == [True, 0.0005, None]
 
 
@@ -89,18 +89,18 @@ def test_what_stands_above_the_table_as_a_warning_stands_here_too(report: dict[s
 
 def test_what_has_no_reason_has_null_for_it(report: dict[str, Any]):
     assert report["arms"][0]["reason"] is None
-    assert report["contrasts"][1]["reason"] is None
+    assert report["comparisons"][1]["reason"] is None
 
 
 def test_a_moment_is_told_with_its_zone(report: dict[str, Any]):
     assert report["run"]["created"] == "2026-01-02T03:04:05+00:00"
 
 
-def test_arms_and_contrasts_come_in_the_order_of_the_table(report: dict[str, Any]):
+def test_arms_and_comparisons_come_in_the_order_of_the_table(report: dict[str, Any]):
     both = scenes.everything()
     assert [arm["version"] for arm in report["arms"]] == [arm.version for arm in both.arms]
-    assert [found["candidate"] for found in report["contrasts"]] == [
-        found.pair.flat.candidate for found in both.contrasts
+    assert [found["candidate"] for found in report["comparisons"]] == [
+        found.pair.flat.candidate for found in both.comparisons
     ]
 
 

@@ -10,7 +10,7 @@ from orchestrator.reports import matrix
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.reasons import describe_reasons
 from tests.support import scenes
-from tests.support.builders import arm, case, contrast, evaluation, mean, plan, target, unmeasured, version_pair
+from tests.support.builders import arm, case, comparison, evaluation, mean, plan, target, unmeasured, version_pair
 from tests.support.kept import kept
 
 WIDTHS = (60, 80, 120, 200)
@@ -29,16 +29,16 @@ def draw(monkeypatch: pytest.MonkeyPatch):
 def of_many(versions: tuple[str, ...] = VERSIONS, cases: int = 3) -> Evaluation:
     """Cases whose ratio grows with their number and with the version; the first is the same everywhere."""
     made = [case("train_loop", size=f"size_{number}") for number in range(cases)]
-    arms, contrasts = [], []
+    arms, comparisons = [], []
     for number, of in enumerate(made):
         arms += [arm(of, version, median_ms=10.0 * (1 + number * step)) for step, version in enumerate(versions)]
         for step, version in enumerate(versions[1:], 1):
             ratio = 1.0 + number * step
             pair = version_pair(of, versions[0], version)
-            contrasts.append(contrast(pair, ratio, "same" if ratio == 1.0 else "slower"))
+            comparisons.append(comparison(pair, ratio, "same" if ratio == 1.0 else "slower"))
     means = tuple(mean(version, 1.5 + step, versions[0], cases=cases) for step, version in enumerate(versions[1:]))
     return evaluation(
-        plan=plan(made, versions), arms=tuple(arms), contrasts=tuple(contrasts), means=means if cases > 1 else ()
+        plan=plan(made, versions), arms=tuple(arms), comparisons=tuple(comparisons), means=means if cases > 1 else ()
     )
 
 
@@ -55,11 +55,11 @@ def test_undecided_cases_are_listed_unless_something_is_decided(draw):
     arms += [unmeasured(refused, version, "refused", "it lacks this") for version in ("1.14.0", "2.0.0")]
     made = plan((first, second, refused), ("1.14.0", "2.0.0"))
     for verdict, listed in (("inconclusive", True), ("slower", False)):
-        contrasts = tuple(
-            contrast(version_pair(of, "1.14.0", "2.0.0"), 1.2, said)
+        comparisons = tuple(
+            comparison(version_pair(of, "1.14.0", "2.0.0"), 1.2, said)
             for of, said in ((first, "inconclusive"), (second, verdict))
         )
-        drawn = draw(evaluation(plan=made, arms=tuple(arms), contrasts=contrasts))
+        drawn = draw(evaluation(plan=made, arms=tuple(arms), comparisons=comparisons))
         named = {word for line in drawn.splitlines() if line.startswith("   ") for word in line.split()}
         assert ("one" in named) == listed
         assert {"two", "three"} <= named
@@ -115,8 +115,8 @@ def test_a_difference_of_uncertain_size_has_a_small_mark_that_the_legend_explain
     whole = of_many(("1", "2"))
     explained = "▴ ▾ the size is uncertain: the interval reaches into the margin"
     assert explained not in draw(whole)
-    unsure = tuple(replace(each, size="clear" if each.verdict == "slower" else None) for each in whole.contrasts)
-    drawn = draw(replace(whole, contrasts=unsure))
+    unsure = tuple(replace(each, size="clear" if each.verdict == "slower" else None) for each in whole.comparisons)
+    drawn = draw(replace(whole, comparisons=unsure))
     assert "▴ 2.00x (1.94-2.06)" in drawn
     assert "▲ 2.00x" not in drawn
     assert explained in drawn
@@ -127,8 +127,8 @@ def test_the_row_of_means_says_over_how_many_cases_and_rounds(draw):
     [row] = [line for line in draw(several, 120).splitlines() if "geometric mean" in line]
     assert row.split() == ["geometric", "mean", "of", "3", "cases", "1.50x", "(1.46-1.54)", "2.50x", "(2.42-2.58)"]
     # One of them has stopped after its sixth round, and the others have more.
-    longer = (*several.contrasts[:-1], replace(several.contrasts[-1], rounds=10))
-    assert "geometric mean: from the 6 rounds that all of its cases have" in draw(replace(several, contrasts=longer))
+    longer = (*several.comparisons[:-1], replace(several.comparisons[-1], rounds=10))
+    assert "geometric mean: from the 6 rounds that all of its cases have" in draw(replace(several, comparisons=longer))
     assert "geometric mean" not in draw(of_many(VERSIONS[:2], cases=1))
 
 
@@ -142,8 +142,8 @@ def test_a_comparison_without_a_ratio_has_its_times(draw):
     of = case("train_loop")
     versions = ("1.14.0", "2.0.0")
     arms = tuple(arm(of, version, median_ms=time) for version, time in zip(versions, (11.0, 23.0), strict=True))
-    untold = contrast(version_pair(of, *versions), None, "inconclusive", "for a reason")
-    drawn = draw(evaluation(plan=plan([of], versions), arms=arms, contrasts=(untold,)))
+    untold = comparison(version_pair(of, *versions), None, "inconclusive", "for a reason")
+    drawn = draw(evaluation(plan=plan([of], versions), arms=arms, comparisons=(untold,)))
     assert ["11.0", "ms", "23.0", "ms"] in [line.split()[-4:] for line in drawn.splitlines()]
 
 
@@ -152,8 +152,8 @@ def test_the_arm_that_does_not_settle_has_the_mark_of_the_legend(draw, drifting:
     of, versions = case("train_loop"), ("1.14.0", "2.0.0")
     arms = [arm(of, version, median_ms=time) for version, time in zip(versions, (11.0, 22.0), strict=True)]
     arms[drifting] = replace(arms[drifting], drift=Drift(rise=0.2))
-    found = contrast(version_pair(of, *versions), 2.0, "slower")
-    drawn = draw(evaluation(plan=plan([of], versions), arms=tuple(arms), contrasts=(found,)))
+    found = comparison(version_pair(of, *versions), 2.0, "slower")
+    drawn = draw(evaluation(plan=plan([of], versions), arms=tuple(arms), comparisons=(found,)))
     assert drawn.count("~") == 2
     assert marked in drawn
     assert "~ its calls do not reach a steady state" in drawn
@@ -164,11 +164,11 @@ def test_reasons_are_one_line_per_class_and_none_per_row():
     reasons = ["too noisy: 6 rounds show slowdowns from 9% on", "too noisy: 6 rounds show slowdowns from 28% on",
                "not significant after correcting for 28 comparisons", "postponed: the budget holds",
                "something new"]  # fmt: skip
-    contrasts = tuple(
-        contrast(version_pair(of), 1.1, "inconclusive", reason, mde=0.09 + number * 0.19)
+    comparisons = tuple(
+        comparison(version_pair(of), 1.1, "inconclusive", reason, mde=0.09 + number * 0.19)
         for number, (of, reason) in enumerate(zip(made, reasons, strict=True))
     )
-    [line] = describe_reasons(evaluation(plan=plan(made), arms=(), contrasts=contrasts))
+    [line] = describe_reasons(evaluation(plan=plan(made), arms=(), comparisons=comparisons))
     assert line.startswith(
         "? 5 of 5 comparisons are not decided: 2 too noisy (only slowdowns above 9.0% to 28.0% would show)"
     )
@@ -178,7 +178,7 @@ def test_reasons_are_one_line_per_class_and_none_per_row():
 def test_arms_without_a_time_are_named_once_per_reason():
     made = [case(size=str(number)) for number in range(5)]
     arms = tuple(replace(arm(of, "2.0.0"), outcome="died", reason="killed by SIGKILL", median_ms=None) for of in made)
-    lines = list(describe_reasons(evaluation(plan=plan(made), arms=arms, contrasts=())))
+    lines = list(describe_reasons(evaluation(plan=plan(made), arms=arms, comparisons=())))
     assert len(lines) == 1
     assert lines[0].startswith("died: ")
     assert lines[0].endswith("and 2 more: killed by SIGKILL")
@@ -195,4 +195,4 @@ def test_arms_without_a_time_are_named_once_per_reason():
 )
 def test_an_arm_that_died_is_named_with_the_kind_of_its_failure(failure: FailureKind, external: bool, words: str):
     dead = replace(arm(case(), "2.0.0"), outcome="died", reason="x", failure=failure, external=external)
-    assert list(describe_reasons(evaluation(arms=(dead,), contrasts=()))) == [words]
+    assert list(describe_reasons(evaluation(arms=(dead,), comparisons=()))) == [words]

@@ -5,10 +5,10 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.model import ArmResult, Contrast, Evaluation, Metric, OutputContrast
+from orchestrator.model import ArmResult, Comparison, Evaluation, Metric, OutputComparison
 from orchestrator.reports import matrix, metrics, table
 from orchestrator.reports.metric_sentences import metric_sentences
-from tests.support.builders import OLD, arm, case, contrast, evaluation, plan, target, version_pair
+from tests.support.builders import OLD, arm, case, comparison, evaluation, plan, target, version_pair
 
 MB = 2.0**20
 CASES = tuple(case("power", size=str(size)) for size in range(3))
@@ -20,16 +20,18 @@ def of(
     """A case for each ratio, the same in every version; more memory is needed in each later one."""
     cases = CASES[: len(ratios)]
     arms: list[ArmResult] = []
-    contrasts: list[Contrast] = []
+    comparisons: list[Comparison] = []
     for one, (ratio, verdict) in zip(cases, ratios, strict=True):
         for version in versions:
             share = 1.0 if version == OLD else ratio or 1.0
             arms.append(arm(one, version, memory_bytes=200 * MB * share, first_call_ms=1000.0 * share))
-        contrasts += [
-            contrast(replace(version_pair(one, OLD, version), metric=metric), ratio, verdict)
+        comparisons += [
+            comparison(replace(version_pair(one, OLD, version), metric=metric), ratio, verdict)
             for version in versions[1:]
         ]
-    return evaluation(plan=plan(cases, versions), arms=tuple(arms), contrasts=(), metrics={metric: tuple(contrasts)})
+    return evaluation(
+        plan=plan(cases, versions), arms=tuple(arms), comparisons=(), metrics={metric: tuple(comparisons)}
+    )
 
 
 @pytest.mark.parametrize(
@@ -64,15 +66,15 @@ def test_a_sentence_for_a_version(ratios: list[tuple[float | None, str]], told: 
 
 def test_open_first_calls_have_one_line_about_what_the_rounds_could_have_shown():
     found = of((1.0, "same"), (1.3, "inconclusive"), (0.9, "inconclusive"), metric="first")
-    contrasts = [replace(each, mde=mde) for each, mde in zip(found.metrics["first"], (0.1, 0.3, 0.5), strict=True)]
-    told = metric_sentences(replace(found, metrics={"first": tuple(contrasts)}))
+    comparisons = [replace(each, mde=mde) for each, mde in zip(found.metrics["first"], (0.1, 0.3, 0.5), strict=True)]
+    told = metric_sentences(replace(found, metrics={"first": tuple(comparisons)}))
     assert told[-1] == (
         "first call: only changes beyond 40% would have been seen in 2 open comparisons; --metric first measures more "
         "rounds for them."
     )
     asked = replace(found, plan=replace(found.plan, metrics=("first",), decides=("first",)))
-    assert metric_sentences(replace(asked, metrics={"first": tuple(contrasts)}))[-1].endswith("open comparisons.")
-    wild = [replace(each, mde=3.0) for each in contrasts]
+    assert metric_sentences(replace(asked, metrics={"first": tuple(comparisons)}))[-1].endswith("open comparisons.")
+    wild = [replace(each, mde=3.0) for each in comparisons]
     told = metric_sentences(replace(found, metrics={"first": tuple(wild)}))
     assert "only changes beyond a factor of two would have been seen in 2 open comparisons" in told[-1]
 
@@ -114,9 +116,9 @@ def test_a_control_arm_is_no_version():
     assert metric_sentences(replace(found, metrics={"peak_rss": (replace(only, pair=control),)})) == ()
 
 
-def output(one: int, verdict: str, **more: object) -> OutputContrast:
+def output(one: int, verdict: str, **more: object) -> OutputComparison:
     return replace(
-        OutputContrast(case=CASES[one], baseline=target(OLD), candidate=target("2.0.0"), verdict=verdict), **more
+        OutputComparison(case=CASES[one], baseline=target(OLD), candidate=target("2.0.0"), verdict=verdict), **more
     )
 
 

@@ -199,7 +199,7 @@ def test_a_real_run_is_continued_by_its_last_line(mine: Path, monkeypatch, capsy
     (mine / "chance.py").unlink()
     assert called(monkeypatch, *shlex.split(last[1].removeprefix("Next:  "))[1:]) == 0
     after = load_run("first run")
-    (earlier,), (later,) = before.contrasts, after.contrasts
+    (earlier,), (later,) = before.comparisons, after.comparisons
     assert earlier.verdict == "inconclusive"
     assert later.rounds > earlier.rounds
     assert not later.exploratory

@@ -77,13 +77,13 @@ def test_no_line_is_wider_than_the_terminal_and_none_ends_in_blanks(drawn, scene
 def test_every_cell_has_its_times_ratio_interval_percent_and_mark_however_narrow_the_terminal(drawn, width: int):
     both = scenes.study()
     text = drawn(both, width)
-    block = [contrast for contrast in both.contrasts if contrast.ratio]
+    block = [comparison for comparison in both.comparisons if comparison.ratio]
     assert len(block) > 50
-    for contrast in block:
-        assert f"{contrast.ratio:.2f}x" in text
-        assert f"{contrast.ci_low:.2f}-{contrast.ci_high:.2f}" in text
+    for comparison in block:
+        assert f"{comparison.ratio:.2f}x" in text
+        assert f"{comparison.ci_low:.2f}-{comparison.ci_high:.2f}" in text
         assert re.search(
-            rf"{re.escape(f'{round(contrast.seed_percent):+d}')} {re.escape(MARKS[contrast.verdict])}", text
+            rf"{re.escape(f'{round(comparison.seed_percent):+d}')} {re.escape(MARKS[comparison.verdict])}", text
         )
     for figure in ("5.40 ms", "22.8 ms", "28.5 ms", "~ 51.2 ms", "1.45 min", "7.81 s (1)", "died (1)"):
         assert figure in text
@@ -95,7 +95,7 @@ def body(text: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("contrast", "shown"),
+    ("comparison", "shown"),
     [
         (versions_apart(3.6, "slower"), "-260 ▲"),
         (versions_apart(1 / 3.6, "faster"), "+260 ▼"),
@@ -104,8 +104,8 @@ def body(text: str) -> str:
         (versions_apart(1.0, "same"), "+0 ="),
     ],
 )
-def test_percent_and_sign_are_the_studys(drawn, contrast, shown: str):
-    assert f" {shown}" in body(drawn(one_cell(contrast)))
+def test_percent_and_sign_are_the_studys(drawn, comparison, shown: str):
+    assert f" {shown}" in body(drawn(one_cell(comparison)))
 
 
 def test_a_later_version_is_compared_with_the_first_and_graph_with_eager_in_each(drawn):
@@ -215,7 +215,7 @@ def test_marks_are_told_in_words(drawn):
     )
 
 
-def test_exploratory_contrasts_and_drifting_arms_are_marked_and_told(drawn):
+def test_exploratory_comparisons_and_drifting_arms_are_marked_and_told(drawn):
     text = drawn(one_cell(versions_apart(3.6, "slower", exploratory=True)))
     assert "-260 ▲*" in text
     assert "\n* exploratory: " in text
@@ -223,17 +223,17 @@ def test_exploratory_contrasts_and_drifting_arms_are_marked_and_told(drawn):
     assert "\n~ 2.13.0 train_loop[" in drawn(scenes.study())
 
 
-def test_the_margin_of_a_contrast_of_its_own_is_what_its_interval_is_held_against(drawn):
+def test_the_margin_of_a_comparison_of_its_own_is_what_its_interval_is_held_against(drawn):
     of = versions_apart(1.0, "inconclusive", "because", ci_low=0.9, ci_high=1.3)
     wide = replace(of, pair=replace(of.pair, margin=0.5))
     assert "+0 ? (1)" in drawn(one_cell(wide))
 
 
-def test_of_a_contrast_asked_for_twice_the_one_of_the_runs_margin_is_shown(drawn):
+def test_of_a_comparison_asked_for_twice_the_one_of_the_runs_margin_is_shown(drawn):
     of = versions_apart(1.2, "slower")
     claimed = replace(versions_apart(1.2, "inconclusive", "not 50%"), pair=replace(of.pair, margin=0.5))
-    for contrasts in ((of, claimed), (claimed, of)):
-        text = drawn(replace(one_cell(of), contrasts=contrasts))
+    for comparisons in ((of, claimed), (claimed, of)):
+        text = drawn(replace(one_cell(of), comparisons=comparisons))
         assert "-20 ▲" in text
         assert "not 50%" not in text
 
@@ -241,7 +241,7 @@ def test_of_a_contrast_asked_for_twice_the_one_of_the_runs_margin_is_shown(drawn
 def test_only_steady_times_are_compared(drawn):
     of = versions_apart(9.0, "slower")
     first = replace(of, pair=replace(of.pair, metric="first"))
-    text = body(drawn(replace(one_cell(of), contrasts=(first,))))
+    text = body(drawn(replace(one_cell(of), comparisons=(first,))))
     assert "9.00x" not in text
     assert "10.0 ms 36.0 ms" in text
 

@@ -8,7 +8,7 @@ import pytest
 from orchestrator.model import Evaluation
 from orchestrator.reports.summary import sentences
 from tests.support import scenes
-from tests.support.builders import NEW, OLD, arm, case, contrast, evaluation, manifest, plan, target, unmeasured
+from tests.support.builders import NEW, OLD, arm, case, comparison, evaluation, manifest, plan, target, unmeasured
 
 SIZES = tuple(case("power", style="eager", size=str(size)) for size in range(4))
 
@@ -20,8 +20,8 @@ def ended(*verdicts: tuple[float | None, str]) -> Evaluation:
         plan=asked,
         manifest=manifest(),
         arms=tuple(arm(of, version) for of in asked.cases for version in asked.versions),
-        contrasts=tuple(
-            contrast(pair, ratio, verdict) for pair, (ratio, verdict) in zip(asked.pairs, verdicts, strict=True)
+        comparisons=tuple(
+            comparison(pair, ratio, verdict) for pair, (ratio, verdict) in zip(asked.pairs, verdicts, strict=True)
         ),
         warnings=(),
     )
@@ -72,7 +72,7 @@ def test_each_version_has_a_sentence_and_the_control_arm_none():
 def test_a_version_of_which_nothing_was_measured_says_so():
     asked = plan([SIZES[0]])
     arms = (arm(SIZES[0], OLD), unmeasured(SIZES[0], NEW, "died", "no disk"))
-    assert sentences(evaluation(plan=asked, arms=arms, contrasts=())) == (
+    assert sentences(evaluation(plan=asked, arms=arms, comparisons=())) == (
         "2.0.0 against 1.0.0: nothing could be compared.",
     )
 
@@ -99,13 +99,13 @@ def test_what_is_certain_in_its_row_alone_is_counted_and_not_named(
 ):
     found = ended(*(each[:2] for each in verdicts))
     marked = [
-        replace(each, row_only=row_only) for each, (_, _, row_only) in zip(found.contrasts, verdicts, strict=True)
+        replace(each, row_only=row_only) for each, (_, _, row_only) in zip(found.comparisons, verdicts, strict=True)
     ]
-    assert sentences(replace(found, contrasts=tuple(marked))) == (told,)
+    assert sentences(replace(found, comparisons=tuple(marked))) == (told,)
 
 
 def test_a_slight_difference_is_named_if_it_is_certain_in_the_report():
     found = ended((1.02, "same"), (1.02, "same"))
-    sure, row_only = (replace(each, size="slight") for each in found.contrasts)
-    (told,) = sentences(replace(found, contrasts=(sure, replace(row_only, row_only=True))))
+    sure, row_only = (replace(each, size="slight") for each in found.comparisons)
+    (told,) = sentences(replace(found, comparisons=(sure, replace(row_only, row_only=True))))
     assert told == "2.0.0 is the same as 1.0.0 in 2 of 2 cases (1 slightly slower)."

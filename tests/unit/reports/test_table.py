@@ -21,7 +21,7 @@ from tests.support.builders import (  # fmt: skip
     arm,
     case,
     case_pair,
-    contrast,
+    comparison,
     evaluation,
     manifest,
     plan,
@@ -70,21 +70,21 @@ def test_no_line_is_wider_than_the_terminal_and_none_ends_in_blanks(drawn, scene
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-def test_every_contrast_has_its_verdict_in_words_unless_the_arm_itself_says_why_not(drawn, width: int):
+def test_every_comparison_has_its_verdict_in_words_unless_the_arm_itself_says_why_not(drawn, width: int):
     both = scenes.everything()
     timed = {arm.key for arm in both.arms if arm.median_ms is not None}
     verdicts = re.findall(r"[▲▼=?] (slower|faster|same|inconclusive)", drawn(both, width))
-    assert verdicts == [contrast.verdict for contrast in both.contrasts if contrast.pair.arms[1] in timed]
+    assert verdicts == [comparison.verdict for comparison in both.comparisons if comparison.pair.arms[1] in timed]
     assert set(verdicts) == set(get_args(VerdictName))
 
 
 def of_cases(*judged: dict, **changes):
-    """A run of as many cases, each with its contrast between two versions."""
+    """A run of as many cases, each with its comparison between two versions."""
     cases = [case(size=str(number)) for number in range(len(judged))]
     return evaluation(
         plan=plan(cases),
         arms=tuple(arm(one, version) for one in cases for version in (OLD, NEW)),
-        contrasts=tuple(contrast(version_pair(one), **each) for one, each in zip(cases, judged, strict=True)),
+        comparisons=tuple(comparison(version_pair(one), **each) for one, each in zip(cases, judged, strict=True)),
         **changes,
     )
 
@@ -187,7 +187,7 @@ def test_names_and_reasons_of_ten_thousand_characters_fill_no_screen(drawn, widt
             plan=plan([one, other], pairs=pairs),
             manifest=manifest(),
             arms=(arm(one, OLD), unmeasured(one, NEW, "died", endless), arm(other, OLD), arm(other, NEW)),
-            contrasts=tuple(contrast(pair, 2.0, "slower") for pair in pairs[1:]),
+            comparisons=tuple(comparison(pair, 2.0, "slower") for pair in pairs[1:]),
             warnings=(endless,),
         ),
         width,
@@ -274,12 +274,12 @@ def test_an_arm_that_was_not_measured_says_why_whichever_columns_are_shown(drawn
 def test_an_arm_that_died_after_some_rounds_keeps_its_time_and_says_so(drawn):
     only = case()
     both = evaluation(
-        arms=(arm(only, "1.0.0", outcome="died", reason="out of memory"), arm(only, "2.0.0")), contrasts=()
+        arms=(arm(only, "1.0.0", outcome="died", reason="out of memory"), arm(only, "2.0.0")), comparisons=()
     )
     assert re.search(r"1\.0\.0 +10\.0 ms +died \(1\)\n", drawn(both, 80))
 
 
-def test_without_a_column_of_contrasts_there_is_no_table_inside_versions(drawn):
+def test_without_a_column_of_comparisons_there_is_no_table_inside_versions(drawn):
     assert "inside each version" not in drawn(scenes.everything(), 80, ("build", "time"))
     assert "inside each version" in drawn(scenes.everything(), 80, ("build", "verdict"))
 
@@ -306,7 +306,7 @@ def test_a_name_that_is_no_column_is_wrong_usage():
 def test_a_lone_case_needs_no_name_and_shows_its_parameters_in_the_title(drawn):
     only = case("power", style="jit")
     both = evaluation(
-        arms=(arm(only, "1.0.0"), arm(only, "2.0.0")), contrasts=(contrast(version_pair(only), 2.0, "slower"),)
+        arms=(arm(only, "1.0.0"), arm(only, "2.0.0")), comparisons=(comparison(version_pair(only), 2.0, "slower"),)
     )
     text = drawn(both, 80)
     assert "power  style=jit\n" in text

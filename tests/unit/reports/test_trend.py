@@ -19,7 +19,7 @@ from orchestrator.results.rundir import RunDir
 from orchestrator.terminal.text import render_plain
 from tests.conftest import ROOT
 from tests.support import scenes
-from tests.support.builders import arm, case_pair, contrast, plan, version_pair
+from tests.support.builders import arm, case_pair, comparison, plan, version_pair
 from tests.support.kept import kept
 from tests.support.trends import POWER, PREDICT, RELEASES, written
 
@@ -92,8 +92,8 @@ def test_a_run_of_many_versions_is_shown_as_a_trend_and_one_of_few_as_verdicts(c
 
 
 def test_what_stands_inside_a_version_is_pointed_at(measured: Evaluation):
-    inside = contrast(case_pair(POWER, PREDICT, "2.0.0"), 2.0, "slower")
-    assert "--table verdicts" in text(replace(measured, contrasts=(*measured.contrasts, inside)))
+    inside = comparison(case_pair(POWER, PREDICT, "2.0.0"), 2.0, "slower")
+    assert "--table verdicts" in text(replace(measured, comparisons=(*measured.comparisons, inside)))
     assert "--table verdicts" not in text(measured)
 
 
@@ -119,7 +119,7 @@ def test_versions_that_are_fewer_than_a_trend_are_drawn_all_the_same():
         plan=plan((POWER,), versions),
         manifest=scenes.everything().manifest,
         arms=tuple(arm(POWER, version) for version in versions),
-        contrasts=(contrast(version_pair(POWER, *versions), 1.5, "slower"),),
+        comparisons=(comparison(version_pair(POWER, *versions), 1.5, "slower"),),
         warnings=(),
     )
     assert "no neighbours to compare." in text(of)

@@ -1,4 +1,4 @@
-"""From contrasts to the answer on a claim: one statement that fails fails it, and doubt is never agreement."""
+"""From comparisons to the answer on a claim: one statement that fails fails it, and doubt is never agreement."""
 
 import math
 from dataclasses import replace
@@ -10,16 +10,16 @@ from orchestrator.model import (
     Bound,
     CaseSet,
     Claim,
-    Contrast,
+    Comparison,
     Evaluation,
-    OutputContrast,
+    OutputComparison,
     Part,
     Returns,
     Share,
     Shares,
 )
 from orchestrator.results.claims import judge_claims
-from orchestrator.stats.contrasts import compare
+from orchestrator.stats.comparisons import compare
 from tests.support.builders import (
     NEW,
     OLD,
@@ -27,7 +27,7 @@ from tests.support.builders import (
     case,
     case_pair,
     claim,
-    contrast,
+    comparison,
     evaluation,
     expectation,
     mean,
@@ -45,8 +45,8 @@ def effect_on_pair(effect: str = "slower") -> Claim:
     return claim(expectation(pair=PAIR, effect=effect, published=None))
 
 
-def judged(of: Claim, *contrasts: Contrast, **changes: object):
-    made: Evaluation = evaluation(plan=plan([CASE], claims=(of,)), contrasts=contrasts, **changes)
+def judged(of: Claim, *comparisons: Comparison, **changes: object):
+    made: Evaluation = evaluation(plan=plan([CASE], claims=(of,)), comparisons=comparisons, **changes)
     [found] = judge_claims(made, [of])
     return found
 
@@ -70,7 +70,7 @@ def judged(of: Claim, *contrasts: Contrast, **changes: object):
 )
 def test_the_verdict_at_the_claims_own_margin_is_the_answer(effect: str, verdict: str, answer: str):
     reason, size = ("noisy", None) if verdict == "inconclusive" else ("", "beyond")
-    found = judged(effect_on_pair(effect), contrast(PAIR, 4.0, verdict, reason, size=size))
+    found = judged(effect_on_pair(effect), comparison(PAIR, 4.0, verdict, reason, size=size))
     assert found.answer == answer
     assert bool(found.reason) == (answer != "reproduced")
     assert found.headline.ratio == 4.0
@@ -90,7 +90,7 @@ def test_sameness_is_refuted_by_an_interval_and_not_by_an_estimate(
 ):
     """The margin of 2.0 allows up to three times: where the interval reaches into it, it is open."""
     verdict = "slower" if ratio > 1 else "faster"
-    found = judged(effect_on_pair("same"), contrast(PAIR, ratio, verdict, ci_low=ci_low, ci_high=ci_high, size=size))
+    found = judged(effect_on_pair("same"), comparison(PAIR, ratio, verdict, ci_low=ci_low, ci_high=ci_high, size=size))
     assert (found.answer, bool(found.reason)) == (answer, True)
 
 
@@ -119,9 +119,9 @@ def test_how_much_must_be_seen_is_judged_by_the_interval(shift: float, answer: s
 LEAK = replace(version_pair(CASE), metric="leak", margin=1024.0)
 
 
-def leaking(difference: float, verdict: str, **changes) -> Contrast:
+def leaking(difference: float, verdict: str, **changes) -> Comparison:
     ends = {"difference_low": difference - 100, "difference_high": difference + 100}
-    return contrast(LEAK, None, verdict, difference=difference, **ends, **changes)
+    return comparison(LEAK, None, verdict, difference=difference, **ends, **changes)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def leaking(difference: float, verdict: str, **changes) -> Contrast:
         ("not less", leaking(8192, "slower", size="beyond"), "reproduced"),
     ],
 )
-def test_a_claim_about_a_leak_is_judged_in_bytes(effect: str, found: Contrast, answer: str):
+def test_a_claim_about_a_leak_is_judged_in_bytes(effect: str, found: Comparison, answer: str):
     assert judged(claim(expectation(pair=LEAK, effect=effect, published=None)), found).answer == answer
 
 
@@ -149,8 +149,8 @@ def test_all_statements_have_to_hold():
     both = claim(
         expectation(pair=PAIR, effect="slower", published=None), expectation(pair=other, effect="same", published=None)
     )
-    held, failed = contrast(PAIR, 4.0, "slower"), contrast(other, 9.0, "slower", size="beyond")
-    open_ = contrast(other, 9.0, "inconclusive", "noisy")
+    held, failed = comparison(PAIR, 4.0, "slower"), comparison(other, 9.0, "slower", size="beyond")
+    open_ = comparison(other, 9.0, "inconclusive", "noisy")
     assert judged(both, held, replace(failed, verdict="same")).answer == "reproduced"
     assert judged(both, held, failed).answer == "not reproduced"
     assert judged(both, held, open_).answer == "inconclusive"
@@ -194,7 +194,7 @@ def test_what_is_said_of_another_device_is_not_judged():
 def test_an_interval_that_leaves_out_a_larger_published_ratio_is_said(ratio, ci_low, ci_high, answer):
     found = judged(
         claim(expectation(pair=PAIR, effect="slower", published=9.0)),
-        contrast(PAIR, ratio, "slower", ci_low=ci_low, ci_high=ci_high, size="beyond"),
+        comparison(PAIR, ratio, "slower", ci_low=ci_low, ci_high=ci_high, size="beyond"),
     )
     assert found.answer == answer
     assert ("leaves out the published 9x" in found.reason) == (answer == "reproduced, smaller")
@@ -202,8 +202,8 @@ def test_an_interval_that_leaves_out_a_larger_published_ratio_is_said(ratio, ci_
 
 def test_a_gain_is_as_large_as_published_by_its_far_end_too():
     said = claim(expectation(pair=PAIR, effect="faster", published=9.0))
-    assert judged(said, contrast(PAIR, 0.2, "faster", ci_low=0.1, ci_high=0.3)).answer == "reproduced"
-    assert judged(said, contrast(PAIR, 0.2, "faster", ci_low=0.15, ci_high=0.3)).answer == "reproduced, smaller"
+    assert judged(said, comparison(PAIR, 0.2, "faster", ci_low=0.1, ci_high=0.3)).answer == "reproduced"
+    assert judged(said, comparison(PAIR, 0.2, "faster", ci_low=0.15, ci_high=0.3)).answer == "reproduced, smaller"
 
 
 @pytest.mark.parametrize(
@@ -221,13 +221,13 @@ def test_a_gain_is_as_large_as_published_by_its_far_end_too():
 )
 def test_a_control_must_not_show_the_effect(effect: str, ratio: float, ci_low: float, ci_high: float, answer: str):
     """The margin of 2.0 is what the effect needs: three times."""
-    made = contrast(PAIR, ratio, "inconclusive", ci_low=ci_low, ci_high=ci_high)
+    made = comparison(PAIR, ratio, "inconclusive", ci_low=ci_low, ci_high=ci_high)
     found = judged(claim(expectation(pair=PAIR, effect=effect, published=9.0)), made)
     assert (found.answer, bool(found.reason)) == (answer, answer != "reproduced")
 
 
 def test_a_control_without_an_interval_is_open():
-    made = contrast(PAIR, 1.0, "inconclusive", "3 rounds are too few to tell", ci_low=None, ci_high=None)
+    made = comparison(PAIR, 1.0, "inconclusive", "3 rounds are too few to tell", ci_low=None, ci_high=None)
     found = judged(claim(expectation(pair=PAIR, effect="not slower", published=9.0)), made)
     assert (found.answer, found.reason) == ("inconclusive", "3 rounds are too few to tell")
     assert found.findings[0].is_open
@@ -243,8 +243,8 @@ def with_control(effect: str, control: str, *, ours: bool):
         expectation(pair=OTHER, effect="not slower", published=None, ours=ours),
     )
     low = {"shown": 1.5, "not shown": 0.95}[control]
-    made = contrast(OTHER, low * 1.05, "inconclusive", ci_low=low, ci_high=low * 1.1)
-    return judged(said, contrast(PAIR, 4.0, effect, "" if effect != "inconclusive" else "noisy"), made)
+    made = comparison(OTHER, low * 1.05, "inconclusive", ci_low=low, ci_high=low * 1.1)
+    return judged(said, comparison(PAIR, 4.0, effect, "" if effect != "inconclusive" else "noisy"), made)
 
 
 def test_a_control_of_ours_refutes_nothing_and_confirms_nothing():
@@ -279,7 +279,7 @@ def test_a_control_of_the_source_refutes_it():
 def test_a_part_is_judged_on_the_log_scale_by_the_ends_of_both_intervals(step, whole, answer):
     pairs = tuple(case_pair(case(style="eager"), case(style=name)) for name in ("function", "jit"))
     made = [
-        contrast(pair, math.sqrt(low * high), "faster", ci_low=low, ci_high=high)
+        comparison(pair, math.sqrt(low * high), "faster", ci_low=low, ci_high=high)
         for pair, (low, high) in zip(pairs, (step, whole), strict=True)
     ]
     found = judged(claim(parts=(Part(step=pairs[0], whole=pairs[1], at_least=0.5),)), *made)
@@ -288,7 +288,7 @@ def test_a_part_is_judged_on_the_log_scale_by_the_ends_of_both_intervals(step, w
 
 def test_a_part_without_an_interval_is_open():
     pairs = tuple(case_pair(case(style="eager"), case(style=name)) for name in ("function", "jit"))
-    made = [contrast(pair, 0.1, "inconclusive", "noisy", ci_low=None, ci_high=None) for pair in pairs]
+    made = [comparison(pair, 0.1, "inconclusive", "noisy", ci_low=None, ci_high=None) for pair in pairs]
     found = judged(claim(parts=(Part(step=pairs[0], whole=pairs[1], at_least=0.5),)), *made)
     assert (found.answer, found.reason) == ("inconclusive", "noisy")
     assert found.findings[0].is_open
@@ -310,7 +310,7 @@ PAIRS = tuple(version_pair(one) for one in CASES)
 def of_set(ratios: list[float], verdicts: list[str], wide: float = 1.05, *, shared: bool = True, **kind: object):
     together = CaseSet(**({"pairs": PAIRS, "mean_within": None, "more_often": None} | kind))
     made = [
-        contrast(pair, ratio, verdict, ci_low=ratio / wide, ci_high=ratio * wide)
+        comparison(pair, ratio, verdict, ci_low=ratio / wide, ci_high=ratio * wide)
         for pair, ratio, verdict in zip(PAIRS, ratios, verdicts, strict=True)
     ]
     ratio = math.exp(sum(map(math.log, ratios)) / len(ratios))
@@ -357,7 +357,7 @@ def test_more_often_counts_the_open_cases_against_itself(verdicts: list[str], an
 
 def test_a_set_needs_all_of_its_cases():
     said = claim(sets=(CaseSet(pairs=PAIRS[:2], mean_within=1.25, more_often=None),))
-    made = [contrast(PAIRS[0], 1.0, "same"), contrast(PAIRS[1], None, "inconclusive", "killed by SIGKILL")]
+    made = [comparison(PAIRS[0], 1.0, "same"), comparison(PAIRS[1], None, "inconclusive", "killed by SIGKILL")]
     found = judged(said, *(replace(one, ci_low=one.ratio, ci_high=one.ratio) for one in made))
     assert (found.answer, found.reason) == ("inconclusive", "1 of 2 cases have no interval: killed by SIGKILL")
 
@@ -440,7 +440,7 @@ RETURNS = Returns(case=CASE, baseline=target(OLD), candidate=target(NEW), expect
 )
 def test_what_two_versions_return_is_expected_to_be_equal_or_not(expected, verdict, answer, reason):
     returns = replace(RETURNS, expected=expected)
-    output = OutputContrast(
+    output = OutputComparison(
         case=CASE, baseline=target(OLD), candidate=target(NEW), verdict=verdict,
         reason="random" if verdict == "not comparable" else "",
     )  # fmt: skip

@@ -17,7 +17,7 @@ from orchestrator.model import LargeFile
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.reports.changes import summary
 from orchestrator.results.compare_runs import ALPHA, Compared, Stopped, compare_runs
-from orchestrator.stats.contrasts import DIFFERENCE_ERROR, Measured
+from orchestrator.stats.comparisons import DIFFERENCE_ERROR, Measured
 from orchestrator.stats.looks import Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import Levels, judge
@@ -137,7 +137,7 @@ def test_environments_flags_and_tool_that_differ_are_told_and_equal_ones_are_not
     }
 
 
-def test_contrasts_inside_a_version_are_compared_too(tmp_path: Path):
+def test_comparisons_inside_a_version_are_compared_too(tmp_path: Path):
     pairs = (*plan([A, B]).pairs, case_pair(A, B, NEW))
     earlier, later = (
         run(tmp_path / name, {"a": 2.0, "b": ratio}, of=plan([A, B], pairs=pairs))
@@ -255,7 +255,7 @@ def test_a_case_that_one_run_did_not_measure_is_inconclusive_with_its_reason(tmp
     assert found.reason == "not compared in the later run: nothing was left to compare it with"
 
 
-def test_runs_without_a_common_contrast_are_refused_with_what_to_do(tmp_path: Path):
+def test_runs_without_a_common_comparison_are_refused_with_what_to_do(tmp_path: Path):
     earlier = run(tmp_path / "earlier", {"a": 2.0}, of=plan([A], ("1.14.0", "2.0.0")))
     later = run(tmp_path / "later", {"a": 2.0}, of=plan([A], ("2.0.0", "2.13.0")))
     with pytest.raises(UsageError) as refused:

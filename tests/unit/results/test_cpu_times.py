@@ -71,19 +71,19 @@ def measured(path: Path, of: Plan, wall: Logs = busy, cpu: Logs = slower) -> Run
 def test_cpu_times_are_judged_by_the_rule_of_a_metric_with_their_own_correction(tmp_path: Path):
     run = measured(tmp_path / "run", plan(CASES))
     found = judge_run(run)
-    assert [each.verdict for each in found.contrasts] == ["inconclusive"] * 3
-    assert [each.cpu_verdict for each in found.contrasts] == ["slower", "same", "same"]
-    assert all(each.is_decided_by_cpu for each in found.contrasts)
+    assert [each.verdict for each in found.comparisons] == ["inconclusive"] * 3
+    assert [each.cpu_verdict for each in found.comparisons] == ["slower", "same", "same"]
+    assert all(each.is_decided_by_cpu for each in found.comparisons)
     as_metric = judge_run(run, metrics=["cpu"]).metrics["cpu"]
     assert [
-        (each.cpu_ratio, each.cpu_low, each.cpu_high, each.cpu_verdict, each.cpu_spread) for each in found.contrasts
+        (each.cpu_ratio, each.cpu_low, each.cpu_high, each.cpu_verdict, each.cpu_spread) for each in found.comparisons
     ] == [(each.ratio, each.ci_low, each.ci_high, each.verdict, each.spread) for each in as_metric]
-    assert found.contrasts[0].spread > 50 * found.contrasts[0].cpu_spread
+    assert found.comparisons[0].spread > 50 * found.comparisons[0].cpu_spread
     assert len(find_open_times(found)) == 3
     [warning] = found.warnings
     assert "CPU time decides 3 of these (--columns +cpu)" in warning
     # A look has no use for them.
-    assert all(each.cpu_verdict is None for each in judge_run(run, at_look=True).contrasts)
+    assert all(each.cpu_verdict is None for each in judge_run(run, at_look=True).comparisons)
 
 
 def test_among_many_rows_cpu_time_needs_more_than_alone(tmp_path: Path):
@@ -99,12 +99,12 @@ def test_among_many_rows_cpu_time_needs_more_than_alone(tmp_path: Path):
     for count in (1, 30):
         cases = tuple(case(str(place)) for place in range(count))
         found = judge_run(measured(tmp_path / str(count), plan(cases), cpu=cpu))
-        verdicts.append(found.contrasts[0].cpu_verdict)
+        verdicts.append(found.comparisons[0].cpu_verdict)
     assert verdicts == ["slower", "inconclusive"]
 
 
 def test_cpu_times_decide_nothing_on_a_gpu_or_where_an_arm_drifts(tmp_path: Path):
-    [found, *_] = judge_run(measured(tmp_path / "gpu", plan(CASES, device="gpu"))).contrasts
+    [found, *_] = judge_run(measured(tmp_path / "gpu", plan(CASES, device="gpu"))).comparisons
     assert (found.cpu_ratio, found.cpu_verdict) == (pytest.approx(1.1, rel=0.01), None)
     run = run_directory(tmp_path / "drift", plan(CASES[:1]))
     for place, version in enumerate((OLD, NEW)):
@@ -117,7 +117,7 @@ def test_cpu_times_decide_nothing_on_a_gpu_or_where_an_arm_drifts(tmp_path: Path
             batches.append(batch)
         write_stream(run.stream(target(version), 1), batches)
     run.record(finished(how="", seconds=1.0))
-    [found] = judge_run(run).contrasts
+    [found] = judge_run(run).comparisons
     assert found.cpu_ratio > 1.2
     assert found.cpu_verdict == "inconclusive"
 
@@ -125,18 +125,18 @@ def test_cpu_times_decide_nothing_on_a_gpu_or_where_an_arm_drifts(tmp_path: Path
 def test_a_run_that_is_judged_by_cpu_time_has_cpu_times_for_its_times(tmp_path: Path):
     by_wall = judge_run(measured(tmp_path / "wall", plan(CASES)))
     found = judge_run(measured(tmp_path / "cpu", plan(CASES, judge="cpu")))
-    assert [each.verdict for each in found.contrasts] == ["slower", "same", "same"]
-    assert [(each.ratio, each.ci_low, each.ci_high) for each in found.contrasts] == [
-        (each.cpu_ratio, each.cpu_low, each.cpu_high) for each in by_wall.contrasts
+    assert [each.verdict for each in found.comparisons] == ["slower", "same", "same"]
+    assert [(each.ratio, each.ci_low, each.ci_high) for each in found.comparisons] == [
+        (each.cpu_ratio, each.cpu_low, each.cpu_high) for each in by_wall.comparisons
     ]
-    assert all(each.cpu_ratio is None for each in found.contrasts)
+    assert all(each.cpu_ratio is None for each in found.comparisons)
     for arm, other in zip(found.arms, by_wall.arms, strict=True):
         assert (arm.median_ms, arm.cpu_ms, arm.wall_ms) == (other.cpu_ms, other.cpu_ms, other.median_ms)
         # Of what is no steady call, the wall time is known.
         assert (arm.first_ms, arm.second_ms, arm.train_s) == (other.first_ms, other.second_ms, other.train_s)
     assert find_open_times(found) == []
     # A look ends rounds by them as well.
-    assert [each.verdict for each in judge_run(RunDir.open(tmp_path / "cpu"), at_look=True).contrasts] == [
+    assert [each.verdict for each in judge_run(RunDir.open(tmp_path / "cpu"), at_look=True).comparisons] == [
         "slower", "same", "same",
     ]  # fmt: skip
 

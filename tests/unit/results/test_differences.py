@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from orchestrator.model import Contrast, Evaluation, Metric
+from orchestrator.model import Comparison, Evaluation, Metric
 from orchestrator.reports.changes import layout
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.results.compare_runs import find_changes
@@ -81,9 +81,9 @@ def test_two_runs_are_compared_by_their_differences(tmp_path: Path, earlier: tup
     assert verdict == "same" or f"{'+' if grown > 0 else '-'}8.0 KiB per call" in text
 
 
-def find(folder: Path, metric: Metric, **facts: Any) -> Contrast:
-    [contrast] = judge(folder, metric, **facts).metrics[metric]
-    return contrast
+def find(folder: Path, metric: Metric, **facts: Any) -> Comparison:
+    [comparison] = judge(folder, metric, **facts).metrics[metric]
+    return comparison
 
 
 @pytest.mark.parametrize(

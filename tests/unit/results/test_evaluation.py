@@ -75,7 +75,7 @@ def test_a_run_that_went_well_has_every_arm_measured_and_nothing_to_warn_of(run:
     assert [(arm.case, arm.version) for arm in evaluation.arms] == [(A, OLD), (A, NEW), (B, OLD), (B, NEW)]
     assert {(arm.outcome, arm.reason, arm.rounds) for arm in evaluation.arms} == {("measured", "", 4)}
     assert (evaluation.warnings, evaluation.broken, evaluation.died) == ((), (), ())
-    assert [contrast.verdict for contrast in evaluation.contrasts] == ["same", "same"]
+    assert [comparison.verdict for comparison in evaluation.comparisons] == ["same", "same"]
 
 
 def test_an_arms_figures_are_medians_over_its_rounds_in_the_units_of_their_names(run: RunDir):
@@ -105,7 +105,7 @@ def test_a_refused_arm_says_why_and_costs_no_other(run: RunDir):
     evaluation = judge_run(run)
     found = arms(evaluation)["a", NEW]
     assert (found.outcome, found.reason, found.rounds, found.median_ms) == ("refused", "no such op", 0, None)
-    assert [contrast.reason for contrast in evaluation.contrasts] == ["no such op", ""]
+    assert [comparison.reason for comparison in evaluation.comparisons] == ["no such op", ""]
     assert evaluation.died == ()
 
 
@@ -119,8 +119,8 @@ def test_an_arm_that_died_keeps_what_it_measured_and_never_has_a_verdict(run: Ru
     assert (found.outcome, found.reason, found.rounds) == ("died", "killed by SIGKILL", 4)
     assert found.median_ms == pytest.approx(40.1)
     assert evaluation.died == (found,)
-    assert [contrast.verdict for contrast in evaluation.contrasts] == ["inconclusive", "slower"]
-    assert [contrast.pair.case for contrast in evaluation.contrasts if contrast.verdict == "slower"] == [B]
+    assert [comparison.verdict for comparison in evaluation.comparisons] == ["inconclusive", "slower"]
+    assert [comparison.pair.case for comparison in evaluation.comparisons if comparison.verdict == "slower"] == [B]
 
 
 def test_an_arm_that_died_before_it_measured_anything_is_dead_with_its_reason(run: RunDir):
@@ -155,7 +155,7 @@ def test_a_run_without_an_end_was_cut_short_and_its_unmeasured_arms_say_so(run: 
     assert evaluation.warnings == ("the run was cut short; what it measured is here",)
     unmeasured = arms(evaluation)["b", NEW]
     assert (unmeasured.outcome, unmeasured.reason) == ("not measured", "the run was cut short")
-    assert evaluation.contrasts[0].verdict == "same"
+    assert evaluation.comparisons[0].verdict == "same"
 
 
 def test_a_stream_that_breaks_the_contract_is_told_and_the_other_versions_stay(run: RunDir):
@@ -240,8 +240,8 @@ def test_what_versions_share_is_compared_in_a_case_that_both_have(tmp_path: Path
     run.record(DONE)
     judged = judge_run(run)
     for metric, verdict in (("import", "same"), ("size", "slower")):
-        [contrast] = judged.metrics[metric]
-        assert (contrast.pair.case, contrast.verdict) == (common, verdict)
+        [comparison] = judged.metrics[metric]
+        assert (comparison.pair.case, comparison.verdict) == (common, verdict)
 
 
 def test_what_versions_share_is_inconclusive_where_no_case_is_common(tmp_path: Path):
@@ -249,5 +249,5 @@ def test_what_versions_share_is_inconclusive_where_no_case_is_common(tmp_path: P
     measured(run, OLD, A, B)
     for case_of in (A, B):
         run.record(end(NEW, case_of, "refused", "not in this one"))
-    [contrast] = judge_run(run).metrics["import"]
-    assert (contrast.verdict, contrast.reason) == ("inconclusive", "not in this one")
+    [comparison] = judge_run(run).metrics["import"]
+    assert (comparison.verdict, comparison.reason) == ("inconclusive", "not in this one")

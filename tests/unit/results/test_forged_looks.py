@@ -24,9 +24,9 @@ def test_looks_that_no_run_would_plan_are_left_out_and_said(tmp_path: Path, entr
     for place, version in enumerate((OLD, NEW)):
         batches = [rows(version=version, round=number, replicate=number * 2 + place) for number in range(1, 7)]
         write_stream(run.settled / f"{version}-0.arrow", batches)
-    honest = judge_run(run).contrasts
+    honest = judge_run(run).comparisons
     with run.journal.open("a") as journal:
         journal.write(json.dumps({**entry, "looks": looks}) + "\n")
     found = judge_run(run)
-    assert found.contrasts == honest
+    assert found.comparisons == honest
     assert any("the journal has 1 line that cannot be used" in warning for warning in found.warnings)

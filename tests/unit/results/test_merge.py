@@ -24,7 +24,7 @@ WORKLOAD = """
 '''Sleeps.'''
 import time
 PARAMS = {"style": ("eager", "graph"), "size": ("1", "2", "3")}
-CONTRASTS = {"style": "eager"}
+COMPARISONS = {"style": "eager"}
 
 def build(tf, params):
     wait = 0.004 if params["style"] == "eager" else 0.002
@@ -75,17 +75,17 @@ def test_all_cases_and_comparisons_are_there_once(measured: list[Path], whole: R
     assert len(whole.arms) == 6 * 3 == sum(len(part.arms) for part in parts)
     assert {arm.outcome for arm in whole.arms} == {"measured"}
     assert {arm.rounds for arm in whole.arms} == {3}
-    pairs = [contrast.pair for contrast in whole.contrasts]
-    assert sorted(map(str, pairs)) == sorted(str(one.pair) for part in parts for one in part.contrasts)
+    pairs = [comparison.pair for comparison in whole.comparisons]
+    assert sorted(map(str, pairs)) == sorted(str(one.pair) for part in parts for one in part.comparisons)
     # Both styles of each size are in one shard.
     assert sum(pair.kind == "case" for pair in pairs) == 3 * 2
 
 
 def test_every_ratio_is_that_of_its_part_and_nothing_is_lost_or_doubled(measured: list[Path], whole: Run):
-    of_parts = {str(one.pair): one for path in measured for one in load_run(path).contrasts}
-    for contrast in whole.contrasts:
-        assert contrast.ratio == of_parts[str(contrast.pair)].ratio
-        assert contrast.rounds == of_parts[str(contrast.pair)].rounds
+    of_parts = {str(one.pair): one for path in measured for one in load_run(path).comparisons}
+    for comparison in whole.comparisons:
+        assert comparison.ratio == of_parts[str(comparison.pair)].ratio
+        assert comparison.rounds == of_parts[str(comparison.pair)].rounds
     assert whole.evaluation.broken == ()
     assert len(whole.replicates) == sum(len(load_run(path).replicates) for path in measured)
     assert len({(one.version, one.number) for one in whole.replicates}) == len(whole.replicates)

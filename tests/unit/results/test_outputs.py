@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestrator.model import OutputContrast, Returns
+from orchestrator.model import OutputComparison, Returns
 from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.sketches import find_distance, read_sketch
@@ -18,7 +18,7 @@ OF = case()
 DRAW = np.random.RandomState(1).randn(30, 40).astype("float32")
 
 
-def compared(baseline: list[Any], candidate: list[Any], *, of_fifth: tuple[Any, Any] | None = None) -> OutputContrast:
+def compared(baseline: list[Any], candidate: list[Any], *, of_fifth: tuple[Any, Any] | None = None) -> OutputComparison:
     """What two arms come to whose replicates returned these, and these by their fifth calls or else the same."""
     replicates = [
         returned(version, value, number, fifth=None if of_fifth is None else of_fifth[version == NEW])

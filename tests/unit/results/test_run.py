@@ -10,7 +10,7 @@ import pytest
 import tfcompare
 from orchestrator import contract
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.model import ArmResult, Contrast, Manifest, Plan
+from orchestrator.model import ArmResult, Comparison, Manifest, Plan
 from orchestrator.results import tables
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run import Run, load_run
@@ -38,13 +38,13 @@ def test_the_documented_example_runs_as_it_stands(
     assert f"{VERSIONS} 0.05 A CPU" in told
     assert f"{EAGER.label} in {MID}: 4.00x (3.98-4.01)" in told
     assert "power[style=jit] 1.14.0 refused no jit switch before TensorFlow 2.1" in told
-    assert isinstance(known["contrasts"], pa.Table)
+    assert isinstance(known["comparisons"], pa.Table)
     assert known["steady"]["phase"].unique().tolist() == ["steady"]
     assert len(known["replicates"]) == 12 * len(ROUNDS)
 
 
 def test_every_column_of_every_table_is_documented():
-    columns = {*tables.ARM.names, *tables.CONTRAST.names, *tables.REPLICATE.names, *contract.arrow_schema(pa).names}
+    columns = {*tables.ARM.names, *tables.COMPARISON.names, *tables.REPLICATE.names, *contract.arrow_schema(pa).names}
     assert {name for name in columns if f"`{name}`" not in PAGE} == set()
     assert {name for name in tables.TABLES if f"`{name}`" not in PAGE} == set()
 
@@ -58,7 +58,7 @@ def test_a_run_is_typed_objects_judged_as_in_every_report(made: RunDir):
     run = load_run(made.path)
     assert (type(run.plan), type(run.manifest)) == (Plan, Manifest)
     assert {type(one) for one in run.arms} == {ArmResult}
-    assert {type(one) for one in run.contrasts} == {Contrast}
+    assert {type(one) for one in run.comparisons} == {Comparison}
     assert run.evaluation == judge_run(made)
     assert run.path == made.path
 

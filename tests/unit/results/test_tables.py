@@ -21,7 +21,7 @@ from tests.support.builders import (
     arm,
     case,
     case_pair,
-    contrast,
+    comparison,
     ended,
     evaluation,
     finished,
@@ -75,12 +75,12 @@ def test_arms_are_a_row_each_with_a_column_a_parameter():
     assert (refused["outcome"], refused["reason"], refused["median_s"]) == ("refused", "no such loop", None)
 
 
-def test_contrasts_are_a_row_each_and_those_inside_a_version_have_no_case():
+def test_comparisons_are_a_row_each_and_those_inside_a_version_have_no_case():
     other = case("power", style="function")
     across, inside = version_pair(EAGER), case_pair(EAGER, other)
-    found = contrast(across, 2.0, "slower"), contrast(inside, None, "inconclusive", "it broke")
-    table = tables.contrasts(plan([EAGER]), found)
-    assert table.column_names == ["workload", "case", "param_style", *tables.CONTRAST.names]
+    found = comparison(across, 2.0, "slower"), comparison(inside, None, "inconclusive", "it broke")
+    table = tables.comparisons(plan([EAGER]), found)
+    assert table.column_names == ["workload", "case", "param_style", *tables.COMPARISON.names]
     first, second = table.to_pylist()
     assert (first["case"], first["version"], first["baseline"], first["candidate"]) == (EAGER.label, None, OLD, NEW)
     assert (first["ratio"], first["verdict"], first["reason"], first["exploratory"]) == (2.0, "slower", None, False)
@@ -174,10 +174,10 @@ def test_a_run_with_nothing_in_it_has_the_same_tables_without_rows(tmp_path: Pat
 
 
 @pytest.mark.parametrize("scene", [scenes.everything, scenes.hostile, scenes.exploratory])
-def test_every_scene_is_a_table_of_its_arms_and_one_of_its_contrasts(scene):
+def test_every_scene_is_a_table_of_its_arms_and_one_of_its_comparisons(scene):
     found = scene()
-    arms, contrasts = tables.arms(found), tables.contrasts(found.plan, found.contrasts)
+    arms, comparisons = tables.arms(found), tables.comparisons(found.plan, found.comparisons)
     assert arms["version"].to_pylist() == [one.version for one in found.arms]
     assert arms["median_s"].to_pylist() == [one.median_s for one in found.arms]
-    assert contrasts["candidate"].to_pylist() == [one.pair.flat.candidate for one in found.contrasts]
-    assert contrasts["ratio"].to_pylist() == [one.ratio for one in found.contrasts]
+    assert comparisons["candidate"].to_pylist() == [one.pair.flat.candidate for one in found.comparisons]
+    assert comparisons["ratio"].to_pylist() == [one.ratio for one in found.comparisons]

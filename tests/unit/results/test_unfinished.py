@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.model import Contrast, Evaluation
+from orchestrator.model import Comparison, Evaluation
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.results.compare_runs import compare_runs
 from orchestrator.results.evaluation import judge_run
@@ -34,13 +34,13 @@ def begun(path: Path, rounds: int, looks: tuple[int, ...] = LOOKS) -> RunDir:
     return run
 
 
-def only(evaluation: Evaluation) -> Contrast:
-    [contrast] = evaluation.contrasts
-    return contrast
+def only(evaluation: Evaluation) -> Comparison:
+    [comparison] = evaluation.comparisons
+    return comparison
 
 
-def ends(contrast: Contrast) -> tuple[float | None, float | None]:
-    return contrast.ci_low, contrast.ci_high
+def ends(comparison: Comparison) -> tuple[float | None, float | None]:
+    return comparison.ci_low, comparison.ci_high
 
 
 @pytest.mark.parametrize(("rounds", "last"), [(4, 4), (5, 4), (6, 6), (9, 8), (12, 10), (19, 16)])

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.model import Contrast, GpuSpan, Target, Watched
+from orchestrator.model import Comparison, GpuSpan, Target, Watched
 from orchestrator.results.endings import Endings
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.rundir import RunDir
@@ -15,7 +15,7 @@ from tests.support.builders import (
     NEW,
     OLD,
     case,
-    contrast,
+    comparison,
     environment_facts,
     finished,
     manifest,
@@ -83,10 +83,10 @@ def test_a_machine_that_hides_differences_is_told_before_the_verdicts(
     assert [warning.startswith("noisy machine: in 3 of 3 comparisons, ") for warning in warnings] == [True] * told
 
 
-def control(*verdicts: str, **changes) -> list[Contrast]:
-    """The contrasts of the control arm, one case each."""
+def control(*verdicts: str, **changes) -> list[Comparison]:
+    """The comparisons of the control arm, one case each."""
     pairs = (version_pair(case(str(place)), OLD, Target(OLD, control=True)) for place in range(len(verdicts)))
-    return [contrast(pair, 1.2, verdict, **changes) for pair, verdict in zip(pairs, verdicts, strict=True)]
+    return [comparison(pair, 1.2, verdict, **changes) for pair, verdict in zip(pairs, verdicts, strict=True)]
 
 
 def test_a_control_arm_that_fails_more_often_than_chance_explains_is_told_loudly():
@@ -111,10 +111,10 @@ def test_a_control_arm_that_is_open_is_told_with_what_keeps_it_so():
     ]
 
 
-def noisy(**changes) -> list[Contrast]:
-    """Three contrasts that noise leaves open, but for what is named."""
+def noisy(**changes) -> list[Comparison]:
+    """Three comparisons that noise leaves open, but for what is named."""
     facts = {"ci_low": 0.7, "ci_high": 1.6, "mde": 0.4, "verdict": "inconclusive"} | changes
-    return [contrast(version_pair(case(name)), 1.1, **facts) for name in "abc"]
+    return [comparison(version_pair(case(name)), 1.1, **facts) for name in "abc"]
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def noisy(**changes) -> list[Contrast]:
         ({"ci_low": None, "ci_high": None, "mde": None}, ""),
     ],
 )  # fmt: skip
-def test_noise_is_what_leaves_contrasts_open_that_a_quieter_machine_would_decide(changes: dict, told: str):
+def test_noise_is_what_leaves_comparisons_open_that_a_quieter_machine_would_decide(changes: dict, told: str):
     asked = plan([case(name) for name in "abc"])
     warnings = check_noise(asked, noisy(**changes))
     assert [told in warning for warning in warnings] == [True] * bool(told)
@@ -217,4 +217,4 @@ def test_a_run_whose_ratio_wanders_is_warned_of_it_and_says_so_where_it_stays_op
     run.record(DONE)
     judged = judge_run(run)
     assert any(warning.startswith("rounds resemble the rounds before them") for warning in judged.warnings)
-    assert all("because rounds depend on each other" in contrast.reason for contrast in judged.contrasts)
+    assert all("because rounds depend on each other" in comparison.reason for comparison in judged.comparisons)

@@ -8,7 +8,7 @@ import pytest
 from scipy import stats
 
 from orchestrator.metrics import USUAL
-from orchestrator.model import Contrast
+from orchestrator.model import Comparison
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.summary import sentences
 from orchestrator.results.evaluation import judge_run
@@ -20,7 +20,7 @@ from tests.support.builders import (
     NEW,
     OLD,
     case,
-    contrast,
+    comparison,
     evaluation,
     finished,
     plan,
@@ -38,14 +38,14 @@ SHAPE = (1.0, -1.0, 0.5, -0.5, 0.7, -0.7)
 SURE, ROW_ONLY = REPORT_ERROR / 3 - 0.001, REPORT_ERROR / 3 + 0.001
 
 
-def of(place: int, p: float, metric: str = "steady", verdict: str = "slower") -> Contrast:
-    return contrast(replace(version_pair(CASES[place]), metric=metric), 1.2, verdict, p=p)
+def of(place: int, p: float, metric: str = "steady", verdict: str = "slower") -> Comparison:
+    return comparison(replace(version_pair(CASES[place]), metric=metric), 1.2, verdict, p=p)
 
 
 def test_all_families_share_one_correction():
     found = correct_for_report(
         evaluation(
-            contrasts=(of(0, 0.001), of(1, 0.02)),
+            comparisons=(of(0, 0.001), of(1, 0.02)),
             neighbours=(of(2, 0.02),),
             references=(of(3, 0.02),),
             metrics={"first": (of(0, 0.02, "first"), of(1, 0.002, "first"))},
@@ -53,21 +53,21 @@ def test_all_families_share_one_correction():
     )
     assert found.judged_together == 6
     assert [each.pair for each in found.of_all if not each.row_only] == [of(0, 0).pair, of(1, 0, "first").pair]
-    assert [each.row_only for each in found.contrasts] == [False, True]
+    assert [each.row_only for each in found.comparisons] == [False, True]
     assert [each.row_only for each in found.metrics["first"]] == [True, False]
 
 
 def test_a_pair_counts_once_in_whichever_families_it_is():
     own, strict = of(0, 0.02), of(0, 0.02)
     strict = replace(strict, pair=replace(strict.pair, margin=0.5))
-    found = correct_for_report(evaluation(contrasts=(own, strict), neighbours=(own,)))
+    found = correct_for_report(evaluation(comparisons=(own, strict), neighbours=(own,)))
     assert found.judged_together == 1
     assert not any(each.row_only for each in found.of_all)
 
 
 def test_what_has_too_few_rounds_takes_nothing_from_the_others():
     few = [replace(of(place, 0.0, verdict="inconclusive"), p=None) for place in (1, 2, 3)]
-    assert correct_for_report(evaluation(contrasts=(of(0, 0.02), *few))).judged_together == 1
+    assert correct_for_report(evaluation(comparisons=(of(0, 0.02), *few))).judged_together == 1
 
 
 def write_run(path: Path, p: float) -> RunDir:
@@ -94,18 +94,18 @@ def row_only(tmp_path: Path) -> RunDir:
 
 def test_a_run_is_corrected_once_all_is_judged(row_only: RunDir):
     found = judge_run(row_only)
-    (times,) = found.contrasts
+    (times,) = found.comparisons
     assert (found.judged_together, {each.p for each in found.of_metrics}) == (3, {1.0})
     assert times.p == pytest.approx(ROW_ONLY, rel=0.01)
     assert (times.verdict, times.report_verdict, times.row_only) == ("slower", "inconclusive", True)
     # What ends rounds is the verdict of the row.
-    (times,) = judge_run(row_only, at_look=True).contrasts
+    (times,) = judge_run(row_only, at_look=True).comparisons
     assert (times.verdict, times.row_only) == ("slower", False)
 
 
 def test_fewer_comparisons_need_less(row_only: RunDir):
     found = judge_run(row_only, metrics=())
-    assert (found.judged_together, found.contrasts[0].row_only) == (1, False)
+    assert (found.judged_together, found.comparisons[0].row_only) == (1, False)
 
 
 def test_sentences_name_what_is_certain_and_count_the_rest(row_only: RunDir, tmp_path: Path):

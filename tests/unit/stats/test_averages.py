@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.plan.pairs import TABLE_LOOKS
 from orchestrator.stats.averages import average_cases
-from orchestrator.stats.contrasts import compare
+from orchestrator.stats.comparisons import compare
 from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
 from tests.support.builders import NEW, OLD, arm, case, plan, target, version_pair
 
@@ -59,8 +59,8 @@ def test_its_interval_holds_and_is_narrower_than_the_mean_of_the_ends(
         logs = (np.array(truths)[:, None] + NOISE * (shared + own)).tolist()
         if number % 10 == 0:
             samples = sampled(logs)
-            mean, contrasts = average_cases(samples, PAIRS, schedule, ALPHA), compare(asked, samples, arms, schedule)
-            ends = fmean(math.log(each.ci_high / each.ci_low) for each in contrasts)
+            mean, comparisons = average_cases(samples, PAIRS, schedule, ALPHA), compare(asked, samples, arms, schedule)
+            ends = fmean(math.log(each.ci_high / each.ci_low) for each in comparisons)
             widths.append(ends / math.log(mean.ci_high / mean.ci_low))
         ended = [find_end(of_case, schedule) for of_case in logs]
         stopped = sampled([of_case[:end] for of_case, end in zip(logs, ended, strict=True)])
@@ -92,8 +92,10 @@ def test_of_three_rounds_it_is_as_wide_as_the_intervals_of_its_cases(correlation
         assert mean.rounds == 3
         missed += not mean.ci_low <= math.exp(float(truths.mean())) <= mean.ci_high
         if number == 0:
-            contrasts = compare(asked, samples, [arm(of, version) for of in cases for version in (OLD, NEW)], schedule)
-            ends = fmean(math.log(each.ci_high / each.ci_low) for each in contrasts)
+            comparisons = compare(
+                asked, samples, [arm(of, version) for of in cases for version in (OLD, NEW)], schedule
+            )
+            ends = fmean(math.log(each.ci_high / each.ci_low) for each in comparisons)
             assert math.log(mean.ci_high / mean.ci_low) < 1.5 * ends
     assert missed / 200 <= ALPHA
 

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from bench.borrowed_variance import FASTER, MARGIN, ROUNDS, SAME, SLOWER, draw_tables, judge_tables, normal, recorded
 from orchestrator.plan.pairs import LOOKS, TABLE_LOOKS
-from orchestrator.stats import contrasts
-from orchestrator.stats.contrasts import compare
+from orchestrator.stats import comparisons
+from orchestrator.stats.comparisons import compare
 from orchestrator.stats.dependence import Dependence
 from orchestrator.stats.looks import Stretch, make_schedule
 from tests.support.builders import NEW, OLD, arm, case, plan, target
@@ -126,8 +126,8 @@ def test_rows_as_unequal_as_in_a_real_run_need_fewer_rounds(unequal: float):
 
 def test_the_rule_of_the_bench_is_the_one_that_judges_runs(monkeypatch: pytest.MonkeyPatch):
     """Row by row and look by look, without what the bench leaves out: many rows, and dependence."""
-    monkeypatch.setattr(contrasts, "FALSE_DISCOVERIES", 1.0)
-    monkeypatch.setattr(contrasts, "find_dependence", lambda estimates: Dependence())
+    monkeypatch.setattr(comparisons, "FALSE_DISCOVERIES", 1.0)
+    monkeypatch.setattr(comparisons, "find_dependence", lambda estimates: Dependence())
     schedule = make_schedule([Stretch(TABLE_LOOKS)])
     cases = [case(row=str(number)) for number in range(12)]
     arms = [arm(each, version) for each in cases for version in (OLD, NEW)]

@@ -10,10 +10,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from orchestrator.model import Contrast
+from orchestrator.model import Comparison
 from orchestrator.plan.pairs import LOOKS, TABLE_LOOKS
 from orchestrator.stats.called import estimate_called
-from orchestrator.stats.contrasts import DIFFERENCE_ERROR, compare
+from orchestrator.stats.comparisons import DIFFERENCE_ERROR, compare
 from orchestrator.stats.dependence import find_dependence
 from orchestrator.stats.limits import FEWEST_COMPARISONS
 from orchestrator.stats.looks import Stretch, make_schedule
@@ -42,8 +42,8 @@ def read_page() -> dict[float, list[list[float]]]:
     return {spread: rows[3 * place : 3 * place + 3] for place, spread in enumerate((0.03, 0.05, 0.10))}
 
 
-def judge_table(rows: Sequence[Sequence[float]]) -> tuple[Contrast, ...]:
-    """Return the contrasts of a table, each from as many rounds as it has."""
+def judge_table(rows: Sequence[Sequence[float]]) -> tuple[Comparison, ...]:
+    """Return the comparisons of a table, each from as many rounds as it has."""
     cases = [case(row=str(number)) for number in range(len(rows))]
     samples = {}
     for of_row, differences in zip(cases, rows, strict=True):
@@ -53,17 +53,17 @@ def judge_table(rows: Sequence[Sequence[float]]) -> tuple[Contrast, ...]:
     return compare(plan(cases, looks=LOOKS), samples, arms, SCHEDULES[len(rows) >= FEWEST_COMPARISONS])
 
 
-def judge_by_looks(rows: NDArray[np.float64]) -> tuple[Contrast, ...]:
-    """Return the contrasts with which a run ends whose cases leave as soon as they are decided."""
+def judge_by_looks(rows: NDArray[np.float64]) -> tuple[Comparison, ...]:
+    """Return the comparisons with which a run ends whose cases leave as soon as they are decided."""
     rounds = dict.fromkeys(range(len(rows)), 0)
     undecided = set(rounds)
     for look in TABLE_LOOKS:
         rounds.update(dict.fromkeys(undecided, look))
-        contrasts = judge_table([rows[row, :count].tolist() for row, count in rounds.items()])
-        undecided = {row for row in undecided if contrasts[row].verdict == "inconclusive"}
+        comparisons = judge_table([rows[row, :count].tolist() for row, count in rounds.items()])
+        undecided = {row for row in undecided if comparisons[row].verdict == "inconclusive"}
         if not undecided:
             break
-    return contrasts
+    return comparisons
 
 
 def find_called(spread: float, prior: Prior | None = None) -> dict[int, list[Estimate]]:
@@ -84,9 +84,9 @@ def find_called(spread: float, prior: Prior | None = None) -> dict[int, list[Est
     return called
 
 
-def holds(contrast: Contrast, truth: float) -> bool:
-    assert contrast.ends is not None
-    return contrast.ends[0] <= truth <= contrast.ends[1]
+def holds(comparison: Comparison, truth: float) -> bool:
+    assert comparison.ends is not None
+    return comparison.ends[0] <= truth <= comparison.ends[1]
 
 
 @pytest.mark.parametrize("spread", [0.03, 0.05, 0.10])
@@ -97,14 +97,14 @@ def test_what_is_called_shows_what_the_page_says(spread: float):
         if len(called) < 50:
             continue
         at_look = called[:MOST]
-        contrasts = [judge_table([found.differences])[0] for found in at_look]
+        comparisons = [judge_table([found.differences])[0] for found in at_look]
         tolerance = 2 * spread if len(at_look) == MOST else 0.25
         for values, said in (
             ([found.theta for found in at_look], mean),
-            ([each.estimate or 0.0 for each in contrasts], alone),
+            ([each.estimate or 0.0 for each in comparisons], alone),
         ):
             assert np.median(values) / TRUTH == pytest.approx(said[place], abs=tolerance)
-        held = sum(holds(contrast, TRUTH) for contrast in contrasts)
+        held = sum(holds(comparison, TRUTH) for comparison in comparisons)
         # After 4 rounds, a lone comparison misses it a little more often.
         assert held / len(at_look) >= (0.95 if look > LOOKS[0] else 0.92)
 
@@ -126,39 +126,39 @@ def test_what_is_called_in_a_table_shows_what_the_page_says(spread: float):
 
 
 @pytest.fixture(scope="module", params=[0.05, 0.10])
-def tables(request: pytest.FixtureRequest) -> list[tuple[float, Contrast]]:
+def tables(request: pytest.FixtureRequest) -> list[tuple[float, Comparison]]:
     """The called rows of tables of which few rows differ, by 5 %, each with its true difference."""
     draw = np.random.default_rng(SEED)
     truths = np.where(np.arange(ROWS) < DIFFERING, TRUTH, 0.0)
     called = []
     for _ in range(TABLES // 3 if request.param == 0.05 else TABLES):
-        contrasts = judge_by_looks(truths[:, None] + request.param * draw.normal(size=(ROWS, LOOKS[-1])))
-        called += [each for each in zip(truths, contrasts, strict=True) if each[1].verdict in ("slower", "faster")]
+        comparisons = judge_by_looks(truths[:, None] + request.param * draw.normal(size=(ROWS, LOOKS[-1])))
+        called += [each for each in zip(truths, comparisons, strict=True) if each[1].verdict in ("slower", "faster")]
     return called
 
 
-def test_intervals_of_called_rows_that_differ_hold_the_truth(tables: list[tuple[float, Contrast]]):
-    held = [holds(contrast, truth) for truth, contrast in tables if truth]
+def test_intervals_of_called_rows_that_differ_hold_the_truth(tables: list[tuple[float, Comparison]]):
+    held = [holds(comparison, truth) for truth, comparison in tables if truth]
     assert stats.binomtest(sum(held), len(held)).proportion_ci(method="exact").low >= 0.95
 
 
-def test_no_called_row_shows_an_interval_that_reaches_none(tables: list[tuple[float, Contrast]]):
-    for _, contrast in tables:
-        assert contrast.ends is not None
-        assert contrast.ends[0] > 0 if contrast.verdict == "slower" else contrast.ends[1] < 0
-        assert contrast.ends[0] < (contrast.estimate or 0.0) < contrast.ends[1]
+def test_no_called_row_shows_an_interval_that_reaches_none(tables: list[tuple[float, Comparison]]):
+    for _, comparison in tables:
+        assert comparison.ends is not None
+        assert comparison.ends[0] > 0 if comparison.verdict == "slower" else comparison.ends[1] < 0
+        assert comparison.ends[0] < (comparison.estimate or 0.0) < comparison.ends[1]
 
 
 @pytest.mark.parametrize("truth", [0.0, TRUTH])
 def test_no_verdict_depends_on_what_is_shown(truth: float):
     draw = np.random.default_rng(SEED)
     for of_run in (truth + 0.03 * draw.normal(size=(400, LOOKS[2]))).tolist():
-        alone, (contrast,) = Estimate(tuple(of_run)), judge_table([of_run])
+        alone, (comparison,) = Estimate(tuple(of_run)), judge_table([of_run])
         found = find_dependence([alone]).widen(alone)
-        assert contrast.ends is not None
+        assert comparison.ends is not None
         width = found.half_width(SCHEDULE.level(LOOKS[2], DIFFERENCE_ERROR))
-        called = abs(found.theta) > width and contrast.size != "slight"
-        assert (contrast.verdict in ("slower", "faster")) == called
+        called = abs(found.theta) > width and comparison.size != "slight"
+        assert (comparison.verdict in ("slower", "faster")) == called
         if called:
-            assert contrast.ends[0] <= found.theta - width + 1e-12
-            assert contrast.ends[1] >= found.theta + width - 1e-12
+            assert comparison.ends[0] <= found.theta - width + 1e-12
+            assert comparison.ends[1] >= found.theta + width - 1e-12

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
-from orchestrator.stats.contrasts import DIFFERENCE_ERROR, MOST_CALLED_DIFFERENT
+from orchestrator.stats.comparisons import DIFFERENCE_ERROR, MOST_CALLED_DIFFERENT
 from orchestrator.stats.limits import FEWEST_SHARED
 from orchestrator.stats.looks import (
     AT_A_STOP,

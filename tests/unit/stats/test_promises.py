@@ -13,7 +13,7 @@ from scipy import stats
 
 from orchestrator.measure.pacing import MOST_VISITS, REPLICATES_VARY
 from orchestrator.plan.pairs import FURTHER_LOOKS, LOOKS, TABLE_LOOKS
-from orchestrator.stats.contrasts import DIFFERENCE_ERROR, FALSE_DISCOVERIES, MOST_CALLED_DIFFERENT, compare
+from orchestrator.stats.comparisons import DIFFERENCE_ERROR, FALSE_DISCOVERIES, MOST_CALLED_DIFFERENT, compare
 from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import Levels, judge

@@ -21,7 +21,7 @@ import pytest
 from scipy import stats
 
 from orchestrator.plan.pairs import LOOKS
-from orchestrator.stats.contrasts import compare
+from orchestrator.stats.comparisons import compare
 from tests.support.builders import NEW, OLD, arm, case, plan, target
 from tests.support.judged_runs import JudgedRun
 
@@ -44,10 +44,10 @@ def judge_by_looks(baseline: list[float], candidate: list[float], slowdown: floa
                 number: time + math.log1p(slowdown) for number, time in enumerate(candidate[:look], 1)
             },
         }
-        (contrast,) = compare(PLAN, samples, ARMS)
-        if contrast.verdict != "inconclusive":
+        (comparison,) = compare(PLAN, samples, ARMS)
+        if comparison.verdict != "inconclusive":
             break
-    return JudgedRun(slowdown, contrast)
+    return JudgedRun(slowdown, comparison)
 
 
 def replay(draw: random.Random, runs: list[list[list[float]]], slowdown: float) -> JudgedRun:
@@ -72,7 +72,7 @@ def replays(slowdown: float, count: int) -> list[JudgedRun]:
 
 def bounds(found: list[JudgedRun], *verdicts: str) -> tuple[float, float]:
     """The exact 95 % interval of the share of these verdicts."""
-    count = sum(one.contrast.verdict in verdicts for one in found)
+    count = sum(one.comparison.verdict in verdicts for one in found)
     interval = stats.binomtest(count, len(found)).proportion_ci(method="exact")
     return interval.low, interval.high
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from orchestrator.stats.contrasts import DIFFERENCE_ERROR
+from orchestrator.stats.comparisons import DIFFERENCE_ERROR
 from orchestrator.stats.limits import FEWEST_COMPARISONS
 from orchestrator.stats.looks import OF_BYSTANDERS
 from orchestrator.stats.paired import Estimate, Prior

@@ -14,9 +14,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from orchestrator.model import ArmKey, Contrast
+from orchestrator.model import ArmKey, Comparison
 from orchestrator.plan.pairs import LOOKS, TABLE_LOOKS
-from orchestrator.stats.contrasts import Beside, compare
+from orchestrator.stats.comparisons import Beside, compare
 from orchestrator.stats.dependence import find_dependence
 from orchestrator.stats.looks import Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
@@ -121,8 +121,8 @@ INDEPENDENT: Mapping[str, Noise] = {
 
 def judge_by_looks(
     differences: Sequence[float], beside: Beside | None = None, shared: Sequence[float] = ()
-) -> Contrast:
-    """Return the contrast with which a run ends; `shared` is what both arms have in common in each round."""
+) -> Comparison:
+    """Return the comparison with which a run ends; `shared` is what both arms have in common in each round."""
     both = shared or [0.0] * len(differences)
     for look in LOOKS:
         samples = {
@@ -132,10 +132,10 @@ def judge_by_looks(
                 for number, (common, apart) in enumerate(zip(both[:look], differences[:look], strict=True), 1)
             },
         }
-        (contrast,) = compare(PLAN, samples, ARMS, SCHEDULE, beside)
-        if contrast.verdict != "inconclusive":
+        (comparison,) = compare(PLAN, samples, ARMS, SCHEDULE, beside)
+        if comparison.verdict != "inconclusive":
             break
-    return contrast
+    return comparison
 
 
 def simulate(noise: Noise, slowdown: float, runs: int) -> list[JudgedRun]:
@@ -150,7 +150,7 @@ def bounds(hits: Sequence[bool]) -> tuple[float, float]:
 
 
 def called(runs: Sequence[JudgedRun], *verdicts: str) -> tuple[float, float]:
-    return bounds([run.contrast.verdict in verdicts for run in runs])
+    return bounds([run.comparison.verdict in verdicts for run in runs])
 
 
 def covered(runs: Sequence[JudgedRun]) -> tuple[float, float]:
@@ -184,12 +184,12 @@ def test_the_interval_holds_the_truth_at_whichever_look_it_stops(name, alike, sl
 
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_what_is_slower_is_never_called_faster(name, slowed):
-    assert not any(run.contrast.verdict == "faster" for run in slowed[name])
+    assert not any(run.comparison.verdict == "faster" for run in slowed[name])
 
 
 @pytest.mark.parametrize("name", INDEPENDENT)
 def test_twice_the_margin_is_never_called_the_same(name, slowed):
-    assert not any(run.contrast.verdict == "same" for run in of_slowdown(slowed[name], 0.10))
+    assert not any(run.comparison.verdict == "same" for run in of_slowdown(slowed[name], 0.10))
 
 
 @pytest.mark.parametrize("name", ["normal, 1 %", "normal, 3 %", "t with 3 degrees of freedom", "Laplace"])
@@ -214,7 +214,7 @@ def test_quiet_equal_arms_are_the_same_and_soon():
     runs = simulate(normal(0.01), 0.0, SLOWED)
     assert called(runs, "same")[0] >= 0.99
     # Chance makes the rounds of some runs resemble each other, which then get more of them.
-    assert bounds([run.contrast.rounds <= LOOKS[2] for run in runs])[0] >= 0.95
+    assert bounds([run.comparison.rounds <= LOOKS[2] for run in runs])[0] >= 0.95
 
 
 def test_a_drift_that_both_arms_share_changes_no_verdict():
@@ -233,9 +233,9 @@ def test_a_drift_of_the_ratio_inside_replicates_refuses_a_verdict_that_it_could_
     }
     differences = normal(0.02)(draw, 50) + math.log1p(0.06)
     for of_run in differences.tolist():
-        contrast = judge_by_looks(of_run, Beside(rises={"steady": rises}))
-        assert contrast.verdict == "inconclusive"
-        assert contrast.reason.startswith("the ratio has")
+        comparison = judge_by_looks(of_run, Beside(rises={"steady": rises}))
+        assert comparison.verdict == "inconclusive"
+        assert comparison.reason.startswith("the ratio has")
 
 
 # The largest share of equal arms that one comparison calls different, by the correlation of a round with the one before
@@ -263,12 +263,12 @@ def test_one_comparison_cannot_show_all_that_its_rounds_depend_on_each_other(res
 @pytest.mark.parametrize(("correlation", "most"), [(0.5, 0.05), (0.8, 0.10)])
 def test_28_comparisons_whose_rounds_resemble_each_other_are_seldom_called_different(correlation, most):
     rows = following(0.05, correlation)(np.random.default_rng(SEED), 28 * TABLES).reshape(TABLES, 28, ROUNDS)
-    contrasts = [contrast for table in rows.tolist() for contrast in judge_table(table)]
-    assert np.mean([contrast.verdict in ("slower", "faster") for contrast in contrasts]) <= most
+    comparisons = [comparison for table in rows.tolist() for comparison in judge_table(table)]
+    assert np.mean([comparison.verdict in ("slower", "faster") for comparison in comparisons]) <= most
 
 
-def judge_table(rows: Sequence[Sequence[float]]) -> tuple[Contrast, ...]:
-    """Return the contrasts with which a run of as many cases ends; a case that is decided gets no more rounds."""
+def judge_table(rows: Sequence[Sequence[float]]) -> tuple[Comparison, ...]:
+    """Return the comparisons with which a run of as many cases ends; a case that is decided gets no more rounds."""
     cases = [case(f"case{number}") for number in range(len(rows))]
     asked = plan(cases, looks=TABLE_LOOKS)
     arms = [arm(each, version) for each in cases for version in (OLD, NEW)]
@@ -281,11 +281,11 @@ def judge_table(rows: Sequence[Sequence[float]]) -> tuple[Contrast, ...]:
             label = cases[number].label
             samples[label, target(OLD), "steady"] = dict.fromkeys(range(1, end + 1), 0.0)
             samples[label, target(NEW), "steady"] = dict(enumerate(rows[number][:end], 1))
-        contrasts = compare(asked, samples, arms, make_schedule([Stretch(TABLE_LOOKS)]))
-        undecided &= {number for number, each in enumerate(contrasts) if each.verdict == "inconclusive"}
+        comparisons = compare(asked, samples, arms, make_schedule([Stretch(TABLE_LOOKS)]))
+        undecided &= {number for number, each in enumerate(comparisons) if each.verdict == "inconclusive"}
         if not undecided:
             break
-    return contrasts
+    return comparisons
 
 
 def test_a_ratio_that_moves_during_a_run_is_judged_by_where_it_was_until_then():

@@ -55,11 +55,11 @@ def odd_figures() -> Evaluation:
     found = scenes.everything()
     odd = {"losses": ODD, "median_ms": math.nan, "first_ms": math.inf, "build_s": math.inf, "memory_bytes": math.nan}
     arms = tuple(replace(arm, **odd) if arm.outcome == "measured" else arm for arm in found.arms)
-    contrasts = tuple(
-        replace(contrast, ratio=math.inf, ci_low=math.nan, ci_high=math.inf, mde=math.inf)
-        for contrast in found.contrasts
+    comparisons = tuple(
+        replace(comparison, ratio=math.inf, ci_low=math.nan, ci_high=math.inf, mde=math.inf)
+        for comparison in found.comparisons
     )
-    return replace(found, arms=arms, contrasts=contrasts, metrics={}, outputs=())
+    return replace(found, arms=arms, comparisons=comparisons, metrics={}, outputs=())
 
 
 @pytest.mark.parametrize("name", ["json", "bencher", "github-benchmark"])

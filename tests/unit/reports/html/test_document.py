@@ -29,7 +29,7 @@ from tests.support.builders import (
     OLD,
     arm,
     case,
-    contrast,
+    comparison,
     evaluation,
     manifest,
     plan,
@@ -49,9 +49,9 @@ SCENES = {
     "hostile": scenes.hostile,
     "poisoned": partial(scenes.poisoned, ATTACKS[0]),
     "one version": lambda: replace(
-        evaluation(), plan=plan([case()], (OLD,)), manifest=manifest((OLD,)), arms=(arm(case(), OLD),), contrasts=()
+        evaluation(), plan=plan([case()], (OLD,)), manifest=manifest((OLD,)), arms=(arm(case(), OLD),), comparisons=()
     ),
-    "nothing": lambda: replace(evaluation(), arms=(), contrasts=()),
+    "nothing": lambda: replace(evaluation(), arms=(), comparisons=()),
 }
 
 
@@ -138,9 +138,9 @@ def test_slight_differences_and_few_rounds_are_told_as_what_they_are():
     of = evaluation(
         plan=plan([slight, few]),
         arms=tuple(arm(one, version) for one in (slight, few) for version in (OLD, "2.0.0")),
-        contrasts=(
-            contrast(version_pair(slight), 1.02, size="slight"),
-            contrast(version_pair(few), 1.5, "inconclusive", "too few rounds", ci_low=None, ci_high=None, rounds=3),
+        comparisons=(
+            comparison(version_pair(slight), 1.02, size="slight"),
+            comparison(version_pair(few), 1.5, "inconclusive", "too few rounds", ci_low=None, ci_high=None, rounds=3),
         ),
     )
     page = Reader(written(of)).root
@@ -163,11 +163,11 @@ def test_every_arm_has_a_row_with_its_figures_and_its_reasons():
     assert "too noisy: 6 rounds show slowdowns from 12% on" in found[1]
     assert "refused why tf.function has no jit switch before TensorFlow 2.1." in found[6]
     told = words(page)
-    for one in (*of.arms, *of.contrasts):
+    for one in (*of.arms, *of.comparisons):
         assert one.reason in told
 
 
-def test_contrasts_inside_a_version_have_a_table_of_their_own():
+def test_comparisons_inside_a_version_have_a_table_of_their_own():
     found = [words(row) for row in with_id(read("everything"), "inside-table").all("tr")[1:]]
     assert len(found) == 3
     assert "mode=graph against mode=eager (loop=fit model=small)" in found[0]
@@ -217,8 +217,8 @@ def test_times_that_do_not_settle_are_marked_in_the_summary(drifting: int, marke
     of, versions = case("train_loop"), ("1.14.0", "2.0.0")
     arms = [arm(of, version, median_ms=time) for version, time in zip(versions, (11.0, 22.0), strict=True)]
     arms[drifting] = replace(arms[drifting], drift=Drift(rise=0.2))
-    found = contrast(version_pair(of, *versions), 2.0, "slower")
-    page = written(evaluation(plan=plan([of], versions), arms=tuple(arms), contrasts=(found,)))
+    found = comparison(version_pair(of, *versions), 2.0, "slower")
+    page = written(evaluation(plan=plan([of], versions), arms=tuple(arms), comparisons=(found,)))
     summary = words(with_id(Reader(page).root, "summary"))
     assert marked in summary
     assert "~ its calls do not reach a steady state" in summary
@@ -246,18 +246,18 @@ def test_facts_of_environments_say_where_they_differ():
 
 def test_a_margin_of_its_own_is_told_and_drawn():
     both, loose = evaluation(), 0.25
-    pair = replace(both.contrasts[0].pair, margin=loose)
-    page = Reader(written(replace(both, contrasts=(replace(both.contrasts[0], pair=pair),)))).root
+    pair = replace(both.comparisons[0].pair, margin=loose)
+    page = Reader(written(replace(both, comparisons=(replace(both.comparisons[0], pair=pair),)))).root
     assert "judged against a margin of 25%" in words(with_id(page, "results"))
     assert "the shaded band the margin of 25%." in words(with_id(page, "case-0"))
-    assert script(page, "data-case-0")["contrasts"][0][-1] == loose
+    assert script(page, "data-case-0")["comparisons"][0][-1] == loose
 
 
 def test_a_case_holds_its_replicates_ratios_calls_and_phases(measured: Element):
     data = script(measured, "data-case-1")
     assert data["versions"] == list(runs.VERSIONS)
     assert [len(rounds) for rounds in data["rounds"]] == [runs.ROUNDS] * 3
-    assert [one[0] for one in data["contrasts"]] == ["2.0.0", "2.13.0"]
+    assert [one[0] for one in data["comparisons"]] == ["2.0.0", "2.13.0"]
     assert data["phases"][0][0] == 500
     rising, level = data["calls"][2]["middle"], data["calls"][0]["middle"]
     assert len(rising) == 40

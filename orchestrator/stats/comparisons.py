@@ -1,11 +1,11 @@
-"""Turns samples into a judged contrast for every pair of the plan."""
+"""Turns samples into a judged comparison for every pair of the plan."""
 
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from orchestrator.model import ArmKey, ArmResult, Contrast, Metric, Pair, Plan, Target, VerdictName
+from orchestrator.model import ArmKey, ArmResult, Comparison, Metric, Pair, Plan, Target, VerdictName
 from orchestrator.stats.called import estimate_called
 from orchestrator.stats.dependence import Dependence, find_dependence
 from orchestrator.stats.drift import drift_of_ratio
@@ -21,7 +21,7 @@ from orchestrator.stats.verdict import Judgement, Levels, describe_noise, judge,
 Samples = Mapping[tuple[str, Target, Metric], Mapping[int, Sample]]
 
 Schedule = LookSchedule | BystanderSchedule
-# Of the contrasts that are called slower or faster, the share that may be so by chance.
+# Of the comparisons that are called slower or faster, the share that may be so by chance.
 FALSE_DISCOVERIES = 0.05
 # Of equal arms, at most this share is called slower or faster in all looks together. What trimming adds to that, the
 # intervals that reach the mean of all rounds take back.
@@ -77,7 +77,7 @@ def compare(
     *,
     scale_of: ScaleOf = lambda metric: RATIOS,
     flip: bool = False,
-) -> tuple[Contrast, ...]:
+) -> tuple[Comparison, ...]:
     """Judge every pair of the plan, with one correction for each metric: many of one take no power from another.
 
     `flip` adds the sign-flip p, which no verdict depends on.
@@ -91,15 +91,15 @@ def compare(
     errors = {metric: _error_of_each(schedule, of_metric) for metric, of_metric in families.items()}
     counts = {metric: len(of_metric) for metric, of_metric in families.items()}
     judge_one = _Judge(plan, schedule, errors, counts, beside or Beside(), scale_of)
-    contrasts = (
-        judge_one.contrast(pair, rounds, [by_key[key] for key in pair.arms], samples)
+    comparisons = (
+        judge_one.comparison(pair, rounds, [by_key[key] for key in pair.arms], samples)
         for pair, rounds in zip(plan.pairs, measured, strict=True)
     )
     if not flip:
-        return tuple(contrasts)
+        return tuple(comparisons)
     return tuple(
-        replace(contrast, sign_flip_p=sign_flip_p(rounds.estimate.differences)) if rounds else contrast
-        for contrast, rounds in zip(contrasts, measured, strict=True)
+        replace(comparison, sign_flip_p=sign_flip_p(rounds.estimate.differences)) if rounds else comparison
+        for comparison, rounds in zip(comparisons, measured, strict=True)
     )
 
 
@@ -148,7 +148,7 @@ def _find_dependence(pairs: Sequence[Pair], measured: Sequence[Measured | None])
 
 
 def _error_of_each(schedule: Schedule, measured: Sequence[Measured | None]) -> float:
-    """Return the error of all looks that each contrast may be judged by, given the number of contrasts.
+    """Return the error of all looks that each comparison may be judged by, given the number of comparisons.
 
     By Benjamini and Hochberg, no larger share of those found different is due to chance. The same error gives the
     intervals: all of those found different exclude no difference, and no other does.
@@ -181,7 +181,9 @@ class _Judge:
     beside: Beside
     scale_of: ScaleOf
 
-    def contrast(self, pair: Pair, rounds: Measured | None, arms: Sequence[ArmResult], samples: Samples) -> Contrast:
+    def comparison(
+        self, pair: Pair, rounds: Measured | None, arms: Sequence[ArmResult], samples: Samples
+    ) -> Comparison:
         unmeasured = [arm for arm in arms if arm.outcome != "measured"]
         # What is not measured for want of another arm is not the cause.
         missing = min(unmeasured, key=lambda arm: arm.outcome == "not measured", default=None)
@@ -189,68 +191,68 @@ class _Judge:
             # The arm's own words, so that a report tells them once.
             return _without_interval(pair, missing.reason) if missing else self._describe_progress(pair, arms, samples)
         found, scale = rounds.estimate, self.scale_of(pair.metric)
-        contrast = replace(
+        comparison = replace(
             _without_interval(pair, ""),
             **scale.as_fields(found.theta, None),
             rounds=found.rounds,
             missing=max(rounds.count_fewest(self.schedule) - found.rounds, 0),
         )
-        if contrast.ratio is not None:
+        if comparison.ratio is not None:
             second = scale.as_fields(hodges_lehmann(found.differences), None)["ratio"]
-            contrast = replace(contrast, seed_percent=seed_percent(found.theta), second_ratio=second)
-        if not contrast.missing:
-            contrast = self._judge(contrast, rounds)
-        if doubt := self._doubt(contrast, missing, arms):
-            return replace(contrast, verdict="inconclusive", size=None, reason=doubt, missing=0)
-        if contrast.missing:
-            return replace(contrast, reason=contrast.so_far)
-        return self._correct(contrast, rounds) if contrast.verdict in ("slower", "faster") else contrast
+            comparison = replace(comparison, seed_percent=seed_percent(found.theta), second_ratio=second)
+        if not comparison.missing:
+            comparison = self._judge(comparison, rounds)
+        if doubt := self._doubt(comparison, missing, arms):
+            return replace(comparison, verdict="inconclusive", size=None, reason=doubt, missing=0)
+        if comparison.missing:
+            return replace(comparison, reason=comparison.so_far)
+        return self._correct(comparison, rounds) if comparison.verdict in ("slower", "faster") else comparison
 
-    def _describe_progress(self, pair: Pair, arms: Sequence[ArmResult], samples: Samples) -> Contrast:
+    def _describe_progress(self, pair: Pair, arms: Sequence[ArmResult], samples: Samples) -> Comparison:
         """Return the ratio of a single round or, before the first, of the pilot, without a verdict."""
         baseline, candidate = (samples.get((*key, pair.metric), {}) for key in pair.arms)
         fewest = max(self.schedule.fewest, FEWEST_ROUNDS)
-        contrast = replace(_without_interval(pair, ""), missing=fewest)
+        comparison = replace(_without_interval(pair, ""), missing=fewest)
         times = [arm.median_ms for arm in arms if arm.median_ms and not arm.rounds]
         if common := baseline.keys() & candidate.keys():
             [number] = common
             fields = self.scale_of(pair.metric).as_fields(candidate[number] - baseline[number], None)
-            contrast = replace(contrast, **fields, rounds=1, missing=fewest - 1)
+            comparison = replace(comparison, **fields, rounds=1, missing=fewest - 1)
         elif pair.metric == "steady" and len(times) == len(arms):
-            contrast = replace(contrast, pilot_ratio=times[1] / times[0])
-        return replace(contrast, reason=contrast.so_far)
+            comparison = replace(comparison, pilot_ratio=times[1] / times[0])
+        return replace(comparison, reason=comparison.so_far)
 
-    def _judge(self, contrast: Contrast, rounds: Measured) -> Contrast:
-        found, margin, scale = rounds.estimate, self._margin(contrast.pair), self.scale_of(contrast.pair.metric)
-        levels = self._levels(rounds, self._error(contrast.pair))
+    def _judge(self, comparison: Comparison, rounds: Measured) -> Comparison:
+        found, margin, scale = rounds.estimate, self._margin(comparison.pair), self.scale_of(comparison.pair.metric)
+        levels = self._levels(rounds, self._error(comparison.pair))
         judgement = judge(found, margin, levels, scale)
         width = judgement.half_width
         return replace(
-            contrast,
+            comparison,
             **scale.as_fields(found.theta, (found.theta - width, found.theta + width)),
             p=rounds.adjust(self.schedule),
             verdict=judgement.verdict,
             size=judgement.size,
-            reason=self._reason(contrast.pair, judgement, rounds, levels),
+            reason=self._reason(comparison.pair, judgement, rounds, levels),
             mde=None
-            if contrast.ratio is None
+            if comparison.ratio is None
             else smallest_shown(found.spread, found.rounds, levels.differ, found.borrowed),
-            spread=None if contrast.ratio is None else found.own_spread,
+            spread=None if comparison.ratio is None else found.own_spread,
         )
 
-    def _correct(self, contrast: Contrast, rounds: Measured) -> Contrast:
+    def _correct(self, comparison: Comparison, rounds: Measured) -> Comparison:
         """Show a called difference without the luck that helped to call it."""
-        pair, scale = contrast.pair, self.scale_of(contrast.pair.metric)
+        pair, scale = comparison.pair, self.scale_of(comparison.pair.metric)
         error = self._error(pair) * find_share_of_error(rounds.estimate)
         levels = self.schedule.trace_levels(rounds.last_round, error)
         # Looks a single round apart are nearly one: that after three does not count for those that follow.
         levels = tuple(each for each in levels[:-1] if each[0] >= FEWEST_ROUNDS) + levels[-1:]
         theta, low, high = estimate_called(rounds.estimate, levels)
         return replace(
-            contrast,
+            comparison,
             **scale.as_fields(theta, (low, high)),
             size="beyond" if min(abs(low), abs(high)) >= scale.to_scale(self._margin(pair)) else "clear",
-            seed_percent=None if contrast.seed_percent is None else seed_percent(theta),
+            seed_percent=None if comparison.seed_percent is None else seed_percent(theta),
         )
 
     def _error(self, pair: Pair) -> float:
@@ -272,34 +274,34 @@ class _Judge:
             return f"not significant after correcting for {self.count[pair.metric]} comparisons{wider}"
         return describe_noise(found.spread, found.rounds, margin, levels.differ, found.borrowed, scale) + wider
 
-    def _doubt(self, contrast: Contrast, missing: ArmResult | None, arms: Sequence[ArmResult]) -> str:
+    def _doubt(self, comparison: Comparison, missing: ArmResult | None, arms: Sequence[ArmResult]) -> str:
         """Return why a verdict is not to be believed, whatever the rounds say, or ''."""
         if missing:
-            return f"{missing.version} died after {contrast.rounds} rounds: {missing.reason}"
-        if contrast.pair.metric not in ("steady", "cpu"):
+            return f"{missing.version} died after {comparison.rounds} rounds: {missing.reason}"
+        if comparison.pair.metric not in ("steady", "cpu"):
             return ""
-        of_cpu = contrast.pair.metric == "cpu"
+        of_cpu = comparison.pair.metric == "cpu"
         if min((arm.cpu_call_ms if of_cpu else arm.call_ms) or 0.0 for arm in arms) < SHORTEST_MS:
             return TOO_IDLE if of_cpu or self.plan.judge == "cpu" else TOO_SHORT
-        return self._drift(contrast)
+        return self._drift(comparison)
 
-    def _drift(self, contrast: Contrast) -> str:
+    def _drift(self, comparison: Comparison) -> str:
         """Return a drift of the ratio, within replicates, that is as large as what the verdict rests on, or ''.
 
         Two arms that drift alike do not change their ratio. A smaller drift is reported with the arm.
         """
-        if contrast.verdict == "inconclusive" or contrast.ratio is None:
+        if comparison.verdict == "inconclusive" or comparison.ratio is None:
             return ""
-        rises = self.beside.rises.get(contrast.pair.metric, {})
-        baseline, candidate = (rises.get(key, {}) for key in contrast.pair.arms)
+        rises = self.beside.rises.get(comparison.pair.metric, {})
+        baseline, candidate = (rises.get(key, {}) for key in comparison.pair.arms)
         drift = drift_of_ratio(baseline, candidate)
-        bound = math.log1p(self._margin(contrast.pair)) * (1.0 if contrast.verdict == "same" else 0.5)
-        if drift and abs(drift.rise) > abs(abs(math.log(contrast.ratio)) - bound):
+        bound = math.log1p(self._margin(comparison.pair)) * (1.0 if comparison.verdict == "same" else 0.5)
+        if drift and abs(drift.rise) > abs(abs(math.log(comparison.ratio)) - bound):
             return f"the ratio has {drift}"
         return ""
 
 
-def compare_figures(pair: Pair, baseline: float, candidate: float, margin: float) -> Contrast:
+def compare_figures(pair: Pair, baseline: float, candidate: float, margin: float) -> Comparison:
     """Compare two figures that are known exactly: what differs by more than the margin is a difference."""
     ratio = candidate / baseline
     different = abs(math.log(ratio)) > math.log1p(margin)
@@ -314,8 +316,8 @@ def compare_figures(pair: Pair, baseline: float, candidate: float, margin: float
     )
 
 
-def _without_interval(pair: Pair, reason: str) -> Contrast:
-    return Contrast(pair=pair, rounds=0, verdict="inconclusive", reason=reason)
+def _without_interval(pair: Pair, reason: str) -> Comparison:
+    return Comparison(pair=pair, rounds=0, verdict="inconclusive", reason=reason)
 
 
 def _describe_widened(found: Estimate) -> str:

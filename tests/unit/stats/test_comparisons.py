@@ -1,4 +1,4 @@
-"""From samples to contrasts: what was measured is judged, what was not says why."""
+"""From samples to comparisons: what was measured is judged, what was not says why."""
 
 import math
 from dataclasses import replace
@@ -10,7 +10,7 @@ from scipy import stats
 from orchestrator.metrics.gates import parse_gates
 from orchestrator.model import ArmKey, ArmResult, Drift, Plan
 from orchestrator.plan.pairs import LOOKS
-from orchestrator.stats.contrasts import (
+from orchestrator.stats.comparisons import (
     DIFFERENCE_ERROR,
     FALSE_DISCOVERIES,
     TOO_IDLE,
@@ -48,7 +48,7 @@ def test_figures_without_noise_are_judged_at_once(candidate: float, verdict: str
     assert (found.pair, found.reason) == (version_pair(CASE), "")
 
 
-def test_a_contrast_is_the_candidates_time_over_the_baselines():
+def test_a_comparison_is_the_candidates_time_over_the_baselines():
     samples = {(CASE.label, OLD, "steady"): logs(10), (CASE.label, NEW, "steady"): logs(20)}
     found = judged(plan([CASE]), samples, [arm(CASE, OLD), arm(CASE, NEW)])
     assert found.verdict == "slower"
@@ -168,7 +168,7 @@ def test_an_arm_that_died_midway_shows_what_it_had_and_is_never_a_verdict():
     assert (found.verdict, found.reason) == ("inconclusive", f"{NEW} died after 3 rounds: killed by SIGKILL")
 
 
-def test_there_is_one_contrast_a_pair_in_the_plans_order():
+def test_there_is_one_comparison_a_pair_in_the_plans_order():
     cases = [case(style="eager"), case(style="graph")]
     asked = plan(cases, versions=("1", "2", "3"))
     arms = [arm(one, version) for one in cases for version in asked.versions]
@@ -270,7 +270,7 @@ def test_calls_that_mostly_wait_are_not_judged_by_their_cpu_time(judge: str, met
     assert (found.verdict, found.reason) == ("inconclusive", TOO_IDLE)
 
 
-def test_one_of_many_contrasts_needs_more_than_one_alone():
+def test_one_of_many_comparisons_needs_more_than_one_alone():
     """The same data: a verdict alone, and none among fifty cases in which nothing differs."""
     wanted, *others = [case(style=str(number)) for number in range(50)]
     shift = {1: 0.14, 2: 0.04, 3: 0.12, 4: 0.06, 5: 0.11, 6: 0.07}
@@ -337,7 +337,7 @@ def test_another_metric_is_doubted_neither_for_short_calls_nor_for_a_drift():
 
 
 @pytest.mark.parametrize(("count", "different", "rounds"), [(10, 1, 6), (10, 2, 4), (30, 2, 6), (30, 4, 4)])
-def test_the_interval_is_as_wide_as_the_numbers_of_contrasts_and_of_differences_ask(
+def test_the_interval_is_as_wide_as_the_numbers_of_comparisons_and_of_differences_ask(
     count: int, different: int, rounds: int
 ):
     cases = [case(style=str(number)) for number in range(count)]
