@@ -204,7 +204,7 @@ def _point(key: Key, value: Value, boot: int) -> Point:
         reference=str(key.reference), version=str(key.version),
         build=PINNED if key.version == PINNED else f"2.22.0.dev{value.night:%Y%m%d}",
         case=key.case, outcome="measured", reason="", effect=value.effect, error=value.error, rounds=value.rounds,
-        verdict="inconclusive", metric="steady",
+        verdict="inconclusive", metric="time",
         reference_figure=1.0, version_figure=1.0, commit="", judge="wall",
         surroundings=replace(NOWHERE, boot=f"2026-01-01 08:00 UTC boot-{boot}"),
     )  # fmt: skip

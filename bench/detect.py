@@ -151,7 +151,7 @@ def neighbour(seed: int) -> Iterator[None]:
 def pairs_of(case: Case) -> tuple[Pair, ...]:
     """Return every pair with at least one arm that is not slowed."""
     return tuple(
-        VersionPair(case=case, baseline=baseline, candidate=candidate, metric="steady")
+        VersionPair(case=case, baseline=baseline, candidate=candidate, metric="time")
         for baseline, candidate in combinations(SLOWDOWNS, 2)
         if SLOWDOWNS[baseline] == 0
     )
@@ -225,7 +225,7 @@ def levels_of(recorded: Recorded) -> Iterator[Mapping[str, Any]]:
         return
     of_arms = samples(recorded.plan, recorded.replicates)
     for case in recorded.plan.cases:
-        arms = [of_arms[case.label, Target(name), "steady"] for name, slowdown in SLOWDOWNS.items() if slowdown == 0]
+        arms = [of_arms[case.label, Target(name), "time"] for name, slowdown in SLOWDOWNS.items() if slowdown == 0]
         whole = sorted(set.intersection(*(set(rounds) for rounds in arms)))
         # Verdicts rest on ratios that are taken turn by turn, so each arm is recorded by its ratio to the first.
         levels = [[arms[0][number].level + (arm[number] - arms[0][number]) for number in whole] for arm in arms]

@@ -49,7 +49,7 @@ CHANGES: Mapping[Metric, Change] = {
     "first": partial(_scale, "first_call_ns"),
     "build": partial(_scale, "build_ns"),
     "import": partial(_scale, "import_ns"),
-    "peak_rss": partial(_scale, "memory_kb"),
+    "memory": partial(_scale, "memory_kb"),
     "cpu": partial(_shift_logs, "cpu_bursts", None),
     "leak": partial(_add, "growth_bytes", 1.0),
     "traces": partial(_add, "traces", 1.0),

@@ -19,7 +19,7 @@ from bench.injected import SIZES, judge_injected
 from bench.store import Store, seconds_of
 from orchestrator.errors import Interrupted
 from orchestrator.measure.run import run as measure_run
-from orchestrator.metrics import METRICS, USUAL
+from orchestrator.metrics import USUAL
 from orchestrator.model import Metric
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.evaluation import gather, judge
@@ -71,7 +71,7 @@ def measure(path: Path, version: str, selected: tuple[str, ...], seed: int, metr
         out=path,
         seed=seed,
         # A default run measures no rounds for first calls and builds, and all that is needed to judge them.
-        metrics=() if metrics == JUDGED else tuple(METRICS[metric].name for metric in metrics),
+        metrics=() if metrics == JUDGED else tuple(metrics),
     )
     done = measure_run(options, Quiet())
     if isinstance(done.error, Interrupted):
@@ -88,12 +88,11 @@ def verdicts(path: Path, metrics: Sequence[Metric]) -> Iterator[Found]:
             yield "time", 0, comparison.verdict
     for comparison in evaluation.of_metrics:
         if comparison.ends is not None:
-            yield METRICS[comparison.pair.metric].name, 0, comparison.verdict
+            yield comparison.pair.metric, 0, comparison.verdict
     for output in evaluation.outputs:
         yield "output", 0, output.verdict
     for version in gathered.plan.versions[1:]:
-        for metric, size, verdict in judge_injected(gathered, version, metrics):
-            yield METRICS[metric].name, size, verdict
+        yield from judge_injected(gathered, version, metrics)
 
 
 def table(found: Sequence[Found]) -> list[str]:
@@ -163,7 +162,7 @@ def section(program: Program = FULL) -> Section:
     found: list[Found] = []
     for number in range(program.runs):
         found += _measured(store, f"equal-{number + 1}", number, program.selected, JUDGED)
-    names = {METRICS[metric].name for metric in OF_MANY_CALLS}
+    names = set(OF_MANY_CALLS)
     for number in range(program.of_many_calls):
         of_run = _measured(store, f"many-calls-{number + 1}", number, program.quick, OF_MANY_CALLS)
         found += [each for each in of_run if each[0] in names]
@@ -188,7 +187,7 @@ def section(program: Program = FULL) -> Section:
     ]
     lines = [
         f"The quick suite in {len(NAMES)} equal arms, {program.runs} runs in {', '.join(VERSIONS)} by turns, with the",
-        f"default budget; and {', '.join(METRICS[metric].name for metric in OF_MANY_CALLS)} in",
+        f"default budget; and {', '.join(OF_MANY_CALLS)} in",
         f"{program.of_many_calls} runs of {', '.join(f'`{name}`' for name in program.quick)}. Comparisons with",
         "fewer than 4 rounds have no verdict and are left out. The same runs are judged again as if one of the arms",
         f"had more of a metric: {', '.join(map(str, SIZES))} times its margin. Results are {pairs} pairs of each kind,",

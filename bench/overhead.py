@@ -208,7 +208,7 @@ def time_whole_run(scratch: Path) -> WholeRun:
         table = streams.read_stream(stream.path)[0]
         phases, walls = table["phase"].to_pylist(), table["wall_ns"].to_pylist()
         for phase, wall in zip(phases, walls, strict=True):
-            inside["bursts" if phase == "steady" else "open"] += wall / 1e9
+            inside["bursts" if phase == "burst" else "open"] += wall / 1e9
         # The calls before bursts.
         inside["bursts"] += sum(each or 0 for each in table["untimed_ns"].to_pylist()) / 1e9
     return WholeRun(finished.seconds, took, inside)

@@ -75,7 +75,7 @@ def section() -> Section:
         costs["report RUN --format html"] = _cost(started, [*ask, "--format", "html"], path / "report.html", repeats=2)
         read_s, check_s = _validation(path)
     millions = rows / 1e6
-    body = f"""A made run: {CASES} cases in {len(VERSIONS)} versions, {ROUNDS} rounds of {CALLS} steady calls,
+    body = f"""A made run: {CASES} cases in {len(VERSIONS)} versions, {ROUNDS} rounds of {CALLS} calls in bursts,
 {millions:.2f} million rows. A worker writes one batch per replicate, and the host merges them into one when the worker
 has closed its stream; workers that were killed leave them as they are. Each figure is of a fresh process, the best of
 {REPEATS} (html: two, and the second finds what draws plots in the cache), less the {started * 1e3:.0f} ms of
@@ -142,7 +142,7 @@ def _stream(
 ) -> int:
     """Write a stream as a worker does: one flushed batch per replicate, each with separate dictionaries."""
     schema, rows = contract.arrow_schema(pa), 0
-    phases = [*BEFORE, *["steady"] * CALLS]
+    phases = [*BEFORE, *["burst"] * CALLS]
     with (run.settled / f"{version}-0.arrow").open("wb") as file, pa.ipc.new_stream(file, schema) as stream:
         for number in range(1, ROUNDS + 1):
             for which, case in enumerate(cases):

@@ -31,7 +31,7 @@ CASES = tuple(case("body", size=str(size)) for size in range(8))
 PLAN = plan(CASES, VERSIONS, looks=TABLE_LOOKS, metrics=USUAL)
 ARMS = tuple(arm(of, version) for of in CASES for version in VERSIONS)
 SCHEDULE, ONCE = make_schedule([Stretch(TABLE_LOOKS)]), make_bystander_schedule([Stretch(TABLE_LOOKS)])
-FAMILIES: tuple[Metric, ...] = ("steady", *USUAL)
+FAMILIES: tuple[Metric, ...] = ("time", *USUAL)
 GATES = parse_gates("slower,faster,first:slower,first:faster,memory:more,memory:less")
 NAMING = ("slower", "faster", *(phrase for key in USUAL for phrase in (METRICS[key].more, METRICS[key].less)))
 REPORTS, WITH_DIFFERENCES, SEED = 4000, 500, 47
@@ -85,7 +85,7 @@ class SimulatedReport:
 
     def _differs(self, comparison: Comparison) -> bool:
         slower = {ArmKey(of.label, PLAN.versions[-1]) for of in CASES[: self.slower]}
-        return comparison.pair.metric == "steady" and not slower.isdisjoint(comparison.pair.arms)
+        return comparison.pair.metric == "time" and not slower.isdisjoint(comparison.pair.arms)
 
 
 def _take_alone(comparisons: Iterable[Comparison]) -> tuple[Comparison, ...]:

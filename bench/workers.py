@@ -174,7 +174,7 @@ def _times(path: Path) -> Floats:
     gathered = gather(RunDir.open(path))
     by_worker: dict[Target, dict[int, float]] = {worker: {} for worker in gathered.plan.versions}
     for replicate in gathered.replicates:
-        by_worker[replicate.version][replicate.round] = math.log(replicate.steady_ns)
+        by_worker[replicate.version][replicate.round] = math.log(replicate.time_ns)
     whole = sorted(set.intersection(*map(set, by_worker.values())))
     return np.array([[rounds[number] for number in whole] for rounds in by_worker.values()])
 

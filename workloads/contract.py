@@ -36,7 +36,7 @@ STEPS, PACKAGES = "TFCOMPARE_STEPS", "TFCOMPARE_PACKAGES"
 
 # Round 0 is the pilot: it calibrates the run and takes no part in any verdict.
 PILOT_ROUND = 0
-PHASES = ("build", "first", "second", "warmup", "steady")
+PHASES = ("build", "first", "second", "warmup", "burst")
 # How a replicate dies that does not have the GPUs that it must have.
 GPU_LOST = "gpu lost"
 
@@ -60,14 +60,14 @@ FIELDS = (
     Field("position", "int32", False, "place of the arm in the round's order"),
     Field("replicate", "int32", False, "number of the replicate in the run"),
     Field("burst", "int32", False, "burst inside the replicate, 0 before the first"),
-    Field("phase", "label", False, "build, first, second, warmup or steady"),
+    Field("phase", "label", False, "build, first, second, warmup or burst"),
     Field("ordinal", "int32", False, "call inside the replicate, 0 for the build"),
     Field("wall_ns", "int64", False, "wall time of the call, result on the host"),
     Field("cpu_ns", "int64", False, "CPU time of the call: of all threads, and of processes that it waited for"),
     Field("steps", "int32", False, "training or inference steps inside the call"),
     # What is known of the whole replicate stands once, on its build row.
     Field("import_ns", "int64", True, "import of TensorFlow in the worker"),
-    Field("peak_rss_kb", "int64", True, "largest resident set of the replicate"),
+    Field("resident_kb", "int64", True, "largest resident set of the replicate"),
     Field("minor_faults", "int64", True, "page faults without I/O over the bursts"),
     Field("major_faults", "int64", True, "page faults with I/O over the bursts"),
     Field("involuntary_switches", "int64", True, "times the kernel took the CPU away over the bursts"),

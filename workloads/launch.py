@@ -22,7 +22,7 @@ def launch(words):
     return {
         "wall_ns": int(wall_s * 1e9),
         "cpu_ns": int((usage.ru_utime + usage.ru_stime) * 1e9),
-        "peak_rss_kb": usage.ru_maxrss,
+        "resident_kb": usage.ru_maxrss,
         "code": -os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status),
     }
 

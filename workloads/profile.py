@@ -41,7 +41,7 @@ class ProfiledReplicate(Replicate):
 
     def _profile(self):
         build = self._prepare()
-        start, steady = cProfile.Profile(subcalls=False), cProfile.Profile(subcalls=False)
+        start, later = cProfile.Profile(subcalls=False), cProfile.Profile(subcalls=False)
         start.enable()
         try:
             step = build()
@@ -57,8 +57,8 @@ class ProfiledReplicate(Replicate):
             # In turn, so that whatever disturbs the machine disturbs both.
             if len(plain) < PLAIN_CALLS and sum(plain) < PLAIN_NS:
                 plain.append(_timed(step))
-            walls.append(_timed(step, steady))
-        spent = spent_by_cprofile(steady)
+            walls.append(_timed(step, later))
+        spent = spent_by_cprofile(later)
         whole = any(code is _outermost.__code__ and calls == len(walls) for code, calls, _, _ in spent)
         if not whole:
             # In some Pythons 3.12 and 3.13 cProfile loses track at C functions that are bound as methods.
@@ -167,20 +167,20 @@ def spent_by_cprofile(profile):
     return [(entry.code, entry.callcount, entry.inlinetime, entry.totaltime) for entry in profile.getstats()]
 
 
-def functions(start, steady, places):
-    """What each function spent until the third call, and in the steady calls."""
+def functions(start, later, places):
+    """What each function spent until the third call, and in the later calls."""
     found = {}
-    for phase, spent in (("start", start), ("steady", steady)):
+    for phase, spent in (("start", start), ("later", later)):
         for code, calls, own_s, cumulative_s in spent:
             place = places.of(code)
             if code is _outermost.__code__ or place == SWITCH:
                 continue
             # Functions that are made again in each call are one function.
-            sums = found.setdefault(place, {"start": [0, 0.0, 0.0], "steady": [0, 0.0, 0.0]})[phase]
+            sums = found.setdefault(place, {"start": [0, 0.0, 0.0], "later": [0, 0.0, 0.0]})[phase]
             for position, value in enumerate((calls, own_s, cumulative_s)):
                 sums[position] += value
     return [
-        dict(zip(("file", "line", "name"), place), start=_spent(*sums["start"]), steady=_spent(*sums["steady"]))
+        dict(zip(("file", "line", "name"), place), start=_spent(*sums["start"]), later=_spent(*sums["later"]))
         for place, sums in sorted(found.items())
     ]
 

@@ -44,7 +44,7 @@ class ProgramReplicate(Replicate):
         Replicate.__init__(self, tf, order, folders, threads, gpus)
         # In the worker's own temporary folder, which goes with the worker.
         self.scratch = tempfile.mkdtemp(prefix="program-")
-        self.peak_rss_kb = 0
+        self.resident_kb = 0
         self.steps = 1
         self.fit = {}
 
@@ -73,8 +73,8 @@ class ProgramReplicate(Replicate):
         reports = [self._run() for _ in range(calls)]
         self.usage.stop()
         for report in reports:
-            self.calls.add(self.bursts, "steady", report["wall_ns"], report["cpu_ns"])
-        self.peak_rss_kb = max([self.peak_rss_kb] + [report["peak_rss_kb"] for report in reports])
+            self.calls.add(self.bursts, "burst", report["wall_ns"], report["cpu_ns"])
+        self.resident_kb = max([self.resident_kb] + [report["resident_kb"] for report in reports])
         return self._answer(
             "measured",
             walls_ns=[report["wall_ns"] for report in reports],
@@ -150,8 +150,8 @@ class ProgramReplicate(Replicate):
         losses = [loss if math.isfinite(loss) else str(loss) for loss in self.fit.get("losses", ())]
         facts = dict(
             self.usage.totals,
-            peak_rss_kb=self.peak_rss_kb,
-            memory_kb=self.peak_rss_kb,
+            resident_kb=self.resident_kb,
+            memory_kb=self.resident_kb,
             calls=self.calls.ordinal,
             first_step_ns=self.fit.get("first_step_ns"),
             step_ns=self.fit.get("step_ns"),

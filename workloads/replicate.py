@@ -336,9 +336,9 @@ class Replicate:
         take_core(self.bursts)
         self._lead_in()
         self.usage.start()
-        walls = [self._call(self.bursts, "steady")[0] for _ in range(calls)]
+        walls = [self._call(self.bursts, "burst")[0] for _ in range(calls)]
         while sum(walls) < least_s * 1e9 and len(walls) < MOST_IN_BURST:
-            walls.append(self._call(self.bursts, "steady")[0])
+            walls.append(self._call(self.bursts, "burst")[0])
         cpu_ns = int((_cpu_s() - cpu) * 1e9)
         self.usage.stop()
         return self._answer("measured", walls_ns=walls, cpu_ns=cpu_ns)
@@ -359,7 +359,7 @@ class Replicate:
         growth_bytes, growth_calls = self.memory.growth()
         facts = dict(
             self.usage.totals,
-            peak_rss_kb=readings.peak_kb(),
+            resident_kb=readings.peak_kb(),
             memory_kb=self.memory.peak_kb,
             growth_bytes=growth_bytes,
             growth_calls=growth_calls,

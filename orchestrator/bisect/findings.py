@@ -12,7 +12,7 @@ from orchestrator.bisect.state import Skipped
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.errors import ArmsDied, NothingSelected, TfCompareError
 from orchestrator.metrics import METRICS
-from orchestrator.metrics.followed import RESULTS, TIME, Followed, name_followed
+from orchestrator.metrics.followed import RESULTS, TIME, Followed
 from orchestrator.model import (
     ArmResult,
     Case,
@@ -131,7 +131,7 @@ def _not_compared(
 ) -> BisectFinding:
     """Return a finding for two versions that have no comparison, with what happened to the one that is missing."""
     missing = next((arms[number] for number in (baseline, later) if arms[number].outcome != "measured"), None)
-    reason = f"{missing.version} {why_not(missing)}" if missing else f"no {name_followed(metric)} was measured"
+    reason = f"{missing.version} {why_not(missing)}" if missing else f"no {metric} was measured"
     return BisectFinding(
         earlier=baseline, later=later, verdict="inconclusive", reason=reason, thorough=thorough, metric=metric
     )
@@ -185,6 +185,6 @@ def learn_sizes(case: Case, wanted: Wanted, sizes: Mapping[str, int], margin: fl
     spec = METRICS["size"]
     findings = []
     for earlier, later in wanted.pairs:
-        pair = VersionPair(case=case, baseline=Target(earlier), candidate=Target(later), metric=spec.key)
+        pair = VersionPair(case=case, baseline=Target(earlier), candidate=Target(later), metric=spec.name)
         findings.append(_from_comparison(earlier, compare_figures(pair, sizes[earlier], sizes[later], margin)))
     return tuple(findings)

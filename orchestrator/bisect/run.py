@@ -41,7 +41,7 @@ from orchestrator.machine.host import Facts, host_facts, is_here
 from orchestrator.measure import prepare_run
 from orchestrator.measure import run as running
 from orchestrator.measure.conduct import Done
-from orchestrator.metrics.followed import RESULTS, TIME, Followed, name_followed
+from orchestrator.metrics.followed import RESULTS, TIME, Followed
 from orchestrator.model import Case, Metric, Target
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import RunOptions, check_judge, suite_of
@@ -166,7 +166,7 @@ def of_metric(options: RunOptions, metric: Followed) -> RunOptions:
     if metric == TIME:
         return replace(options, metrics=())
     decided: tuple[Metric, ...] = () if metric == RESULTS else (metric,)
-    return replace(options, metrics=(name_followed(metric),), decided=decided)
+    return replace(options, metrics=(metric,), decided=decided)
 
 
 def sources(options: RunOptions, case: Case) -> dict[str, str]:

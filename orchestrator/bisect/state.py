@@ -57,7 +57,7 @@ class Question:
     def margin(self) -> float:
         """What counts as a difference of the metric; of results none does, so it is that of times."""
         run, spec = self.run, METRICS[TIME if self.metric == RESULTS else self.metric]
-        return run.margins.get(spec.key, run.margin if spec.margin is None else spec.margin)
+        return run.margins.get(spec.name, run.margin if spec.margin is None else spec.margin)
 
     @property
     def least(self) -> float:

@@ -14,7 +14,7 @@ from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import changed, targets
 from orchestrator.catalog.selectors import MARGIN, expand, parse_selector
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.metrics import KEYS, METRICS, TIMES
+from orchestrator.metrics import METRICS, TIMES
 from orchestrator.model import (
     ArmKey,
     ArmMetric,
@@ -62,9 +62,9 @@ class _ClaimTable(BaseModel):
 
 
 def _find_metric(name: object) -> Metric:
-    if name not in KEYS:
-        raise ValueError(f"it is {', '.join(KEYS)}")
-    return KEYS[str(name)]
+    if name not in METRICS:
+        raise ValueError(f"it is {', '.join(METRICS)}")
+    return METRICS[str(name)].name
 
 
 class ComparisonTable(_ClaimTable):
@@ -83,7 +83,7 @@ class ComparisonTable(_ClaimTable):
     within: Ratio | None = None
     below: Ratio | None = None
     ours: bool = False
-    metric: Annotated[Metric, BeforeValidator(_find_metric)] = "steady"
+    metric: Annotated[Metric, BeforeValidator(_find_metric)] = "time"
 
     @property
     def is_control(self) -> bool:

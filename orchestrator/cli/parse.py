@@ -8,7 +8,7 @@ from typing import NamedTuple
 from orchestrator import redact
 from orchestrator.catalog.selectors import MARGIN
 from orchestrator.errors import UsageError
-from orchestrator.metrics import KEYS, METRICS, NAMES, OUTPUT
+from orchestrator.metrics import METRICS, NAMES, OUTPUT
 from orchestrator.model import Metric
 from orchestrator.options import LONGEST_S
 
@@ -93,16 +93,16 @@ def margin(text: str) -> Margins:
         if (name.strip() and name.strip() not in NAMES) or name.strip() == OUTPUT:
             known = ", ".join(name for name in NAMES if name != OUTPUT)
             raise UsageError(f"--margin {text!r}: there is no metric {name.strip()!r} with a margin; they are {known}")
-        spec = METRICS[KEYS[name.strip() or "time"]]
+        spec = METRICS[name.strip() or "time"]
         value = spec.parse_amount(amount)
         if value is None or not 0 < value < (1 if spec.units is None else math.inf):
             wanted = f"an amount such as {spec.units.example}" if spec.units else "a percentage between 0 and 100"
             of = f" of {spec.name} is {wanted}" if name else f": {wanted}, e.g. 5 or 2.5%, or with metrics 5%,leak=4KiB"
             raise UsageError(f"--margin {text!r}{of}")
-        if spec.key == "steady":
+        if spec.name == "time":
             share = value
         else:
-            of_metrics[spec.key] = value
+            of_metrics[spec.name] = value
     return Margins(share, of_metrics)
 
 

@@ -43,7 +43,7 @@ from orchestrator.cli.options import (
 from orchestrator.cli.runs import find_run
 from orchestrator.cli.settings import is_setting
 from orchestrator.errors import ArmsDied, UsageError
-from orchestrator.metrics import name_metrics
+from orchestrator.metrics import with_output
 from orchestrator.metrics.gates import check_compared, choose_for_gates
 from orchestrator.model import Isolation
 from orchestrator.terminal import strict_json
@@ -396,7 +396,7 @@ def _add_metrics(options: "RunOptions", alarm: FailOnFlags, say: Callable[[str],
     from orchestrator.plan.request import find_metrics
 
     keys, outputs = find_metrics(replace(options, metrics=None))
-    usual = name_metrics(keys, outputs=outputs)
+    usual = with_output(keys, outputs=outputs)
     added = choose_for_gates(
         alarm.gates,
         usual,

@@ -8,7 +8,7 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from orchestrator.exports.common import python_of, quartiles, steady_ns
+from orchestrator.exports.common import python_of, quartiles, times_ns
 from orchestrator.exports.escape import file_name, key
 from orchestrator.exports.files import new_directory, write_json
 from orchestrator.metrics import METRICS
@@ -128,7 +128,7 @@ def _result(run: Run, version: Target, machine: dict[str, str], benchmarks: Sequ
     environment = run.manifest.environments.get(version)
     python = python_of(run, version) or ""
     arms = {arm.key: arm for arm in run.arms}
-    times = steady_ns(run)
+    times = times_ns(run)
     moment = int(run.plan.created.timestamp() * 1000)
     return {
         "commit_hash": commit_hash(version, environment.lock if environment else ""),

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping
 
-from orchestrator.exports.common import metrics_of_arms, quartiles, steady_ns
+from orchestrator.exports.common import metrics_of_arms, quartiles, times_ns
 from orchestrator.exports.escape import key
-from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import Unit
 from orchestrator.model import ArmKey
 from orchestrator.reports.summary import by_candidate
@@ -20,13 +19,13 @@ Metric = dict[str, float]
 
 
 def render(run: Run) -> str:
-    times, comparisons = steady_ns(run), by_candidate(run.comparisons)
+    times, comparisons = times_ns(run), by_candidate(run.comparisons)
     benchmarks: dict[str, dict[str, Metric]] = {}
     for arm in run.arms:
         if arm.median_ms is None:
             continue
         name = arm.key
-        cpu = METRICS["cpu"].name if run.plan.judge == "cpu" else ""
+        cpu = "cpu" if run.plan.judge == "cpu" else ""
         measures = {cpu or "latency": _latency(arm.median_ms, times.get(name, []))}
         comparison = comparisons.get(name)
         if comparison and comparison.ratio is not None:
@@ -37,7 +36,7 @@ def render(run: Run) -> str:
     for spec, arm, figure in metrics_of_arms(run):
         benchmarks.setdefault(_name(arm.key), {})[spec.name] = _metric(figure * UNITS[spec.unit], None, None)
     for comparison in run.evaluation.of_metrics:
-        name, metric = comparison.pair.arms[1], METRICS[comparison.pair.metric].name
+        name, metric = comparison.pair.arms[1], comparison.pair.metric
         if comparison.ratio is not None:
             what, amount = "ratio", _metric(comparison.ratio, comparison.ci_low, comparison.ci_high)
         elif comparison.difference is not None:

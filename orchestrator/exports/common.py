@@ -13,11 +13,11 @@ from orchestrator.results.outputs import describe_output
 from orchestrator.results.run import Run
 
 
-def steady_ns(run: Run) -> dict[ArmKey, list[float]]:
-    """Return the steady time per step of each replicate that counts, by arm and in the order of its rounds."""
+def times_ns(run: Run) -> dict[ArmKey, list[float]]:
+    """Return the time per step of each replicate that counts, by arm and in the order of its rounds."""
     times: dict[ArmKey, list[float]] = defaultdict(list)
     for replicate in sorted(run.replicates, key=lambda replicate: replicate.round):
-        times[replicate.arm].append(replicate.steady_ns)
+        times[replicate.arm].append(replicate.time_ns)
     return dict(times)
 
 

@@ -2,9 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from orchestrator.exports.common import describe_comparison, metrics_of_arms, quartiles, steady_ns
+from orchestrator.exports.common import describe_comparison, metrics_of_arms, quartiles, times_ns
 from orchestrator.exports.escape import key
-from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import Unit
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results.run import Run
@@ -17,10 +16,10 @@ UNTABLED = str.maketrans("`|", "'/")
 
 
 def render(run: Run) -> str:
-    times, comparisons = steady_ns(run), by_candidate(run.comparisons)
+    times, comparisons = times_ns(run), by_candidate(run.comparisons)
     entries = []
     # The name that CPU time has where it is compared in addition to wall time.
-    of_cpu = f" {METRICS['cpu'].name}" if run.plan.judge == "cpu" else ""
+    of_cpu = " cpu" if run.plan.judge == "cpu" else ""
     for arm in run.arms:
         if arm.median_ms is None:
             continue

@@ -74,7 +74,7 @@ def _build_comparison_test(
         return _test_without_time(arm)
     pair = comparison.pair
     name = arm.case.label
-    name += "" if pair.metric == "steady" else f" {pair.metric}"
+    name += "" if pair.metric == "time" else f" {pair.metric}"
     baseline = pair.arms[0].version
     name += "" if baseline == evaluation.plan.versions[0] else f" against {baseline}"
     test = _test(arm, name)

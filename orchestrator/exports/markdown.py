@@ -120,7 +120,7 @@ def _table_of_changes(evaluation: Evaluation) -> str:
 
 
 def _change(comparison: Comparison, arm: ArmResult, names: Mapping[str, str]) -> tuple[str, ...]:
-    metric = "" if comparison.pair.metric == "steady" else f" {comparison.pair.metric}"
+    metric = "" if comparison.pair.metric == "time" else f" {comparison.pair.metric}"
     time = "" if arm.median_ms is None else format_time(arm.median_ms)
     case, version = code(names[arm.case.label]) + metric, code(str(arm.version))
     return case, version, time, *_format_cells(comparison), _verdict(comparison)

@@ -68,17 +68,17 @@ def _about(run: Run) -> tuple[Family, ...]:
 
 
 def _of_arms(arms: Iterable[ArmResult]) -> tuple[Family, ...]:
-    time = Family("tfcompare_step_seconds", "Median steady time of a step.", "seconds")
+    time = Family("tfcompare_step_seconds", "Median time of a step after the warm-up.", "seconds")
     cpu = Family("tfcompare_step_cpu_seconds", "Median CPU time of a step, if that is judged.", "seconds")
     first = Family("tfcompare_first_call_seconds", "Median time of the first call, by the step.", "seconds")
-    memory = Family("tfcompare_peak_rss_bytes", "Median peak memory of a replicate.", "bytes")
+    memory = Family("tfcompare_memory_bytes", "Median peak memory of a replicate.", "bytes")
     rounds = Family("tfcompare_rounds", "Rounds that count.")
     outcome = Family("tfcompare_outcome", "Outcome of an arm.")
     for arm in arms:
         labels = {"workload": arm.case.workload, "case": arm.case.label, "version": str(arm.version)}
         (time if arm.wall_ms is None else cpu).add(labels, arm.median_s)
         first.add(labels, arm.first_s)
-        memory.add(labels, arm.peak_rss_bytes)
+        memory.add(labels, arm.memory_bytes)
         rounds.add(labels, arm.rounds)
         outcome.choose(labels, "outcome", OUTCOMES, arm.outcome)
     return time, *([cpu] if cpu.samples else []), first, memory, rounds, outcome
@@ -102,7 +102,7 @@ def _of_comparisons(plan: Plan, comparisons: Iterable[Comparison]) -> tuple[Fami
             "version": pair.version or "", "baseline": pair.baseline, "candidate": pair.candidate,
             "metric": pair.metric, "margin": f"{plan.margin if pair.margin is None else pair.margin:g}",
         }  # fmt: skip
-        if plan.judge == "cpu" and pair.metric == "steady":
+        if plan.judge == "cpu" and pair.metric == "time":
             labels["judge"] = plan.judge
         ratio.add(labels, comparison.ratio)
         low.add(labels, comparison.ci_low)

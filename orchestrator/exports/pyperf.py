@@ -113,12 +113,12 @@ def _run(calls: TimedReplicate) -> dict[str, Any]:
 
     A replicate is what repeats, and `pyperf compare_to` wants equally many values on both sides.
     """
-    replicate, steady = calls.replicate, calls.phases == "steady"
-    before = ~steady & (calls.phases != "build")
+    replicate, in_bursts = calls.replicate, calls.phases == "burst"
+    before = ~in_bursts & (calls.phases != "build")
     about = _metadata(
-        loops=int(calls.steps[steady].sum()),
+        loops=int(calls.steps[in_bursts].sum()),
         duration=replicate.calls_ns / 1e9,
-        mem_max_rss=None if replicate.peak_rss_kb is None else replicate.peak_rss_kb * 1024,
+        mem_max_rss=None if replicate.resident_kb is None else replicate.resident_kb * 1024,
         tfcompare_round=replicate.round,
         tfcompare_replicate=replicate.number,
     )
@@ -126,7 +126,7 @@ def _run(calls: TimedReplicate) -> dict[str, Any]:
     return {
         "metadata": about,
         "warmups": [list(pair) for pair in warmups],
-        "values": [max(replicate.steady_ns, 1.0) / 1e9],
+        "values": [max(replicate.time_ns, 1.0) / 1e9],
     }
 
 

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from functools import cached_property
 from typing import Literal, get_args
 
-from orchestrator.metrics.followed import TIME, Followed, describe_followed, from_key
+from orchestrator.metrics.followed import TIME, Followed, describe_followed, from_name
 from orchestrator.model import STRICT, Judge, Outcome, Target
 
 JUDGES: Mapping[str, Judge] = {judge: judge for judge in get_args(Judge)}
@@ -88,7 +88,7 @@ class Point:
     surroundings: Surroundings
     # Of TensorFlow's repository, as the build itself names it; nothing if it does not.
     commit: str
-    # Of times of steady calls, which time they are; anything else is known by one alone.
+    # Which time is judged; anything but time is known by one alone.
     judge: Judge
 
     @property
@@ -129,7 +129,7 @@ class Key:
     ) -> "Key":
         """Return the key with these names, as the history's files have them."""
         targets = Target.parse(version), Target.parse(reference)
-        return cls(case, *targets, device, engine, host, from_key(metric), parse_judge(judge))
+        return cls(case, *targets, device, engine, host, from_name(metric), parse_judge(judge))
 
     @property
     def about(self) -> str:

@@ -14,7 +14,7 @@ from orchestrator import catalog
 from orchestrator.errors import NothingSelected
 from orchestrator.history.model import Key, Series
 from orchestrator.history.series import KEY, all_series
-from orchestrator.metrics.followed import TIME, Followed, from_key, name_followed
+from orchestrator.metrics.followed import TIME, Followed
 from orchestrator.model import Case, Target
 
 # An overview is about what is measured now: what has had no night for so long has left the suite.
@@ -98,10 +98,8 @@ def _select_metrics(table: pa.Table, metrics: Sequence[Followed]) -> pa.Table:
     """Return the rows of these metrics; raise NothingSelected if there are none."""
     rows = _only(table, "metric", metrics)
     if not rows.num_rows:
-        there = ", ".join(name_followed(from_key(name)) for name in _unique(table, "metric"))
-        raise NothingSelected(
-            f"--metric {','.join(map(name_followed, metrics))}: no night of the history has it; there is {there}"
-        )
+        there = ", ".join(name for name in _unique(table, "metric"))
+        raise NothingSelected(f"--metric {','.join(metrics)}: no night of the history has it; there is {there}")
     return rows
 
 

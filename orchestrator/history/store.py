@@ -23,7 +23,7 @@ from pydantic import TypeAdapter
 from orchestrator import files, formats
 from orchestrator.history import schema
 from orchestrator.history.model import Event, Point, parse_judge
-from orchestrator.metrics.followed import from_key
+from orchestrator.metrics.followed import from_name
 from orchestrator.model import Target
 from orchestrator.terminal import strict_json
 
@@ -144,7 +144,7 @@ def _table(data: bytes) -> pa.Table:
         for text in pc.unique(table.column(name)).to_pylist():
             Target.parse(text)
     for text in pc.unique(table.column("metric")).to_pylist():
-        from_key(text)
+        from_name(text)
     for text in pc.unique(table.column("judge")).to_pylist():
         parse_judge(text)
     return table

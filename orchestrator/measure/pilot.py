@@ -32,7 +32,7 @@ def patient_cases(plan: Plan) -> frozenset[str]:
     """Return the cases that take the same time according to a claim."""
     expectations = (expectation for claim in plan.claims for expectation in claim.expectations)
     pairs = (expectation.pair for expectation in expectations if expectation.effect == "same")
-    return frozenset(label for pair in pairs if pair.metric == "steady" for label, _ in pair.arms)
+    return frozenset(label for pair in pairs if pair.metric == "time" for label, _ in pair.arms)
 
 
 def cold_cases(plan: Plan) -> frozenset[str]:

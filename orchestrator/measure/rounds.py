@@ -468,7 +468,7 @@ def describe_decision(comparison: Comparison) -> str:
     against = "" if old.case == new.case else f" against {old.case}"
     figure = METRICS[metric].describe(comparison)
     verdict = describe_verdict(metric, comparison.shown_verdict) + (f" ({figure})" if figure else "")
-    return f"{METRICS[metric].name} of {new.case} in {new.version}{against}: {verdict}"
+    return f"{metric} of {new.case} in {new.version}{against}: {verdict}"
 
 
 def find_undecided(evaluation: Evaluation, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:

@@ -25,7 +25,7 @@ def make_gpu_code(
                 continue
             opened = time.monotonic()
             replicate = visitor.replicates.open(arm, PILOT_ROUND, position=0, timeout_s=SLOW_START_TIMEOUT_S)
-            # Also what only steady calls run has to be made, and no replicate counts without one.
+            # Also what only calls in bursts run has to be made, and no replicate counts without one.
             if replicate and replicate.burst(1):
                 replicate.close()
             elif time.monotonic() - opened > visitor.plan.timeout_s:

@@ -21,8 +21,8 @@ from orchestrator.metrics.spec import MetricSpec
 from orchestrator.model import Metric, Plan
 from orchestrator.stats.scale import MetricScale
 
-METRICS: Mapping[Metric, MetricSpec] = {
-    spec.key: spec
+METRICS: Mapping[str, MetricSpec] = {
+    spec.name: spec
     for spec in (
         *(each.SPEC for each in (time, first, memory, leak, build, import_time, cpu, gpu_memory)),
         *traces.SPECS,
@@ -32,19 +32,17 @@ METRICS: Mapping[Metric, MetricSpec] = {
 }
 # What calls return is compared as well, but has no ratio.
 OUTPUT: Final = "output"
-# By the names that people write.
-KEYS: Mapping[str, Metric] = {spec.name: key for key, spec in METRICS.items()}
-NAMES = (*(spec.name for spec in METRICS.values() if spec.key != "step"), OUTPUT)
+NAMES = (*(name for name in METRICS if name != "step"), OUTPUT)
 # A series of nights is one of ratios, or of results.
-OF_SERIES = tuple(name for name in NAMES if name == OUTPUT or METRICS[KEYS[name]].units is None)
-TIMES: tuple[Metric, ...] = tuple(key for key, spec in METRICS.items() if spec.worse == "slower")
+OF_SERIES = tuple(name for name in NAMES if name == OUTPUT or METRICS[name].units is None)
+TIMES: tuple[Metric, ...] = tuple(spec.name for spec in METRICS.values() if spec.worse == "slower")
 # Rounds are planned for these.
-PLANNED: tuple[Metric, ...] = ("steady", "step")
+PLANNED: tuple[Metric, ...] = ("time", "step")
 # What goes with no run that is judged by CPU time: it is that, or is known as wall time alone and would plan rounds.
 NOT_BY_CPU: frozenset[Metric] = frozenset(("cpu", "step"))
 # What a run judges in addition to times; the cases of a program have neither a first call nor a result.
-USUAL: tuple[Metric, ...] = ("first", "peak_rss")
-OF_PROGRAMS: tuple[Metric, ...] = ("peak_rss",)
+USUAL: tuple[Metric, ...] = ("first", "memory")
+OF_PROGRAMS: tuple[Metric, ...] = ("memory",)
 # All that can be compared of a program: tfcompare sees none of its calls, and not what they return.
 OF_ALL_PROGRAMS: tuple[Metric, ...] = (*PLANNED, *OF_PROGRAMS, "cpu", "import", "size")
 
@@ -68,11 +66,11 @@ def find_margin(plan: Plan, metric: Metric) -> float:
 def choose_metrics(names: Iterable[str]) -> tuple[tuple[Metric, ...], bool]:
     """Return the metrics with these names that are judged in addition to times, and whether results are compared."""
     named = tuple(names)
-    specs = (METRICS[KEYS[name]] for name in named if name != OUTPUT)
-    keys = dict.fromkeys(key for spec in specs for key in (spec.key, *spec.judged_with))
-    return tuple(key for key in keys if key not in PLANNED), OUTPUT in named
+    specs = (METRICS[name] for name in named if name != OUTPUT)
+    metrics = dict.fromkeys(metric for spec in specs for metric in (spec.name, *spec.judged_with))
+    return tuple(metric for metric in metrics if metric not in PLANNED), OUTPUT in named
 
 
-def name_metrics(keys: Iterable[Metric], *, outputs: bool) -> tuple[str, ...]:
-    """Return the names of these metrics, and that of results if they are compared."""
-    return (*(METRICS[key].name for key in keys), *([OUTPUT] if outputs else []))
+def with_output(metrics: Iterable[Metric], *, outputs: bool) -> tuple[str, ...]:
+    """Return these metrics, and that of results if they are compared."""
+    return (*metrics, *([OUTPUT] if outputs else []))

@@ -4,7 +4,6 @@ from orchestrator.metrics.spec import MetricSpec, log_of
 from orchestrator.terminal.durations import format_time
 
 SPEC = MetricSpec(
-    key="build",
     name="build",
     about="build",
     more="takes longer to build",

@@ -1,10 +1,9 @@
-"""The CPU time of a steady call, of all threads together; a busy machine disturbs it less than wall time."""
+"""The CPU time of a call after the warm-up, of all threads together; a busy machine disturbs it less than wall time."""
 
 from orchestrator.metrics.spec import MetricSpec
 from orchestrator.terminal.durations import format_time
 
 SPEC = MetricSpec(
-    key="cpu",
     name="cpu",
     about="CPU time a step",
     more="uses more CPU time",

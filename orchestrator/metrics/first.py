@@ -4,7 +4,6 @@ from orchestrator.metrics.spec import MetricSpec, log_of
 from orchestrator.terminal.durations import format_time
 
 SPEC = MetricSpec(
-    key="first",
     name="first",
     about="first call",
     more="takes longer for the first call",

@@ -3,31 +3,21 @@
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from orchestrator.metrics import KEYS, METRICS, OUTPUT, describe_verdict
+from orchestrator.metrics import METRICS, describe_verdict
 from orchestrator.model import Judge, Metric
 
 # What is followed of a case: a metric, or what its calls return.
 Followed = Literal[Metric, "output"]
-TIME: Final = "steady"
+TIME: Final = "time"
 RESULTS: Final = "output"
-FOLLOWED: Mapping[str, Followed] = {**{key: key for key in METRICS}, RESULTS: RESULTS}
-
-
-def from_key(name: str) -> Followed:
-    """Return what is followed under this name in files."""
-    if name not in FOLLOWED:
-        raise ValueError(f"it follows {name!r}, which this tfcompare does not know")
-    return FOLLOWED[name]
-
-
-def name_followed(metric: Followed) -> str:
-    """Return the name of what is followed as people write it."""
-    return OUTPUT if metric == RESULTS else METRICS[metric].name
+FOLLOWED: Mapping[str, Followed] = {**{spec.name: spec.name for spec in METRICS.values()}, RESULTS: RESULTS}
 
 
 def from_name(name: str) -> Followed:
-    """Return what is followed by the name that people write."""
-    return RESULTS if name == OUTPUT else KEYS[name]
+    """Return what is followed by this name."""
+    if name not in FOLLOWED:
+        raise ValueError(f"it follows {name!r}, which this tfcompare does not know")
+    return FOLLOWED[name]
 
 
 def describe_followed(metric: Followed, judge: Judge = "wall") -> str:

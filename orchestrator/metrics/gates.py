@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal, Protocol
 
 from orchestrator.errors import ArmsDied, NothingSelected, OutcomeFound, TfCompareError, UsageError
-from orchestrator.metrics import KEYS, METRICS, NAMES, NOT_BY_CPU, OF_ALL_PROGRAMS, OUTPUT, PLANNED, scale_of
+from orchestrator.metrics import METRICS, NAMES, NOT_BY_CPU, OF_ALL_PROGRAMS, OUTPUT, PLANNED, scale_of
 from orchestrator.model import Judge, Metric, OutputComparison, Pair
 from orchestrator.terminal.counts import format_count
 
@@ -54,13 +54,12 @@ class Gate:
 
     @property
     def name(self) -> str:
-        """The name of its metric as people write it."""
-        return OUTPUT if self.metric == OUTPUT else METRICS[self.metric or "steady"].name
+        return self.metric or "time"
 
     @property
     def least_calls(self) -> int:
         """The fewest calls of a replicate that say anything about its metric."""
-        return 0 if self.metric == OUTPUT else METRICS[self.metric or "steady"].least_calls
+        return 0 if self.metric == OUTPUT else METRICS[self.metric or "time"].least_calls
 
     def matches(self, judged: Judged) -> bool:
         return self._is_about(judged, judged.report_verdict)
@@ -129,9 +128,9 @@ def _parse(text: str) -> Gate:
     if found is None:
         raise UsageError(f"--fail-on {text!r}: it is {FORM}")
     metric, verdict, amount = found["metric"], found["verdict"], found["amount"]
-    if metric is not None and metric not in (*KEYS, OUTPUT):
+    if metric is not None and metric not in (*METRICS, OUTPUT):
         raise UsageError(f"--fail-on {text!r}: there is no metric {metric!r}; they are {', '.join(NAMES)}")
-    key: Metric | Literal["output"] | None = OUTPUT if metric == OUTPUT else KEYS[metric] if metric else None
+    key: Metric | Literal["output"] | None = OUTPUT if metric == OUTPUT else METRICS[metric].name if metric else None
     allowed = _words(key)
     if verdict not in allowed:
         of = f" of {metric}" if metric else ""
@@ -139,7 +138,7 @@ def _parse(text: str) -> Gate:
     if amount and verdict in (DIED, OPEN, EXPLORATORY):
         raise UsageError(f"--fail-on {text!r}: {verdict} has no amount")
     # The share by which results differ is a percentage, like that of times.
-    spec = METRICS["steady" if key is None or key == OUTPUT else key]
+    spec = METRICS["time" if key is None or key == OUTPUT else key]
     above = spec.parse_amount(amount) if amount else 0.0
     if above is None:
         wanted = f"an amount such as {spec.units.example}" if spec.units else "a percentage such as 10%"
@@ -151,7 +150,7 @@ def _parse(text: str) -> Gate:
 def _words(metric: Metric | Literal["output"] | None) -> tuple[str, ...]:
     if metric == OUTPUT:
         return OF_OUTPUTS
-    spec = METRICS[metric or "steady"]
+    spec = METRICS[metric or "time"]
     return spec.worse, spec.better, OPEN, *(() if metric else (DIED, EXPLORATORY))
 
 
@@ -203,7 +202,7 @@ def check_compared(gates: Sequence[Gate], compared: Sequence[str], what: str, ad
     """
     for gate in gates:
         if gate.metric not in (None, *PLANNED) and gate.name not in compared:
-            names = ",".join(name for name in (*compared, gate.name) if KEYS.get(name) not in PLANNED)
+            names = ",".join(name for name in (*compared, gate.name) if name not in PLANNED)
             raise UsageError(f"--fail-on {gate.text}: {what} {gate.name}; {advice.replace('{metrics}', names)}")
 
 

@@ -3,7 +3,6 @@
 from orchestrator.metrics.spec import MetricSpec, log_of, show_bytes
 
 SPEC = MetricSpec(
-    key="gpu_memory",
     name="gpu_memory",
     about="peak memory of the GPU",
     more="needs more memory of the GPU",

@@ -4,7 +4,6 @@ from orchestrator.metrics.spec import MetricSpec, log_of
 from orchestrator.terminal.durations import format_time
 
 SPEC = MetricSpec(
-    key="import",
     name="import",
     about="import of TensorFlow",
     more="takes longer to import",

@@ -19,7 +19,6 @@ def _values(replicate: Figures) -> Values:
 
 
 SPEC = MetricSpec(
-    key="leak",
     name="leak",
     about="growth of memory per call",
     more="grows more with each call",

@@ -6,14 +6,13 @@ Of a program, it is the peak of the whole process.
 from orchestrator.metrics.spec import MetricSpec, log_of, show_bytes
 
 SPEC = MetricSpec(
-    key="peak_rss",
     name="memory",
     about="peak memory",
     more="needs more memory",
     less="needs less memory",
     worse="more",
     better="less",
-    values=lambda replicate: log_of(replicate.memory_kb or replicate.peak_rss_kb),
+    values=lambda replicate: log_of(replicate.memory_kb or replicate.resident_kb),
     figure=lambda arm: arm.memory_bytes,
     unit="bytes",
     show=show_bytes,

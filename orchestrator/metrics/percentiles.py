@@ -24,7 +24,6 @@ def _figure(place: int, arm: ArmResult) -> float | None:
 
 SPECS = tuple(
     MetricSpec(
-        key=key,
         name=key,
         about=f"{percent}th percentile of calls",
         more=f"takes longer at the {percent}th percentile of calls",

@@ -3,7 +3,6 @@
 from orchestrator.metrics.spec import MetricSpec, show_bytes
 
 SPEC = MetricSpec(
-    key="size",
     name="size",
     about="size of the environment",
     more="takes more disk",

@@ -36,7 +36,7 @@ class Figures(Protocol):
     @property
     def step_ns(self) -> int | None: ...
     @property
-    def peak_rss_kb(self) -> int | None: ...
+    def resident_kb(self) -> int | None: ...
     @property
     def memory_kb(self) -> int | None: ...
     @property
@@ -55,12 +55,10 @@ class Figures(Protocol):
 class MetricSpec:
     """A metric: more of it is worse.
 
-    `key` is its name in files, and `name` the one that people read and write. `more` and `less` complete a sentence
-    about a version.
+    `more` and `less` complete a sentence about a version.
     """
 
-    key: Metric
-    name: str
+    name: Metric
     # As a heading.
     about: str
     more: str

@@ -4,7 +4,6 @@ from orchestrator.metrics.spec import MetricSpec, log_of
 from orchestrator.terminal.durations import format_time
 
 SPEC = MetricSpec(
-    key="step",
     name="step",
     about="a step of fit",
     more="is slower in a step of fit",

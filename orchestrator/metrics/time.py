@@ -1,10 +1,9 @@
-"""The time of a steady call, per step; of a program the time of all of it."""
+"""The time of a call after the warm-up, per step; of a program the time of all of it."""
 
 from orchestrator.metrics.spec import MetricSpec
 from orchestrator.terminal.durations import format_time
 
 SPEC = MetricSpec(
-    key="steady",
     name="time",
     about="time a step",
     more="is slower",

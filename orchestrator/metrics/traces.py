@@ -8,7 +8,6 @@ from orchestrator.metrics.units import COUNT, COUNT_PER_CALL
 
 SPECS = (
     MetricSpec(
-        key="traces",
         name="traces",
         about="traces of the first five calls",
         more="traces more functions",
@@ -25,7 +24,6 @@ SPECS = (
         judged_with=("traces_per_call",),
     ),
     MetricSpec(
-        key="traces_per_call",
         name="traces_per_call",
         about="traces of a later call",
         more="traces more functions in later calls",

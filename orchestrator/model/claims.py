@@ -16,7 +16,7 @@ Winning = Literal["slower", "faster"]
 Returned = Literal["equal", "differs"]
 # Figures of one arm by itself, medians over its rounds, each with its unit.
 ArmMetric = Literal[
-    "traces", "traces_per_call", "peak_rss_mb", "import_s", "build_s", "first_s", "steady_s", "first_over_steady",
+    "traces", "traces_per_call", "memory_mb", "import_s", "build_s", "first_s", "time_s", "first_over_time",
 ]  # fmt: skip
 
 

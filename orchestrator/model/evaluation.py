@@ -53,7 +53,7 @@ class ArmResult:
     build_s: float | None = None
     train_s: float | None = None
     import_s: float | None = None
-    peak_rss_mb: float | None = None
+    resident_bytes: float | None = None
     # The peak after the first calls, as many in every arm; and what each later call adds, where enough were made.
     memory_bytes: float | None = None
     leak_bytes: float | None = None
@@ -156,8 +156,8 @@ class ArmResult:
         return None if self.second_ms is None else self.second_ms / 1e3
 
     @property
-    def peak_rss_bytes(self) -> float | None:
-        return None if self.peak_rss_mb is None else self.peak_rss_mb * 2**20
+    def memory_mb(self) -> float | None:
+        return None if self.memory_bytes is None else self.memory_bytes / 2**20
 
 
 @dataclass(frozen=True, kw_only=True)

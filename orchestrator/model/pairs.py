@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationInfo
 
 ComparisonKind = Literal["version", "case"]
-# What of a replicate a comparison compares: its steady calls, unless a claim is about something else.
+# What of a replicate a comparison compares: the time of its bursts, unless a claim is about something else.
 Metric = Literal[
-    "steady", "step", "first", "build", "import", "peak_rss", "traces", "traces_per_call", "cpu", "gpu_memory", "leak",
+    "time", "step", "first", "build", "import", "memory", "traces", "traces_per_call", "cpu", "gpu_memory", "leak",
     "size", "p50", "p95", "p99",
 ]  # fmt: skip
 
@@ -44,13 +44,13 @@ class VersionPair:
     case: Case
     baseline: Target
     candidate: Target
-    metric: Metric = "steady"
+    metric: Metric = "time"
     margin: float | None = None
 
     @property
     def across(self) -> bool:
-        """Whether the pair compares the steady times of two versions, the main subject of a comparison."""
-        return self.metric == "steady"
+        """Whether the pair compares the times of two versions, the main subject of a comparison."""
+        return self.metric == "time"
 
     @property
     def cases(self) -> tuple[Case, ...]:
@@ -87,7 +87,7 @@ class CasePair:
     version: Target
     baseline: Case
     candidate: Case
-    metric: Metric = "steady"
+    metric: Metric = "time"
     margin: float | None = None
 
     @property

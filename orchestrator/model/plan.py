@@ -12,7 +12,7 @@ from orchestrator.model.strict import STRICT
 GpuRequest = Literal["runtime", "device", "cdi"]
 # Whether a replicate is forked from a resident worker, or has a separate process or container.
 Isolation = Literal["fork", "process", "container"]
-# What the time of a steady call is: that which passes meanwhile, or that which CPUs spend on it.
+# What the time of a call in a burst is: that which passes meanwhile, or that which CPUs spend on it.
 Judge = Literal["wall", "cpu"]
 
 

@@ -22,7 +22,7 @@ class Spent:
 class Function:
     """One function of a profile.
 
-    `start` is the time until the third call, and `steady` the calls after it. A function written in C has no file.
+    `start` is the time until the third call, and `later` the calls after it. A function written in C has no file.
     """
 
     __pydantic_config__ = STRICT
@@ -31,7 +31,7 @@ class Function:
     line: int
     name: str
     start: Spent
-    steady: Spent
+    later: Spent
 
 
 class Frame(NamedTuple):
@@ -99,11 +99,11 @@ class Profile:
         return statistics.median(self.profiled_ns) / max(1.0, statistics.median(self.plain_ns))
 
     def share(self, name: str) -> float:
-        """Return the share of the steady calls' time that a function of this name takes, with all that it calls.
+        """Return the share of the later calls' time that a function of this name takes, with all that it calls.
 
         A method counts under its own name too: newer Pythons put its class before it.
         """
-        whole_ns = sum(function.steady.own_ns for function in self.functions)
+        whole_ns = sum(function.later.own_ns for function in self.functions)
         named = [function for function in self.functions if name in (function.name, function.name.rpartition(".")[2])]
-        spent_ns = [function.steady.cumulative_ns for function in named]
+        spent_ns = [function.later.cumulative_ns for function in named]
         return max(spent_ns, default=0) / whole_ns if whole_ns else 0.0

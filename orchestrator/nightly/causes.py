@@ -25,7 +25,7 @@ from orchestrator.history.alarms import state
 from orchestrator.history.alarms.opened import compare_link
 from orchestrator.history.model import Alarm, Explained, Key
 from orchestrator.history.points import commit_of
-from orchestrator.metrics.followed import RESULTS, TIME, name_followed
+from orchestrator.metrics.followed import RESULTS, TIME
 from orchestrator.model import Target
 from orchestrator.nightly.options import NightContext, NightOptions, list_flags
 from orchestrator.nightly.stages import make_child
@@ -158,7 +158,7 @@ class _Work:
         path = self.night.store.runs / f"bisect-{alarm.id}-{alarm.good[-8:]}-{alarm.bad[-8:]}"
         key = alarm.key
         words = [f"--good={alarm.good}", f"--bad={alarm.bad}", f"--case={key.case}", *self._engine(alarm)]
-        words += [] if key.metric == TIME else ["--metric", name_followed(key.metric)]
+        words += [] if key.metric == TIME else ["--metric", key.metric]
         # A search that is there is continued if it asks just this.
         words += ["--output", str(path), *self._flags(NOT_FOR_SEARCHES)]
         self.say(f"alarm {alarm.id}: searching the nightlies between {alarm.good} and {alarm.bad}")

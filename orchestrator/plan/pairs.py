@@ -64,7 +64,7 @@ def baselines_of(case: Case, workload: Workload, present: Collection[Case]) -> I
 
 
 def plan_program_pairs(
-    cases: Sequence[Case], targets: Sequence[Target], metrics: Iterable[Metric] = ("steady", "step")
+    cases: Sequence[Case], targets: Sequence[Target], metrics: Iterable[Metric] = ("time", "step")
 ) -> tuple[Pair, ...]:
     """Return the ratios that a run of a program reports: of its whole time, and of its training steps if it has any."""
     return tuple(
@@ -81,8 +81,8 @@ def metric_pairs(plan: Plan, spec: MetricSpec, arms: Collection[ArmResult]) -> t
     What all cases of a version share is compared once, in a case that both versions have, and so have most others.
     """
     across = dict.fromkeys(pair for pair in plan.pairs if isinstance(pair, VersionPair) and pair.across)
-    margin = plan.margins.get(spec.key, spec.margin)
-    pairs = tuple(replace(pair, metric=spec.key, margin=margin) for pair in across)
+    margin = plan.margins.get(spec.name, spec.margin)
+    pairs = tuple(replace(pair, metric=spec.name, margin=margin) for pair in across)
     if not spec.of_versions:
         return pairs
     known = {arm.key for arm in arms if arm.outcome == "measured" and spec.figure(arm) is not None}

@@ -15,7 +15,7 @@ from orchestrator.catalog.selectors import MARGIN, select_cases
 from orchestrator.catalog.version import Version
 from orchestrator.catalog.workloads import Suite
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.metrics import METRICS, OF_PROGRAMS, USUAL, choose_metrics, name_metrics
+from orchestrator.metrics import METRICS, OF_PROGRAMS, USUAL, choose_metrics, with_output
 from orchestrator.model import (
     Arm,
     Case,
@@ -181,7 +181,7 @@ def find_metrics(options: RunOptions) -> tuple[tuple[Metric, ...], bool]:
     if options.claims:
         return (), any(claim.returns for claim in options.claims)
     usual, outputs = (OF_PROGRAMS, False) if options.program else (USUAL, True)
-    return choose_metrics((*name_metrics(usual, outputs=outputs), *options.of_gates))
+    return choose_metrics((*with_output(usual, outputs=outputs), *options.of_gates))
 
 
 def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
@@ -288,7 +288,7 @@ def _of_cases(options: RunOptions, workloads: dict[str, Workload], fewest: int) 
     if options.program:
         cases = tuple(Case(name, ()) for name in workloads)
         # Of its steps only the wall time is known.
-        metrics: tuple[Metric, ...] = ("steady",) if options.judge == "cpu" else ("steady", "step")
+        metrics: tuple[Metric, ...] = ("time",) if options.judge == "cpu" else ("time", "step")
         # How long it runs is unknown.
         return Selection(versions, targets, cases, plan_program_pairs(cases, targets, metrics), options.budget_s)
     suite = suite_of(options, workloads)

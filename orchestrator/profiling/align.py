@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from orchestrator.model.profile import Function, Profile, Spent
 
-# A function with at most this many steady calls was called to build something.
+# A function with at most this many later calls was called to build something.
 MOST_BUILDING_CALLS = 2
 
 
@@ -44,7 +44,7 @@ class Split:
 
 
 def builds(function: Function) -> bool:
-    return function.steady.calls <= MOST_BUILDING_CALLS
+    return function.later.calls <= MOST_BUILDING_CALLS
 
 
 def split(profile: Profile) -> Split:
@@ -57,11 +57,11 @@ def split(profile: Profile) -> Split:
     for function in profile.functions:
         build += function.start.own_ns
         if builds(function):
-            build += function.steady.own_ns
-        elif function.steady.calls == profile.iterations:
-            train += function.steady.own_ns
+            build += function.later.own_ns
+        elif function.later.calls == profile.iterations:
+            train += function.later.own_ns
         else:
-            other += function.steady.own_ns
+            other += function.later.own_ns
     return Split(build, train, other, profile.iterations)
 
 
@@ -147,7 +147,7 @@ def _by_class(key: Key) -> Key | None:
 
 
 def _by_key(functions: Iterable[Function]) -> dict[Key, Function]:
-    """Return the steady functions; those that have the same name in the same file are merged."""
+    """Return the later functions; those that have the same name in the same file are merged."""
     by_key: dict[Key, Function] = {}
     for function in functions:
         if builds(function):
@@ -159,18 +159,18 @@ def _by_key(functions: Iterable[Function]) -> dict[Key, Function]:
 
 
 def _together(function: Function, other: Function) -> Function:
-    steady = Spent(
-        calls=function.steady.calls + other.steady.calls,
-        own_ns=function.steady.own_ns + other.steady.own_ns,
-        cumulative_ns=function.steady.cumulative_ns + other.steady.cumulative_ns,
+    later = Spent(
+        calls=function.later.calls + other.later.calls,
+        own_ns=function.later.own_ns + other.later.own_ns,
+        cumulative_ns=function.later.cumulative_ns + other.later.cumulative_ns,
     )
-    return Function(file=function.file, line=function.line, name=function.name, start=function.start, steady=steady)
+    return Function(file=function.file, line=function.line, name=function.name, start=function.start, later=later)
 
 
 def _row(functions: Sequence[Function | None], profiles: Sequence[Profile]) -> FunctionRow:
     last = next(function for function in reversed(functions) if function)
     cells = (
-        _cell(function.steady, profile.iterations) if function else None
+        _cell(function.later, profile.iterations) if function else None
         for function, profile in zip(functions, profiles, strict=True)
     )
     return FunctionRow(last.file, last.line, last.name, tuple(cells))

@@ -153,7 +153,7 @@ def names_of_arms(changes: Changes) -> list[str]:
 def between(change: RatioChange) -> str:
     """Return the title of the table that a change belongs to: what its ratios compare."""
     pair = change.pair
-    of = "" if pair.metric == "steady" else f", {MEASURES[pair.metric]}"
+    of = "" if pair.metric == "time" else f", {MEASURES[pair.metric]}"
     return f"{pair.candidate} against {pair.baseline}{of}" if pair.kind == "version" else f"inside {pair.version}{of}"
 
 

@@ -51,9 +51,9 @@ MARKS: dict[Answer, str] = {
 }  # fmt: skip
 # The figures of an arm: what they are, and their unit.
 FIGURES: dict[ArmMetric, tuple[str, str]] = {
-    "traces": ("traces", ""), "traces_per_call": ("traces per call", ""), "peak_rss_mb": ("peak memory", " MB"),
+    "traces": ("traces", ""), "traces_per_call": ("traces per call", ""), "memory_mb": ("peak memory", " MB"),
     "import_s": ("import", " s"), "build_s": ("build", " s"), "first_s": ("first call", " s"),
-    "steady_s": ("time a step", " s"), "first_over_steady": ("first call over a later one", "x"),
+    "time_s": ("time a step", " s"), "first_over_time": ("first call over a later one", "x"),
 }  # fmt: skip
 
 
@@ -148,7 +148,7 @@ def format_seen(finding: ClaimCheck) -> str:
         return f"{seen.ratio:.0%}"
     if finding.wins:
         return f"{finding.wins[0]} slower, {finding.wins[1]} faster"
-    return show_magnitude(seen, statement.pairs[0].metric if statement.pairs else "steady")
+    return show_magnitude(seen, statement.pairs[0].metric if statement.pairs else "time")
 
 
 def _format_answer(answer: Answer, reason: str, notes: Notes) -> Text:
@@ -190,7 +190,7 @@ def _subject_of_set(together: CaseSet) -> str:
 
 
 def subject_of_pair(pair: Pair) -> str:
-    of = "" if pair.metric == "steady" else f"{MEASURES[pair.metric]}, "
+    of = "" if pair.metric == "time" else f"{MEASURES[pair.metric]}, "
     if isinstance(pair, VersionPair):
         return f"{of}{pair.candidate} v {pair.baseline}: {pair.workload}{params_label(pair.params)}"
     return f"{of}{pair.version}: {pair.workload} {set_against(pair)}{params_label(pair.params)}"

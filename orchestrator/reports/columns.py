@@ -30,7 +30,7 @@ MARKS: dict[ShownVerdict, str] = {
 SMALL_MARKS: dict[ShownVerdict, str] = {**MARKS, "slower": "▴", "faster": "▾"}
 ABOUT_SMALL_MARKS = "▴ ▾ the size is uncertain: the interval reaches into the margin"
 # What a comparison compares, in words.
-MEASURES: Mapping[Metric, str] = {key: spec.about for key, spec in METRICS.items()}
+MEASURES: Mapping[Metric, str] = {spec.name: spec.about for spec in METRICS.values()}
 STAR, WAVE = "*", "~"
 # Cells on each side of the bar's middle; the smallest bar is half a cell.
 BAR_CELLS, NARROW_BAR_CELLS = 4, 3
@@ -290,7 +290,7 @@ COLUMNS: Mapping[str, Column] = {
             name="second", header="second", of="arm",
             cell=_of_arm(lambda arm: arm.second_ms, format_time), meaning="the second call, per step",
         ),
-        Column(name="time", header="time", of="arm", usual=True, cell=_time, meaning="steady state, per step"),
+        Column(name="time", header="time", of="arm", usual=True, cell=_time, meaning="after the warm-up, per step"),
         Column(
             name="items", header="items/s", of="arm",
             cell=_of_arm(lambda arm: arm.items_per_s, lambda rate: f"{rate:.3g}" if rate < 1000 else f"{rate:,.0f}"),
@@ -340,7 +340,7 @@ COLUMNS: Mapping[str, Column] = {
         ),
         Column(
             name="wall", header="wall time", of="arm", cell=_of_arm(_wall_ms, format_time),
-            meaning="steady state, per step",
+            meaning="after the warm-up, per step",
         ),
         Column(
             name="second-opinion", header="second opinion", of="comparison",
@@ -365,8 +365,8 @@ COLUMNS: Mapping[str, Column] = {
             meaning="by how much a call lets memory grow; only of at least 200 calls",
         ),
         Column(
-            name="rss", header="rss", of="arm",
-            cell=_of_arm(lambda arm: arm.peak_rss_mb, lambda size: f"{size:.0f} MiB"),
+            name="resident", header="resident", of="arm",
+            cell=_of_arm(lambda arm: arm.resident_bytes, show_bytes),
             meaning="a replicate's peak memory, with pages of files that it maps",
         ),
         Column(
@@ -386,7 +386,9 @@ COLUMNS: Mapping[str, Column] = {
 CPU_OF_OPEN = replace(COLUMNS["cpu"], cell=_cpu_of_open)
 # The column of times where these are judged by their CPU time.
 CPU_TIME = replace(
-    COLUMNS["time"], header="CPU time", meaning="of all its threads and processes, steady state, per step"
+    COLUMNS["time"],
+    header="CPU time",
+    meaning="of all its threads and processes, after the warm-up, per step",
 )
 
 
@@ -434,6 +436,6 @@ def legend(columns: Sequence[Column], judge: Judge = "wall") -> str:
     """Explain the columns shown, where their headers are not enough."""
     parts = [f"{column.word or column.header}: {column.meaning}" for column in columns if column.meaning]
     if any(column.of == "comparison" for column in columns):
-        times = "CPU times of steady calls" if judge == "cpu" else "steady times"
+        times = "CPU times" if judge == "cpu" else "times"
         parts.append(f"ratios and verdicts: of {times}, by round")
     return " · ".join(parts)

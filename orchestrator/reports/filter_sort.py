@@ -51,7 +51,7 @@ class Arrangement:
             comparison
             for comparison in evaluation.comparisons
             if comparison.pair.kind == "case"
-            and comparison.pair.metric == "steady"
+            and comparison.pair.metric == "time"
             and (not self.only or self._selects(comparison))
         ]
         if self.sort not in ("name", "ratio"):

@@ -62,7 +62,7 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
         "median_s": arm.median_s,
         "first_s": arm.first_s,
         "second_s": arm.second_s,
-        "peak_rss_bytes": arm.peak_rss_bytes,
+        "resident_bytes": arm.resident_bytes,
         "items": arm.items,
         "items_per_s": arm.items_per_s,
         "first_step_s": arm.first_step_s,

@@ -81,7 +81,7 @@ class CaseRow:
     drifts: bool = False
     # How the figure of an arm is printed, which is a time unless the row is of another metric.
     show: Callable[[float], str] = format_time
-    metric: Metric = "steady"
+    metric: Metric = "time"
 
     @property
     def time(self) -> str:
@@ -171,7 +171,7 @@ def layout(evaluation: Evaluation, width: int, arrangement: Arrangement | None =
 
 def across_versions(evaluation: Evaluation, arrangement: Arrangement) -> list[CaseRow]:
     """Return a row per case that is compared across versions."""
-    comparisons = by_candidate(each for each in evaluation.comparisons if each.pair.metric == "steady")
+    comparisons = by_candidate(each for each in evaluation.comparisons if each.pair.metric == "time")
     return _rows(evaluation, arrangement.arms(evaluation), comparisons)
 
 
@@ -231,7 +231,7 @@ def inside_versions(evaluation: Evaluation, arrangement: Arrangement) -> list[Ca
     ]
 
 
-def means_of(evaluation: Evaluation, metric: Metric = "steady") -> dict[Target, MeanRatio]:
+def means_of(evaluation: Evaluation, metric: Metric = "time") -> dict[Target, MeanRatio]:
     """Return the mean ratio of each version over the cases that all versions have."""
     return {mean.candidate: mean for mean in evaluation.means if mean.metric == metric}
 
@@ -277,7 +277,7 @@ class CaseBlock:
     means: Mapping[Target, MeanRatio]
     # Unless the user asked for another order.
     worst_first: bool
-    metric: Metric = "steady"
+    metric: Metric = "time"
 
     @property
     def has_times(self) -> bool:

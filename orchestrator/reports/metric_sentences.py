@@ -117,7 +117,7 @@ def _worst(
 
 def _figures(spec: MetricSpec, comparison: Comparison, arms: Mapping[ArmKey, ArmResult]) -> str:
     """Return by how much two arms differ, and from what to what: `1.56x: 148 MiB to 230 MiB`."""
-    estimate = show_estimate(comparison, spec.key)
+    estimate = show_estimate(comparison, spec.name)
     old, new = (find_figure(spec, arms.values(), key) for key in comparison.pair.arms)
     if old is None or new is None:
         return estimate

@@ -55,10 +55,10 @@ class Study:
         self.blocks = list(dict.fromkeys(block for block, _, _ in self._cases))
         self.modes = {mode for _, mode, _ in self._cases}
         self._arms = {arm.key: arm for arm in evaluation.arms}
-        steady = [comparison for comparison in evaluation.comparisons if comparison.pair.metric == "steady"]
+        timed = [comparison for comparison in evaluation.comparisons if comparison.pair.metric == "time"]
         # A claim may compare the same two arms with another margin; the comparison with the run's margin comes last.
-        steady.sort(key=lambda comparison: comparison.pair.margin is None)
-        self._comparisons = {comparison.pair.arms: comparison for comparison in steady}
+        timed.sort(key=lambda comparison: comparison.pair.margin is None)
+        self._comparisons = {comparison.pair.arms: comparison for comparison in timed}
 
     def sizes(self, block: Block | None = None) -> list[Size]:
         """Return the sizes of one block, or of all, in the order in which the run names models and data."""
@@ -107,7 +107,7 @@ def _legend(study: Study) -> Iterator[str]:
         yield f"{', '.join(map(str, later))}: ratio to {first} in the same mode, + if faster (TF2 v TF1 in the study)"
     if study.modes == set(MODES):
         yield "GvE: ratio of graph to eager in the same version, + if graph is faster"
-    yield "times: steady, per step; the study's %-less figures are seconds, here units follow"
+    yield "times: after the warm-up, per step; the study's %-less figures are seconds, here units follow"
     yield "ratio and %: round by round, so not quite what the two times shown would give"
     marks = " · ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items())
     yield f"{marks}: the interval reaches too far, or a note says why"

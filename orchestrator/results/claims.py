@@ -289,9 +289,9 @@ def _bound(bound: Bound, arm: ArmResult) -> ClaimCheck:
 
 
 def figure_of(arm: ArmResult, metric: ArmMetric) -> float | None:
-    if metric == "first_over_steady":
+    if metric == "first_over_time":
         return arm.first_s / arm.median_s if arm.first_s and arm.median_s else None
-    figure: float | None = getattr(arm, "median_s" if metric == "steady_s" else metric)
+    figure: float | None = getattr(arm, "median_s" if metric == "time_s" else metric)
     return figure
 
 

@@ -60,7 +60,7 @@ class FigureChange(ReportRow):
 
     @property
     def metric(self) -> Metric:
-        return "steady"
+        return "time"
 
     @property
     def has_interval(self) -> bool:
@@ -88,7 +88,7 @@ class RatioChange(FigureChange):
 
 @dataclass(frozen=True, kw_only=True)
 class TimeChange(FigureChange):
-    """The steady time of an arm in both runs, and whether it changed."""
+    """The time of an arm in both runs, and whether it changed."""
 
     arm: ArmKey
     earlier: ArmResult
@@ -188,7 +188,7 @@ def _find_own_times(earlier: Run, later: Run, pairs: Sequence[Pair], margin: flo
     starts = [(run.manifest.host.get("id"), run.manifest.host.get("boot")) for run in (earlier, later)]
     if starts[0] != starts[1] or None in starts[0]:
         return ()
-    arms = dict.fromkeys(arm for pair in pairs if pair.metric == "steady" for arm in pair.arms)
+    arms = dict.fromkeys(arm for pair in pairs if pair.metric == "time" for arm in pair.arms)
     before, after = ({arm.key: arm for arm in run.arms} for run in (earlier, later))
     stopped = zip(*(_measure_arms(run, arms) for run in (earlier, later)), strict=True)
     found = [
@@ -203,7 +203,7 @@ def _measure_arms(run: Run, arms: Iterable[ArmKey]) -> list["Stopped | None"]:
     by_arm, schedule = samples(run.plan, run.replicates), _schedule(run)
     found: list[Stopped | None] = []
     for arm in arms:
-        rounds = by_arm.get((*arm, "steady"), {})
+        rounds = by_arm.get((*arm, "time"), {})
         levels = [times.level for times in rounds.values() if isinstance(times, RoundTimes)]
         enough = len(levels) >= max(schedule.fewest, FEWEST_ROUNDS)
         found.append(Stopped(Measured(Estimate(tuple(levels)), max(rounds)), schedule) if enough else None)

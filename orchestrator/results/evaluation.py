@@ -205,7 +205,7 @@ def _add_cpu_times(
     gathered: Gathered, comparisons: Sequence[Comparison], arms: Sequence[ArmResult]
 ) -> tuple[Comparison, ...]:
     """Add what CPU times say to each comparison of times; they are judged like these, as a separate family."""
-    pairs = {each.pair: replace(each.pair, metric="cpu") for each in comparisons if each.pair.metric == "steady"}
+    pairs = {each.pair: replace(each.pair, metric="cpu") for each in comparisons if each.pair.metric == "time"}
     of_cpu = dict(zip(pairs, further(gathered, tuple(pairs.values()), arms), strict=True))
     with_verdicts = gathered.plan.device == "cpu"
     return tuple(
@@ -301,10 +301,10 @@ def _compare(
     flip: bool,
 ) -> tuple[Comparison, ...]:
     of_arms, beside = by_arm.samples(plan), None
-    if any(pair.metric in ("steady", "cpu") for pair in plan.pairs):
+    if any(pair.metric in ("time", "cpu") for pair in plan.pairs):
         beside = Beside(
             rises={
-                "steady": by_arm.figures(lambda replicate: (replicate.rise,)),
+                "time": by_arm.figures(lambda replicate: (replicate.rise,)),
                 "cpu": by_arm.figures(lambda replicate: (replicate.cpu_rise,)),
             }
         )
@@ -411,7 +411,7 @@ def _result(
         failure=failure,
         external=external,
         rounds=rounds,
-        median_ms=median(replicate.steady_ns for replicate in replicates) / 1e6,
+        median_ms=median(replicate.time_ns for replicate in replicates) / 1e6,
         # A program has no first calls.
         first_ms=_median_ms(replicate.first_ns for replicate in replicates),
         first_call_ms=_median_ms(replicate.first_call_ns for replicate in openings),
@@ -419,8 +419,8 @@ def _result(
         train_s=median(replicate.calls_ns for replicate in replicates) / 1e9,
         build_s=median(replicate.build_ns for replicate in openings) / 1e9,
         import_s=median(replicate.import_ns or 0 for replicate in replicates) / 1e9,
-        peak_rss_mb=median(replicate.peak_rss_kb or 0 for replicate in replicates) / 1024,
-        memory_bytes=_median_bytes(replicate.memory_kb or replicate.peak_rss_kb for replicate in replicates),
+        resident_bytes=_median_bytes(replicate.resident_kb for replicate in replicates),
+        memory_bytes=_median_bytes(replicate.memory_kb or replicate.resident_kb for replicate in replicates),
         leak_bytes=_leak_bytes(replicates),
         gpu_memory_bytes=_median_bytes(replicate.gpu_memory_kb for replicate in replicates),
         cpu_ms=_median_ms(replicate.cpu_ns for replicate in replicates),

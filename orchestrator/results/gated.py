@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from orchestrator.metrics import METRICS, OUTPUT, name_metrics
+from orchestrator.metrics import METRICS, OUTPUT, with_output
 from orchestrator.metrics.gates import Gated
 from orchestrator.model import Evaluation, Plan
 from orchestrator.plan.pairs import metric_pairs
@@ -12,8 +12,8 @@ from orchestrator.results.outputs import find_output_pairs
 
 def name_compared(plan: Plan) -> tuple[str, ...]:
     """Return the names of what a run compares, in addition to times or as its claims name it."""
-    keys = dict.fromkeys((*plan.metrics, *(pair.metric for pair in plan.pairs)))
-    return name_metrics(keys, outputs=plan.outputs)
+    metrics = dict.fromkeys((*plan.metrics, *(pair.metric for pair in plan.pairs)))
+    return with_output(metrics, outputs=plan.outputs)
 
 
 def gate_run(evaluation: Evaluation) -> Gated:

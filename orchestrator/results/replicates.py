@@ -28,9 +28,9 @@ class Replicate(NamedTuple):
     """The summary of one replicate.
 
     The times of calls are per step; `calls_ns` is the time of all calls together. `bursts` and `cpu_bursts` are the
-    logs of the mean wall and CPU times of its bursts of steady calls, in order; `steady_ns` and `cpu_ns` are their
+    logs of the mean wall and CPU times of its bursts, in order; `time_ns` and `cpu_ns` are their
     middle means. `rise` is how the later half of the bursts differs from the earlier half, as a log ratio. Where CPU
-    time is judged, `bursts`, `steady_ns` and `rise` are of CPU times as well, and `wall_ns` keeps the wall time.
+    time is judged, `bursts`, `time_ns` and `rise` are of CPU times as well, and `wall_ns` keeps the wall time.
     """
 
     version: Target
@@ -41,11 +41,11 @@ class Replicate(NamedTuple):
     first_ns: float
     second_ns: float
     calls_ns: float
-    steady_ns: float
+    time_ns: float
     cpu_ns: float
     rise: float
     import_ns: int | None
-    peak_rss_kb: int | None
+    resident_kb: int | None
     minor_faults: int | None
     major_faults: int | None
     involuntary_switches: int | None
@@ -77,7 +77,7 @@ class Replicate(NamedTuple):
     later_traces: int | None
     # The calls before bursts, which are not timed one by one.
     untimed_ns: int | None
-    # Logs of the 50th, 95th and 99th percentile of its steady calls, if there are enough of them.
+    # Logs of the 50th, 95th and 99th percentile of its calls in bursts, if there are enough of them.
     percentiles: tuple[float, ...]
     wall_ns: float | None
 
@@ -87,8 +87,8 @@ class Replicate(NamedTuple):
         return _rise(self.cpu_bursts)
 
     def judge_by_cpu(self) -> "Replicate":
-        """Return the replicate with CPU times in place of the wall times of its steady calls."""
-        return self._replace(bursts=self.cpu_bursts, steady_ns=self.cpu_ns, rise=self.cpu_rise, wall_ns=self.steady_ns)
+        """Return the replicate with CPU times in place of the wall times of its bursts."""
+        return self._replace(bursts=self.cpu_bursts, time_ns=self.cpu_ns, rise=self.cpu_rise, wall_ns=self.time_ns)
 
     @property
     def once(self) -> bool:
@@ -122,7 +122,7 @@ class Loaded:
 class ReadStream:
     """One good stream: its rows, one summary and the number of rows per replicate, and whether it was cut short.
 
-    Its `idle` replicates, which were to make steady calls and have none, are left out.
+    Its `idle` replicates, which were to make bursts and have none, are left out.
     """
 
     stream: Stream
@@ -177,10 +177,10 @@ def read_replicates(stream: Stream, run: str) -> ReadStream:
 
 
 def _without_idle(table: pa.Table) -> tuple[pa.Table, frozenset[int]]:
-    """Leave out the replicates that went beyond their first call and have no steady one; the others are sound."""
+    """Leave out the replicates that went beyond their first call and have no burst; the others are sound."""
     numbers = figures(table, "replicate")
     once = np.setdiff1d(numbers[is_label(table, "phase", "first")], numbers[is_label(table, "phase", "second")])
-    idle = np.setdiff1d(numbers, np.union1d(numbers[is_label(table, "phase", "steady")], once))
+    idle = np.setdiff1d(numbers, np.union1d(numbers[is_label(table, "phase", "burst")], once))
     if not len(idle):
         return table, frozenset()
     return table.filter(pa.array(~np.isin(numbers, idle))), frozenset(idle.tolist())
@@ -190,7 +190,7 @@ def _idle_notes(read: ReadStream) -> list[str]:
     if not read.idle:
         return []
     numbers = ", ".join(map(str, sorted(read.idle)[:MOST_NAMED])) + (", ..." if len(read.idle) > MOST_NAMED else "")
-    return [f"{read.stream.name}: replicates without a steady call do not count: {numbers}"]
+    return [f"{read.stream.name}: replicates without a burst do not count: {numbers}"]
 
 
 def admit_rows(read: ReadStream, admit: Admit | None) -> tuple[ReadStream, tuple[str, ...]]:
@@ -206,9 +206,9 @@ def admit_rows(read: ReadStream, admit: Admit | None) -> tuple[ReadStream, tuple
 
 
 def summarise(path: Path, table: pa.Table) -> list[Replicate]:
-    """Return one summary per replicate: its build row, its first two calls, and its bursts of steady calls.
+    """Return one summary per replicate: its build row, its first two calls, and its bursts.
 
-    One that makes a single call has no bursts, and its times of steady calls are 0.
+    One that makes a single call has no bursts, and its times of bursts are 0.
     """
     if table.num_rows == 0:
         return []
@@ -227,7 +227,7 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
         "first_call_ns": rows.single("first", rows.wall_ns)[groups],
         "second_ns": rows.single("second")[groups],
         "calls_ns": np.add.reduceat(called, rows.starts)[groups],
-        "steady_ns": _typical_ns(wall)[groups],
+        "time_ns": _typical_ns(wall)[groups],
         "cpu_ns": _typical_ns(cpu)[groups],
         "rise": np.array([_rise(of_one) for of_one in wall])[groups],
         "bursts": [wall[group] for group in groups],
@@ -318,16 +318,16 @@ def _odd_replicates(path: Path, numbers: Any, what: str) -> ContractBroken:
 
 
 def _bursts(rows: Rows) -> "tuple[list[array[float]], list[array[float]]]":
-    """Return the logs of the mean wall and CPU times of each burst of steady calls, by replicate."""
-    steady = np.flatnonzero(rows.phase("steady"))
-    if not len(steady):
+    """Return the logs of the mean wall and CPU times of each burst, by replicate."""
+    in_bursts = np.flatnonzero(rows.phase("burst"))
+    if not len(in_bursts):
         return [array("d") for _ in rows.numbers], [array("d") for _ in rows.numbers]
-    group, burst = rows.group[steady], rows.bursts[steady]
+    group, burst = rows.group[in_bursts], rows.bursts[in_bursts]
     begins = np.flatnonzero(np.r_[True, (group[1:] != group[:-1]) | (burst[1:] != burst[:-1])])
-    counts = np.diff(np.r_[begins, len(steady)])
+    counts = np.diff(np.r_[begins, len(in_bursts)])
     ends = np.cumsum(np.bincount(group[begins], minlength=len(rows.numbers))).tolist()
     wall, cpu = (
-        np.log(np.maximum(np.add.reduceat(times[steady], begins) / counts, 1.0)).tolist()
+        np.log(np.maximum(np.add.reduceat(times[in_bursts], begins) / counts, 1.0)).tolist()
         for times in (rows.step_ns, rows.step_cpu_ns)
     )
     spans = list(itertools.pairwise([0, *ends]))
@@ -337,8 +337,8 @@ def _bursts(rows: Rows) -> "tuple[list[array[float]], list[array[float]]]":
 
 def _percentiles(rows: Rows, groups: Any) -> list[tuple[float, ...]]:
     """Return the logs of the percentiles of each replicate that made enough calls, and else nothing."""
-    steady = rows.phase("steady")
-    counts = np.bincount(rows.group[steady], minlength=len(rows.numbers))
+    in_bursts = rows.phase("burst")
+    counts = np.bincount(rows.group[in_bursts], minlength=len(rows.numbers))
     ends = np.r_[rows.starts[1:], len(rows.group)]
     found: list[tuple[float, ...]] = []
     for group in groups:
@@ -346,7 +346,7 @@ def _percentiles(rows: Rows, groups: Any) -> list[tuple[float, ...]]:
             found.append(())
             continue
         own = slice(rows.starts[group], ends[group])
-        times = rows.step_ns[own][steady[own]]
+        times = rows.step_ns[own][in_bursts[own]]
         logs = np.log(np.maximum(np.percentile(times, list(PERCENTILES.values())), 1.0))
         found.append(tuple(logs.tolist()))
     return found

@@ -16,7 +16,7 @@ from orchestrator.errors import ContractBroken
 from orchestrator.model import Target
 from orchestrator.results.arrow_messages import OddMessage, read_batches
 
-Phase = Literal["build", "first", "second", "warmup", "steady"]
+Phase = Literal["build", "first", "second", "warmup", "burst"]
 Count = Annotated[int, Field(ge=0, le=2**31 - 1)]
 # A call of more than a day is a broken clock, not a measurement.
 Duration = Annotated[int, Field(ge=0, le=86_400 * 10**9)]
@@ -49,7 +49,7 @@ class Row(BaseModel):
     cpu_ns: Amount
     steps: Annotated[int, Field(ge=1, le=2**31 - 1)]
     import_ns: Duration | None
-    peak_rss_kb: Amount | None
+    resident_kb: Amount | None
     minor_faults: Amount | None
     major_faults: Amount | None
     involuntary_switches: Amount | None

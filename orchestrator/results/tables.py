@@ -22,7 +22,7 @@ ARM = pa.schema(
     [
         ("version", TEXT), ("outcome", TEXT), ("reason", TEXT), ("rounds", COUNT),
         ("build_s", NUMBER), ("train_s", NUMBER), ("import_s", NUMBER), ("traces", COUNT), ("drift", NUMBER),
-        ("median_s", NUMBER), ("first_s", NUMBER), ("second_s", NUMBER), ("peak_rss_bytes", NUMBER),
+        ("median_s", NUMBER), ("first_s", NUMBER), ("second_s", NUMBER), ("resident_bytes", NUMBER),
         ("traces_per_call", NUMBER), ("failure", TEXT), ("external", pa.bool_()), ("items", COUNT),
         ("items_per_s", NUMBER), ("first_step_s", NUMBER), ("step_s", NUMBER), ("loss", NUMBER),
         ("first_call_s", NUMBER), ("memory_bytes", NUMBER), ("leak_bytes", NUMBER), ("gpu_memory_bytes", NUMBER),
@@ -44,8 +44,8 @@ COMPARISON = pa.schema(
 REPLICATE = pa.schema(
     [
         ("version", TEXT), ("round", COUNT), ("replicate", COUNT), ("build_ns", COUNT), ("first_ns", NUMBER),
-        ("second_ns", NUMBER), ("calls_ns", NUMBER), ("steady_ns", NUMBER), ("rise", NUMBER), ("import_ns", COUNT),
-        ("peak_rss_kb", COUNT), ("minor_faults", COUNT), ("major_faults", COUNT), ("involuntary_switches", COUNT),
+        ("second_ns", NUMBER), ("calls_ns", NUMBER), ("time_ns", NUMBER), ("rise", NUMBER), ("import_ns", COUNT),
+        ("resident_kb", COUNT), ("minor_faults", COUNT), ("major_faults", COUNT), ("involuntary_switches", COUNT),
         ("steal_ns", COUNT), ("psi_us", COUNT), ("traces", COUNT), ("cpu_ns", NUMBER),
         ("calls", COUNT), ("first_call_ns", NUMBER), ("items", COUNT), ("first_step_ns", COUNT), ("step_ns", COUNT),
         ("losses", TEXT), ("device", TEXT), ("gpu_memory_kb", COUNT), ("memory_kb", COUNT), ("growth_bytes", COUNT),
@@ -114,7 +114,7 @@ def _of_arm(arm: ArmResult, name: str) -> Any:
 
 def _of_comparison(plan: Plan, comparison: Comparison, name: str) -> Any:
     if name == "judge":
-        return plan.judge if comparison.pair.metric == "steady" else None
+        return plan.judge if comparison.pair.metric == "time" else None
     if name == "reason":
         return comparison.reason or None
     return getattr(

@@ -5,7 +5,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from orchestrator.metrics import METRICS
 from orchestrator.model import Comparison, Evaluation, GpuSpan, Manifest, Metric, Plan, Target, Watched
 from orchestrator.results.endings import Endings
 from orchestrator.stats.comparisons import MOST_CALLED_DIFFERENT
@@ -115,7 +114,7 @@ def find_open_times(evaluation: Evaluation) -> list[Comparison]:
 
     A busy or a noisy machine must leave many of them open.
     """
-    timed = [each for each in evaluation.comparisons if each.pair.metric == "steady" and each.has_interval]
+    timed = [each for each in evaluation.comparisons if each.pair.metric == "time" and each.has_interval]
     open_ = [each for each in timed if each.verdict == "inconclusive" and each.cpu_verdict is not None]
     disturbed = evaluation.crowded or is_noisy(evaluation.plan, evaluation.comparisons)
     return open_ if disturbed and len(open_) >= len(timed) * NOISY_SHARE else []
@@ -141,8 +140,7 @@ def is_crowded(endings: Endings) -> bool:
 def check_dependence(found: Mapping[Metric, Dependence]) -> list[str]:
     """Warn if rounds depend on each other: they then tell less than as many rounds usually do."""
     return [
-        f"{dependence}: the intervals of {METRICS[metric].name} are wider because of that; something on this machine "
-        "changes slowly"
+        f"{dependence}: the intervals of {metric} are wider because of that; something on this machine changes slowly"
         for metric, dependence in found.items()
         if dependence
     ]

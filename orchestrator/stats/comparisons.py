@@ -218,7 +218,7 @@ class _Judge:
             [number] = common
             fields = self.scale_of(pair.metric).as_fields(candidate[number] - baseline[number], None)
             comparison = replace(comparison, **fields, rounds=1, missing=fewest - 1)
-        elif pair.metric == "steady" and len(times) == len(arms):
+        elif pair.metric == "time" and len(times) == len(arms):
             comparison = replace(comparison, pilot_ratio=times[1] / times[0])
         return replace(comparison, reason=comparison.so_far)
 
@@ -278,7 +278,7 @@ class _Judge:
         """Return why a verdict is not to be believed, whatever the rounds say, or ''."""
         if missing:
             return f"{missing.version} died after {comparison.rounds} rounds: {missing.reason}"
-        if comparison.pair.metric not in ("steady", "cpu"):
+        if comparison.pair.metric not in ("time", "cpu"):
             return ""
         of_cpu = comparison.pair.metric == "cpu"
         if min((arm.cpu_call_ms if of_cpu else arm.call_ms) or 0.0 for arm in arms) < SHORTEST_MS:

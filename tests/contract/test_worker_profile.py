@@ -65,7 +65,7 @@ def layered(veteran: Bench) -> Profile:
 
 
 def counted(of: Profile) -> dict[str, tuple[int, int]]:
-    return {function.name: (function.start.calls, function.steady.calls) for function in of.functions}
+    return {function.name: (function.start.calls, function.later.calls) for function in of.functions}
 
 
 def test_every_function_is_counted_apart_until_the_third_call_and_after_it(layered: Profile):
@@ -77,10 +77,10 @@ def test_every_function_is_counted_apart_until_the_third_call_and_after_it(layer
 
 
 def test_its_times_are_those_of_the_calls_under_the_profiler(layered: Profile):
-    [step] = [function.steady for function in layered.functions if function.name == "Model.step"]
+    [step] = [function.later for function in layered.functions if function.name == "Model.step"]
     assert len(layered.profiled_ns) == CALLS
     assert 0 < step.own_ns <= step.cumulative_ns <= sum(layered.profiled_ns)
-    assert sum(function.steady.own_ns for function in layered.functions) <= sum(layered.profiled_ns)
+    assert sum(function.later.own_ns for function in layered.functions) <= sum(layered.profiled_ns)
     assert layered.longer > 0
 
 
@@ -90,7 +90,7 @@ def test_what_is_called_once_or_twice_is_building_however_late(layered: Profile)
     without = [function for function in layered.functions if function.name != "rare"]
     parts = split(layered)
     assert parts.build_ns >= sum(function.start.own_ns for function in without)
-    assert all(function.steady.calls <= 2 for function in rare)
+    assert all(function.later.calls <= 2 for function in rare)
 
 
 def test_its_stacks_come_of_the_same_step(layered: Profile):

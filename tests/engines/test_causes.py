@@ -52,7 +52,7 @@ class Place:
         return run_command(self.command, "nightly", "run", *versions, *own, *flags, env=self.env)
 
     def alarm(self) -> Alarm:
-        [found] = [alarm for alarm in state.current(self.store.events()[0]) if alarm.key.metric == "steady"]
+        [found] = [alarm for alarm in state.current(self.store.events()[0]) if alarm.key.metric == "time"]
         return found
 
 

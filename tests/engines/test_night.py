@@ -124,8 +124,8 @@ def test_a_first_night_is_kept_and_raises_nothing(house: House, first):
         ("1.14.0+control", "1.14.0", "measured"),
     }
     of_version = {point.metric: point for point in points if point.version == "2.0.0"}
-    assert 0.1 < of_version.pop("steady").effect < 0.3
-    assert (of_version.pop("output").verdict, *of_version) == ("equal", "first", "peak_rss")
+    assert 0.1 < of_version.pop("time").effect < 0.3
+    assert (of_version.pop("output").verdict, *of_version) == ("equal", "first", "memory")
     assert {point.rounds for point in points if point.metric != "output"} == {ROUNDS}
     night = house.nights()[0]
     assert (night.outcome, night.cells, night.confirmed, night.exit_code) == ("measured", 1, 0, 0)
@@ -143,7 +143,7 @@ def test_a_night_that_was_measured_is_not_measured_again_unless_asked(house: Hou
 
 def test_what_became_slower_is_measured_again_the_same_night_and_is_an_alarm(house: House, alarmed):
     assert alarmed.returncode == 1, alarmed.stderr
-    alarm = house.alarms()["steady"]
+    alarm = house.alarms()["time"]
     assert (alarm.key.version, alarm.change.direction, alarm.found_by) == ("2.0.0", "slower", "night")
     assert 1.3 < alarm.change.ratio < 1.7
     tonight = [point for point in house.store.read().points() if point.night == alarm.change.first and point.rounds]
@@ -156,8 +156,8 @@ def test_what_became_slower_is_measured_again_the_same_night_and_is_an_alarm(hou
 
 def test_more_memory_a_slower_first_call_and_other_results_are_alarms_of_their_own(house: House, alarmed):
     found = house.alarms()
-    assert set(found) == {"steady", "first", "peak_rss", "output"}
-    assert 1.2 < found["peak_rss"].change.ratio < 2.0
+    assert set(found) == {"time", "first", "memory", "output"}
+    assert 1.2 < found["memory"].change.ratio < 2.0
     assert found["output"].said == "results differ by 33%"
     for text in ("more peak memory", "results differ by 33%: pace in 2.0.0"):
         assert text in house.told[0]["message"]
@@ -170,7 +170,7 @@ def test_more_memory_a_slower_first_call_and_other_results_are_alarms_of_their_o
 def test_people_are_told_what_where_how_much_and_how_to_look(house: House, alarmed):
     [message] = house.told
     assert "1 more peak memory, 1 slower, 1 with other results" in message["title"]
-    alarm = house.alarms()["steady"]
+    alarm = house.alarms()["time"]
     for part in ("pace", "2.0.0", alarm.id, "tfcompare run --versions 1.14.0,2.0.0", str(alarm.change.first)):
         assert part in message["message"]
     assert message["message"].splitlines()[0] in alarmed.stdout
@@ -178,8 +178,8 @@ def test_people_are_told_what_where_how_much_and_how_to_look(house: House, alarm
 
 def test_a_person_says_that_it_is_known(house: House, alarmed):
     said = ("--note", "a sleep, on purpose", "--history", house.store.path)
-    assert run_command(house.command, "history", "known", house.alarms()["steady"].id, *said).returncode == 0
-    known = house.alarms()["steady"]
+    assert run_command(house.command, "history", "known", house.alarms()["time"].id, *said).returncode == 0
+    known = house.alarms()["time"]
     assert (known.state, known.note) == ("known", "a sleep, on purpose")
 
 

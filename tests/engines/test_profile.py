@@ -127,11 +127,11 @@ def test_the_call_itself_takes_all_of_a_step(done: Profiled):
     """It is around the method of Keras, and within what all functions take together, however busy the machine is."""
     for arm in done.arms:
         assert arm.profile is not None
-        steady = [each for each in arm.profile.functions if each.steady.calls]
-        [step] = [each.steady for each in steady if each.file == f"{arm.case.workload}.py" and "<lambda>" in each.name]
-        [method] = [each.steady for each in steady if each.name in METHODS and each.steady.calls == CALLS]
+        bursts = [each for each in arm.profile.functions if each.later.calls]
+        [step] = [each.later for each in bursts if each.file == f"{arm.case.workload}.py" and "<lambda>" in each.name]
+        [method] = [each.later for each in bursts if each.name in METHODS and each.later.calls == CALLS]
         assert step.calls == CALLS
-        assert method.cumulative_ns <= step.cumulative_ns <= sum(each.steady.own_ns for each in steady) * 1.001
+        assert method.cumulative_ns <= step.cumulative_ns <= sum(each.later.own_ns for each in bursts) * 1.001
         assert step.own_ns <= step.cumulative_ns - method.cumulative_ns + CALLS
 
 

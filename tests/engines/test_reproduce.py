@@ -80,7 +80,7 @@ def test_traces_are_counted(found: Answer) -> None:
 def test_traces_of_python_scalars_are_counted(found_later: Answer) -> None:
     assert found_later["python-scalars-retrace"]["verdict"] == "reproduced"
     metrics = [check["metric"] for check in found_later["python-scalars-retrace"]["checks"]]
-    assert sorted(set(metrics)) == ["steady", "traces_per_call"]
+    assert sorted(set(metrics)) == ["time", "traces_per_call"]
 
 
 @pytest.mark.long

@@ -96,4 +96,4 @@ def test_a_damaged_stream_of_a_worker_alone(tmp_path_factory: pytest.TempPathFac
     path = tmp_path_factory.getbasetemp() / "alone.arrow"
     path.write_bytes(damaged)
     loaded = replicates.load([Stream.at(path)], RUN)
-    assert all(replicate.steady_ns is None or replicate.steady_ns > 0 for replicate in loaded.replicates)
+    assert all(replicate.time_ns is None or replicate.time_ns > 0 for replicate in loaded.replicates)

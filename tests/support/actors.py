@@ -162,7 +162,7 @@ class Actor:
             return {"kind": "bye"}
         number = order["replicate"]
         if order["kind"] == "open":
-            self._open[number] = {**order, "steady": [], "before": self._begun}
+            self._open[number] = {**order, "walls": [], "before": self._begun}
             self._begun += 1
             self._stage.draws.setdefault(order["round"], set()).add(order["seed"])
         opened = self._open[number]
@@ -190,14 +190,14 @@ class Actor:
             # Like a real worker, which goes on with a burst that is too short.
             enough = math.ceil(order["least_s"] * 1e9 / call_ns)
             calls = [call_ns] * max(order["calls"], min(enough, MOST_IN_BURST))
-            opened["steady"] += calls
+            opened["walls"] += calls
             return {"kind": "measured", "walls_ns": calls, "cpu_ns": sum(calls)}
         written = rows(
             Case(opened["workload"], tuple(opened["params"].items())),
             self._version,
             round=opened["round"],
             replicate=order["replicate"],
-            steady=opened["steady"],
+            bursts=opened["walls"],
             run=self._run,
             position=opened["position"],
             first=int(part.first_ms(opened["round"], opened["before"]) * MS),

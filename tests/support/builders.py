@@ -190,7 +190,7 @@ def arm(of: Case, version: Version = OLD, **changes: Any) -> ArmResult:
         first_call_ms=50.0,
         build_s=0.5,
         import_s=2.0,
-        peak_rss_mb=300.0,
+        resident_bytes=300 * 2.0**20,
         memory_bytes=300 * 2.0**20,
         traces=1,
     )
@@ -221,7 +221,7 @@ def comparison(
 def mean(candidate: Version, ratio: float, baseline: Version = OLD, **changes: Any) -> MeanRatio:
     """A mean of two cases with an interval as wide as that of a comparison."""
     made = MeanRatio(
-        metric="steady",
+        metric="time",
         baseline=target(baseline),
         candidate=target(candidate),
         ratio=ratio,
@@ -247,17 +247,17 @@ def evaluation(**changes: Any) -> Evaluation:
 
 def rows(
     of: Case | None = None, version: Version = NEW, *, round: int = 1, replicate: int = 1,
-    steady: Sequence[int] = (10 * MS,) * 3, steps: int = 1, run: str = RUN, first: int = 50 * MS, once: bool = False,
+    bursts: Sequence[int] = (10 * MS,) * 3, steps: int = 1, run: str = RUN, first: int = 50 * MS, once: bool = False,
     **changes: Any,
 ) -> list[Row]:  # fmt: skip
-    """One replicate's rows, as a worker writes them: `steady` are its bursts of one call, `changes` go to every row.
+    """One replicate's rows, as a worker writes them: `bursts` are of one call each, `changes` go to every row.
 
     With `once` it makes its first call and no other.
     """
     of = of or case()
     walls = [("build", 500 * MS), ("first", first)]
     if not once:
-        walls += [("second", 20 * MS), ("warmup", 10 * MS), *(("steady", wall) for wall in steady)]
+        walls += [("second", 20 * MS), ("warmup", 10 * MS), *(("burst", wall) for wall in bursts)]
     of_programs = dict.fromkeys(("items", "first_step_ns", "step_ns", "losses", "device", "gpu_memory_kb"))
     of_programs |= dict.fromkeys(("memory_kb", "growth_bytes", "growth_calls", "output", "fifth_output"))
     facts = dict.fromkeys(contract.REPLICATE_FIELDS, 1) | of_programs
@@ -269,7 +269,7 @@ def rows(
             "round": round,
             "position": 0,
             "replicate": replicate,
-            "burst": ordinal - 3 if phase == "steady" else 0,
+            "burst": ordinal - 3 if phase == "burst" else 0,
             "phase": phase,
             "ordinal": ordinal,
             "wall_ns": wall,
@@ -286,8 +286,8 @@ def replicate(**figures: Any) -> Replicate:
     """A replicate as its rows are summed up, with these figures."""
     plain = {
         "version": target(NEW), "case": case().label, "round": 1, "number": 1, "build_ns": 3_000, "first_ns": 100.0,
-        "second_ns": 90.0, "calls_ns": 1.0, "steady_ns": 80.0, "cpu_ns": 85.0, "rise": 0.0, "import_ns": None,
-        "peak_rss_kb": 900, "minor_faults": None, "major_faults": None, "involuntary_switches": None,
+        "second_ns": 90.0, "calls_ns": 1.0, "time_ns": 80.0, "cpu_ns": 85.0, "rise": 0.0, "import_ns": None,
+        "resident_kb": 900, "minor_faults": None, "major_faults": None, "involuntary_switches": None,
         "steal_ns": None, "psi_us": None, "traces": 7, "calls": 5, "bursts": (4.0, 4.1),
         "cpu_bursts": (4.2,), "position": 0, "first_call_ns": 5_000.0, "percentiles": (1.0, 2.0, 3.0),
     }  # fmt: skip

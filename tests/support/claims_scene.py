@@ -28,7 +28,7 @@ def scene(title: str = "eager training takes longer than it did") -> Evaluation:
     slower = replace(version_pair(EAGER), margin=1.5)
     same = replace(version_pair(FUNCTION), margin=0.25)
     weaker, unaffected = (replace(version_pair(one), margin=3.0, metric="first") for one in (EAGER, FUNCTION))
-    inside = replace(case_pair(EAGER, FUNCTION), margin=10**0.5 - 1, metric="peak_rss")
+    inside = replace(case_pair(EAGER, FUNCTION), margin=10**0.5 - 1, metric="memory")
     sets = (
         CaseSet(pairs=(slower, same), mean_within=1.25, more_often=None),
         CaseSet(pairs=(slower, same), mean_within=None, more_often="slower"),

@@ -38,7 +38,7 @@ HOST = {
 
 def everything(path: Path) -> RunDir:
     """Every verdict; an arm that refused, two that died; a pilot, and a round that was redone."""
-    asked = plan(CASES, VERSIONS, metrics=("first", "peak_rss"), outputs=True)
+    asked = plan(CASES, VERSIONS, metrics=("first", "memory"), outputs=True)
     run = run_directory(path, asked, host=HOST, command=("run", "--versions", ",".join(VERSIONS)))
     numbers = count(1)
     for place, version in enumerate(VERSIONS):
@@ -50,8 +50,8 @@ def everything(path: Path) -> RunDir:
                 disturbed = number == REDONE and not _has(batches, one, REDONE)
                 batches.append(
                     rows(
-                        one, version, round=number, replicate=replicate, steps=STEPS.get(one, 1), peak_rss_kb=2048,
-                        steady=calls(ms * (7 if disturbed else 1), number, NOISY.get((one, version), 0.004), place),
+                        one, version, round=number, replicate=replicate, steps=STEPS.get(one, 1), resident_kb=2048,
+                        bursts=calls(ms * (7 if disturbed else 1), number, NOISY.get((one, version), 0.004), place),
                     )
                 )  # fmt: skip
                 if disturbed:
@@ -96,7 +96,7 @@ def hostile_directory(path: Path, text: str) -> RunDir:
     numbers = count(1)
     for version, ms in ((OLD, 10.0), (NEW, 30.0)):
         batches = [
-            rows(named, version, round=number, replicate=next(numbers), run=asked.run, steady=calls(ms, number, 0.004))
+            rows(named, version, round=number, replicate=next(numbers), run=asked.run, bursts=calls(ms, number, 0.004))
             for number in ROUNDS
         ]
         write_stream(run.settled / f"{version}-1.arrow", batches)

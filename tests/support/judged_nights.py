@@ -63,7 +63,7 @@ def night_of(tonight: date) -> Night:
     )  # fmt: skip
 
 
-def steady(nights: int, steps: dict[int, float]) -> list[Point]:
+def lasting(nights: int, steps: dict[int, float]) -> list[Point]:
     """Return points whose noise is small beside every step, so that each is found on its first night."""
     points = history(nights, 1, ("2.0.0",), steps={(CASE, "2.0.0"): steps}, noise=0.008)
     return [replace(point, rounds=72 if point.version == "2.0.0" else 12) for point in points]

@@ -114,7 +114,7 @@ def history(
                         error=noise / math.sqrt(ROUNDS) * math.sqrt(draw.gammavariate(4.5, 1 / 4.5)),
                         rounds=ROUNDS,
                         verdict="inconclusive",
-                        metric="steady",
+                        metric="time",
                         reference_figure=reference_ms,
                         version_figure=reference_ms * math.exp(effect),
                         surroundings=surroundings,

@@ -33,7 +33,7 @@ POWERS = tuple(case("power", style=style) for style in ("eager", "function", "ji
 NO_JIT = "tf.function has no jit switch before TensorFlow 2.1."
 KILLED = "killed by SIGKILL; often the kernel, out of memory"
 
-# Milliseconds of a steady call by case, and what each version makes of them.
+# Milliseconds of a call by case, and what each version makes of them.
 TIMES = dict(zip((*LOOPS, *POWERS), (6.2, 5.4, 7.1, 5.9, 0.9, 0.3, 0.25), strict=True))
 FACTORS = {
     "1.14.0": (1.0,) * 7,
@@ -94,10 +94,10 @@ def _write(run: RunDir, asked: Plan, times: Times) -> None:
         batches = []
         for round_number in range(1, ROUNDS + 1):
             for of in asked.cases:
-                steady = times(of, str(version), round_number)
+                bursts = times(of, str(version), round_number)
                 number += 1
-                if steady is not None:
-                    batches.append(rows(of, version, round=round_number, replicate=number, steady=steady))
+                if bursts is not None:
+                    batches.append(rows(of, version, round=round_number, replicate=number, bursts=bursts))
         write_stream(run.settled / f"stream{place}.arrow", batches)
 
 

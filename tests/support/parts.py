@@ -19,7 +19,7 @@ def measured(folder: Path, of: Case, name: str, ratio: float = 1.0, rounds: int 
             number += 1
             # Rounds differ a little, and the same in both versions.
             call_ns = int(10 * MS * (ratio if version == NEW else 1.0) * (1 + round / 100))
-            batch = rows(of, version, round=round, replicate=number, run=name, steady=(call_ns,) * 3)
+            batch = rows(of, version, round=round, replicate=number, run=name, bursts=(call_ns,) * 3)
             write_rows(run.settled / f"{target(version)}-{round}.arrow", [batch])
             run.record(
                 Ended(

@@ -34,7 +34,7 @@ def function(
         line=line,
         name=name,
         start=Spent(calls=2 if start else 0, own_ns=int(start * MS), cumulative_ns=int(start * MS)),
-        steady=Spent(calls=calls, own_ns=int(own * MS), cumulative_ns=int(whole * MS)),
+        later=Spent(calls=calls, own_ns=int(own * MS), cumulative_ns=int(whole * MS)),
     )
 
 

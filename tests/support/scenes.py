@@ -81,7 +81,7 @@ def everything() -> Evaluation:
         warnings=("the run was cut short; what it measured is here",),
         broken=(),
         metrics={
-            "peak_rss": (
+            "memory": (
                 comparison(in_memory(FIT_GRAPH, "2.0.0"), 1.02, "same"),
                 comparison(in_memory(FIT_GRAPH, "2.13.0"), 1.84, "slower"),
                 comparison(in_memory(FIT_EAGER, "2.13.0"), 1.2, "inconclusive", noisy),
@@ -108,7 +108,7 @@ def everything() -> Evaluation:
 
 def in_memory(of: Case, candidate: str) -> VersionPair:
     pair = VersionPair(case=of, baseline=Target("1.14.0"), candidate=Target(candidate))
-    return replace(pair, metric="peak_rss", margin=0.05)
+    return replace(pair, metric="memory", margin=0.05)
 
 
 def results(of: Case, candidate: str, **found: object) -> OutputComparison:
@@ -193,7 +193,7 @@ def hostile() -> Evaluation:
         arms=arms,
         comparisons=comparisons,
         warnings=("[/] :warning: " + "v" * 200,),
-        metrics={"peak_rss": (comparison(in_memory(markup, "2.0.0"), 2.0, "slower"),)},
+        metrics={"memory": (comparison(in_memory(markup, "2.0.0"), 2.0, "slower"),)},
         means=(),
         outputs=(results(markup, "2.0.0", verdict="differs", reason="[red]float32[/red] " + "u" * 200),),
     )

@@ -11,13 +11,13 @@ SLOWER, SAME = case("power", style="eager"), case("predict", model="tiny")
 
 def write_run(path: Path, memory_kb: int = 1000, run: str = RUN, cases: Sequence[Case] = (SLOWER, SAME)) -> Path:
     """Two cases in two versions: one three times slower, one the same; the later version needs this much memory."""
-    made = run_directory(path, plan(cases, metrics=("peak_rss",), run=run))
+    made = run_directory(path, plan(cases, metrics=("memory",), run=run))
     for place, version in enumerate((OLD, NEW)):
         batches = [
             rows(
                 one, version, run=run, round=number, replicate=(number * 2 + which) * 2 + place,
-                peak_rss_kb=memory_kb if place else 1000,
-                steady=(int((1 + 2 * place * (one == SLOWER)) * MS * (10 + number / 100)),) * 3,
+                resident_kb=memory_kb if place else 1000,
+                bursts=(int((1 + 2 * place * (one == SLOWER)) * MS * (10 + number / 100)),) * 3,
             )
             for number in range(1, 7)
             for which, one in enumerate(cases)

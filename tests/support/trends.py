@@ -39,8 +39,8 @@ def written(path: Path, name: str = RUN) -> Path:
                     continue
                 spread = 0.4 if (of, version) == NOISY else 0.003
                 moved = math.exp(spread * math.sin(number * 7.3 + round_number))
-                steady = [int(MS * level(of, version) * moved)] * 5
-                batches.append(rows(of, version, round=round_number, replicate=number, steady=steady, run=name))
+                bursts = [int(MS * level(of, version) * moved)] * 5
+                batches.append(rows(of, version, round=round_number, replicate=number, bursts=bursts, run=name))
         write_stream(run.settled / f"{version}-1.arrow", batches)
     run.record(
         ended(POWER, REFUSED[1], "refused", replicate=999, reason="not in this one")

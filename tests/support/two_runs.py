@@ -40,7 +40,7 @@ def run(
                 wall = base_ms * ratio * (1 + 0.02 * draw.standard_normal())
                 replicate = (number * len(of.cases) + which) * 2 + place
                 batches.append(
-                    rows(one, version, round=number, replicate=replicate, steady=(int(wall * MS),) * 3, run=of.run)
+                    rows(one, version, round=number, replicate=replicate, bursts=(int(wall * MS),) * 3, run=of.run)
                 )
         write_stream(made.settled / f"{version}-0.arrow", batches)
     made.record(finished(how="", seconds=1.0))

@@ -81,7 +81,7 @@ class Year:
             night=night, started=started, run=f"{started:%Y%m%d-%H%M%S}-{number:04x}", stage=stage, suite="quick",
             host=HOST, engine="venv", device="cpu", reference=REFERENCE, version="", build="", case="",
             outcome="measured", reason="", effect=None, error=None, rounds=rounds, verdict="inconclusive",
-            metric="steady", reference_figure=10.0, version_figure=None, surroundings=around, commit="", judge="wall",
+            metric="time", reference_figure=10.0, version_figure=None, surroundings=around, commit="", judge="wall",
         )  # fmt: skip
         for case in cases:
             if case == GONE and number >= STEP[GONE]:

@@ -117,19 +117,19 @@ class Names(unittest.TestCase):
 
 class Sums(unittest.TestCase):
     def setUp(self):
-        start, steady = cProfile.Profile(subcalls=False), cProfile.Profile(subcalls=False)
+        start, later = cProfile.Profile(subcalls=False), cProfile.Profile(subcalls=False)
         profile._timed(leaf, start)
         for _ in range(5):
-            profile._timed(twice, steady)
-        spent = [profile.spent_by_cprofile(one) for one in (start, steady)]
+            profile._timed(twice, later)
+        spent = [profile.spent_by_cprofile(one) for one in (start, later)]
         self.functions = {one["name"]: one for one in profile.functions(spent[0], spent[1], places())}
 
     def test_calls_are_counted_apart_until_the_third_call_and_after_it(self):
-        counted = {name: (one["start"]["calls"], one["steady"]["calls"]) for name, one in self.functions.items()}
+        counted = {name: (one["start"]["calls"], one["later"]["calls"]) for name, one in self.functions.items()}
         self.assertEqual((counted["leaf"], counted["twice"], counted["sum"]), ((1, 10), (0, 5), (1, 10)))
 
     def test_what_a_function_calls_is_in_its_cumulative_time_and_not_in_its_own(self):
-        leaf_spent, twice_spent = (self.functions[name]["steady"] for name in ("leaf", "twice"))
+        leaf_spent, twice_spent = (self.functions[name]["later"] for name in ("leaf", "twice"))
         self.assertGreaterEqual(twice_spent["cumulative_ns"], twice_spent["own_ns"] + leaf_spent["own_ns"])
 
     def test_the_profiler_and_what_calls_the_step_are_not_in_it(self):
@@ -141,11 +141,11 @@ class Sums(unittest.TestCase):
             scope = {}
             exec(compile("def made(): pass\nmade()", "/nowhere/made.py", "exec"), scope)
 
-        steady = cProfile.Profile(subcalls=False)
+        later = cProfile.Profile(subcalls=False)
         for _ in range(4):
-            profile._timed(makes, steady)
-        found = profile.functions([], profile.spent_by_cprofile(steady), places())
-        self.assertEqual([one["steady"]["calls"] for one in found if one["name"] == "made"], [4])
+            profile._timed(makes, later)
+        found = profile.functions([], profile.spent_by_cprofile(later), places())
+        self.assertEqual([one["later"]["calls"] for one in found if one["name"] == "made"], [4])
 
 
 class Traced(unittest.TestCase):
@@ -166,11 +166,11 @@ class Traced(unittest.TestCase):
         self.assertEqual({name for stack in named for name in stack} & {"enable", "disable", "_outermost"}, set())
 
     def test_it_counts_as_cprofile_does(self):
-        steady = cProfile.Profile(subcalls=False)
+        later = cProfile.Profile(subcalls=False)
         for _ in range(3):
-            profile._timed(lambda: countdown(4), steady)
+            profile._timed(lambda: countdown(4), later)
         tree = traced(lambda: countdown(4))
-        spent = {code.co_name: rest for code, *rest in profile.spent_by_cprofile(steady) if not isinstance(code, str)}
+        spent = {code.co_name: rest for code, *rest in profile.spent_by_cprofile(later) if not isinstance(code, str)}
         for code, count, own_s, cumulative_s in tree.spent():
             if not isinstance(code, str) and code.co_name in ("countdown", "leaf", "<lambda>"):
                 self.assertEqual(count, spent[code.co_name][0], code.co_name)

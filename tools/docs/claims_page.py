@@ -61,7 +61,7 @@ One file in `workloads/claims/`, named for the claim:
 
 A comparison names a `version` and two cases, or a `case` and two versions. A version may have changes, as in any
 [target](targets.md): `"2.9 TF_ENABLE_ONEDNN_OPTS=0"`, `"2.15 py=3.10"`, `"2.16 keras=2"`. `expected` is `slower`,
-`faster` or `same`; with `metric = "peak_rss"`, `"leak"` or `"traces"` it is `more`, `less` or `same` (leaks and traces
+`faster` or `same`; with `metric = "memory"`, `"leak"` or `"traces"` it is `more`, `less` or `same` (leaks and traces
 are compared by their difference, at the margin of every run, so such a comparison names no ratio); `first` and `build`
 are metrics as well. `not slower`
 and its like are for controls: a comparison that must not show the effect, so that nothing else can pass for it.
@@ -74,8 +74,8 @@ says that the source does not have it. All statements of a claim have to hold. B
   `baseline` and `candidate`, on the log scale;
 - `[[returns]]`: a `case` and two versions whose results are `expected` to be `equal`, if only
   [within tolerance](metrics.md#do-both-return-the-same), or to be different (`differs`);
-- `[[bounds]]`: a figure of one arm, with `at_least` or `at_most`: `traces`, `traces_per_call`, `peak_rss_mb`,
-  `import_s`, `build_s`, `first_s`, `steady_s`, or `first_over_steady`, the first call over a later one;
+- `[[bounds]]`: a figure of one arm, with `at_least` or `at_most`: `traces`, `traces_per_call`, `memory_mb`,
+  `import_s`, `build_s`, `first_s`, `time_s`, or `first_over_time`, the first call over a later one;
 - `[[shares]]`: a Python `function` that takes a `published` share of an arm's time. After the last round the arm is
   profiled once; half of the share has to be seen, because a profiler slows functions down, each in its own way;
 - `[[holds]]`: a `version` and a `case` that checks itself: its step raises an `AssertionError` where the statement is

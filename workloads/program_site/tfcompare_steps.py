@@ -27,7 +27,7 @@ class Record:
     def __init__(self, path):
         self.path, self.pid = path, os.getpid()
         self.first_step_ns = None
-        self.steady_s, self.steady_steps = 0.0, 0
+        self.later_s, self.later_steps = 0.0, 0
         self.losses = []
         self.begun_s = self.seen = None
 
@@ -43,8 +43,8 @@ class Record:
             self.first_step_ns = int((now_s - self.begun_s) * 1e9)
         elif self.seen is not None:
             # Some versions end several steps at once.
-            self.steady_s += now_s - self.seen[0]
-            self.steady_steps += max(batch - self.seen[1], 1)
+            self.later_s += now_s - self.seen[0]
+            self.later_steps += max(batch - self.seen[1], 1)
         self.seen = now_s, batch
 
     def end_epoch(self, loss):
@@ -59,8 +59,8 @@ class Record:
         if os.getpid() != self.pid:
             return
         told = {"first_step_ns": self.first_step_ns or 0, "losses": self.losses[-MOST_LOSSES:]}
-        if self.steady_steps:
-            told["step_ns"] = int(self.steady_s / self.steady_steps * 1e9)
+        if self.later_steps:
+            told["step_ns"] = int(self.later_s / self.later_steps * 1e9)
         try:
             with open(self.path, "w") as file:
                 json.dump(told, file)

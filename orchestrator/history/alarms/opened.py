@@ -9,7 +9,7 @@ from pathlib import Path
 from orchestrator.history.model import Alarm, Change, Point, Series
 from orchestrator.history.surroundings import differences, weekday_change
 from orchestrator.metrics import TIMES
-from orchestrator.metrics.followed import RESULTS, TIME, name_followed
+from orchestrator.metrics.followed import RESULTS, TIME
 
 DATED = re.compile(r".*\.dev(\d{8})$")
 COMMITS = "https://github.com/tensorflow/tensorflow/compare/{}...{}"
@@ -95,5 +95,5 @@ def _bisect(before: Point, after: Point, runs: Path) -> str:
 
 
 def _judging_flags(point: Point) -> list[str]:
-    metric = [] if point.metric == TIME else ["--metric", name_followed(point.metric)]
+    metric = [] if point.metric == TIME else ["--metric", point.metric]
     return [*metric, *(["--judge", point.judge] if point.judge != "wall" else [])]

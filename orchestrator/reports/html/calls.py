@@ -1,7 +1,7 @@
-"""The course of each arm's steady calls over time, summarized stream by stream: a run may have millions of calls.
+"""The course of each arm's calls in bursts over time, summarized stream by stream: a run may have millions of calls.
 
 At most `MOST_POINTS` medians are kept of each replicate, each over 1, 2, 4, 8 ... neighbouring calls; this number is
-the same for all replicates of an arm. Medians are relative to the median of the replicate's own steady calls, so that
+the same for all replicates of an arm. Medians are relative to the median of the replicate's own, so that
 differences between processes drop out and movements inside them remain.
 """
 
@@ -64,7 +64,7 @@ class Calls:
     def add(self, table: pa.Table) -> None:
         """Add the rows of one stream, without those of the pilot."""
         if table.num_rows:
-            chosen = is_label(table, "phase", "steady") & (figures(table, "round") != contract.PILOT_ROUND)
+            chosen = is_label(table, "phase", "burst") & (figures(table, "round") != contract.PILOT_ROUND)
             if chosen.any():
                 self._streams.append(_sum_up(table, chosen))
 

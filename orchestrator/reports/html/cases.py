@@ -133,7 +133,7 @@ def _section(evaluation: Evaluation, results: CaseResults, names: Names) -> Case
 
 
 def _with_range(row: TableRow, replicates: Sequence[Replicate]) -> TableRow:
-    times = [replicate.steady_ns / 1e6 for replicate in replicates]
+    times = [replicate.time_ns / 1e6 for replicate in replicates]
     cell = (
         TableCell(f"{format_time(min(times))} – {format_time(max(times))}", round_figure(min(times)))
         if times
@@ -169,7 +169,7 @@ def _trend(evaluation: Evaluation, results: CaseResults) -> tuple[Plot, ...]:
         Plot(
             kind="pace",
             title=f"Trend of the {_name_time(evaluation)}",
-            label=escape_value(f"Steady {_name_time(evaluation)} by version. {'; '.join(times)}."),
+            label=escape_value(f"Median {_name_time(evaluation)} by version. {'; '.join(times)}."),
             caption="Medians of the replicates, and their quartiles.",
         ),
     )
@@ -182,7 +182,7 @@ def _name_time(evaluation: Evaluation) -> str:
 def _spread(evaluation: Evaluation, results: CaseResults) -> Plot | None:
     time, descriptions = _name_time(evaluation), []
     for arm, replicates in zip(results.arms, results.replicates, strict=True):
-        times = [replicate.steady_ns / 1e6 for replicate in replicates]
+        times = [replicate.time_ns / 1e6 for replicate in replicates]
         if times:
             descriptions.append(
                 f"{arm.version}: {len(times)} replicates from {format_time(min(times))} to {format_time(max(times))}, "
@@ -193,9 +193,9 @@ def _spread(evaluation: Evaluation, results: CaseResults) -> Plot | None:
     return Plot(
         kind="spread",
         title="Replicates" if time == "time" else f"Replicates by {time}",
-        label=escape_value(f"Steady {time} a step of each replicate. {'; '.join(descriptions)}."),
-        caption="A dot is a replicate: the median of its steady calls, a step; in each row the first round is on top. "
-        "The bar spans the quartiles, the line is the median.",
+        label=escape_value(f"The {time} a step of each replicate. {'; '.join(descriptions)}."),
+        caption="A dot is a replicate: the median of its calls after the warm-up, a step. In each row the first round "
+        "is on top. The bar spans the quartiles, the line is the median.",
     )
 
 
@@ -243,10 +243,10 @@ def _course(results: CaseResults) -> Plot | None:
         kind="calls",
         title="Calls over time",
         label=escape_value(
-            f"Steady calls in their order, against the median of their replicate. {'; '.join(descriptions)}."
+            f"Calls after the warm-up in their order, against the median of their replicate. {'; '.join(descriptions)}."
         ),
-        caption="Wall times of steady calls in their order, relative to the median of their replicate: the line is the "
-        "median over the replicates, the band their quartiles. Warm-up calls are not drawn. "
+        caption="Wall times of calls after the warm-up in their order, relative to the median of their replicate: the "
+        "line is the median over the replicates, the band their quartiles. Warm-up calls are not drawn. "
         + (
             f"Summed up: a point is the median of {escape_value(', '.join(summed))}."
             if summed
@@ -265,7 +265,7 @@ def _phases(results: CaseResults) -> Plot | None:
         return None
     return Plot(
         kind="phases",
-        title="Build, first, second and steady calls",
+        title="Build, first, second and later calls",
         label=escape_value(f"Where the time of a replicate goes. {'; '.join(descriptions)}."),
         caption="Medians of wall times over the replicates, on a log scale; the first call as a whole, later ones by "
         "the step.",
@@ -277,7 +277,7 @@ def _phase_times(arm: ArmResult) -> dict[str, float | None]:
         "build": None if arm.build_s is None else arm.build_s * 1e3,
         "first": arm.first_call_ms,
         "second": arm.second_ms,
-        "steady": arm.median_ms if arm.wall_ms is None else arm.wall_ms,
+        "burst": arm.median_ms if arm.wall_ms is None else arm.wall_ms,
     }
 
 
@@ -289,7 +289,7 @@ def _name_comparison(comparison: Comparison) -> str:
     """Return a comparison between versions in as few words as possible."""
     pair = comparison.pair
     version = pair.arms[1].version
-    return str(version) if pair.metric == "steady" else f"{version} {MEASURES[pair.metric]}"
+    return str(version) if pair.metric == "time" else f"{version} {MEASURES[pair.metric]}"
 
 
 def _data(evaluation: Evaluation, results: CaseResults) -> dict[str, Any]:
@@ -297,7 +297,7 @@ def _data(evaluation: Evaluation, results: CaseResults) -> dict[str, Any]:
     return {
         "versions": [escape_value(arm.version) for arm in results.arms],
         "rounds": [
-            [[replicate.round, round_figure(max(replicate.steady_ns, 1.0) / 1e6)] for replicate in replicates]
+            [[replicate.round, round_figure(max(replicate.time_ns, 1.0) / 1e6)] for replicate in replicates]
             for replicates in results.replicates
         ],
         "calls": [_points(course) for course in results.courses],

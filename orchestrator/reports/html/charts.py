@@ -20,7 +20,7 @@ TREND_PX = 240
 GAP = 0.25
 VERDICTS = ("slower", "faster", "slightly slower", "slightly faster", "same", "inconclusive")
 SHAPES = ("triangle-up", "triangle-down", "diamond", "cross", "square", "circle")
-PHASES = ("build", "first", "second", "steady")
+PHASES = ("build", "first", "second", "burst")
 PHASE_SHAPES = ("square", "diamond", "triangle-right", "circle")
 
 # Formats milliseconds in the unit that fits.
@@ -210,7 +210,7 @@ def _upwards(field: str, title: str, label: str) -> alt.Y:
 def _calls() -> Chart:
     """Return a chart with one panel per version, since overlapping courses could not be distinguished."""
     level = alt.Y("middle:Q", title=None, axis=alt.Axis(format="+.0%", tickCount=3), scale=alt.Scale(zero=False))
-    order = alt.X("call:Q", title="steady call", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1, format="d"))
+    order = alt.X("call:Q", title="call", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1, format="d"))
     band = alt.Chart().mark_area(color=BAND).encode(x=order, y=alt.Y("low:Q", title=None), y2="high:Q")
     line = (
         alt.Chart()

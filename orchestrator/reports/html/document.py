@@ -123,9 +123,7 @@ def _missing(evaluation: Evaluation, rows: list[TableRow]) -> list[dict[str, Any
 
 def _columns(comparisons: list[Comparison]) -> Any:
     return (
-        MEASURED_COLUMNS
-        if any(comparison.pair.metric != "steady" for comparison in comparisons)
-        else COMPARISON_COLUMNS
+        MEASURED_COLUMNS if any(comparison.pair.metric != "time" for comparison in comparisons) else COMPARISON_COLUMNS
     )
 
 

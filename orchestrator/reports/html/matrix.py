@@ -89,7 +89,7 @@ def _build(
     rows: Sequence[matrix.CaseRow],
     versions: Sequence[Target],
     anchors: dict[str, str],
-    metric: Metric = "steady",
+    metric: Metric = "time",
     *,
     id: str,
     title: str,
@@ -105,7 +105,7 @@ def _build(
 
 
 def _add_means(
-    shown: Matrix, evaluation: Evaluation, rows: Sequence[matrix.CaseRow], metric: Metric = "steady"
+    shown: Matrix, evaluation: Evaluation, rows: Sequence[matrix.CaseRow], metric: Metric = "time"
 ) -> Matrix:
     """Add the baseline's column and the means to a table across versions."""
     baseline, *versions = evaluation.plan.versions

@@ -153,7 +153,7 @@
     calls: (data) => ({ calls: courses(data) }),
     phases: (data) => ({
       phases: data.phases.flatMap((times, place) => times.map((ms, phase) => (
-        { version: data.versions[place], phase: ["build", "first", "second", "steady"][phase], ms })))
+        { version: data.versions[place], phase: ["build", "first", "second", "burst"][phase], ms })))
         .filter((one) => one.ms !== null),
     }),
   };

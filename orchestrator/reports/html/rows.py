@@ -203,7 +203,7 @@ def margin_of(pair: Pair) -> str:
 
 
 def comparison_rows(comparisons: Sequence[Comparison], names: Names) -> list[TableRow]:
-    """Return the rows of comparisons other than those between the versions' steady times."""
+    """Return the rows of comparisons other than those between the versions' times."""
     return [comparison_row(comparison, names) for comparison in comparisons]
 
 

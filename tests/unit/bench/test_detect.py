@@ -20,8 +20,8 @@ MATMUL, TRAIN = arena.MATMUL, arena.TRAIN
 
 def replicate(case: Case, version: str, number: int, cpu_ns: float, waits: float = 0.0) -> Replicate:
     facts = dict.fromkeys(Replicate._fields, 1) | {"rise": 0.0, "percentiles": ()}
-    steady_ns = cpu_ns * (1 + waits)
-    own = {"case": case.label, "round": number, "steady_ns": steady_ns, "bursts": (math.log(steady_ns),)}
+    time_ns = cpu_ns * (1 + waits)
+    own = {"case": case.label, "round": number, "time_ns": time_ns, "bursts": (math.log(time_ns),)}
     own |= {"cpu_ns": cpu_ns, "cpu_bursts": (math.log(cpu_ns),)}
     return Replicate(**(facts | own | {"version": target(version)}))
 

@@ -21,8 +21,8 @@ def equal(tmp_path_factory: pytest.TempPathFactory) -> Gathered:
         batches = [
             rows(
                 case(), version, run=RUN, round=number, replicate=number * 2 + place, position=place,
-                steady=(int(MS * stray),) * 1000, first=int(50 * MS * stray), memory_kb=int(100_000 * stray),
-                import_ns=int(1000 * MS * stray), peak_rss_kb=200_000, growth_bytes=100, growth_calls=1000,
+                bursts=(int(MS * stray),) * 1000, first=int(50 * MS * stray), memory_kb=int(100_000 * stray),
+                import_ns=int(1000 * MS * stray), resident_kb=200_000, growth_bytes=100, growth_calls=1000,
                 traces=3, later_traces=50,
             )
             for number, stray in enumerate(noise, 1)

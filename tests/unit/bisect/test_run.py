@@ -181,7 +181,7 @@ def test_the_version_that_needs_more_memory_is_found(unmade, stage, tmp_path: Pa
     stage.parts = {
         (CASE, version): Part(memory_kb=300_000 if number >= 3 else 200_000) for number, version in enumerate(RELEASES)
     }
-    done = searched(tmp_path / "hunt", replace(QUESTION, metric="peak_rss"))
+    done = searched(tmp_path / "hunt", replace(QUESTION, metric="memory"))
     assert change(done) == [("2.0.0", "2.1.4")]
     assert done.result.overall.ratio == pytest.approx(1.5)
     assert wording.conclusions(done.state, done.result) == (
@@ -189,7 +189,7 @@ def test_the_version_that_needs_more_memory_is_found(unmade, stage, tmp_path: Pa
         "2.1.4 needs more memory than 2.0.0: 1.50x (1.50-1.50), 100% of the change",
     )
     assert report.facts(done.state).startswith("peak memory · ")
-    assert report.as_object(done.state, done.result)["metric"] == "peak_rss"
+    assert report.as_object(done.state, done.result)["metric"] == "memory"
     # Times are the same throughout.
     assert isinstance(searched(tmp_path / "times").error, NothingSelected)
 
@@ -496,10 +496,10 @@ def test_the_outlook_says_how_many_steps_and_what_is_to_be_made(unmade):
 def test_the_outlook_of_a_search_for_a_size_names_no_time_of_rounds(unmade):
     """Times take rounds, and sizes none."""
     steps = {}
-    for metric in ("steady", "size"):
+    for metric in ("time", "size"):
         _, known = run.begin(replace(QUESTION, metric=metric), None, Quiet())
         [steps[metric], _] = estimate.lines(known, Quiet())
-    assert " min where building and calls are short" in steps["steady"]
+    assert " min where building and calls are short" in steps["time"]
     assert steps["size"].endswith("; a step makes its versions ready and measures no rounds")
     assert " min" not in steps["size"]
 

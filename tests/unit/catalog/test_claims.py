@@ -160,7 +160,7 @@ BAD = {
         "either `at_least` or `at_most`",
     ),
     "a bound of a metric of pairs": (
-        f'{HEAD}[[bounds]]\nversion = "2.0"\ncase = "power[style=eager]"\nmetric = "steady"\nat_most = 1.0\n',
+        f'{HEAD}[[bounds]]\nversion = "2.0"\ncase = "power[style=eager]"\nmetric = "time"\nat_most = 1.0\n',
         "bounds.0.metric",
     ),
     "a share above one": (
@@ -183,10 +183,10 @@ BAD = {
     ),
     "both kinds at once": (f'{HEAD}[[comparisons]]\n{INSIDE}case = "power"\nexpected = "slower"', "names a case"),
     "neither kind": (f'{HEAD}[[comparisons]]\nbaseline = "a"\ncandidate = "b"\nexpected = "slower"', "names a case"),
-    "more of a time": (f'{HEAD}[[comparisons]]\n{INSIDE}expected = "more"', "does not go with steady"),
+    "more of a time": (f'{HEAD}[[comparisons]]\n{INSIDE}expected = "more"', "does not go with time"),
     "slower memory": (
         f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\nmetric = "memory"',
-        "does not go with peak_rss",
+        "does not go with memory",
     ),
     "the same by a figure": (
         f'{HEAD}[[comparisons]]\n{INSIDE}expected = "same"\npublished = 2.0',

@@ -50,7 +50,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = run_directory(tmp_path_factory.mktemp("run") / "run", plan([CASE]))
     for place, version in enumerate((OLD, NEW)):
         batches = [
-            rows(CASE, version, round=number, replicate=number * 2 + place, steady=((1 + place) * MS * 10,) * 3)
+            rows(CASE, version, round=number, replicate=number * 2 + place, bursts=((1 + place) * MS * 10,) * 3)
             for number in range(1, 7)
         ]
         write_stream(made.settled / f"{version}-0.arrow", batches)

@@ -59,7 +59,7 @@ def test_each_gate_is_true_false_or_an_error_and_never_green_without_data(
     assert codes == {gates: both[not differ] for gates, both in GATES.items()}
     capsys.readouterr()
     # A mean needs two cases in both versions.
-    assert [mean["cases"] for mean in answer["means"] if mean["metric"] == "steady"] == ([] if differ else [2])
+    assert [mean["cases"] for mean in answer["means"] if mean["metric"] == "time"] == ([] if differ else [2])
 
 
 def test_what_a_gate_needs_is_measured_unless_the_user_chose_something_else(tmp_path: Path) -> None:
@@ -67,4 +67,4 @@ def test_what_a_gate_needs_is_measured_unless_the_user_chose_something_else(tmp_
     code, answer, stderr = Stage(tmp_path, {}, {}).measure({"own.py": WORKLOAD}, *flags, differ=False)
     assert code == 0, stderr
     assert "comparing cpu as well, for --fail-on" in stderr
-    assert {each["metric"] for each in answer["metrics"]} == {"first", "peak_rss", "cpu"}
+    assert {each["metric"] for each in answer["metrics"]} == {"first", "memory", "cpu"}

@@ -57,7 +57,7 @@ def test_a_margin_is_a_percentage(text: str, share: float):
     ("text", "margins"),
     [
         ("leak=4KiB", (0.05, {"leak": 4096})),
-        ("2%,leak=700,memory=10%", (0.02, {"leak": 700, "peak_rss": 0.1})),
+        ("2%,leak=700,memory=10%", (0.02, {"leak": 700, "memory": 0.1})),
         ("traces=2, traces_per_call=0.5", (0.05, {"traces": 2, "traces_per_call": 0.5})),
         ("time=3%", (0.03, {})),
     ],

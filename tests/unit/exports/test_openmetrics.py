@@ -36,7 +36,7 @@ def test_it_ends_as_the_format_wants_and_every_metric_has_type_and_help(run: Run
         "tfcompare_run_created_seconds": "seconds",
         "tfcompare_step_seconds": "seconds",
         "tfcompare_first_call_seconds": "seconds",
-        "tfcompare_peak_rss_bytes": "bytes",
+        "tfcompare_memory_bytes": "bytes",
     }
 
 
@@ -44,13 +44,13 @@ def test_times_are_in_seconds_by_case_and_version(run: Run):
     times = samples(render(run))["tfcompare_step_seconds"]
     assert len(times) == sum(1 for arm in run.arms if arm.median_ms is not None)
     assert value(times, case=FIT.label, version=OLD) == pytest.approx(0.003, rel=0.01)
-    memory = samples(render(run))["tfcompare_peak_rss_bytes"]
+    memory = samples(render(run))["tfcompare_memory_bytes"]
     assert value(memory, workload="power", case=EAGER.label, version=NEW) == 2048 * 1024
 
 
 def test_ratios_have_their_interval_and_their_verdict(run: Run):
     found = samples(render(run))
-    slower = {"case": EAGER.label, "candidate": MID, "baseline": OLD, "kind": "version", "metric": "steady"}
+    slower = {"case": EAGER.label, "candidate": MID, "baseline": OLD, "kind": "version", "metric": "time"}
     assert value(found["tfcompare_ratio"], **slower) == pytest.approx(4.0, rel=0.01)
     low, high = (value(found[f"tfcompare_ratio_{end}"], **slower) for end in ("low", "high"))
     assert low <= value(found["tfcompare_ratio"], **slower) <= high
@@ -62,7 +62,7 @@ def test_ratios_have_their_interval_and_their_verdict(run: Run):
 def test_what_has_no_ratio_still_has_a_verdict_and_what_has_no_time_an_outcome(run: Run):
     found = samples(render(run))
     assert not [one for one in found["tfcompare_ratio"] if one.labels["case"] == JIT.label]
-    of_time = {"case": JIT.label, "candidate": NEW, "metric": "steady"}
+    of_time = {"case": JIT.label, "candidate": NEW, "metric": "time"}
     assert value(found["tfcompare_verdict"], verdict="inconclusive", **of_time) == 1
     assert value(found["tfcompare_outcome"], case=BATCH.label, version=NEW, outcome="died") == 1
     assert value(found["tfcompare_outcome"], case=JIT.label, version=OLD, outcome="refused") == 1

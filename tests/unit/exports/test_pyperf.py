@@ -89,7 +89,7 @@ def test_a_time_of_nothing_is_a_nanosecond(tmp_path: Path):
     directory = run_directory(tmp_path / "run", plan([only], (OLD, NEW)))
     for number, version in enumerate((OLD, NEW), 1):
         write_stream(
-            directory.settled / f"{version}-1.arrow", [rows(only, version, replicate=number, steady=(0, 0, 0))]
+            directory.settled / f"{version}-1.arrow", [rows(only, version, replicate=number, bursts=(0, 0, 0))]
         )
     old, _new = write(load_run(directory.path), tmp_path / "out")
     assert pyperf.BenchmarkSuite.load(str(old)).get_benchmark("quick").get_values() == (1e-9,)
@@ -100,7 +100,7 @@ def test_a_version_in_several_streams_is_one_file(tmp_path: Path):
     only = case("restarted")
     directory = run_directory(tmp_path / "run", plan([only], (OLD, NEW)))
     for part in range(1, 4):
-        batch = rows(only, NEW, round=part, replicate=part, steady=(part * MS,) * 2)
+        batch = rows(only, NEW, round=part, replicate=part, bursts=(part * MS,) * 2)
         write_stream(directory.settled / f"{NEW}-{part}.arrow", [batch])
     (path,) = write(load_run(directory.path), tmp_path / "out")
     values = pyperf.BenchmarkSuite.load(str(path)).get_benchmark("restarted").get_values()

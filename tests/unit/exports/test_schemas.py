@@ -152,5 +152,5 @@ def test_what_a_schema_does_not_name_is_refused(run: Run, name: str):
 def test_the_scene_of_claims_has_what_their_schema_is_about():
     """Or the tests above would be of nothing."""
     assert {one["metric"] for claim in read(of_scene(claims_scene()))["claims"] for one in claim["checks"]} == {
-        "steady", "first", "peak_rss", "traces_per_call", None,
+        "time", "first", "memory", "traces_per_call", None,
     }  # fmt: skip

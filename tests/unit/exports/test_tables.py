@@ -81,7 +81,7 @@ def test_parquet_holds_every_call_that_counts(run: Run, tmp_path: Path):
     assert ask("select count(*) from FILE where round = 0", path) == [(0,)]
     # What a verdict is made of can be made again: the bursts of each replicate.
     bursts = ask(
-        "select replicate, ln(avg(wall_ns / steps)) from FILE where phase = 'steady' "
+        "select replicate, ln(avg(wall_ns / steps)) from FILE where phase = 'burst' "
         f"and version = '{OLD}' and \"case\" = '{EAGER.label}' group by replicate, burst order by replicate, burst",
         path,
     )

@@ -83,7 +83,7 @@ def test_a_change_that_runs_of_the_machine_differ_by_anyway_is_no_change(tmp_pat
     alone = compare_runs(earlier, later, find_between)
     assert (by_case(alone)["a"].verdict, alone.weighed) == ("slower", 0)
     own = of_run(load_run(later), "screen")
-    points = strayed([point for point in own if point.metric == "steady" and point.case == A.label], (0.5, 0.9) * 4)
+    points = strayed([point for point in own if point.metric == "time" and point.case == A.label], (0.5, 0.9) * 4)
     # What the two runs themselves say is no proof against them.
     history.append([*points, *own, *of_run(load_run(earlier), "screen")])
     weighed = compare_runs(earlier, later, find_between)

@@ -47,7 +47,7 @@ def test_the_effect_is_that_of_the_comparison(run: Run, points: dict[tuple[str, 
 
 
 def test_other_metrics_and_results_are_followed_as_well(tmp_path: Path):
-    asked = plan(looks=(4,), metrics=("peak_rss",), outputs=True)
+    asked = plan(looks=(4,), metrics=("memory",), outputs=True)
     directory = run_directory(tmp_path / "run", asked)
     for place, version in enumerate(asked.versions):
         batches = []
@@ -59,8 +59,8 @@ def test_other_metrics_and_results_are_followed_as_well(tmp_path: Path):
             batches.append(of_replicate)
         write_stream(directory.settled / f"{version}-1.arrow", batches)
     points = {point.metric: point for point in of_run(load_run(directory.path), "screen")}
-    assert set(points) == {"steady", "peak_rss", "output"}
-    memory, results, times = points["peak_rss"], points["output"], points["steady"]
+    assert set(points) == {"time", "memory", "output"}
+    memory, results, times = points["memory"], points["output"], points["time"]
     assert memory.effect is not None
     assert math.exp(memory.effect) == pytest.approx(2.0, rel=0.01)
     assert memory.verdict == "slower"

@@ -46,10 +46,10 @@ def test_what_the_history_has_nothing_of_is_said(points, asked: dict, words: str
 
 
 def test_times_are_shown_unless_other_metrics_are_asked_for(points):
-    both = [*points, *of_metric(points, "peak_rss")]
-    assert {one.key.metric for one in shown.picked(both).series} == {"steady"}
-    found = shown.picked(both, metrics=("peak_rss", "steady")).series
-    assert {one.key.metric for one in found} == {"steady", "peak_rss"}
+    both = [*points, *of_metric(points, "memory")]
+    assert {one.key.metric for one in shown.picked(both).series} == {"time"}
+    found = shown.picked(both, metrics=("memory", "time")).series
+    assert {one.key.metric for one in found} == {"time", "memory"}
     assert shown.picked(both).series == shown.picked(points).series
 
 

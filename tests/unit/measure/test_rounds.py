@@ -16,7 +16,7 @@ A, B = case("a"), case("b")
 THIRD = "3.0.0"
 
 
-def steady(ms: float) -> Callable[[int], float]:
+def even(ms: float) -> Callable[[int], float]:
     """Quiet: a twentieth of a percent up and down."""
     return lambda number: ms * (1.0005 if number % 2 else 0.9995)
 
@@ -26,7 +26,7 @@ def noisy(ms: float) -> Callable[[int], float]:
     return lambda number: ms * (2.5 if max(number, 1) % 2 else 0.4)
 
 
-SLOW, NOISY = Part(steady(20)), Part(noisy(10))
+SLOW, NOISY = Part(even(20)), Part(noisy(10))
 
 
 def visit(number: int, case: str, *order: int, bursts: int = 8) -> str:
@@ -39,8 +39,8 @@ def visit(number: int, case: str, *order: int, bursts: int = 8) -> str:
 @pytest.mark.parametrize(
     ("metric", "verdict", "words"),
     [
-        ("steady", "same", "time of a in 2.0.0: same (1.01x)"),
-        ("peak_rss", "slower", "memory of a in 2.0.0: more (1.01x)"),
+        ("time", "same", "time of a in 2.0.0: same (1.01x)"),
+        ("memory", "slower", "memory of a in 2.0.0: more (1.01x)"),
     ],
 )
 def test_a_decision_names_what_was_compared(metric: Metric, verdict: VerdictName, words: str):
@@ -183,8 +183,8 @@ def test_a_worker_that_is_killed_once_costs_its_case_one_repeated_visit(
     tmp_path: Path, engine: str, order: str, ms: float, verdict: str
 ):
     stage = Stage({
-        ("a", OLD): Part(steady(10)),
-        ("a", NEW): Part(steady(ms), takes_its_worker_along=(order, 2), times=1),
+        ("a", OLD): Part(even(10)),
+        ("a", NEW): Part(even(ms), takes_its_worker_along=(order, 2), times=1),
     })  # fmt: skip
     played = play(tmp_path, plan([A, B], looks=(6,), engine=engine), stage)
     assert stage.opened("a", NEW) == stage.opened("a", OLD) == [0, 2, 2, 3, 4, 5, 6]
@@ -203,8 +203,8 @@ def test_a_worker_that_is_killed_once_costs_its_case_one_repeated_visit(
 
 @pytest.mark.parametrize("isolation", ["fork", "process"])
 def test_a_replicate_that_is_killed_once_is_measured_again(tmp_path: Path, isolation: str):
-    killed = Part(steady(20), dies=("burst", 2), reason="killed by SIGTERM", times=1)
-    stage = Stage({("a", OLD): Part(steady(10)), ("a", NEW): killed})
+    killed = Part(even(20), dies=("burst", 2), reason="killed by SIGTERM", times=1)
+    stage = Stage({("a", OLD): Part(even(10)), ("a", NEW): killed})
     played = play(tmp_path, plan([A], looks=(6,), isolation=isolation), stage)
     assert stage.opened("a", NEW) == [0, 2, 2, 3, 4, 5, 6]
     assert [comparison.verdict for comparison in played.evaluation.comparisons] == ["slower"]

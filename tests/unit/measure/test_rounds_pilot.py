@@ -94,9 +94,7 @@ def test_a_pilot_of_an_arm_that_needs_a_warm_up_does_not_count(tmp_path: Path):
     assert {arm.rounds for arm in played.evaluation.arms} == {2}
 
 
-@pytest.mark.parametrize(
-    ("metric", "counts"), [("steady", True), ("peak_rss", True), ("first", False), ("build", False)]
-)
+@pytest.mark.parametrize(("metric", "counts"), [("time", True), ("memory", True), ("first", False), ("build", False)])
 def test_a_pilot_is_no_round_where_the_first_opening_is_compared(tmp_path: Path, metric: Metric, counts: bool):
     """It may find files and caches cold that every later round finds warm."""
     pairs = (version_pair(A), replace(version_pair(A), metric=metric))

@@ -59,7 +59,7 @@ def stage_of(clock: Clock, names: str, ratio: float) -> Stage:
 
 def measure(
     folder: Path, stage: Stage, budget_s: float | None, names: str = "a", view: Heard | None = None,
-    metrics: tuple[Metric, ...] = ("steady",), looks: tuple[int, ...] = LOOKS,
+    metrics: tuple[Metric, ...] = ("time",), looks: tuple[int, ...] = LOOKS,
 ) -> Play:  # fmt: skip
     asked = plan([case(name) for name in names], budget_s=budget_s, looks=looks, metrics=metrics)
     return play(folder, asked, stage, view=view, started=0.0)

@@ -21,7 +21,7 @@ OF = case()
 PAIR = version_pair(OF)
 
 
-def judged(ratio: float | None, verdict: str, metric: Metric = "steady") -> Comparison:
+def judged(ratio: float | None, verdict: str, metric: Metric = "time") -> Comparison:
     return comparison(replace(PAIR, metric=metric), ratio, verdict)
 
 
@@ -44,7 +44,7 @@ def differing(difference: float, verdict: str, metric: Metric) -> Comparison:
 
 PLANNED = (judged(1.2, "slower"), judged(0.5, "faster"), judged(1.0, "same"), judged(1.1, "inconclusive"))
 OTHERS = (
-    judged(1.08, "slower", "peak_rss"), judged(1.5, "slower", "peak_rss"), judged(0.8, "faster", "peak_rss"),
+    judged(1.08, "slower", "memory"), judged(1.5, "slower", "memory"), judged(0.8, "faster", "memory"),
     judged(2.0, "slower", "first"), differing(6 * 1024.0, "slower", "leak"), differing(900.0, "same", "leak"),
     differing(-2048.0, "faster", "leak"), differing(3.0, "slower", "traces"),
 )  # fmt: skip
@@ -100,7 +100,7 @@ def test_an_outcome_is_found(text: str, found: str | None):
     ],
 )
 def test_a_comparison_that_could_not_be_made_is_inconclusive(text: str, found: str):
-    missing = {None: 1, "steady": 2, "peak_rss": 2, "output": 3, "leak": 1}
+    missing = {None: 1, "time": 2, "memory": 2, "output": 3, "leak": 1}
     error = find_gate_error(parse_gates(text), Gated(planned=PLANNED, others=OTHERS, outputs=OUTPUTS, missing=missing))
     assert isinstance(error, OutcomeFound)
     assert str(error) == f"{found} (--fail-on {text})"
@@ -109,7 +109,7 @@ def test_a_comparison_that_could_not_be_made_is_inconclusive(text: str, found: s
 def test_a_gate_without_a_comparison_has_nothing_to_judge():
     unmade = (replace(judged(None, "inconclusive"), reason="it needs TensorFlow 2"),)
     nothing = (replace(output("not comparable"), reason="its calls return nothing that has a value"),)
-    gated = Gated(planned=unmade, outputs=nothing, missing={"leak": 2, "peak_rss": 1}, why_missing="")
+    gated = Gated(planned=unmade, outputs=nothing, missing={"leak": 2, "memory": 1}, why_missing="")
     for text, why in {
         "slower": "none of 1 comparison could be made: it needs TensorFlow 2",
         "output:differs": "none of 1 comparison could be made: its calls return nothing that has a value",
@@ -139,7 +139,7 @@ def test_an_incomplete_answer_goes_before_an_outcome_and_tells_both():
 
 def test_an_exploratory_verdict_counts_only_where_it_is_asked_for():
     planned = (judged(1.0, "same"), replace(judged(1.5, "slower"), exploratory=True))
-    others = (replace(judged(1.5, "slower", "peak_rss"), exploratory=True),)
+    others = (replace(judged(1.5, "slower", "memory"), exploratory=True),)
     gated = Gated(planned=planned, others=others)
     for text in ("slower", "memory:more"):
         assert find_gate_error(parse_gates(text), gated) is None
@@ -241,7 +241,7 @@ def test_what_is_no_outcome_is_refused(text: str, told: str):
     assert told in str(refused.value)
 
 
-def in_row_only(verdict: str, metric: Metric = "steady", **more: object) -> Comparison:
+def in_row_only(verdict: str, metric: Metric = "time", **more: object) -> Comparison:
     return replace(judged(1.5, verdict, metric), row_only=True, **more)
 
 
@@ -261,7 +261,7 @@ def in_row_only(verdict: str, metric: Metric = "steady", **more: object) -> Comp
 def test_a_row_that_is_not_certain_in_the_report_does_not_count_and_is_named(text: str, error: str, uncounted: str):
     gated = Gated(
         planned=(judged(1.0, "same"), in_row_only("slower"), in_row_only("faster"), in_row_only("same", size="slight")),
-        others=(in_row_only("slower", "peak_rss"), in_row_only("slower", "peak_rss")),
+        others=(in_row_only("slower", "memory"), in_row_only("slower", "memory")),
         outputs=(output("equal"),),
         judged_together=56,
     )

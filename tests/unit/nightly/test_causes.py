@@ -202,7 +202,7 @@ def test_results_are_explained_by_their_layers(house: House):
 
 
 def test_memory_is_searched_by_its_metric_and_not_profiled(house: House):
-    key = replace(ALARM.key, metric="peak_rss")
+    key = replace(ALARM.key, metric="memory")
     house.opened(replace(ALARM, key=key, profile=""))
     house.looks(keys=[key])
     [words] = house.asked

@@ -44,7 +44,7 @@ def measure(words: Sequence[str]) -> Path:
     run = run_directory(path, asked, sources=sources, host=dict(host_facts()))
     begin(path, *words)
     for version in VERSIONS:
-        batches = [rows(CASE, version, round=at, replicate=at, steady=[MS] * 3, run=asked.run) for at in (1, 2, 3)]
+        batches = [rows(CASE, version, round=at, replicate=at, bursts=[MS] * 3, run=asked.run) for at in (1, 2, 3)]
         write_stream(run.settled / f"{version}-1.arrow", batches)
     run.record(finished(how="", seconds=9.0))
     return path

@@ -120,7 +120,7 @@ def test_what_ended_came_went_and_warns_has_its_own_lines() -> None:
 def test_what_one_cause_made_slower_is_told_once_and_with_all_of_it() -> None:
     calls = alarm(1.12)
     first = replace(alarm(3.0, id="b"), key=replace(calls.key, metric="first"))
-    memory = replace(alarm(1.3, id="c"), key=replace(calls.key, metric="peak_rss"))
+    memory = replace(alarm(1.3, id="c"), key=replace(calls.key, metric="memory"))
     faster = replace(alarm(0.5, id="d"), key=replace(calls.key, metric="build"))
     message = compose(NightReport(night=NIGHT, opened=(calls, first, memory, faster)))
     assert "1 more peak memory, 1 slower, 1 faster" in message.title

@@ -72,8 +72,8 @@ def paced(slower: Sequence[float], asked_for: list[list[str]]) -> Callable[[Chil
             batches = []
             for count in range(1, rounds + 1):
                 strays = draw.gauss(0, 0.07) + (slower[number] if place else 0.0)
-                steady = [int(10 * MS * math.exp(strays))] * 3
-                batches.append(rows(version=version, round=count, replicate=count, steady=steady, run=asked.run))
+                bursts = [int(10 * MS * math.exp(strays))] * 3
+                batches.append(rows(version=version, round=count, replicate=count, bursts=bursts, run=asked.run))
             write_stream(directory.settled / f"{version}-1.arrow", batches)
         directory.record(finished(how="", seconds=9.0))
         return FINE

@@ -116,7 +116,7 @@ def test_every_case_is_profiled_in_every_version_in_turn(options: ProfileOptions
     assert "2.0.0 profiled fine[size=2]" in said.lines
     for arm in done.arms:
         assert arm.profile is not None
-        assert {function.name: function.steady.calls for function in arm.profile.functions}["leaf"] == 4
+        assert {function.name: function.later.calls for function in arm.profile.functions}["leaf"] == 4
 
 
 def test_without_a_selection_the_folder_is_profiled_and_not_the_quick_suite(options: ProfileOptions):

@@ -58,7 +58,7 @@ def test_the_object_has_what_the_schema_promises():
     assert (first["published"], first["read_as"]) == (6.25, None)
     assert first["said_of"] == ["a GTX 1070, Windows 10", "CPU of Colab"]
     assert first["reason"] is None
-    assert found["claims"][1]["checks"][1]["metric"] == "peak_rss"
+    assert found["claims"][1]["checks"][1]["metric"] == "memory"
     assert found["claims"][1]["said_of"] == ["any machine"]
     assert "stayed as it was" in found["claims"][2]["reason"]
     assert found["claims"][-1]["ratio"] is None

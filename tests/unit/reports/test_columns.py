@@ -57,7 +57,7 @@ def test_a_name_that_is_no_column_is_wrong_usage_with_the_names_that_are(text: s
 def test_each_column_shows_its_own_figure():
     one = arm(
         case(), build_s=0.5, first_call_ms=50.0, second_ms=20.0, median_ms=10.0, train_s=95.0, rounds=7, import_s=2.0,
-        peak_rss_mb=300.4, memory_bytes=250 * 2.0**20, leak_bytes=1536.0, traces=3, traces_per_call=0.25,
+        resident_bytes=300.4 * 2**20, memory_bytes=250 * 2.0**20, leak_bytes=1536.0, traces=3, traces_per_call=0.25,
         items=32, first_step_ms=800.0, step_ms=20.0, losses=(0.9, 0.25),
     )  # fmt: skip
     judged = comparison(
@@ -88,7 +88,7 @@ def test_each_column_shows_its_own_figure():
         "import": "2.00 s",
         "memory": "250 MiB",
         "leak": "1.5 KiB per call",
-        "rss": "300 MiB",
+        "resident": "300 MiB",
         "traces": "3",
         "traces-per-call": "0.25 per call",
     }
@@ -104,8 +104,8 @@ def test_what_is_not_known_is_an_empty_cell():
 
 def test_the_legend_explains_what_is_shown_and_nothing_else():
     assert legend(choose(80, ("build", "rounds"))) == "build: before the first call"
-    assert legend(choose(80, ("ratio",))) == "ratios and verdicts: of steady times, by round"
-    assert "first: the whole first call · second: the second call, per step · time: steady state" in legend(
+    assert legend(choose(80, ("ratio",))) == "ratios and verdicts: of times, by round"
+    assert "first: the whole first call · second: the second call, per step · time: after the warm-up" in legend(
         choose(130, ("first", "second", "time"))
     )
 

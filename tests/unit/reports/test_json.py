@@ -14,7 +14,7 @@ ARM = {
     "workload", "params", "version", "outcome", "reason", "failure", "external", "rounds",
     "build_s", "train_s", "import_s", "traces", "traces_per_call", "drift",
     "median_s", "first_s", "second_s",
-    "peak_rss_bytes", "items", "items_per_s", "first_step_s", "step_s", "losses",
+    "resident_bytes", "items", "items_per_s", "first_step_s", "step_s", "losses",
     "first_call_s", "memory_bytes", "leak_bytes", "gpu_memory_bytes", "p50_s", "p95_s", "p99_s", "cpu_s", "wall_s",
 }  # fmt: skip
 COMPARISON = {

@@ -15,7 +15,7 @@ CASES = tuple(case("power", size=str(size)) for size in range(3))
 
 
 def of(
-    *ratios: tuple[float | None, str], metric: Metric = "peak_rss", versions: Sequence[str] = (OLD, "2.0.0")
+    *ratios: tuple[float | None, str], metric: Metric = "memory", versions: Sequence[str] = (OLD, "2.0.0")
 ) -> Evaluation:
     """A case for each ratio, the same in every version; more memory is needed in each later one."""
     cases = CASES[: len(ratios)]
@@ -94,26 +94,26 @@ def test_what_all_cases_of_a_version_share_names_no_case():
 
 def test_versions_in_which_nothing_changed_share_a_line():
     found = of((1.5, "slower"), versions=(OLD, "2.0.0", "2.1.0"))
-    [worse, same] = found.metrics["peak_rss"]
+    [worse, same] = found.metrics["memory"]
     same = replace(same, ratio=1.0, verdict="same")
-    told = metric_sentences(replace(found, metrics={"peak_rss": (worse, same)}))
+    told = metric_sentences(replace(found, metrics={"memory": (worse, same)}))
     assert told[1:] == ("peak memory in the others: the same in 1 of 1 comparison.",)
 
 
 def test_of_many_versions_those_that_changed_most_are_told():
     versions = (OLD, *(f"2.{minor}.0" for minor in range(5)))
     found = of((1.5, "slower"), versions=versions)
-    own = [replace(each, ratio=1.1 + number / 10) for number, each in enumerate(found.metrics["peak_rss"])]
-    told = metric_sentences(replace(found, metrics={"peak_rss": tuple(own)}))
+    own = [replace(each, ratio=1.1 + number / 10) for number, each in enumerate(found.metrics["memory"])]
+    told = metric_sentences(replace(found, metrics={"memory": tuple(own)}))
     assert [sentence.split()[0] for sentence in told] == ["2.2.0", "2.3.0", "2.4.0", "peak"]
     assert told[-1] == "peak memory changed less in 2.0.0, 2.1.0: --table metrics."
 
 
 def test_a_control_arm_is_no_version():
     found = of((1.5, "slower"))
-    [only] = found.metrics["peak_rss"]
+    [only] = found.metrics["memory"]
     control = replace(only.pair, candidate=target(f"{OLD}+control"))
-    assert metric_sentences(replace(found, metrics={"peak_rss": (replace(only, pair=control),)})) == ()
+    assert metric_sentences(replace(found, metrics={"memory": (replace(only, pair=control),)})) == ()
 
 
 def output(one: int, verdict: str, **more: object) -> OutputComparison:
@@ -196,6 +196,6 @@ def str_of(layout: object) -> str:
 )
 def test_what_is_certain_in_its_row_alone_changes_nothing(ratios: list[tuple[float, str]], told: str):
     found = of(*ratios)
-    first, second, *others = found.metrics["peak_rss"]
+    first, second, *others = found.metrics["memory"]
     marked = (first, replace(second, row_only=True), *others)
-    assert metric_sentences(replace(found, metrics={"peak_rss": marked})) == (told,)
+    assert metric_sentences(replace(found, metrics={"memory": marked})) == (told,)

@@ -225,8 +225,8 @@ def test_the_head_says_on_what_how_sure_and_what_a_time_is(drawn):
         "venv · cpu · A CPU, 2 cores · margin 5% · rows: at most 2.5% of equal arms are",
         "called slower or faster · intervals hold in at least 95% of runs",
         "sentences and --fail-on name equal arms in at most 5% of reports",
-        "time: steady state, per step · bar: log scale, full at 10x · ratios and",
-        "verdicts: of steady times, by round",
+        "time: after the warm-up, per step · bar: log scale, full at 10x · ratios and",
+        "verdicts: of times, by round",
     ]
 
 
@@ -257,7 +257,7 @@ def test_no_figure_loses_a_digit_however_narrow_the_terminal(drawn, width: int):
 
 
 def test_columns_that_do_not_fit_beside_each_other_stand_in_a_second_table(drawn):
-    columns = ("time", "build", "first", "second", "train", "rss")
+    columns = ("time", "build", "first", "second", "train", "resident")
     assert drawn(scenes.everything(), 80, columns).count("train_loop  loop=fit") == 1
     narrow = drawn(scenes.everything(), 50, columns)
     assert narrow.count("train_loop  loop=fit") == 2

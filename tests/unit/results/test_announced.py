@@ -53,7 +53,7 @@ def test_what_was_announced_counts(run: RunDir):
 
 
 def another_version(run: RunDir) -> None:
-    settled(run, NEW, 9, rows(A, OLD, replicate=3, steady=(30, 30)))
+    settled(run, NEW, 9, rows(A, OLD, replicate=3, bursts=(30, 30)))
 
 
 def a_worker_that_never_was(run: RunDir) -> None:
@@ -81,7 +81,7 @@ def another_round(run: RunDir) -> None:
 
 def more_rows(run: RunDir) -> None:
     run.record(ended(OLD, 3, part=2))
-    settled(run, OLD, 2, rows(A, OLD, replicate=3, steady=(10,) * 30))
+    settled(run, OLD, 2, rows(A, OLD, replicate=3, bursts=(10,) * 30))
 
 
 def two_cases_in_one(run: RunDir) -> None:

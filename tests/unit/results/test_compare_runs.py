@@ -53,9 +53,9 @@ def test_a_ratio_that_changed_a_little_for_certain_is_shown_so(tmp_path: Path):
 
 
 def test_a_ratio_that_moved_during_a_run_may_be_anywhere_between_its_ends(tmp_path: Path):
-    steady, moving = run(tmp_path / "steady", {"a": 2.0}), run(tmp_path / "moving", {"a": 2.0}, moves=0.2)
+    settled, moving = run(tmp_path / "settled", {"a": 2.0}), run(tmp_path / "moving", {"a": 2.0}, moves=0.2)
     later = run(tmp_path / "later", {"a": 2.2})
-    widths = [by_case(compare_runs(earlier, later))["a"] for earlier in (steady, moving)]
+    widths = [by_case(compare_runs(earlier, later))["a"] for earlier in (settled, moving)]
     assert [change.verdict for change in widths] == ["slower", "inconclusive"]
     assert widths[1].ci_high / widths[1].ci_low > 1.1 * widths[0].ci_high / widths[0].ci_low
 

@@ -57,7 +57,7 @@ def measured(path: Path, of: Plan, wall: Logs = busy, cpu: Logs = slower) -> Run
                 replicate = (number * len(of.cases) + which) * 2 + place
                 batch = rows(one, version, round=number, replicate=replicate, run=of.run)
                 for row in batch:
-                    if row["phase"] == "steady":
+                    if row["phase"] == "burst":
                         row["wall_ns"] = int(10 * MS * math.exp(place * wall(one, number)))
                         row["cpu_ns"] = int(8 * MS * math.exp(place * cpu(one, number)))
                 batches.append(batch)
@@ -110,9 +110,9 @@ def test_cpu_times_decide_nothing_on_a_gpu_or_where_an_arm_drifts(tmp_path: Path
     for place, version in enumerate((OLD, NEW)):
         batches = []
         for number in range(1, ROUNDS + 1):
-            batch = rows(CASES[0], version, round=number, replicate=2 * number + place, steady=(10 * MS,) * 8)
-            steady = [row for row in batch if row["phase"] == "steady"]
-            for burst, row in enumerate(steady):
+            batch = rows(CASES[0], version, round=number, replicate=2 * number + place, bursts=(10 * MS,) * 8)
+            bursts = [row for row in batch if row["phase"] == "burst"]
+            for burst, row in enumerate(bursts):
                 row["cpu_ns"] = int(8 * MS * (1 + 0.1 * place * burst + 0.001 * number))
             batches.append(batch)
         write_stream(run.stream(target(version), 1), batches)
@@ -132,7 +132,7 @@ def test_a_run_that_is_judged_by_cpu_time_has_cpu_times_for_its_times(tmp_path: 
     assert all(each.cpu_ratio is None for each in found.comparisons)
     for arm, other in zip(found.arms, by_wall.arms, strict=True):
         assert (arm.median_ms, arm.cpu_ms, arm.wall_ms) == (other.cpu_ms, other.cpu_ms, other.median_ms)
-        # Of what is no steady call, the wall time is known.
+        # Of what is in no burst, the wall time is known.
         assert (arm.first_ms, arm.second_ms, arm.train_s) == (other.first_ms, other.second_ms, other.train_s)
     assert find_open_times(found) == []
     # A look ends rounds by them as well.
@@ -144,22 +144,22 @@ def test_a_run_that_is_judged_by_cpu_time_has_cpu_times_for_its_times(tmp_path: 
 def test_runs_of_different_times_are_not_compared_and_are_different_series(tmp_path: Path):
     paths = {judge: tmp_path / judge for judge in ("wall", "cpu")}
     for judge, path in paths.items():
-        measured(path, plan(CASES, run=f"20260102-030405-{judge}", judge=judge, metrics=("peak_rss",)))
+        measured(path, plan(CASES, run=f"20260102-030405-{judge}", judge=judge, metrics=("memory",)))
     with pytest.raises(UsageError, match=r"was judged by wall time and .* by CPU time: their ratios are of different"):
         compare_runs(*paths.values())
     points = {judge: of_run(load_run(path), "screen") for judge, path in paths.items()}
     keys = {judge: {point.key for point in of_judge} for judge, of_judge in points.items()}
-    assert {key.metric for key in keys["wall"] & keys["cpu"]} == {"peak_rss"}
-    assert {(key.metric, key.judge) for key in keys["cpu"] - keys["wall"]} == {("steady", "cpu")}
+    assert {key.metric for key in keys["wall"] & keys["cpu"]} == {"memory"}
+    assert {(key.metric, key.judge) for key in keys["cpu"] - keys["wall"]} == {("time", "cpu")}
     assert len({key.id for key in keys["wall"] | keys["cpu"]}) == 3 * len(CASES)
-    [point] = [point for point in points["cpu"] if point.metric == "steady" and point.case == CASES[0].label]
+    [point] = [point for point in points["cpu"] if point.metric == "time" and point.case == CASES[0].label]
     assert math.exp(point.effect) == pytest.approx(1.1, rel=0.01)
     assert point.reference_figure == pytest.approx(8.0)
 
 
 def test_the_metric_is_the_time_itself_where_cpu_time_is_judged(tmp_path: Path):
     replicate = load_run(measured(tmp_path / "run", plan(CASES, judge="cpu")).path).replicates[0]
-    assert METRICS["steady"].values(replicate) == METRICS["cpu"].values(replicate)
+    assert METRICS["time"].values(replicate) == METRICS["cpu"].values(replicate)
     assert replicate.wall_ns == pytest.approx(10 * MS)
 
 

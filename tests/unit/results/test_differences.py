@@ -108,7 +108,7 @@ def find(folder: Path, metric: Metric, **facts: Any) -> Comparison:
 def test_the_verdict_of_a_leak_is_that_of_its_bytes_and_not_of_what_the_process_holds(
     tmp_path: Path, old: int, new: int, verdict: str, size: str | None, base_kb: tuple[int, int]
 ):
-    found = find(tmp_path, LEAK, growth_bytes=(old, new), peak_rss_kb=base_kb, memory_kb=base_kb)
+    found = find(tmp_path, LEAK, growth_bytes=(old, new), resident_kb=base_kb, memory_kb=base_kb)
     assert (found.verdict, found.size) == (verdict, size)
     assert found.difference == pytest.approx(new - old, abs=10)
     assert (found.ratio, found.ci_low, found.ci_high, found.mde, found.second_ratio, found.seed_percent) == (None,) * 6
@@ -156,7 +156,7 @@ def test_too_noisy_leaks_say_in_bytes_what_their_rounds_show(tmp_path: Path):
 
 
 def test_a_leak_is_printed_in_bytes_per_call(tmp_path: Path):
-    facts = {"growth_bytes": (int(40.2 * KIB), int(48.2 * KIB)), "peak_rss_kb": (100_000, 500_000)}
+    facts = {"growth_bytes": (int(40.2 * KIB), int(48.2 * KIB)), "resident_kb": (100_000, 500_000)}
     assert metric_sentences(judge(tmp_path, LEAK, **facts)) == (
         "2.0.0 grows more with each call than 1.0.0 in 1 of 1 case (a, +8.0 KiB per call: 40.2 to 48.2).",
     )

@@ -47,7 +47,7 @@ def measured(run: RunDir, version: str, *cases, rounds=range(5), ms: float = 10,
             version,
             round=number,
             replicate=len(rounds) * place + number,
-            steady=(int(ms * MS * (1 + number / 1000)),) * 3,
+            bursts=(int(ms * MS * (1 + number / 1000)),) * 3,
         )
         for place, one in enumerate(cases)
         for number in rounds
@@ -85,15 +85,21 @@ def test_an_arms_figures_are_medians_over_its_rounds_in_the_units_of_their_names
             OLD,
             round=number,
             replicate=number,
-            steady=(ms * MS,) * 3,
+            bursts=(ms * MS,) * 3,
             import_ns=3 * 10**9,
-            peak_rss_kb=2048 * number,
+            resident_kb=2048 * number,
         )
         for number, ms in ((0, 900), (1, 10), (2, 30), (3, 11))
     ]
     write_stream(run.stream(target(OLD), 1), batches)
     arm = arms(judge_run(run))["a", OLD]
-    assert (arm.median_ms, arm.first_ms, arm.build_s, arm.import_s, arm.peak_rss_mb) == (11.0, 50.0, 0.5, 3.0, 4.0)
+    assert (arm.median_ms, arm.first_ms, arm.build_s, arm.import_s, arm.resident_bytes) == (
+        11.0,
+        50.0,
+        0.5,
+        3.0,
+        4 * 2**20,
+    )
     assert arm.traces == 1
 
 

@@ -23,7 +23,7 @@ RATIOS = {
 
 
 def write(path: Path, cases=(EASY, SHORT, HARD), versions=VERSIONS, **changes: object) -> RunDir:
-    run = run_directory(path, plan(cases, versions, looks=(4, 6, 8), metrics=("peak_rss",), **changes))
+    run = run_directory(path, plan(cases, versions, looks=(4, 6, 8), metrics=("memory",), **changes))
     number = 0
     for version in versions:
         batches = []
@@ -38,7 +38,7 @@ def write(path: Path, cases=(EASY, SHORT, HARD), versions=VERSIONS, **changes: o
                 wall = int(10 * MS * ratio * (1 + (round % 2) * (0.02 if version == "2.0.0" else 0)))
                 batches.append(
                     rows(
-                        of, version, round=round, replicate=number, steady=(wall,) * 3, peak_rss_kb=1000 * len(version)
+                        of, version, round=round, replicate=number, bursts=(wall,) * 3, resident_kb=1000 * len(version)
                     )
                 )
         write_stream(run.settled / f"{version}-0.arrow", batches)
@@ -47,14 +47,14 @@ def write(path: Path, cases=(EASY, SHORT, HARD), versions=VERSIONS, **changes: o
 
 def test_all_versions_are_averaged_over_the_cases_that_all_of_them_have(tmp_path: Path):
     found = judge_run(write(tmp_path / "run"))
-    times = {mean.candidate: mean for mean in found.means if mean.metric == "steady"}
+    times = {mean.candidate: mean for mean in found.means if mean.metric == "time"}
     assert set(times) == {"2.0.0", "3.0.0"}
     assert {(mean.cases, mean.rounds) for mean in found.means} == {(2, 4)}
     # Without the hard case, in which it is 14 times slower.
     assert times["2.0.0"].ratio == pytest.approx(math.sqrt(1.5) * math.exp(0.01), rel=1e-3)
     assert times["2.0.0"].ci_low < times["2.0.0"].ratio < times["2.0.0"].ci_high
     assert times["3.0.0"].ratio == pytest.approx(1.0)
-    memory = [mean for mean in found.means if mean.metric == "peak_rss"]
+    memory = [mean for mean in found.means if mean.metric == "memory"]
     assert [(mean.candidate, mean.ratio) for mean in memory] == [("2.0.0", 1.0), ("3.0.0", 1.0)]
 
 

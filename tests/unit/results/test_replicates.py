@@ -17,13 +17,13 @@ def load(*paths: Path) -> Loaded:
 
 
 def test_a_stream_becomes_one_summary_a_replicate(tmp_path: Path):
-    first, second = rows(replicate=1), rows(case(style="eager"), replicate=2, round=3, steady=(4 * MS,) * 3)
+    first, second = rows(replicate=1), rows(case(style="eager"), replicate=2, round=3, bursts=(4 * MS,) * 3)
     loaded = load(write_stream(tmp_path / "a.arrow", [first, second]))
     assert loaded.problems == loaded.broken == ()
     assert [found.case for found in loaded.replicates] == ["power", "power[style=eager]"]
     found = loaded.replicates[1]
     assert (found.version, found.round, found.build_ns, found.first_ns) == (NEW, 3, 500 * MS, 50 * MS)
-    assert found.steady_ns == 4 * MS
+    assert found.time_ns == 4 * MS
     assert {name: getattr(found, name) for name in contract.REPLICATE_FIELDS} == {
         name: second[0][name] for name in contract.REPLICATE_FIELDS
     }
@@ -38,8 +38,8 @@ def test_rows_of_what_is_no_version_break_their_stream(tmp_path: Path):
 def test_only_a_replicate_of_a_thousand_calls_has_percentiles(tmp_path: Path):
     calls = [MS * number for number in range(1, 1001)]
     paths = [
-        write_stream(tmp_path / "few.arrow", [rows(steady=calls[:-1])]),
-        write_stream(tmp_path / "many.arrow", [rows(replicate=2, steady=calls[::-1], steps=2)]),
+        write_stream(tmp_path / "few.arrow", [rows(bursts=calls[:-1])]),
+        write_stream(tmp_path / "many.arrow", [rows(replicate=2, bursts=calls[::-1], steps=2)]),
     ]
     few, many = load(*paths).replicates
     assert few.percentiles == ()
@@ -63,36 +63,36 @@ def test_only_a_replicate_of_a_thousand_calls_has_percentiles(tmp_path: Path):
 def test_the_time_of_a_replicate_is_that_of_its_middle_bursts(
     tmp_path: Path, bursts: list[tuple[int, ...]], typical: float
 ):
-    batch = rows(steady=tuple(call for burst in bursts for call in burst))
+    batch = rows(bursts=tuple(call for burst in bursts for call in burst))
     numbers = [number for number, burst in enumerate(bursts, 1) for _ in burst]
-    steady = [row for row in batch if row["phase"] == "steady"]
-    for row, number in zip(steady, numbers, strict=True):
+    called = [row for row in batch if row["phase"] == "burst"]
+    for row, number in zip(called, numbers, strict=True):
         row["burst"] = number
     (found,) = load(write_stream(tmp_path / "a.arrow", [batch])).replicates
-    assert found.steady_ns == pytest.approx(typical, abs=0.001)
+    assert found.time_ns == pytest.approx(typical, abs=0.001)
     assert found.bursts == pytest.approx([math.log(sum(burst) / len(burst)) for burst in bursts])
 
 
 def test_times_are_told_a_step_where_a_call_holds_several(tmp_path: Path):
-    """Build and what the first call costs once are of the whole; first and steady calls are divided."""
-    (found,) = load(write_stream(tmp_path / "a.arrow", [rows(steady=(100, 400), steps=50)])).replicates
-    assert (found.build_ns, found.first_ns, found.steady_ns) == (500 * MS, MS, 4)
+    """Build and what the first call costs once are of the whole; first and later calls are divided."""
+    (found,) = load(write_stream(tmp_path / "a.arrow", [rows(bursts=(100, 400), steps=50)])).replicates
+    assert (found.build_ns, found.first_ns, found.time_ns) == (500 * MS, MS, 4)
     assert found.first_call_ns == 50 * MS
 
 
 def test_calls_of_several_replicates_are_never_pooled(tmp_path: Path):
     """Not even when their rows lie in one batch, or a replicate's number comes back in another stream."""
-    one = write_stream(tmp_path / "a.arrow", [rows(replicate=2, steady=(10,)) + rows(replicate=1, steady=(30,))])
-    other = write_stream(tmp_path / "b.arrow", [rows(replicate=1, steady=(50,))])
+    one = write_stream(tmp_path / "a.arrow", [rows(replicate=2, bursts=(10,)) + rows(replicate=1, bursts=(30,))])
+    other = write_stream(tmp_path / "b.arrow", [rows(replicate=1, bursts=(50,))])
     loaded = load(one, other)
-    assert [(found.number, found.steady_ns) for found in loaded.replicates] == [(2, 10), (1, 30), (1, 50)]
+    assert [(found.number, found.time_ns) for found in loaded.replicates] == [(2, 10), (1, 30), (1, 50)]
 
 
 def test_a_replicate_without_a_steady_call_is_reported_and_costs_no_other(tmp_path: Path):
-    stream = write_stream(tmp_path / "a.arrow", [rows(replicate=5, steady=()), rows(replicate=6)])
+    stream = write_stream(tmp_path / "a.arrow", [rows(replicate=5, bursts=()), rows(replicate=6)])
     loaded = load(stream)
     assert [replicate.number for replicate in loaded.replicates] == [6]
-    assert loaded.problems == ("a.arrow: replicates without a steady call do not count: 5",)
+    assert loaded.problems == ("a.arrow: replicates without a burst do not count: 5",)
     assert loaded.broken == ()
 
 
@@ -124,7 +124,7 @@ def test_what_is_not_said_row_by_row_is_said_all_the_same(tmp_path: Path):
 
 def test_rows_in_disorder_are_put_in_the_order_of_calls(tmp_path: Path):
     """The later half is that of the calls, wherever their rows stand."""
-    batch = rows(steady=(8 * MS, 8 * MS, 2 * MS, 2 * MS))
+    batch = rows(bursts=(8 * MS, 8 * MS, 2 * MS, 2 * MS))
     (found,) = load(write_stream(tmp_path / "a.arrow", [batch[::-1]])).replicates
     assert found.rise == pytest.approx(math.log(2 / 8))
     assert (found.first_ns, found.second_ns, found.build_ns) == (50 * MS, 20 * MS, 500 * MS)

@@ -39,7 +39,7 @@ def test_the_documented_example_runs_as_it_stands(
     assert f"{EAGER.label} in {MID}: 4.00x (3.98-4.01)" in told
     assert "power[style=jit] 1.14.0 refused no jit switch before TensorFlow 2.1" in told
     assert isinstance(known["comparisons"], pa.Table)
-    assert known["steady"]["phase"].unique().tolist() == ["steady"]
+    assert known["of_bursts"]["phase"].unique().tolist() == ["burst"]
     assert len(known["replicates"]) == 12 * len(ROUNDS)
 
 
@@ -71,7 +71,7 @@ def test_replicates_of_the_pilot_and_of_rounds_redone_do_not_count(made: RunDir)
     run = load_run(made.path)
     eager = [one for one in run.replicates if (one.case, one.version) == (EAGER.label, OLD)]
     assert [one.round for one in sorted(eager, key=lambda one: one.round)] == list(ROUNDS)
-    assert all(9.9e6 < one.steady_ns < 10.1e6 for one in eager)
+    assert all(9.9e6 < one.time_ns < 10.1e6 for one in eager)
 
 
 def test_a_run_is_frozen(made: RunDir):

@@ -280,7 +280,7 @@ def test_a_file_names_the_cases_of_a_pair_by_label(tmp_path: Path):
     assert json.loads((run.path / "plan.json").read_text())["pairs"] == [
         {
             "kind": "version", "version": None, "baseline": "1.0.0", "candidate": "2.0.0", "case": eager, **eager,
-            "metric": "steady", "margin": None,
+            "metric": "time", "margin": None,
         },
         {
             "kind": "case", "version": "2.0.0", "baseline": "power[style=eager]", "candidate": "power[style=function]",

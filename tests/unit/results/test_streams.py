@@ -37,11 +37,11 @@ BAD_VALUES = {
     "a negative fact": ("traces", -1, "traces: Input should be greater than or equal to 0"),
     "no time": ("wall_ns", None, "wall_ns: Input should be a valid integer (it is None)"),
     "no case": ("case", None, "case: Input should be a valid string (it is None)"),
-    "no phase": ("phase", None, "phase: Input should be 'build', 'first', 'second', 'warmup' or 'steady'"),
+    "no phase": ("phase", None, "phase: Input should be 'build', 'first', 'second', 'warmup' or 'burst'"),
     "an unknown phase": (
         "phase",
         "cooldown",
-        "phase: Input should be 'build', 'first', 'second', 'warmup' or 'steady'",
+        "phase: Input should be 'build', 'first', 'second', 'warmup' or 'burst'",
     ),
     "no run": ("run", None, "run: Input should be a valid string (it is None)"),
     "another run": ("run", "other", f"run: it belongs to run 'other', not to '{RUN}'"),
@@ -187,7 +187,7 @@ def test_an_index_below_a_null_that_leads_out_of_its_dictionary_is_refused(tmp_p
 
 
 def test_no_row_that_is_good_is_ever_validated_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    batches = [rows(replicate=number, steady=(MS,) * 100) for number in range(20)]
+    batches = [rows(replicate=number, bursts=(MS,) * 100) for number in range(20)]
     stream = write_stream(tmp_path / "a.arrow", batches)
     monkeypatch.setattr(streams.Row, "model_validate", lambda row: pytest.fail("a row was validated"))
     assert len(load(stream).replicates) == 20

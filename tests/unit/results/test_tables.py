@@ -47,7 +47,7 @@ def run(tmp_path: Path) -> RunDir:
         for of, rounds in ((EAGER, (0, 1, 1, 2, 3)), (FIT, (0, 1, 2, 3) if version == OLD else ())):
             for place, one in enumerate(rounds):
                 number += 1
-                done.append(rows(of, version, round=one, replicate=number, steady=(number * MS,) * 2))
+                done.append(rows(of, version, round=one, replicate=number, bursts=(number * MS,) * 2))
                 if of == EAGER and place == 1:
                     directory.record(
                         Disturbed(case=of.label, round=1, replicates=(number,), cause="others", redone=True)
@@ -98,7 +98,7 @@ def test_replicates_are_those_that_count(run: RunDir):
         (EAGER.label, OLD): [1, 2, 3], (FIT.label, OLD): [1, 2, 3], (EAGER.label, NEW): [1, 2, 3],
     }  # fmt: skip
     first = table.to_pylist()[0]
-    assert (first["round"], first["replicate"], first["steady_ns"]) == (1, 3, 3 * MS)
+    assert (first["round"], first["replicate"], first["time_ns"]) == (1, 3, 3 * MS)
     assert (first["build_ns"], first["first_ns"], first["second_ns"]) == (500 * MS, 50 * MS, 20 * MS)
     assert first["calls_ns"] == (50 + 20 + 10 + 2 * 3) * MS
     assert (first["rise"], first["traces"]) == (0.0, 1)
@@ -123,8 +123,8 @@ def test_calls_are_every_row_of_the_replicates_that_count(run: RunDir):
 def test_the_means_of_bursts_of_the_calls_are_what_the_replicates_have(run: RunDir):
     found = load_run(run.path)
     table = tables.calls(run, found.plan, found.replicates)
-    steady = table.filter(pc.equal(table["phase"].cast(pa.string()), "steady"))
-    means = steady.group_by(["replicate", "burst"]).aggregate([("wall_ns", "mean")]).to_pylist()
+    bursts = table.filter(pc.equal(table["phase"].cast(pa.string()), "burst"))
+    means = bursts.group_by(["replicate", "burst"]).aggregate([("wall_ns", "mean")]).to_pylist()
     expected = sorted((one.number, math.exp(burst)) for one in found.replicates for burst in one.bursts)
     assert sorted((one["replicate"], one["wall_ns_mean"]) for one in means) == [
         pytest.approx(each) for each in expected

@@ -22,14 +22,14 @@ INTERRUPTED = finished(how="interrupted", seconds=1.0)
 
 def begun(path: Path, rounds: int, looks: tuple[int, ...] = LOOKS) -> RunDir:
     """A run without an end, after this many rounds, in which one arm takes 20 % longer."""
-    of = plan([A], looks=looks, run=path.name, metrics=("peak_rss", "first"))
+    of = plan([A], looks=looks, run=path.name, metrics=("memory", "first"))
     run = run_directory(path, of)
     draw = random.Random(rounds)
     for place, version in enumerate(of.versions):
         batches = []
         for number in range(1, rounds + 1):
             wall = int(10 * MS * (1.2 if place else 1.0) * math.exp(draw.gauss(0, 0.15)))
-            batches.append(rows(A, version, round=number, replicate=2 * number + place, steady=(wall,) * 3, run=of.run))
+            batches.append(rows(A, version, round=number, replicate=2 * number + place, bursts=(wall,) * 3, run=of.run))
         write_stream(run.settled / f"{version}-0.arrow", batches)
     return run
 
@@ -56,7 +56,7 @@ def test_a_run_that_goes_on_is_judged_by_its_last_look(tmp_path: Path, rounds: i
     if rounds == last:
         assert ends(only(seen)) == ends(only(at_look))
     # First calls are judged once, when the rounds have ended.
-    assert set(seen.metrics) == {"peak_rss"}
+    assert set(seen.metrics) == {"memory"}
 
 
 def test_rounds_before_the_only_look_are_not_judged_while_the_run_goes_on(tmp_path: Path):
@@ -71,7 +71,7 @@ def test_a_run_that_was_killed_is_judged_as_one_that_was_interrupted(tmp_path: P
     run = begun(tmp_path / "run", rounds)
     killed = judge_run(run)
     assert CUT in killed.warnings
-    assert set(killed.metrics) == {"peak_rss", "first"}
+    assert set(killed.metrics) == {"memory", "first"}
     run.record(INTERRUPTED)
     interrupted = judge_run(run)
     assert (ends(only(killed)), only(killed).rounds) == (ends(only(interrupted)), rounds)

@@ -59,7 +59,7 @@ def scattered(run: RunDir, spread: float, rounds: int) -> None:
         batches = [
             rows(
                 of, version, round=number, replicate=(number * 3 + which) * 2 + place,
-                steady=(int(10 * MS * (1 + spread * place * (-1) ** (number // 2))),) * 3,
+                bursts=(int(10 * MS * (1 + spread * place * (-1) ** (number // 2))),) * 3,
             )
             for which, of in enumerate(run.read_plan().cases)
             for number in range(1, rounds + 1)
@@ -194,7 +194,7 @@ def test_threads_that_differ_between_versions_or_from_the_flag_are_a_warning(ask
 
 
 def test_rounds_that_depend_on_each_other_are_a_warning_that_names_what_is_less_certain():
-    assert check_dependence({"steady": Dependence(), "step": Dependence(0.62)}) == [
+    assert check_dependence({"time": Dependence(), "step": Dependence(0.62)}) == [
         "rounds resemble the rounds before them (correlation 0.62): the intervals of step are wider because of that; "
         "something on this machine changes slowly"
     ]
@@ -206,7 +206,7 @@ def test_a_run_whose_ratio_wanders_is_warned_of_it_and_says_so_where_it_stays_op
         batches = [
             rows(
                 of, version, round=number, replicate=(number * 3 + which) * 2 + place,
-                steady=(int(10 * MS * (1 + place * (0.3 if number <= 10 else -0.3) + 0.001 * (number % 3))),) * 3,
+                bursts=(int(10 * MS * (1 + place * (0.3 if number <= 10 else -0.3) + 0.001 * (number % 3))),) * 3,
             )
             for which, of in enumerate(run.read_plan().cases)
             for number in range(1, 21)

@@ -38,7 +38,7 @@ SHAPE = (1.0, -1.0, 0.5, -0.5, 0.7, -0.7)
 SURE, ROW_ONLY = REPORT_ERROR / 3 - 0.001, REPORT_ERROR / 3 + 0.001
 
 
-def of(place: int, p: float, metric: str = "steady", verdict: str = "slower") -> Comparison:
+def of(place: int, p: float, metric: str = "time", verdict: str = "slower") -> Comparison:
     return comparison(replace(version_pair(CASES[place]), metric=metric), 1.2, verdict, p=p)
 
 
@@ -81,7 +81,7 @@ def write_run(path: Path, p: float) -> RunDir:
         for number, noise in enumerate(SHAPE, 1):
             log = (at + noise * needed / unit) if version == NEW else 0.0
             time = round(10 * MS * math.exp(log))
-            batches.append(rows(CASES[0], version, round=number, replicate=number, steady=(time,) * 3))
+            batches.append(rows(CASES[0], version, round=number, replicate=number, bursts=(time,) * 3))
         write_stream(run.stream(target(version), 1), batches)
     run.record(finished(how="", seconds=1.0))
     return run

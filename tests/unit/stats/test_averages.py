@@ -25,8 +25,8 @@ def sampled(rounds_of: list[list[float]]) -> dict[tuple[str, object, str], dict[
     """Samples of cases whose log ratios in each round are these."""
     samples = {}
     for of, logs in zip(CASES, rounds_of, strict=False):
-        samples[of.label, target(OLD), "steady"] = dict.fromkeys(range(1, len(logs) + 1), 0.0)
-        samples[of.label, target(NEW), "steady"] = dict(enumerate(logs, 1))
+        samples[of.label, target(OLD), "time"] = dict.fromkeys(range(1, len(logs) + 1), 0.0)
+        samples[of.label, target(NEW), "time"] = dict(enumerate(logs, 1))
     return samples
 
 
@@ -37,7 +37,7 @@ def test_it_is_the_mean_over_cases_of_each_round_from_the_rounds_that_all_have()
     assert mean
     # The fifth round is of one case alone, and what one case gains in a round the other loses.
     assert (mean.ratio, mean.ci_low, mean.ci_high) == pytest.approx((math.exp(0.2),) * 3)
-    assert (mean.cases, mean.rounds, mean.metric, mean.candidate) == (2, 4, "steady", NEW)
+    assert (mean.cases, mean.rounds, mean.metric, mean.candidate) == (2, 4, "time", NEW)
     assert average_cases(sampled([logs[0], logs[1][:3]]), PAIRS[:2], schedule, ALPHA) is None
     assert average_cases(sampled(logs[:1]), PAIRS[:2], schedule, ALPHA) is None
 
@@ -86,8 +86,8 @@ def test_of_three_rounds_it_is_as_wide_as_the_intervals_of_its_cases(correlation
         samples = {}
         for place, (of, ratios) in enumerate(zip(cases, logs, strict=True)):
             measured = ratios if place == 0 else ratios[:3]
-            samples[of.label, target(OLD), "steady"] = dict.fromkeys(range(1, len(measured) + 1), 0.0)
-            samples[of.label, target(NEW), "steady"] = dict(enumerate(measured, 1))
+            samples[of.label, target(OLD), "time"] = dict.fromkeys(range(1, len(measured) + 1), 0.0)
+            samples[of.label, target(NEW), "time"] = dict(enumerate(measured, 1))
         mean = average_cases(samples, pairs, schedule, ALPHA)
         assert mean.rounds == 3
         missed += not mean.ci_low <= math.exp(float(truths.mean())) <= mean.ci_high

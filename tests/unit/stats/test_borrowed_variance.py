@@ -142,8 +142,8 @@ def test_the_rule_of_the_bench_is_the_one_that_judges_runs(monkeypatch: pytest.M
             rounds[is_open] = look
             samples = {}
             for each, own, count in zip(cases, table, rounds, strict=True):
-                samples[each.label, target(OLD), "steady"] = dict.fromkeys(range(1, count + 1), 0.0)
-                samples[each.label, target(NEW), "steady"] = dict(enumerate(own[:count].tolist(), 1))
+                samples[each.label, target(OLD), "time"] = dict.fromkeys(range(1, count + 1), 0.0)
+                samples[each.label, target(NEW), "time"] = dict(enumerate(own[:count].tolist(), 1))
             found = compare(plan(cases, looks=TABLE_LOOKS), samples, arms, schedule)
             is_open = np.array([each.verdict == "inconclusive" for each in found])
             if not is_open.any():

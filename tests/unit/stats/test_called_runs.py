@@ -47,8 +47,8 @@ def judge_table(rows: Sequence[Sequence[float]]) -> tuple[Comparison, ...]:
     cases = [case(row=str(number)) for number in range(len(rows))]
     samples = {}
     for of_row, differences in zip(cases, rows, strict=True):
-        samples[of_row.label, target(OLD), "steady"] = dict.fromkeys(range(1, len(differences) + 1), 0.0)
-        samples[of_row.label, target(NEW), "steady"] = dict(enumerate(differences, 1))
+        samples[of_row.label, target(OLD), "time"] = dict.fromkeys(range(1, len(differences) + 1), 0.0)
+        samples[of_row.label, target(NEW), "time"] = dict(enumerate(differences, 1))
     arms = [arm(of_row, version) for of_row in cases for version in (OLD, NEW)]
     return compare(plan(cases, looks=LOOKS), samples, arms, SCHEDULES[len(rows) >= FEWEST_COMPARISONS])
 

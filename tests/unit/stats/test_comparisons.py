@@ -49,7 +49,7 @@ def test_figures_without_noise_are_judged_at_once(candidate: float, verdict: str
 
 
 def test_a_comparison_is_the_candidates_time_over_the_baselines():
-    samples = {(CASE.label, OLD, "steady"): logs(10), (CASE.label, NEW, "steady"): logs(20)}
+    samples = {(CASE.label, OLD, "time"): logs(10), (CASE.label, NEW, "time"): logs(20)}
     found = judged(plan([CASE]), samples, [arm(CASE, OLD), arm(CASE, NEW)])
     assert found.verdict == "slower"
     assert found.ratio == pytest.approx(2, rel=0.01)
@@ -63,8 +63,8 @@ def test_a_comparison_is_the_candidates_time_over_the_baselines():
 def test_a_call_at_a_first_look_is_shown_without_its_luck_and_gates_take_what_is_shown():
     rounds = (0.12, 0.09, 0.13, 0.09)
     samples = {
-        (CASE.label, OLD, "steady"): dict.fromkeys(range(1, 5), 0.0),
-        (CASE.label, NEW, "steady"): dict(enumerate(rounds, 1)),
+        (CASE.label, OLD, "time"): dict.fromkeys(range(1, 5), 0.0),
+        (CASE.label, NEW, "time"): dict(enumerate(rounds, 1)),
     }
     found = judged(plan([CASE], looks=LOOKS), samples, [arm(CASE, OLD), arm(CASE, NEW)])
     assert (found.verdict, found.size, found.rounds) == ("slower", "clear", 4)
@@ -81,8 +81,8 @@ def judge_rows(rows, looks):
     cases = [case(row=str(number)) for number in range(len(rows))]
     samples = {}
     for of_row, rounds in zip(cases, rows, strict=True):
-        samples[of_row.label, OLD, "steady"] = dict.fromkeys(range(1, len(rounds) + 1), 0.0)
-        samples[of_row.label, NEW, "steady"] = dict(enumerate(rounds, 1))
+        samples[of_row.label, OLD, "time"] = dict.fromkeys(range(1, len(rounds) + 1), 0.0)
+        samples[of_row.label, NEW, "time"] = dict(enumerate(rounds, 1))
     arms = [arm(of_row, version) for of_row in cases for version in (OLD, NEW)]
     return compare(plan(cases, looks=looks), samples, arms)
 
@@ -124,14 +124,14 @@ def test_rows_of_other_metrics_are_no_help():
 def test_cases_are_compared_inside_a_version():
     eager, graph = case(style="eager"), case(style="graph")
     asked = plan([eager, graph], pairs=(case_pair(eager, graph, OLD),))
-    samples = {(eager.label, OLD, "steady"): logs(20), (graph.label, OLD, "steady"): logs(10)}
+    samples = {(eager.label, OLD, "time"): logs(20), (graph.label, OLD, "time"): logs(10)}
     found = judged(asked, samples, [arm(one, version) for one in (eager, graph) for version in (OLD, NEW)])
     assert (found.verdict, round(found.ratio, 2)) == ("faster", 0.5)
 
 
 def test_alpha_is_split_over_the_looks_that_are_planned():
     """More looks, a wider interval, from the same data."""
-    samples = {(CASE.label, OLD, "steady"): logs(10), (CASE.label, NEW, "steady"): logs(11)}
+    samples = {(CASE.label, OLD, "time"): logs(10), (CASE.label, NEW, "time"): logs(11)}
     arms = [arm(CASE, OLD), arm(CASE, NEW)]
     one, four = (judged(plan([CASE], looks=looks), samples, arms) for looks in ((6,), (6, 10, 15, 20)))
     assert four.ci_high - four.ci_low > one.ci_high - one.ci_low
@@ -139,13 +139,13 @@ def test_alpha_is_split_over_the_looks_that_are_planned():
 
 def test_an_arm_that_was_refused_leaves_no_ratio_and_the_reason():
     arms = [arm(CASE, OLD), unmeasured(CASE, NEW, "refused", "no such op")]
-    found = judged(plan([CASE]), {(CASE.label, OLD, "steady"): logs(10)}, arms)
+    found = judged(plan([CASE]), {(CASE.label, OLD, "time"): logs(10)}, arms)
     assert (found.ratio, found.ci_low, found.ci_high, found.mde, found.seed_percent) == (None,) * 5
     assert (found.verdict, found.reason, found.rounds) == ("inconclusive", "no such op", 0)
 
 
 def test_a_single_common_round_has_a_ratio_and_no_verdict():
-    samples = {(CASE.label, OLD, "steady"): logs(10, 1), (CASE.label, NEW, "steady"): logs(20, 6)}
+    samples = {(CASE.label, OLD, "time"): logs(10, 1), (CASE.label, NEW, "time"): logs(20, 6)}
     found = judged(plan([CASE]), samples, [arm(CASE, OLD), arm(CASE, NEW)])
     assert (found.ratio, found.rounds, found.missing) == (pytest.approx(2, rel=0.02), 1, 3)
     assert (found.verdict, found.ci_low, found.pilot_ratio) == ("inconclusive", None, None)
@@ -161,7 +161,7 @@ def test_before_the_first_round_there_is_the_ratio_of_the_pilot(ms: float):
 
 
 def test_an_arm_that_died_midway_shows_what_it_had_and_is_never_a_verdict():
-    samples = {(CASE.label, OLD, "steady"): logs(10), (CASE.label, NEW, "steady"): logs(20, 3)}
+    samples = {(CASE.label, OLD, "time"): logs(10), (CASE.label, NEW, "time"): logs(20, 3)}
     arms = [arm(CASE, OLD), arm(CASE, NEW, outcome="died", reason="killed by SIGKILL")]
     found = judged(plan([CASE]), samples, arms)
     assert found.ratio == pytest.approx(2, rel=0.01)
@@ -177,7 +177,7 @@ def test_there_is_one_comparison_a_pair_in_the_plans_order():
 
 def pair_of(old: dict[int, float], new: dict[int, float], **changes) -> tuple[dict, list[ArmResult]]:
     arms = [arm(CASE, OLD), arm(CASE, NEW, **changes)]
-    return {(CASE.label, OLD, "steady"): old, (CASE.label, NEW, "steady"): new}, arms
+    return {(CASE.label, OLD, "time"): old, (CASE.label, NEW, "time"): new}, arms
 
 
 def test_calls_of_nanoseconds_are_never_a_verdict():
@@ -202,7 +202,7 @@ def rises(old: float, new: float) -> Beside:
         ArmKey(CASE.label, target(version)): {number: rise + NOISE[number % 6] for number in range(1, 7)}
         for version, rise in ((OLD, old), (NEW, new))
     }
-    return Beside(rises={"steady": of_arms})
+    return Beside(rises={"time": of_arms})
 
 
 def test_a_drift_of_the_ratio_as_large_as_the_effect_takes_the_verdict_away():
@@ -260,7 +260,7 @@ def test_a_certain_difference_inside_the_margin_is_slight_and_shown_as_such():
 
 @pytest.mark.parametrize(
     ("judge", "metric", "times"),
-    [("cpu", "steady", {"median_ms": 0.004}), ("wall", "cpu", {"cpu_ms": 0.004}), ("wall", "cpu", {"cpu_ms": None})],
+    [("cpu", "time", {"median_ms": 0.004}), ("wall", "cpu", {"cpu_ms": 0.004}), ("wall", "cpu", {"cpu_ms": None})],
 )
 def test_calls_that_mostly_wait_are_not_judged_by_their_cpu_time(judge: str, metric: str, times: dict):
     pair = replace(version_pair(CASE), metric=metric)
@@ -276,9 +276,9 @@ def test_one_of_many_comparisons_needs_more_than_one_alone():
     shift = {1: 0.14, 2: 0.04, 3: 0.12, 4: 0.06, 5: 0.11, 6: 0.07}
     flat = {number: 0.06 * (-1) ** number for number in shift}
     zero = dict.fromkeys(shift, 0.0)
-    samples = {(wanted.label, target(OLD), "steady"): zero, (wanted.label, target(NEW), "steady"): shift}
+    samples = {(wanted.label, target(OLD), "time"): zero, (wanted.label, target(NEW), "time"): shift}
     samples |= {
-        (one.label, target(version), "steady"): zero if version == OLD else flat
+        (one.label, target(version), "time"): zero if version == OLD else flat
         for one in others
         for version in (OLD, NEW)
     }
@@ -303,7 +303,7 @@ def test_of_none_there_is_nothing_to_adjust():
 
 def test_the_sign_flip_p_is_added_where_it_is_asked_for():
     samples, arms = pair_of(logs(10), logs(10.2))
-    differences = tuple(samples[CASE.label, NEW, "steady"][n] - samples[CASE.label, OLD, "steady"][n] for n in logs(1))
+    differences = tuple(samples[CASE.label, NEW, "time"][n] - samples[CASE.label, OLD, "time"][n] for n in logs(1))
     [plain] = compare(plan([CASE]), samples, arms)
     [flipped] = compare(plan([CASE]), samples, arms, flip=True)
     assert (plain.sign_flip_p, flipped.sign_flip_p) == (None, sign_flip_p(differences))
@@ -329,8 +329,8 @@ def test_a_pair_has_its_own_margin():
 
 def test_another_metric_is_doubted_neither_for_short_calls_nor_for_a_drift():
     asked = plan([CASE])
-    memory = replace(asked, pairs=tuple(replace(pair, metric="peak_rss") for pair in asked.pairs))
-    samples = {(CASE.label, OLD, "peak_rss"): logs(10), (CASE.label, NEW, "peak_rss"): logs(20)}
+    memory = replace(asked, pairs=tuple(replace(pair, metric="memory") for pair in asked.pairs))
+    samples = {(CASE.label, OLD, "memory"): logs(10), (CASE.label, NEW, "memory"): logs(20)}
     arms = [arm(CASE, OLD), arm(CASE, NEW, median_ms=0.00005)]
     [found] = compare(memory, samples, arms, beside=rises(0.0, 2.0))
     assert (found.verdict, found.reason) == ("slower", "")
@@ -343,7 +343,7 @@ def test_the_interval_is_as_wide_as_the_numbers_of_comparisons_and_of_difference
     cases = [case(style=str(number)) for number in range(count)]
     asked = plan(cases)
     samples = {
-        (one.label, target(version), "steady"): logs(20 if version == NEW and place < different else 10, rounds)
+        (one.label, target(version), "time"): logs(20 if version == NEW and place < different else 10, rounds)
         for place, one in enumerate(cases)
         for version in (OLD, NEW)
     }

@@ -61,8 +61,8 @@ def test_one_round_that_something_hit_hides_nothing_where_rounds_are_many():
 
 def leaning(strays: float, theta: float) -> Estimate:
     """Twenty rounds around `theta`, of which the outermost on the upper side stray by this much more."""
-    steady = [theta + 0.01 * (place - 9) / 9 for place in range(19)]
-    return Estimate((*steady, theta + 0.01 + strays))
+    settled = [theta + 0.01 * (place - 9) / 9 for place in range(19)]
+    return Estimate((*settled, theta + 0.01 + strays))
 
 
 @pytest.mark.parametrize("theta", [0.2, -0.2])

@@ -56,7 +56,7 @@ def names_any(table: Floats, schedule: LookSchedule) -> bool:
         # What is decided gets no more rounds.
         rounds = [look if verdict == "inconclusive" else last for verdict, last in zip(verdicts, rounds, strict=True)]
         samples = {
-            (one.label, target(version), "steady"): dict(enumerate(own[:last].tolist(), 1))
+            (one.label, target(version), "time"): dict(enumerate(own[:last].tolist(), 1))
             for one, of_case, last in zip(CASES, table, rounds, strict=True)
             for version, own in ((OLD, np.zeros(LOOKS[-1])), (NEW, of_case))
         }

@@ -39,8 +39,8 @@ SEED = 7
 def judge_by_looks(baseline: list[float], candidate: list[float], slowdown: float) -> JudgedRun:
     for look in LOOKS:
         samples = {
-            (CASE.label, target(OLD), "steady"): dict(enumerate(baseline[:look], 1)),
-            (CASE.label, target(NEW), "steady"): {
+            (CASE.label, target(OLD), "time"): dict(enumerate(baseline[:look], 1)),
+            (CASE.label, target(NEW), "time"): {
                 number: time + math.log1p(slowdown) for number, time in enumerate(candidate[:look], 1)
             },
         }

@@ -126,8 +126,8 @@ def judge_by_looks(
     both = shared or [0.0] * len(differences)
     for look in LOOKS:
         samples = {
-            (CASE.label, target(OLD), "steady"): dict(enumerate(both[:look], 1)),
-            (CASE.label, target(NEW), "steady"): {
+            (CASE.label, target(OLD), "time"): dict(enumerate(both[:look], 1)),
+            (CASE.label, target(NEW), "time"): {
                 number: common + apart
                 for number, (common, apart) in enumerate(zip(both[:look], differences[:look], strict=True), 1)
             },
@@ -233,7 +233,7 @@ def test_a_drift_of_the_ratio_inside_replicates_refuses_a_verdict_that_it_could_
     }
     differences = normal(0.02)(draw, 50) + math.log1p(0.06)
     for of_run in differences.tolist():
-        comparison = judge_by_looks(of_run, Beside(rises={"steady": rises}))
+        comparison = judge_by_looks(of_run, Beside(rises={"time": rises}))
         assert comparison.verdict == "inconclusive"
         assert comparison.reason.startswith("the ratio has")
 
@@ -279,8 +279,8 @@ def judge_table(rows: Sequence[Sequence[float]]) -> tuple[Comparison, ...]:
         samples = {}
         for number, end in ends.items():
             label = cases[number].label
-            samples[label, target(OLD), "steady"] = dict.fromkeys(range(1, end + 1), 0.0)
-            samples[label, target(NEW), "steady"] = dict(enumerate(rows[number][:end], 1))
+            samples[label, target(OLD), "time"] = dict.fromkeys(range(1, end + 1), 0.0)
+            samples[label, target(NEW), "time"] = dict(enumerate(rows[number][:end], 1))
         comparisons = compare(asked, samples, arms, make_schedule([Stretch(TABLE_LOOKS)]))
         undecided &= {number for number, each in enumerate(comparisons) if each.verdict == "inconclusive"}
         if not undecided:

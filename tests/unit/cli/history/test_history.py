@@ -65,7 +65,7 @@ def run(tmp_path: Path) -> Path:
     made = run_directory(tmp_path / "run", plan([POWER]))
     for place, version in enumerate((OLD, NEW)):
         batches = [
-            rows(POWER, version, round=number, replicate=number * 2 + place, steady=(MS * (10 + number + place),) * 3)
+            rows(POWER, version, round=number, replicate=number * 2 + place, bursts=(MS * (10 + number + place),) * 3)
             for number in range(1, 7)
         ]
         write_stream(made.settled / f"{version}-0.arrow", batches)

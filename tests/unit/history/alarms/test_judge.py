@@ -11,7 +11,7 @@ from orchestrator.history.alarms import state
 from orchestrator.history.alarms.judge import judge, report_events
 from orchestrator.history.model import Moved, NightReport, Point, State
 from orchestrator.history.wording import describe_alarm, describe_levels
-from tests.support.judged_nights import CASE, RUNS, at, day, judged, lived, made, night_of, opened, steady
+from tests.support.judged_nights import CASE, RUNS, at, day, judged, lasting, lived, made, night_of, opened
 from tests.support.nights import SURROUNDINGS, history, labels, series_of
 
 STEP, LANDS = 20, 30
@@ -38,11 +38,11 @@ def test_a_step_is_one_alarm_on_its_first_night_and_confirmed_by_the_next():
 
 def test_memory_is_an_alarm_in_its_own_words_and_says_nothing_of_times():
     times = made(30, {})
-    memory = [replace(point, metric="peak_rss") for point in made(30, {STEP: 1.15})]
+    memory = [replace(point, metric="memory") for point in made(30, {STEP: 1.15})]
     events = lived([*times, *memory], first=STEP - 2)
     [alarm] = opened(events)
-    assert alarm.key.metric == "peak_rss"
-    assert alarm.key.id != replace(alarm.key, metric="steady").id
+    assert alarm.key.metric == "memory"
+    assert alarm.key.id != replace(alarm.key, metric="time").id
     assert re.fullmatch(r"1\.1\dx more peak memory \(1\.1\d-1\.1\d\)", describe_alarm(alarm))
     assert alarm.reproduce.endswith("--metric memory")
     assert alarm.profile == "", "a profile is of times"
@@ -53,7 +53,7 @@ def test_cpu_time_is_an_alarm_in_its_own_words_and_says_nothing_of_wall_times():
     cpu = [replace(point, judge="cpu") for point in made(30, {STEP: 1.15})]
     events = lived([*wall, *cpu], first=STEP - 2)
     [alarm] = opened(events)
-    assert (alarm.key.metric, alarm.key.judge) == ("steady", "cpu")
+    assert (alarm.key.metric, alarm.key.judge) == ("time", "cpu")
     assert alarm.key.id != replace(alarm.key, judge="wall").id
     assert re.fullmatch(r"1\.1\dx slower by CPU time \(1\.1\d-1\.1\d\)", describe_alarm(alarm))
     assert describe_levels(alarm).startswith("its CPU time a step was ")
@@ -70,7 +70,7 @@ def test_nights_that_change_from_wall_to_cpu_time_raise_nothing():
 
 def test_a_metric_that_is_new_makes_no_case_new():
     times = made(12, {})
-    memory = [replace(point, metric="peak_rss") for point in times if point.night >= day(6)]
+    memory = [replace(point, metric="memory") for point in times if point.night >= day(6)]
     found = judged([*times, *memory], [], day(6))
     assert (found.appeared, found.vanished) == ((), ())
     assert judged([*times, *memory[:-2]], [], day(11)).vanished == ()
@@ -85,7 +85,7 @@ def test_what_is_known_of_times_hides_nothing_of_first_calls(said: State | None,
     alarms = opened(lived(sorted([*times, *first], key=lambda point: point.started), first=STEP - 1, says=says))
     assert sorted((alarm.key.metric, alarm.night) for alarm in alarms) == [
         ("first", day(STEP + later)),
-        ("steady", day(STEP)),
+        ("time", day(STEP)),
     ]
 
 
@@ -229,7 +229,7 @@ def test_what_is_listed_of_a_night_is_what_its_events_were():
 
 
 def test_an_alarm_is_dated_by_its_night_and_not_by_the_clock():
-    points = steady(LANDS + 2, {LANDS: 1.1})
+    points = lasting(LANDS + 2, {LANDS: 1.1})
     own = {point.key for point in points}
     late = at(day(LANDS + 1))
     so_far = [point for point in points if point.night <= day(LANDS)]

@@ -17,12 +17,12 @@ from tests.support.judged_nights import (
     day,
     exit_codes,
     judged,
+    lasting,
     lived,
     made,
     night_of,
     opened,
     report_of,
-    steady,
     what,
 )
 from tests.support.nights import SURROUNDINGS
@@ -90,18 +90,18 @@ REPEATED_STEPS = [
 def test_a_step_after_an_alarm_of_the_same_series_is_an_alarm_of_its_own(
     steps: dict[int, float], expected: list[tuple[int, str]]
 ):
-    events = lived(steady(max(steps) + 8, steps), first=LANDS - 2)
+    events = lived(lasting(max(steps) + 8, steps), first=LANDS - 2)
     assert [what(event) for event in events] == expected
 
 
 def test_two_steps_that_are_reverted_together_both_recover():
-    events = lived(steady(50, {LANDS: 1.1, LANDS + 4: 1.1, 44: 1 / 1.21}), first=LANDS - 2)
+    events = lived(lasting(50, {LANDS: 1.1, LANDS + 4: 1.1, 44: 1 / 1.21}), first=LANDS - 2)
     assert [alarm.change.direction for alarm in opened(events)] == ["slower", "slower"]
     assert [alarm.state for alarm in state.current(events)] == ["recovered", "recovered"]
 
 
 def test_a_recovered_alarm_whose_step_is_still_there_is_raised_again():
-    points = steady(LANDS + 2, {LANDS: 1.1})
+    points = lasting(LANDS + 2, {LANDS: 1.1})
     tonight = day(LANDS + 1)
     [alarm] = opened(lived([point for point in points if point.night <= day(LANDS)], first=LANDS))
     closed = [
@@ -117,7 +117,7 @@ def test_a_recovered_alarm_whose_step_is_still_there_is_raised_again():
 
 
 def test_a_step_of_another_size_is_not_the_one_that_is_known():
-    points = steady(LANDS + 8, {LANDS: 1.05, LANDS + 1: 1.2})
+    points = lasting(LANDS + 8, {LANDS: 1.05, LANDS + 1: 1.2})
     found = opened(lived(points, first=LANDS))
     assert len(found) == 2
     assert math.isclose(found[1].change.ratio, 1.05 * 1.2, rel_tol=0.05)
@@ -133,7 +133,7 @@ BACK = 45
     [(0.9, 1.04, ""), (0.9, 1.0, ""), (0.8, 0.9, "a part of "), (0.5, 0.75, "a part of ")],
 )
 def test_a_step_back_after_an_improvement_is_an_alarm(to: float, back_to: float, undoes: str):
-    events = lived(steady(BACK + 4, {LANDS: to, BACK: back_to / to}), first=LANDS - 2)
+    events = lived(lasting(BACK + 4, {LANDS: to, BACK: back_to / to}), first=LANDS - 2)
     faster, slower = opened(events)
     assert [faster.change.direction, slower.change.direction] == ["faster", "slower"]
     assert math.isclose(slower.change.ratio, back_to / to, rel_tol=0.02)
@@ -145,21 +145,21 @@ def test_a_step_back_after_an_improvement_is_an_alarm(to: float, back_to: float,
 
 
 def test_an_improvement_that_stays_is_no_alarm_of_anything_slower():
-    events = lived(steady(BACK + 4, {LANDS: 0.5}), first=LANDS - 2)
+    events = lived(lasting(BACK + 4, {LANDS: 0.5}), first=LANDS - 2)
     assert [what(event) for event in events] == [(LANDS, "faster"), (LANDS + 1, "confirmed")]
     assert exit_codes(events) == {}
 
 
 @pytest.mark.parametrize("said", ["known", "muted"])
 def test_what_a_user_said_of_an_improvement_hides_no_step_back(said: State):
-    events = lived(steady(BACK + 3, {LANDS: 0.8, BACK: 1.19}), first=LANDS - 2, says={LANDS + 5: said})
+    events = lived(lasting(BACK + 3, {LANDS: 0.8, BACK: 1.19}), first=LANDS - 2, says={LANDS + 5: said})
     assert [alarm.change.direction for alarm in opened(events)] == ["faster", "slower"]
     assert exit_codes(events) == {BACK: 1}
 
 
 def test_an_improvement_of_one_weekend_leaves_no_alarm_behind():
     saturday = next(number for number in range(LANDS, LANDS + 7) if is_weekend(day(number)))
-    events = lived(steady(saturday + 14, {saturday: 0.95, saturday + 2: 1 / 0.95}), first=LANDS - 2)
+    events = lived(lasting(saturday + 14, {saturday: 0.95, saturday + 2: 1 / 0.95}), first=LANDS - 2)
     assert [alarm.change.direction for alarm in opened(events)] == ["faster"]
     assert [alarm.state for alarm in state.current(events)] == ["recovered"]
     assert exit_codes(events) == {}
@@ -167,7 +167,7 @@ def test_an_improvement_of_one_weekend_leaves_no_alarm_behind():
 
 @pytest.mark.parametrize(("size", "left"), [(4.0, 1.9), (1.5, 1.2), (1.1, 1.04), (0.5, 0.75)])
 def test_an_alarm_stays_open_with_what_is_left_of_it(size: float, left: float):
-    events = lived(steady(BACK + 20, {LANDS: size, BACK: left / size}), first=LANDS - 2)
+    events = lived(lasting(BACK + 20, {LANDS: size, BACK: left / size}), first=LANDS - 2)
     first = opened(events)[0]
     [alarm] = [alarm for alarm in state.current(events) if alarm.id == first.id]
     assert alarm.state == "confirmed"
@@ -182,7 +182,7 @@ def test_an_alarm_stays_open_with_what_is_left_of_it(size: float, left: float):
 
 
 def test_what_is_left_of_an_alarm_ends_at_the_level_before_it():
-    events = lived(steady(BACK + 14, {LANDS: 4.0, BACK: 1.9 / 4, BACK + 10: 1 / 1.9}), first=LANDS - 2)
+    events = lived(lasting(BACK + 14, {LANDS: 4.0, BACK: 1.9 / 4, BACK + 10: 1 / 1.9}), first=LANDS - 2)
     assert [what(event) for event in events] == [
         (LANDS, "slower"), (LANDS + 1, "confirmed"), (BACK, "resized"), (BACK + 10, "recovered")
     ]  # fmt: skip
@@ -191,7 +191,7 @@ def test_what_is_left_of_an_alarm_ends_at_the_level_before_it():
 
 
 def test_what_goes_past_the_level_before_an_alarm_is_an_alarm_too():
-    events = lived(steady(BACK + 3, {LANDS: 1.5, BACK: 0.8 / 1.5}), first=LANDS - 2)
+    events = lived(lasting(BACK + 3, {LANDS: 1.5, BACK: 0.8 / 1.5}), first=LANDS - 2)
     slower, faster = opened(events)
     assert [slower.change.direction, faster.change.direction] == ["slower", "faster"]
     assert (BACK, "recovered") in map(what, events)
@@ -210,7 +210,7 @@ def test_no_night_after_a_cut_ends_an_alarm_from_before_it(changed: str, then: f
     before, after = (replace(SURROUNDINGS, **{changed: which}) for which in ("old", "new"))
     points = [
         replace(point, surroundings=after if point.night >= day(CUT) else before)
-        for point in steady(CUT + 20, {LANDS: 1.1, CUT: then})
+        for point in lasting(CUT + 20, {LANDS: 1.1, CUT: then})
     ]
     events = lived(points, first=LANDS - 2)
     [alarm] = state.current(events)
@@ -234,7 +234,7 @@ def after_a_pause(points: list[Point], days: int) -> list[Point]:
 
 @pytest.mark.parametrize("then", [1.0, 1 / 1.08, 1 / 1.1])
 def test_no_night_after_sixty_days_without_one_ends_an_alarm_from_before_them(then: float):
-    events = lived(after_a_pause(steady(CUT + 20, {LANDS: 1.1, CUT: then}), 60), first=LANDS - 2)
+    events = lived(after_a_pause(lasting(CUT + 20, {LANDS: 1.1, CUT: then}), 60), first=LANDS - 2)
     [alarm] = state.current(events)
     assert (alarm.state, alarm.left, alarm.apart) == ("confirmed", None, ("no night for 60 days",))
     assert [what(event) for event in events][2:] == [(CUT + 60, "resized")]
@@ -244,7 +244,7 @@ def test_no_night_after_sixty_days_without_one_ends_an_alarm_from_before_them(th
 
 @pytest.mark.parametrize(("then", "ends"), [(1.0, []), (1 / 1.1, [(CUT + 59, "recovered")])])
 def test_after_a_day_less_nights_are_compared_as_ever(then: float, ends: list[tuple[int, str]]):
-    events = lived(after_a_pause(steady(CUT + 20, {LANDS: 1.1, CUT: then}), 59), first=LANDS - 2)
+    events = lived(after_a_pause(lasting(CUT + 20, {LANDS: 1.1, CUT: then}), 59), first=LANDS - 2)
     assert [what(event) for event in events][2:] == ends
     [alarm] = state.current(events)
     assert alarm.apart == ()
@@ -254,7 +254,7 @@ def test_an_improvement_from_before_a_cut_hides_no_step_after_it():
     before, after = (replace(SURROUNDINGS, worker=which) for which in ("old", "new"))
     points = [
         replace(point, surroundings=after if point.night >= day(CUT) else before)
-        for point in steady(CUT + 25, {LANDS: 0.8, CUT + 20: 1.19})
+        for point in lasting(CUT + 25, {LANDS: 0.8, CUT + 20: 1.19})
     ]
     events = lived(points, first=LANDS - 2)
     assert [(alarm.change.direction, alarm.undoes) for alarm in opened(events)] == [("faster", ""), ("slower", "")]

@@ -228,6 +228,6 @@ def test_a_step_in_levels_that_wander_is_found_within_three_nights() -> None:
 
 def test_neither_independent_nights_nor_steps_are_levels_that_wander() -> None:
     calm = {key(f"case{seed}"): segment(noisy(60, seed)) for seed in range(40)}
-    assert find_wander(calm) == {("host", "steady"): 0.0}
+    assert find_wander(calm) == {("host", "time"): 0.0}
     stepping = {key(f"case{seed}"): segment(stepped(35, 25, 0.05 * (seed % 5 == 0), seed)) for seed in range(40)}
-    assert math.sqrt(find_wander(stepping)["host", "steady"]) < 0.005
+    assert math.sqrt(find_wander(stepping)["host", "time"]) < 0.005

@@ -60,8 +60,8 @@ def test_a_series_of_few_nights_is_shown(nights: int):
 
 
 def test_memory_and_results_are_shown_as_what_they_are(points):
-    memory, differs = of_metric(points, "peak_rss"), of_results(points, "differs", 0.02)
-    text = detail([*points, *memory], case=shown.EAGER, metrics=("peak_rss",), whole=True)
+    memory, differs = of_metric(points, "memory"), of_results(points, "differs", 0.02)
+    text = detail([*points, *memory], case=shown.EAGER, metrics=("memory",), whole=True)
     assert "peak memory · host host" in text
     assert re.search(r"▲ \d{4}-\d\d-\d\d: [\d.]+x more peak memory", text)
     text = detail([*points, *differs], case=shown.EAGER, metrics=("output",))

@@ -22,8 +22,8 @@ def course(streams: Iterable[Sequence[list[Row]]], folder: Path, counted: Iterab
     return found[OF.label, NEW]
 
 
-def replicate(number: int, steady: Sequence[int], **changes) -> list[Row]:
-    return rows(OF, NEW, replicate=number, steady=steady, **changes)
+def replicate(number: int, bursts: Sequence[int], **changes) -> list[Row]:
+    return rows(OF, NEW, replicate=number, bursts=bursts, **changes)
 
 
 def test_each_call_is_the_median_over_replicates_of_its_share_of_their_own_median(tmp_path: Path):
@@ -86,7 +86,7 @@ def test_arms_of_several_cases_and_versions_are_kept_apart(tmp_path: Path):
     calls = Calls()
     for version, number in ((OLD, 1), (NEW, 11)):
         batches = [
-            rows(of, version, replicate=number + place, steady=[MS * (10 + place * call) for call in range(3)])
+            rows(of, version, replicate=number + place, bursts=[MS * (10 + place * call) for call in range(3)])
             for place, of in enumerate((OF, other))
         ]
         calls.add(read_stream(write_stream(tmp_path / f"{version}.arrow", batches))[0])

@@ -279,7 +279,7 @@ def test_a_replicate_of_many_calls_is_summed_up_and_the_caption_says_so(tmp_path
     of, asked = case(style="eager"), plan([case(style="eager")])
     run = run_directory(tmp_path / "run", asked)
     for place, version in enumerate(asked.versions):
-        batches = [rows(of, version, round=1, replicate=place + 1, steady=[MS] * 1000)]
+        batches = [rows(of, version, round=1, replicate=place + 1, bursts=[MS] * 1000)]
         write_stream(run.settled / f"{version}-1.arrow", batches)
     page = Reader(html.page(run.path)[0]).root
     assert f"a point is the median of 16 calls of {asked.versions[0]}" in words(with_id(page, "case-0"))
@@ -401,7 +401,7 @@ def test_text_stands_out_by_at_least_four_and_a_half_to_one(theme: int):
 @pytest.mark.parametrize("theme", [0, 1], ids=["light", "dark"])
 def test_marks_of_plots_stand_out_by_at_least_three_to_one(theme: int):
     colours = themes()[theme]
-    for mark in ("build", "first", "second", "steady", "slower", "faster", "same", "inconclusive", "accent"):
+    for mark in ("build", "first", "second", "burst", "slower", "faster", "same", "inconclusive", "accent"):
         assert contrast_ratio(colours[mark], colours["paper"]) >= 3
 
 

@@ -19,7 +19,7 @@ from tests.support.builders import RUN, case, finished, plan, run_directory
 
 VERSIONS = ("1.14.0", "2.0.0", "2.4.0", "2.8.0", "2.12.0", "2.13.0")
 ROUNDS, CALLS = 20, 50
-PHASES = ("build", "first", "second", *("steady",) * CALLS)
+PHASES = ("build", "first", "second", *("burst",) * CALLS)
 # For 500 cases the page is to stay below 15 MB, the plots' runtime included.
 MOST_BYTES, MOST_CASES = 15e6, 500
 
