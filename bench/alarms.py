@@ -201,18 +201,18 @@ def _point(key: Key, value: Value, boot: int) -> Point:
     return Point(
         night=value.night, started=datetime.combine(value.night, time(2), UTC), run=f"{value.night:%Y%m%d}",
         stage="screen", suite="made", host=key.host, engine=key.engine, device=key.device,
-        reference=str(key.reference), version=str(key.version),
-        build=PINNED if key.version == PINNED else f"2.22.0.dev{value.night:%Y%m%d}",
+        reference=str(key.reference), target=str(key.target),
+        build=PINNED if key.target == PINNED else f"2.22.0.dev{value.night:%Y%m%d}",
         case=key.case, outcome="measured", reason="", effect=value.effect, error=value.error, rounds=value.rounds,
         verdict="inconclusive", metric="time",
-        reference_figure=1.0, version_figure=1.0, commit="", judge="wall",
+        reference_figure=1.0, target_figure=1.0, commit="", judge="wall",
         surroundings=replace(NOWHERE, boot=f"2026-01-01 08:00 UTC boot-{boot}"),
     )  # fmt: skip
 
 
 def _night(now: datetime) -> NightOf:
     return NightOf(
-        at=now, night=now.date(), started=now, host="host", suite="made", versions=("nightly",), run="made",
+        at=now, night=now.date(), started=now, host="host", suite="made", targets=("nightly",), run="made",
         outcome="measured", said=(), cells=CASES, screened=CASES, confirmed=0, exit_code=0,
         device="cpu", engine="venv", selected=(), flags=(),
     )  # fmt: skip

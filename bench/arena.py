@@ -115,7 +115,7 @@ def run(
         suite="bench",
         engine="venv",
         device="cpu",
-        versions=tuple(environments),
+        targets=tuple(environments),
         cases=tuple(cases),
         pairs=pairs or plan_pairs(cases, tuple(environments), workloads),
         looks=looks,
@@ -156,5 +156,5 @@ def run(
     directory.record(Finished(how=how, seconds=time.monotonic() - begun, start_s=0.0, cut=False, at_budget=False))
     evaluation = judge_run(directory)
     if evaluation.died:
-        raise TfCompareError("\n".join(f"{arm.version}: {arm.reason}" for arm in evaluation.died))
+        raise TfCompareError("\n".join(f"{arm.target}: {arm.reason}" for arm in evaluation.died))
     return evaluation

@@ -93,9 +93,9 @@ def section(program: Program = FULL) -> Section:
 
 def efforts_of(run: RunDir) -> dict[ArmKey, Calibrated]:
     return {
-        ArmKey(entry.case, entry.version): entry
+        ArmKey(entry.case, entry.target): entry
         for entry in run.entries()
-        if isinstance(entry, Calibrated) and entry.version
+        if isinstance(entry, Calibrated) and entry.target
     }
 
 

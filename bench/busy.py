@@ -188,7 +188,7 @@ def _tell(name: str, quiet: Comparison, busy: Comparison) -> str:
 
 
 def _name(arm: ArmKey) -> str:
-    return f"`{arm.case}` in {arm.version}"
+    return f"`{arm.case}` in {arm.target}"
 
 
 def _verdict(comparison: Comparison) -> str:

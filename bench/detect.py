@@ -29,7 +29,7 @@ from scipy import stats
 from bench import arena
 from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
-from orchestrator.model import Case, Comparison, Pair, Plan, Target, VersionPair
+from orchestrator.model import Case, Comparison, Pair, Plan, Target, TargetPair
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.results.endings import Endings
 from orchestrator.results.evaluation import compute_comparisons, gather
@@ -151,7 +151,7 @@ def neighbour(seed: int) -> Iterator[None]:
 def pairs_of(case: Case) -> tuple[Pair, ...]:
     """Return every pair with at least one arm that is not slowed."""
     return tuple(
-        VersionPair(case=case, baseline=baseline, candidate=candidate, metric="time")
+        TargetPair(case=case, baseline=baseline, candidate=candidate, metric="time")
         for baseline, candidate in combinations(SLOWDOWNS, 2)
         if SLOWDOWNS[baseline] == 0
     )
@@ -198,16 +198,16 @@ def judge_run(recorded: Recorded) -> list[Judged]:
             comparison.rounds,
         )
         for pair in recorded.plan.pairs
-        if isinstance(pair, VersionPair)
+        if isinstance(pair, TargetPair)
         for comparison in judge_pair(recorded, pair)
     ]
 
 
-def judge_pair(recorded: Recorded, pair: VersionPair) -> Iterator[Comparison]:
+def judge_pair(recorded: Recorded, pair: TargetPair) -> Iterator[Comparison]:
     """Yield the comparisons with which runs of these two arms alone would have ended, one for each window."""
     versions = (pair.baseline, pair.candidate)
-    plan = replace(recorded.plan, cases=(pair.case,), versions=versions, looks=LOOKS, pairs=(pair,), margin=MARGIN)
-    own = [each for each in recorded.replicates if each.version in versions and each.case == pair.case.label]
+    plan = replace(recorded.plan, cases=(pair.case,), targets=versions, looks=LOOKS, pairs=(pair,), margin=MARGIN)
+    own = [each for each in recorded.replicates if each.target in versions and each.case == pair.case.label]
     for before in range(0, recorded.plan.looks[-1], WINDOW):
         # The looks of a window are counted from its own first round.
         of_window = [replicate._replace(round=replicate.round - before) for replicate in own]

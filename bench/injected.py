@@ -66,13 +66,13 @@ def judge_injected(gathered: Gathered, target: Target, metrics: Sequence[Metric]
             more = 1 + size * margin if isinstance(scale_of(metric), Ratios) else size * margin
             alone = replace(gathered, plan=replace(gathered.plan, metrics=(metric,), outputs=False))
             for comparison in judge(_inject(alone, target, CHANGES[metric], more)).of_metrics:
-                if comparison.pair.metric == metric and comparison.pair.arms[1].version == target and comparison.ends:
+                if comparison.pair.metric == metric and comparison.pair.arms[1].target == target and comparison.ends:
                     yield metric, size, comparison.verdict
 
 
 def _inject(gathered: Gathered, target: Target, change: Change, more: float) -> Gathered:
     def changed(replicates: Sequence[Replicate]) -> tuple[Replicate, ...]:
-        return tuple(change(each, more) if each.version == target else each for each in replicates)
+        return tuple(change(each, more) if each.target == target else each for each in replicates)
 
     return replace(
         gathered,

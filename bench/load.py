@@ -102,7 +102,7 @@ def run(folder: str, cases: str, rounds: str) -> None:
     path, last = Path(folder), int(rounds)
     environments = {
         version: Environment(
-            EnvironmentFacts(version=version, kind="venv", identity="", lock="", python="", **plain.ENVIRONMENT), folder
+            EnvironmentFacts(target=version, kind="venv", identity="", lock="", python="", **plain.ENVIRONMENT), folder
         )
         for folder in [stub.write(path.with_suffix(".stub"))]
         for version in VERSIONS

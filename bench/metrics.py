@@ -91,7 +91,7 @@ def verdicts(path: Path, metrics: Sequence[Metric]) -> Iterator[Found]:
             yield comparison.pair.metric, 0, comparison.verdict
     for output in evaluation.outputs:
         yield "output", 0, output.verdict
-    for version in gathered.plan.versions[1:]:
+    for version in gathered.plan.targets[1:]:
         yield from judge_injected(gathered, version, metrics)
 
 
@@ -147,7 +147,7 @@ def later_results_that_differ(draw: Draw, pairs: int) -> int:
         texts = [sketch(each) for each in draw(np.random.RandomState(FIRST_PAIR + number))]  # type: ignore[no-untyped-call]
         replicates = [
             replicate(
-                round=of_round, number=2 * of_round + place, version=target(version), output=texts[0], fifth_output=text
+                round=of_round, number=2 * of_round + place, target=target(version), output=texts[0], fifth_output=text
             )
             for of_round in range(1, 5)
             for place, (version, text) in enumerate(zip((OLD, NEW), texts, strict=True))

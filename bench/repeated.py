@@ -202,7 +202,7 @@ def _measure(story: Story, number: int, rng: np.random.Generator) -> Iterator[Po
         if story.shares:
             share = next((share for night, share in reversed(story.shares.items()) if night <= number), 0.0)
             point = _point(number, place, NIGHTLY, 0.0, 0, around, RESULTS)
-            yield replace(point, effect=None, verdict="differs" if share else "equal", version_figure=share)
+            yield replace(point, effect=None, verdict="differs" if share else "equal", target_figure=share)
 
 
 def _since(start: Start | None, number: int) -> bool:
@@ -219,11 +219,11 @@ def _point(
     night = BEGIN + timedelta(days=number)
     return Point(
         night=night, started=datetime.combine(night, time(2), UTC), run=f"{night:%Y%m%d}", stage="screen",
-        suite="made", host="host", engine="venv", device="cpu", reference="2.13.0", version=version,
+        suite="made", host="host", engine="venv", device="cpu", reference="2.13.0", target=version,
         build=f"2.22.0.dev{night:%Y%m%d}" if version == NIGHTLY else version, case=f"case{place}",
         outcome="measured", reason="", effect=effect, error=ROUND / sqrt(max(rounds, 1)), rounds=rounds,
         verdict="inconclusive", metric=metric,
-        reference_figure=1.0, version_figure=1.0, surroundings=around, commit="", judge="wall",
+        reference_figure=1.0, target_figure=1.0, surroundings=around, commit="", judge="wall",
     )  # fmt: skip
 
 
@@ -241,7 +241,7 @@ def count_errors(story: Story, events: Sequence[tuple[int, Event, Key]]) -> tupl
     false = 0
     for number, event, key in events:
         what = _name(event)
-        if what == "confirmed" or (str(key.version) == PINNED and story.start and what == "known"):
+        if what == "confirmed" or (str(key.target) == PINNED and story.start and what == "known"):
             continue
         near = [one for one in +expected if (one[0], one[2]) == (what, key.case) and 0 <= number - one[1] < SOON]
         if near:
@@ -283,5 +283,5 @@ def _describe(event: Event, key: Key) -> str:
     back = f", {alarm.undoes.partition(' of 2')[0]}" if alarm.undoes else ""
     known = "known" if alarm.state == "known" else "alarm"
     # A start moves each case by another amount.
-    size = "" if key.version == PINNED or alarm.state == "known" else f", {alarm.change.ratio:.2f}x {of}"
+    size = "" if key.target == PINNED or alarm.state == "known" else f", {alarm.change.ratio:.2f}x {of}"
     return f"{known}{size}{alarm.change.direction if size else ''}{back}"

@@ -118,7 +118,7 @@ def _plan(cases: tuple[Case, ...]) -> Plan:
     targets = tuple(map(Target, VERSIONS))
     return Plan(
         run=RUN, created=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC), suite="full", engine="venv", device="cpu",
-        versions=targets, cases=cases, pairs=plan_pairs(cases, targets, all_workloads()), looks=LOOKS, alpha=ALPHA,
+        targets=targets, cases=cases, pairs=plan_pairs(cases, targets, all_workloads()), looks=LOOKS, alpha=ALPHA,
         margin=MARGIN, budget_s=None, seed=1, threads=None, timeout_s=600.0,
         **(plain.PLAN | {"metrics": USUAL, "outputs": True}),
     )  # fmt: skip
@@ -127,7 +127,7 @@ def _plan(cases: tuple[Case, ...]) -> Plan:
 def _manifest() -> Manifest:
     environments = {
         Target(version): EnvironmentFacts(
-            version=version, kind="venv", identity="made", lock="made", python="3.11.7", **plain.ENVIRONMENT
+            target=version, kind="venv", identity="made", lock="made", python="3.11.7", **plain.ENVIRONMENT
         )
         for version in VERSIONS
     }
@@ -158,7 +158,7 @@ def _batch(
 ) -> pa.RecordBatch:
     many = len(phases)
     same = {
-        "run": RUN, "version": version, "case": case.label, "round": number, "position": 0, "replicate": replicate,
+        "run": RUN, "target": version, "case": case.label, "round": number, "position": 0, "replicate": replicate,
         "burst": 1, "steps": 1,
     }  # fmt: skip
     columns = {name: [value] * many for name, value in same.items()}
@@ -194,7 +194,7 @@ def _validation(path: Path) -> tuple[float, float]:
         begun = time.perf_counter()
         table, _ = read_stream(stream.path, stream.root)
         between = time.perf_counter()
-        check(stream.path, table, RUN, stream.version)
+        check(stream.path, table, RUN, stream.target)
         read_s += time.perf_counter() - begun
         check_s += time.perf_counter() - between
     return read_s, check_s

@@ -175,7 +175,7 @@ def _asv(points: Sequence[Point], project: Path) -> Site:
     (results / MACHINE / "machine.json").write_text(json.dumps({**machine, "version": MACHINE_FORMAT}))
     by_file: dict[tuple[datetime, str], list[Point]] = defaultdict(list)
     for point in points:
-        by_file[point.started, point.version].append(point)
+        by_file[point.started, point.target].append(point)
     for (started, version), found in by_file.items():
         result = {
             "commit_hash": commits[started],
@@ -234,9 +234,9 @@ def _plain(name: str) -> str:
 
 def _row(point: Point) -> list[object]:
     """Return a time as asv records it: in seconds, with an interval at 99 %."""
-    assert point.version_figure is not None
+    assert point.target_figure is not None
     assert point.error is not None
-    seconds, wide = point.version_figure / 1e3, exp(3.25 * point.error)
+    seconds, wide = point.target_figure / 1e3, exp(3.25 * point.error)
     known = {
         "result": [seconds], "params": [], "version": "made", "started_at": int(point.started.timestamp() * 1000),
         "stats_ci_99_a": [seconds / wide], "stats_ci_99_b": [seconds * wide], "stats_q_25": [seconds],

@@ -84,7 +84,7 @@ class SimulatedReport:
         )
 
     def _differs(self, comparison: Comparison) -> bool:
-        slower = {ArmKey(of.label, PLAN.versions[-1]) for of in CASES[: self.slower]}
+        slower = {ArmKey(of.label, PLAN.targets[-1]) for of in CASES[: self.slower]}
         return comparison.pair.metric == "time" and not slower.isdisjoint(comparison.pair.arms)
 
 
@@ -137,7 +137,7 @@ def _cut(logs: Floats, rounds: Mapping[str, int]) -> Samples:
         (of.label, version, metric): dict(enumerate(own[: rounds[of.label]].tolist(), 1))
         for metric, of_metric in zip(FAMILIES, logs, strict=True)
         for of, of_case in zip(CASES, of_metric, strict=True)
-        for version, own in zip(PLAN.versions, of_case, strict=True)
+        for version, own in zip(PLAN.targets, of_case, strict=True)
     }
 
 

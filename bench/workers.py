@@ -172,9 +172,9 @@ class Generation:
 def _times(path: Path) -> Floats:
     """Return the log times of the rounds that every worker finished, by worker and round."""
     gathered = gather(RunDir.open(path))
-    by_worker: dict[Target, dict[int, float]] = {worker: {} for worker in gathered.plan.versions}
+    by_worker: dict[Target, dict[int, float]] = {worker: {} for worker in gathered.plan.targets}
     for replicate in gathered.replicates:
-        by_worker[replicate.version][replicate.round] = math.log(replicate.time_ns)
+        by_worker[replicate.target][replicate.round] = math.log(replicate.time_ns)
     whole = sorted(set.intersection(*map(set, by_worker.values())))
     return np.array([[rounds[number] for number in whole] for rounds in by_worker.values()])
 
@@ -231,7 +231,7 @@ def equal_efforts(path: Path) -> dict[str, Effort]:
     effort = Effort(
         max(entry.warmup for entry in entries), max(entry.bursts for entry in entries), calls[len(calls) // 2]
     )
-    return {str(entry.version): effort for entry in entries if entry.version}
+    return {str(entry.target): effort for entry in entries if entry.target}
 
 
 def measure_cell(store: Store, version: str, body: str, program: Program) -> None:

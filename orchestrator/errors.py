@@ -15,7 +15,7 @@ Python itself exits with 1 after an uncaught error. A job that reads 1 as "slowe
 unexpected error becomes 70. A closed pipe is not a failure: what is printed after it is dropped, and the exit code
 stays the same.
 
-An error says what happened, to which version, and what to do next; `detail` holds more for a closer look, such as the
+An error says what happened, to which target, and what to do next; `detail` holds more for a closer look, such as the
 end of a log.
 """
 
@@ -23,25 +23,25 @@ end of a log.
 class TfCompareError(Exception):
     exit_code: int
 
-    def __init__(self, what: str, advice: str = "", *, version: str = "", detail: str = "") -> None:
+    def __init__(self, what: str, advice: str = "", *, target: str = "", detail: str = "") -> None:
         super().__init__(what)
         self.what = what
         self.advice = advice
-        self.version = version
+        self.target = target
         self.detail = detail
 
     @property
     def headline(self) -> str:
-        """The message in one line, without its version and its detail."""
+        """The message in one line, without its target and its detail."""
         return f"{self.what}; {self.advice}" if self.advice else self.what
 
     @property
     def reason(self) -> str:
-        """The message without its version."""
+        """The message without its target."""
         return f"{self.headline}\n{self.detail}" if self.detail else self.headline
 
     def __str__(self) -> str:
-        return f"{self.version}: {self.reason}" if self.version else self.reason
+        return f"{self.target}: {self.reason}" if self.target else self.reason
 
 
 class OutcomeFound(TfCompareError):
@@ -68,11 +68,11 @@ class EnvironmentFailed(TfCompareError):
         what: str,
         advice: str = "",
         *,
-        version: str = "",
+        target: str = "",
         detail: str = "",
         lacks_python: bool = False,
     ) -> None:
-        super().__init__(what, advice, version=version, detail=detail)
+        super().__init__(what, advice, target=target, detail=detail)
         # Other versions may have their Pythons, and a run can name them.
         self.lacks_python = lacks_python
 

@@ -78,7 +78,7 @@ def write_host_files(scratch: Path) -> None:
     profiles.mkdir(parents=True, exist_ok=True)
     (profiles.parent / stored.PROFILE_FILE).write_bytes(PROFILE.stamp(stored.HEADING.dump_json(PROFILED.heading)))
     for arm in PROFILED.arms:
-        (profiles / f"{stem(arm.case, arm.version)}.json").write_bytes(PROFILE.stamp(stored.ARM.dump_json(arm)))
+        (profiles / f"{stem(arm.case, arm.target)}.json").write_bytes(PROFILE.stamp(stored.ARM.dump_json(arm)))
     store = Store(scratch / "history")
     shutil.copyfile(store.append(history(1, 2)), GOLDEN / "points.parquet")
     shutil.copyfile(store.record(AlarmOpened(at=NIGHT.at, alarm=alarm(1.5))), GOLDEN / "event.json")

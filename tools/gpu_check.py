@@ -150,7 +150,7 @@ def _require_gpus(run: Run) -> str:
 
 
 def _require_measured(run: Run) -> str:
-    if died := [f"{arm.version}: {arm.reason}" for arm in run.arms if arm.outcome == "died"]:
+    if died := [f"{arm.target}: {arm.reason}" for arm in run.arms if arm.outcome == "died"]:
         raise StepFailed(f"arms died: {'; '.join(died)}")
     return _require_gpus(run)
 
@@ -206,7 +206,7 @@ def compare_twins(check: Check) -> str:
     run = check.measure("twins", *check.compared, "--control", *USUAL)
     where = _require_measured(run)
     verdicts = [
-        comparison.verdict for comparison in run.comparisons if any(arm.version.control for arm in comparison.pair.arms)
+        comparison.verdict for comparison in run.comparisons if any(arm.target.control for arm in comparison.pair.arms)
     ]
     if not verdicts or {"slower", "faster"} & set(verdicts):
         raise StepFailed(f"the control arm against its twin: {', '.join(verdicts) or 'no comparison'}")

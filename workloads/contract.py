@@ -54,7 +54,7 @@ class Field(NamedTuple):
 
 FIELDS = (
     Field("run", "label", False, "id of the run"),
-    Field("version", "label", False, "full TensorFlow version"),
+    Field("target", "label", False, "name of the target: a full TensorFlow version, perhaps with changes"),
     Field("case", "label", False, "label of the case"),
     Field("round", "int32", False, "round of the run, 0 for the pilot"),
     Field("position", "int32", False, "place of the arm in the round's order"),
@@ -99,7 +99,7 @@ COMMANDS = {
         "protocol": int,
         "fingerprint": str,
         "run": str,
-        "version": str,
+        "target": str,
         "device": str,
         "gpus": int,
         "threads": list,

@@ -258,7 +258,7 @@ class Worker:
         for name in ("case", "round", "position", "replicate"):
             values[name] = [order[name]] * count
         values["run"] = [self.hello["run"]] * count
-        values["version"] = [self.hello["version"]] * count
+        values["target"] = [self.hello["target"]] * count
         values["steps"] = [answer["steps"]] * count
         facts = dict(answer["facts"], import_ns=self.import_ns)
         for name in contract.REPLICATE_FIELDS:

@@ -94,7 +94,7 @@ def by_tfcompare(versions: Sequence[str], cases: Mapping[str, Case], wall_s: flo
         for name, case in cases.items()
         for version in versions
         for arm in arms
-        if arm["params"] == dict(case.params) and arm["version"].startswith(f"{version}.")
+        if arm["params"] == dict(case.params) and arm["target"].startswith(f"{version}.")
     }
     return Cost("tfcompare", f"`--budget {budget}`, for the measuring alone", wall, cells)
 

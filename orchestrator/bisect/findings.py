@@ -21,8 +21,8 @@ from orchestrator.model import (
     Evaluation,
     OutputVerdict,
     Target,
+    TargetPair,
     VerdictName,
-    VersionPair,
 )
 from orchestrator.results.rundir import RunDir
 from orchestrator.results.sketches import show_share
@@ -39,12 +39,12 @@ def learn(
     A version in the middle that cannot be measured is left out. An end was measured before, so if it cannot be measured
     now, this run is the cause.
     """
-    arms = {number_of(arm.version): arm for arm in evaluation.arms}
+    arms = {number_of(arm.target): arm for arm in evaluation.arms}
     if len(wanted.versions) > 2:
         middle = wanted.versions[1]
         if not _usable(arms[middle], timeouts):
             return (), (Skipped(version=middle, reason=why_not(arms[middle]), environment=False),)
-    baseline = number_of(evaluation.plan.versions[0])
+    baseline = number_of(evaluation.plan.targets[0])
     found = {finding.later: finding for finding in _against(baseline, evaluation, wanted.thorough, metric)}
     for number in wanted.versions:
         found.setdefault(number, _not_compared(baseline, arms, number, wanted.thorough, metric))
@@ -78,7 +78,7 @@ def versions_out_of_time(run: RunDir, earlier: Iterable[RunDir] = ()) -> dict[st
     """
     before = {version for each in earlier for version in _timeouts(each)}
     measured = {
-        number_of(entry.version)
+        number_of(entry.target)
         for entry in run.entries()
         if isinstance(entry, Ended) and entry.outcome == "measured" and entry.round != PILOT_ROUND
     }
@@ -87,15 +87,15 @@ def versions_out_of_time(run: RunDir, earlier: Iterable[RunDir] = ()) -> dict[st
 
 def _timeouts(run: RunDir) -> set[str]:
     ended = (entry for entry in run.entries() if isinstance(entry, Ended) and entry.outcome == "died")
-    return {number_of(entry.version) for entry in ended if entry.how == "timeout"}
+    return {number_of(entry.target) for entry in ended if entry.how == "timeout"}
 
 
 def end_lost(evaluation: Evaluation, wanted: Wanted, timeouts: Mapping[str, bool]) -> TfCompareError | None:
     """Return an error if the first run lacks an end, without which nothing can be searched."""
-    lost = [arm for arm in evaluation.arms if number_of(arm.version) in wanted.versions and not _usable(arm, timeouts)]
+    lost = [arm for arm in evaluation.arms if number_of(arm.target) in wanted.versions and not _usable(arm, timeouts)]
     if not lost:
         return None
-    reasons = "\n".join(f"{arm.version} {arm.outcome}: {arm.reason}" for arm in lost)
+    reasons = "\n".join(f"{arm.target} {arm.outcome}: {arm.reason}" for arm in lost)
     kind = NothingSelected if all(arm.outcome == "refused" for arm in lost) else ArmsDied
     return kind(f"an end of the search cannot be measured; take another --good or --bad:\n{reasons}")
 
@@ -105,7 +105,7 @@ def why_not(arm: ArmResult) -> str:
 
 
 def _usable(arm: ArmResult, timeouts: Mapping[str, bool]) -> bool:
-    return arm.outcome == "measured" or number_of(arm.version) in timeouts
+    return arm.outcome == "measured" or number_of(arm.target) in timeouts
 
 
 def _late(pair: tuple[str, str], timeouts: Mapping[str, bool], thorough: bool) -> BisectFinding | None:
@@ -131,7 +131,7 @@ def _not_compared(
 ) -> BisectFinding:
     """Return a finding for two versions that have no comparison, with what happened to the one that is missing."""
     missing = next((arms[number] for number in (baseline, later) if arms[number].outcome != "measured"), None)
-    reason = f"{missing.version} {why_not(missing)}" if missing else f"no {metric} was measured"
+    reason = f"{missing.target} {why_not(missing)}" if missing else f"no {metric} was measured"
     return BisectFinding(
         earlier=baseline, later=later, verdict="inconclusive", reason=reason, thorough=thorough, metric=metric
     )
@@ -163,7 +163,7 @@ def _against(baseline: str, evaluation: Evaluation, thorough: bool, metric: Foll
 def _from_comparison(baseline: str, comparison: Comparison, *, thorough: bool = False) -> BisectFinding:
     return BisectFinding(
         earlier=baseline,
-        later=number_of(comparison.pair.arms[1].version),
+        later=number_of(comparison.pair.arms[1].target),
         verdict=comparison.verdict,
         # A search has another rule for what is certain.
         reason="" if comparison.row_only else comparison.reason,
@@ -185,6 +185,6 @@ def learn_sizes(case: Case, wanted: Wanted, sizes: Mapping[str, int], margin: fl
     spec = METRICS["size"]
     findings = []
     for earlier, later in wanted.pairs:
-        pair = VersionPair(case=case, baseline=Target(earlier), candidate=Target(later), metric=spec.name)
+        pair = TargetPair(case=case, baseline=Target(earlier), candidate=Target(later), metric=spec.name)
         findings.append(_from_comparison(earlier, compare_figures(pair, sizes[earlier], sizes[later], margin)))
     return tuple(findings)

@@ -84,14 +84,14 @@ def _plot(state: State, result: SearchResult) -> str:
     steps: list[dict[str, Any]] = []
     for row in path_rows(state, result):
         version = escape_value(row.version)
-        values: dict[str, Any] = {"version": version}
+        values: dict[str, Any] = {"target": version}
         if row.joined:
             figures = (row.joined.ratio, row.joined.ci_low, row.joined.ci_high)
             values |= dict(zip(("ratio", "low", "high"), map(round_figure, figures), strict=True))
             values["verdict"] = row.finding.shown_verdict if row.finding else "same"
         trend.append(values)
         if row.part and row.finding and row.finding.changed:
-            steps.append({"version": version, "before": escape_value(row.part.earlier), "verdict": row.finding.verdict})
+            steps.append({"target": version, "before": escape_value(row.part.earlier), "verdict": row.finding.verdict})
     spec = charts.trend().properties(width=WIDTH_PX).configure(**charts.CONFIG).to_dict()
     spec["datasets"] = {"trend": trend, "steps": steps, "one": [{"ratio": 1}]}
     svg = str(vl_convert.vegalite_to_svg(spec, vl_version=document.vega_lite()))

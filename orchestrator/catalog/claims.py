@@ -32,7 +32,7 @@ from orchestrator.model import (
     Returns,
     Share,
     Target,
-    VersionPair,
+    TargetPair,
     Winning,
     Workload,
 )
@@ -68,7 +68,7 @@ def _find_metric(name: object) -> Metric:
 
 
 class ComparisonTable(_ClaimTable):
-    """A comparison of two versions for one `case`, or of two cases in one `version`.
+    """A comparison of two targets for one `case`, or of two cases in one `target`.
 
     A control is expected to be `not slower` and the like: it must not show the effect.
     """
@@ -76,7 +76,7 @@ class ComparisonTable(_ClaimTable):
     baseline: str
     candidate: str
     expected: Effect
-    version: str | None = None
+    target: str | None = None
     case: str | None = None
     published: Ratio | None = None
     read_as: Ratio | None = None
@@ -91,7 +91,7 @@ class ComparisonTable(_ClaimTable):
 
 
 class SetTable(_ClaimTable):
-    """A comparison of two versions over all cases that these selectors name."""
+    """A comparison of two targets over all cases that these selectors name."""
 
     cases: tuple[str, ...] = Field(min_length=1)
     baseline: str
@@ -101,9 +101,9 @@ class SetTable(_ClaimTable):
 
 
 class PartTable(_ClaimTable):
-    """How much of the way from one case to another a case between them has, in one version."""
+    """How much of the way from one case to another a case between them has, in one target."""
 
-    version: str
+    target: str
     baseline: str
     step: str
     candidate: str
@@ -111,12 +111,12 @@ class PartTable(_ClaimTable):
 
 
 class HoldsTable(_ClaimTable):
-    version: str
+    target: str
     case: str
 
 
 class ReturnsTable(_ClaimTable):
-    """What two versions of a case return: the same, or something else."""
+    """What a case returns in two targets: the same, or something else."""
 
     case: str
     baseline: str
@@ -269,8 +269,8 @@ class _Reader:
         return UsageError(f"{self.path}:{find_line(self.text, place)}: {error}")
 
     def expectation(self, table: ComparisonTable) -> Expectation:
-        if (table.version is None) == (table.case is None):
-            raise UsageError("a comparison names a case, for two versions of it, or a version, for two cases in it")
+        if (table.target is None) == (table.case is None):
+            raise UsageError("a comparison names a case, for two targets of it, or a target, for two cases in it")
         if table.expected not in (OF_TIMES if table.metric in TIMES else OF_COUNTS):
             raise UsageError(f"expected = {table.expected!r} does not go with {table.metric}")
         if METRICS[table.metric].units:
@@ -283,12 +283,12 @@ class _Reader:
 
     def _pair(self, table: ComparisonTable, margin: float) -> Pair:
         if table.case is not None:
-            return VersionPair(
+            return TargetPair(
                 case=self._case(table.case), baseline=self._target(table.baseline),
                 candidate=self._target(table.candidate), metric=table.metric, margin=margin,
             )  # fmt: skip
         return CasePair(
-            version=self._target(table.version or ""), baseline=self._case(table.baseline),
+            target=self._target(table.target or ""), baseline=self._case(table.baseline),
             candidate=self._case(table.candidate), metric=table.metric, margin=margin,
         )  # fmt: skip
 
@@ -303,13 +303,13 @@ class _Reader:
             raise UsageError("a set has either `mean_within` or `more_often`")
         baseline, candidate = self._target(table.baseline), self._target(table.candidate)
         cases = dict.fromkeys(case for text in table.cases for case in self._expand(text))
-        pairs = tuple(VersionPair(case=case, baseline=baseline, candidate=candidate) for case in cases)
+        pairs = tuple(TargetPair(case=case, baseline=baseline, candidate=candidate) for case in cases)
         return CaseSet(pairs=pairs, mean_within=table.mean_within, more_often=table.more_often)
 
     def part(self, table: PartTable) -> Part:
-        baseline, version = self._case(table.baseline), self._target(table.version)
+        baseline, target = self._case(table.baseline), self._target(table.target)
         step, whole = (
-            CasePair(version=version, baseline=baseline, candidate=self._case(case), margin=MARGIN)
+            CasePair(target=target, baseline=baseline, candidate=self._case(case), margin=MARGIN)
             for case in (table.step, table.candidate)
         )
         return Part(step=step, whole=whole, at_least=table.at_least)
@@ -323,7 +323,7 @@ class _Reader:
         return Share(arm=self.arm(table), function=table.function, published=table.published)
 
     def arm(self, table: HoldsTable) -> ArmKey:
-        return ArmKey(self._case(table.case).label, self._target(table.version))
+        return ArmKey(self._case(table.case).label, self._target(table.target))
 
     def _target(self, text: str) -> Target:
         """Return a version, perhaps with changes, which are the same on every device."""

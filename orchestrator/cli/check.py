@@ -116,7 +116,7 @@ def _as_object(arm: "TriedArm") -> dict[str, Any]:
     return {
         "workload": arm.case.workload,
         "params": dict(arm.case.params),
-        "version": str(arm.target),
+        "target": str(arm.target),
         "outcome": arm.outcome,
         "build_s": _seconds(arm.build_ns),
         "first_s": _seconds(arm.first_ns),

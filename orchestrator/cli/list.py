@@ -115,7 +115,7 @@ def list_claims(chosen: Iterable[Claim]) -> Listing:
     rows = []
     for claim in chosen:
         expected = format_expected(claim.statements[0])
-        versions = [str(version) for version in claim.versions]
+        versions = [str(version) for version in claim.targets]
         objects.append(
             {
                 "claim": claim.name,

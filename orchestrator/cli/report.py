@@ -189,13 +189,13 @@ def list_runs(folder: Path, format: str) -> None:
     listing = Listing(
         ("run", "begun", "versions", "cases"),
         [
-            (str(run.path), run.created, ", ".join(run.versions), str(run.cases))
-            if run.versions
+            (str(run.path), run.created, ", ".join(run.targets), str(run.cases))
+            if run.targets
             else (str(run.path), "", "its plan.json cannot be read", "")
             for run in runs
         ],
         [
-            {"path": str(run.path), "created": run.created, "versions": list(run.versions), "cases": run.cases}
+            {"path": str(run.path), "created": run.created, "versions": list(run.targets), "cases": run.cases}
             for run in runs
         ],
     )

@@ -66,8 +66,8 @@ def write(run: Run, directory: Path) -> tuple[Path, ...]:
         write_json(directory / "benchmarks.json", {**listed, "version": BENCHMARKS_FORMAT}),
         write_json(own / "machine.json", {**machine, "version": MACHINE_FORMAT}),
     ]
-    for version in run.plan.versions:
-        result = _result(run, version, machine, benchmarks)
+    for target in run.plan.targets:
+        result = _result(run, target, machine, benchmarks)
         files.append(write_json(own / f"{result['commit_hash'][:8]}-{result['env_name']}.json", result))
     return tuple(files)
 
@@ -124,40 +124,40 @@ def _describe_benchmark(benchmark: Benchmark, timeout_s: float) -> dict[str, Any
     }
 
 
-def _result(run: Run, version: Target, machine: dict[str, str], benchmarks: Sequence[Benchmark]) -> dict[str, Any]:
-    environment = run.manifest.environments.get(version)
-    python = python_of(run, version) or ""
+def _result(run: Run, target: Target, machine: dict[str, str], benchmarks: Sequence[Benchmark]) -> dict[str, Any]:
+    environment = run.manifest.environments.get(target)
+    python = python_of(run, target) or ""
     arms = {arm.key: arm for arm in run.arms}
     times = times_ns(run)
     moment = int(run.plan.created.timestamp() * 1000)
     return {
-        "commit_hash": commit_hash(version, environment.lock if environment else ""),
+        "commit_hash": commit_hash(target, environment.lock if environment else ""),
         "env_name": file_name(f"{environment.kind if environment else 'none'}-py{python}"),
         "date": moment,
-        "params": {**machine, "python": python, "tensorflow": version.name},
+        "params": {**machine, "python": python, "tensorflow": target.name},
         "python": python,
-        "requirements": {"tensorflow": version.name},
+        "requirements": {"tensorflow": target.name},
         "env_vars": {},
         "result_columns": list(COLUMNS),
-        "results": {benchmark.name: _row(benchmark, version, arms, times, moment) for benchmark in benchmarks},
+        "results": {benchmark.name: _row(benchmark, target, arms, times, moment) for benchmark in benchmarks},
         "durations": {},
         "version": RESULTS_FORMAT,
     }
 
 
-def commit_hash(version: Target, lock: str) -> str:
+def commit_hash(target: Target, lock: str) -> str:
     """Return a stable number in the form of a commit hash for a version and its lock.
 
     asv files every result under a commit, and here there is none.
     """
-    return hashlib.sha256(f"tensorflow {version} {lock}".encode()).hexdigest()[:40]
+    return hashlib.sha256(f"tensorflow {target} {lock}".encode()).hexdigest()[:40]
 
 
 def _row(
-    benchmark: Benchmark, version: Target, arms: dict[ArmKey, ArmResult], times: dict[ArmKey, list[float]], moment: int
+    benchmark: Benchmark, target: Target, arms: dict[ArmKey, ArmResult], times: dict[ArmKey, list[float]], moment: int
 ) -> list[Any]:
     """Return the columns in the order of COLUMNS; what was not measured is null in all of them."""
-    row = [arms.get(ArmKey(case.label, version)) if case else None for case in benchmark.cases]
+    row = [arms.get(ArmKey(case.label, target)) if case else None for case in benchmark.cases]
     if metric := benchmark.metric:
         figures = [metric.figure(arm) if arm else None for arm in row]
         factor = UNITS[metric.unit][2]

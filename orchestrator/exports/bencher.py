@@ -49,7 +49,7 @@ def render(run: Run) -> str:
 
 
 def _name(arm: ArmKey) -> str:
-    return key(f"{arm.case} {arm.version}", LONGEST_NAME)
+    return key(f"{arm.case} {arm.target}", LONGEST_NAME)
 
 
 def _latency(median_ms: float, replicates_ns: list[float]) -> Metric:

@@ -38,7 +38,7 @@ def describe_comparison(comparison: Comparison) -> str:
     """Describe a comparison as in `slower 3.84x (3.46-4.27) against 1.14.0`, and give the reason if there is one."""
     figures = show_magnitude(comparison, comparison.pair.metric)
     why = f": {comparison.reason}" if comparison.reason else ""
-    return f"{verdict(comparison)}{f' {figures}' if figures else ''} against {comparison.pair.arms[0].version}{why}"
+    return f"{verdict(comparison)}{f' {figures}' if figures else ''} against {comparison.pair.arms[0].target}{why}"
 
 
 def metrics_of_arms(run: Run) -> Iterator[tuple[MetricSpec, ArmResult, float]]:
@@ -63,8 +63,8 @@ def describe_beside(run: Run) -> dict[ArmKey, list[str]]:
     return lines
 
 
-def python_of(run: Run, version: Target) -> str | None:
+def python_of(run: Run, target: Target) -> str | None:
     """Return the Python that a version's worker reported or, if none started, the one of its environment."""
-    facts = run.manifest.environments.get(version)
-    python = run.manifest.workers.get(version, {}).get("python") or (facts.python if facts else None)
+    facts = run.manifest.environments.get(target)
+    python = run.manifest.workers.get(target, {}).get("python") or (facts.python if facts else None)
     return str(python) if python else None

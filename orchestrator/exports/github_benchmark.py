@@ -29,7 +29,7 @@ def render(run: Run) -> str:
         lines += [f"died: {arm.reason}"] if arm.outcome == "died" else []
         entries.append(
             {
-                "name": key(f"{name.case} {name.version}{of_cpu}").translate(UNTABLED),
+                "name": key(f"{name.case} {name.target}{of_cpu}").translate(UNTABLED),
                 "unit": "ms/step",
                 "value": arm.median_ms,
                 **_range(times.get(name, ())),
@@ -40,7 +40,7 @@ def render(run: Run) -> str:
         unit, factor = UNITS[spec.unit]
         entries.append(
             {
-                "name": key(f"{arm.case.label} {arm.version} {spec.name}").translate(UNTABLED),
+                "name": key(f"{arm.case.label} {arm.target} {spec.name}").translate(UNTABLED),
                 "unit": unit,
                 "value": figure * factor,
                 "extra": f"tfcompare run {run.plan.run}",

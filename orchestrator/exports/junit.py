@@ -18,10 +18,10 @@ COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 def render(run: Run, inconclusive: str = "skipped") -> str:
     """Return the text. A test with an open verdict is `skipped`, or `passed` with its message as output."""
     root = Element("testsuites", name="tfcompare")
-    for version in run.plan.versions:
-        tests = list(_tests(run, version, inconclusive))
+    for target in run.plan.targets:
+        tests = list(_tests(run, target, inconclusive))
         if tests:
-            suite = SubElement(root, "testsuite", name=escape_unprintable(f"tfcompare {version}"))
+            suite = SubElement(root, "testsuite", name=escape_unprintable(f"tfcompare {target}"))
             suite.set("timestamp", run.plan.created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"))
             suite.append(_properties(run))
             suite.extend(tests)
@@ -32,7 +32,7 @@ def render(run: Run, inconclusive: str = "skipped") -> str:
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + ElementTree.tostring(root, encoding="unicode")
 
 
-def _tests(run: Run, version: Target, inconclusive: str) -> Iterable[Element]:
+def _tests(run: Run, target: Target, inconclusive: str) -> Iterable[Element]:
     """Yield one test per comparison of this version with another.
 
     There is also one for each arm that no comparison is about and that was not measured; otherwise a case that dies
@@ -43,7 +43,7 @@ def _tests(run: Run, version: Target, inconclusive: str) -> Iterable[Element]:
     own = [
         comparison
         for comparison in evaluation.comparisons
-        if comparison.pair.kind == "version" and comparison.pair.candidate == version
+        if comparison.pair.kind == "target" and comparison.pair.candidate == target
     ]
     for comparison in own:
         name = comparison.pair.arms[1]
@@ -55,7 +55,7 @@ def _tests(run: Run, version: Target, inconclusive: str) -> Iterable[Element]:
         yield test
     about = {comparison.pair.arms[1] for comparison in own}
     for name, arm in arms.items():
-        if arm.version == version and arm.outcome != "measured" and name not in about:
+        if arm.target == target and arm.outcome != "measured" and name not in about:
             yield _test_without_time(arm)
 
 
@@ -75,8 +75,8 @@ def _build_comparison_test(
     pair = comparison.pair
     name = arm.case.label
     name += "" if pair.metric == "time" else f" {pair.metric}"
-    baseline = pair.arms[0].version
-    name += "" if baseline == evaluation.plan.versions[0] else f" against {baseline}"
+    baseline = pair.arms[0].target
+    name += "" if baseline == evaluation.plan.targets[0] else f" against {baseline}"
     test = _test(arm, name)
     message = describe_comparison(comparison)
     # As --fail-on has it.

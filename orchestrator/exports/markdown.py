@@ -24,10 +24,10 @@ MOST_ROWS = 20
 ROOM = 8_000
 LONGEST_TEXT = 300
 
-CHANGED = ("case", "version", "time", "ratio", "interval", "verdict")
+CHANGED = ("case", "target", "time", "ratio", "interval", "verdict")
 COMPARISONS = ("comparison", "ratio or difference", "interval", "rounds", "verdict", "why")
-UNMEASURED = ("case", "version", "outcome", "why")
-ENVIRONMENTS = ("version", "Python", "environment")
+UNMEASURED = ("case", "target", "outcome", "why")
+ENVIRONMENTS = ("target", "Python", "environment")
 
 
 def render(run: Run) -> str:
@@ -72,7 +72,7 @@ def _headlines(evaluation: Evaluation) -> Iterable[str]:
     counts: dict[tuple[Target, Target], Counter[str]] = {}
     for comparison in evaluation.comparisons:
         pair = comparison.pair
-        if pair.kind == "version":
+        if pair.kind == "target":
             word = describe_in_report(comparison)
             counts.setdefault((pair.candidate, pair.baseline), Counter())[word] += 1
     for (candidate, baseline), count in counts.items():
@@ -106,7 +106,7 @@ def _table_of_changes(evaluation: Evaluation) -> str:
     changed = [
         comparison
         for comparison in evaluation.comparisons
-        if comparison.pair.kind == "version" and comparison.report_verdict in ("slower", "faster")
+        if comparison.pair.kind == "target" and comparison.report_verdict in ("slower", "faster")
     ]
     changed.sort(key=lambda comparison: comparison.distance, reverse=True)
     if not changed:
@@ -122,8 +122,8 @@ def _table_of_changes(evaluation: Evaluation) -> str:
 def _change(comparison: Comparison, arm: ArmResult, names: Mapping[str, str]) -> tuple[str, ...]:
     metric = "" if comparison.pair.metric == "time" else f" {comparison.pair.metric}"
     time = "" if arm.median_ms is None else format_time(arm.median_ms)
-    case, version = code(names[arm.case.label]) + metric, code(str(arm.version))
-    return case, version, time, *_format_cells(comparison), _verdict(comparison)
+    case, target = code(names[arm.case.label]) + metric, code(str(arm.target))
+    return case, target, time, *_format_cells(comparison), _verdict(comparison)
 
 
 def _comparison(comparison: Comparison) -> tuple[str, ...]:
@@ -146,14 +146,14 @@ def _verdict(comparison: Comparison) -> str:
 
 
 def _row_without_time(arm: ArmResult) -> tuple[str, ...]:
-    return code(arm.case.label), code(str(arm.version)), arm.outcome, code(arm.reason)
+    return code(arm.case.label), code(str(arm.target)), arm.outcome, code(arm.reason)
 
 
 def _environments(run: Run) -> Iterable[tuple[str, ...]]:
-    for version in run.plan.versions:
-        facts = run.manifest.environments.get(version)
+    for target in run.plan.targets:
+        facts = run.manifest.environments.get(target)
         named = code(f"{facts.kind} {facts.identity}") if facts else "none"
-        yield code(str(version)), code(python_of(run, version) or "unknown"), named
+        yield code(str(target)), code(python_of(run, target) or "unknown"), named
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

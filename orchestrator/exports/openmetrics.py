@@ -75,7 +75,7 @@ def _of_arms(arms: Iterable[ArmResult]) -> tuple[Family, ...]:
     rounds = Family("tfcompare_rounds", "Rounds that count.")
     outcome = Family("tfcompare_outcome", "Outcome of an arm.")
     for arm in arms:
-        labels = {"workload": arm.case.workload, "case": arm.case.label, "version": str(arm.version)}
+        labels = {"workload": arm.case.workload, "case": arm.case.label, "target": str(arm.target)}
         (time if arm.wall_ms is None else cpu).add(labels, arm.median_s)
         first.add(labels, arm.first_s)
         memory.add(labels, arm.memory_bytes)
@@ -99,7 +99,7 @@ def _of_comparisons(plan: Plan, comparisons: Iterable[Comparison]) -> tuple[Fami
         pair = comparison.pair.flat
         labels = {
             "kind": pair.kind, "workload": pair.workload, "case": pair.case.label if pair.case else "",
-            "version": pair.version or "", "baseline": pair.baseline, "candidate": pair.candidate,
+            "target": pair.target or "", "baseline": pair.baseline, "candidate": pair.candidate,
             "metric": pair.metric, "margin": f"{plan.margin if pair.margin is None else pair.margin:g}",
         }  # fmt: skip
         if plan.judge == "cpu" and pair.metric == "time":

@@ -50,20 +50,20 @@ def write(run: Run, directory: Path) -> tuple[Path, ...]:
     new_directory(directory)
     calls, comparisons = _calls(run), by_candidate(run.comparisons)
     files = []
-    for version in run.plan.versions:
-        names = [arm.key for arm in run.arms if arm.version == version and arm.key in timed]
+    for target in run.plan.targets:
+        names = [arm.key for arm in run.arms if arm.target == target and arm.key in timed]
         if names:
             suite = {
                 "version": FORMAT,
-                "metadata": _about_version(run, version),
+                "metadata": _about_target(run, target),
                 "benchmarks": [_benchmark(name, calls[name], comparisons.get(name)) for name in names],
             }
-            files.append(write_json(directory / f"{file_name(str(version))}.json", suite))
+            files.append(write_json(directory / f"{file_name(str(target))}.json", suite))
     return tuple(files)
 
 
 def _calls(run: Run) -> dict[ArmKey, list[TimedReplicate]]:
-    replicates = {(str(replicate.version), replicate.number): replicate for replicate in run.replicates}
+    replicates = {(str(replicate.target), replicate.number): replicate for replicate in run.replicates}
     by_arm: dict[ArmKey, list[TimedReplicate]] = defaultdict(list)
     column = "cpu_ns" if run.plan.judge == "cpu" else "wall_ns"
     for table in tables.streams_of_calls(RunDir.open(run.path), run.plan, run.replicates):
@@ -85,7 +85,7 @@ def _by_replicate(
     seconds = np.maximum(ordered[column].to_numpy() / steps, 1.0) / 1e9
     numbers, starts = np.unique(ordered["replicate"].to_numpy(), return_index=True)
     for number, begin, end in zip(numbers, starts, [*starts[1:], len(steps)], strict=True):
-        replicate = replicates.get((ordered["version"][begin].as_py(), int(number)))
+        replicate = replicates.get((ordered["target"][begin].as_py(), int(number)))
         if replicate:
             yield TimedReplicate(replicate, phases[begin:end], seconds[begin:end], steps[begin:end])
 
@@ -96,7 +96,7 @@ def _benchmark(name: ArmKey, calls: Sequence[TimedReplicate], comparison: Compar
         about |= _metadata(
             tfcompare_verdict=comparison.verdict,
             tfcompare_size=comparison.size,
-            tfcompare_against=str(comparison.pair.arms[0].version),
+            tfcompare_against=str(comparison.pair.arms[0].target),
             tfcompare_ratio=comparison.ratio,
             tfcompare_ci_low=comparison.ci_low,
             tfcompare_ci_high=comparison.ci_high,
@@ -130,18 +130,18 @@ def _run(calls: TimedReplicate) -> dict[str, Any]:
     }
 
 
-def _about_version(run: Run, version: Target) -> Metadata:
+def _about_target(run: Run, target: Target) -> Metadata:
     host = run.manifest.host
     cores = host.get("cores")
     return _metadata(
         tfcompare_run=run.plan.run,
-        tfcompare_version=str(version),
+        tfcompare_version=str(target),
         tfcompare_tool=run.manifest.tool,
         tfcompare_engine=run.plan.engine,
         tfcompare_device=run.plan.device,
         tfcompare_judge=run.plan.judge,
-        tensorflow_version=version.name,
-        python_version=python_of(run, version),
+        tensorflow_version=target.name,
+        python_version=python_of(run, target),
         cpu_model_name=str(host.get("cpu") or ""),
         cpu_count=cores if isinstance(cores, int) else None,
     )

@@ -27,7 +27,7 @@ from orchestrator.results.rundir import RunDir
 
 UNUSED = "unused"
 # Claims name different targets, and a program may be measured on any number of machines.
-OF_UNITS = {name: word for name, word in OF_PLANS.items() if name not in ("versions", "definitions")}
+OF_UNITS = {name: word for name, word in OF_PLANS.items() if name not in ("targets", "definitions")}
 
 
 class Arrivals:
@@ -89,7 +89,7 @@ class Arrivals:
             self._manifest, part.manifest, OF_MANIFESTS
         ):
             raise ContractBroken(f"it measured something else: {told}")
-        if set(part.plan.cases) != set(unit.cases) or not set(part.plan.versions) <= set(self._plan.versions):
+        if set(part.plan.cases) != set(unit.cases) or not set(part.plan.targets) <= set(self._plan.targets):
             raise ContractBroken("it measured other cases or targets than it was asked for")
         for name, digest in part.manifest.sources.items():
             if self._manifest.sources.get(name) != digest:
@@ -150,7 +150,7 @@ def drop_unfinished(run: RunDir) -> None:
     known: dict[Target, set[int]] = {}
     for entry in run.entries():
         if isinstance(entry, Ended) and entry.part is not None:
-            known.setdefault(entry.version, set()).add(entry.part)
+            known.setdefault(entry.target, set()).add(entry.part)
     for stream in run.streams():
-        if stream.version and stream.part not in known.get(stream.version, ()):
+        if stream.target and stream.part not in known.get(stream.target, ()):
             stream.path.unlink(missing_ok=True)

@@ -231,7 +231,7 @@ def _plan_again(run: RunDir, options: RunOptions, view: View) -> PlannedRun:
     planned = replace(planned, run=plan.run, created=plan.created, seed=plan.seed)
     manifest = run.read_manifest()
     now = make_manifest(planned, {})
-    if (planned.selection.cases, planned.selection.targets) != (plan.cases, plan.versions):
+    if (planned.selection.cases, planned.selection.targets) != (plan.cases, plan.targets):
         raise UsageError(f"{run.path} has other cases or targets than this tfcompare makes of them; start a new run")
     if now.contract != manifest.contract or any(
         now.sources[name] != manifest.sources.get(name) for name in now.sources

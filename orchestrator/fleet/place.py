@@ -68,5 +68,5 @@ def find_misfit(versions: Iterable[Version], report: HostReport, *, gpu: bool, f
 
 def find_versions(arms: Iterable[ArmKey], versions: Iterable[Version]) -> tuple[Version, ...]:
     """Return the versions that these arms need."""
-    named = {arm.version.name for arm in arms}
+    named = {arm.target.name for arm in arms}
     return tuple(version for version in versions if version.name in named)

@@ -56,7 +56,7 @@ def _compare(
 def _describe(change: RatioChange, hosts: Sequence[Mapping[str, str]]) -> str:
     baseline, candidate = change.pair.arms
     case = candidate.case if baseline.case == candidate.case else f"{candidate.case} against {baseline.case}"
-    versions = dict.fromkeys(str(arm.version) for arm in (candidate, baseline))
+    versions = dict.fromkeys(str(arm.target) for arm in (candidate, baseline))
     figures = [
         f"{figure} on host {of_copy[candidate.case]}"
         for comparison, of_copy in zip((change.earlier, change.later), hosts, strict=True)

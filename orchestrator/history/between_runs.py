@@ -10,7 +10,7 @@ from orchestrator.history.location import history_path
 from orchestrator.history.model import Key, Segment
 from orchestrator.history.series import all_series
 from orchestrator.history.store import Store
-from orchestrator.model import Pair, VersionPair
+from orchestrator.model import Pair, TargetPair
 from orchestrator.results.run import Run
 from orchestrator.stats.welch import BetweenRuns
 
@@ -42,7 +42,7 @@ def _name_series(run: Run) -> dict[Pair, Key]:
     return {
         pair: Key(
             case=pair.case.label,
-            version=pair.candidate,
+            target=pair.candidate,
             reference=pair.baseline,
             device=plan.device,
             engine=plan.engine,
@@ -51,7 +51,7 @@ def _name_series(run: Run) -> dict[Pair, Key]:
             judge=plan.judge if pair.across else "wall",
         )
         for pair in (comparison.pair for comparison in comparisons)
-        if host and isinstance(pair, VersionPair) and pair.baseline == plan.versions[0]
+        if host and isinstance(pair, TargetPair) and pair.baseline == plan.targets[0]
     }
 
 

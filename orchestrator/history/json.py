@@ -14,7 +14,7 @@ from orchestrator.history.select import Picked, case_of
 
 SCHEMA = "tfcompare.history/1"
 CSV = (
-    "case", "version", "reference", "device", "engine", "host", "night", "segment", "outcome", "reason", "ratio",
+    "case", "target", "reference", "device", "engine", "host", "night", "segment", "outcome", "reason", "ratio",
     "ci_low", "ci_high", "rounds", "stage", "build", "control", "changed", "metric", "result", "judge",
 )  # fmt: skip
 
@@ -89,7 +89,7 @@ def _series_object(entry: ShownSeries) -> dict[str, Any]:
         "id": key.id,
         "workload": case.workload,
         "params": dict(case.params),
-        "version": str(key.version),
+        "target": str(key.target),
         "reference": str(key.reference),
         "device": key.device,
         "engine": key.engine,
@@ -148,7 +148,7 @@ def _alarm_object(alarm: Alarm) -> dict[str, Any]:
         "series": alarm.key.id,
         "workload": case.workload,
         "params": dict(case.params),
-        "version": str(alarm.key.version),
+        "target": str(alarm.key.target),
         "reference": str(alarm.key.reference),
         "device": alarm.key.device,
         "engine": alarm.key.engine,

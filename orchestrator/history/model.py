@@ -71,7 +71,7 @@ class Point:
     engine: str
     device: str
     reference: str
-    version: str
+    target: str
     build: str
     case: str
     outcome: Outcome
@@ -84,7 +84,7 @@ class Point:
     metric: Followed
     # In the unit of the metric.
     reference_figure: float | None
-    version_figure: float | None
+    target_figure: float | None
     surroundings: Surroundings
     # Of TensorFlow's repository, as the build itself names it; nothing if it does not.
     commit: str
@@ -94,7 +94,7 @@ class Point:
     @property
     def key(self) -> "Key":
         place = self.device, self.engine, self.host
-        return Key.parse(self.case, self.version, self.reference, *place, self.metric, self.judge)
+        return Key.parse(self.case, self.target, self.reference, *place, self.metric, self.judge)
 
     @property
     def has_value(self) -> bool:
@@ -107,7 +107,7 @@ class Key:
     """The properties that identify a series."""
 
     case: str
-    version: Target
+    target: Target
     reference: Target
     device: str
     engine: str
@@ -119,7 +119,7 @@ class Key:
     def parse(
         cls,
         case: str,
-        version: str,
+        target: str,
         reference: str,
         device: str,
         engine: str,
@@ -128,7 +128,7 @@ class Key:
         judge: str = "wall",
     ) -> "Key":
         """Return the key with these names, as the history's files have them."""
-        targets = Target.parse(version), Target.parse(reference)
+        targets = Target.parse(target), Target.parse(reference)
         return cls(case, *targets, device, engine, host, from_name(metric), parse_judge(judge))
 
     @property
@@ -138,12 +138,12 @@ class Key:
 
     @property
     def is_control(self) -> bool:
-        return self.version.control
+        return self.target.control
 
     @property
     def control(self) -> "Key":
         """The series of the reference against itself that was measured in the same rounds."""
-        return replace(self, version=replace(self.reference, control=True))
+        return replace(self, target=replace(self.reference, control=True))
 
     @property
     def alike(self) -> tuple[str, str]:
@@ -152,7 +152,7 @@ class Key:
 
     @cached_property
     def id(self) -> str:
-        parts = [self.case, str(self.version), str(self.reference), self.device, self.engine, self.host]
+        parts = [self.case, str(self.target), str(self.reference), self.device, self.engine, self.host]
         parts += [self.metric, self.judge]
         return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:8]
 
@@ -346,7 +346,7 @@ class Night:
     started: datetime
     host: str
     suite: str
-    versions: tuple[str, ...]
+    targets: tuple[str, ...]
     run: str
     outcome: Literal["measured", "failed", "hung", "skipped"]
     said: tuple[str, ...]

@@ -102,7 +102,7 @@ def _changes_between(before: Point, after: Point) -> tuple[str, ...]:
     build shows it.
     """
     changes = differences(before, after)
-    if after.version == after.build:
+    if after.target == after.build:
         return changes
-    expected = (f"{after.version}: ", f"{CUTS['image']}: ")
+    expected = (f"{after.target}: ", f"{CUTS['image']}: ")
     return tuple(change for change in changes if not change.startswith(expected))

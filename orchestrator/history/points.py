@@ -8,7 +8,7 @@ from datetime import date
 from orchestrator.history.model import OF_REFERENCE, Point, Stage, Surroundings
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS
-from orchestrator.model import ArmResult, Comparison, EnvironmentFacts, Manifest, Outcome, Target, VersionPair
+from orchestrator.model import ArmResult, Comparison, EnvironmentFacts, Manifest, Outcome, Target, TargetPair
 from orchestrator.results.rewritten import WORKER
 from orchestrator.results.run import Run
 from orchestrator.results.samples import samples
@@ -30,8 +30,8 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
     comparisons = {
         comparison.pair: comparison
         for comparison in (*times, *evaluation.of_metrics)
-        if isinstance(comparison.pair, VersionPair)
-        and comparison.pair.baseline == plan.versions[0]
+        if isinstance(comparison.pair, TargetPair)
+        and comparison.pair.baseline == plan.targets[0]
         and METRICS[comparison.pair.metric].units is None
     }
     by_arm = samples(replace(plan, pairs=tuple(comparisons)), run.replicates, run.openings)
@@ -42,7 +42,7 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
         outcome, reason = _outcome(between, comparison)
         measured = measure(by_arm, pair)
         found = measured.estimate if measured else None
-        reference_figure, version_figure = map(METRICS[pair.metric].figure, between)
+        reference_figure, target_figure = map(METRICS[pair.metric].figure, between)
         point = replace(
             _without_value(run, pair),
             outcome=outcome,
@@ -52,22 +52,22 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
             rounds=found.rounds if found else 0,
             verdict=comparison.verdict,
             reference_figure=reference_figure,
-            version_figure=version_figure,
+            target_figure=target_figure,
         )
         points.append(point)
     for output in evaluation.outputs:
-        pair = VersionPair(case=output.case, baseline=output.baseline, candidate=output.candidate)
-        if pair.baseline == plan.versions[0]:
-            point = replace(_without_value(run, pair), metric=RESULTS, judge="wall", version_figure=output.difference)
+        pair = TargetPair(case=output.case, baseline=output.baseline, candidate=output.candidate)
+        if pair.baseline == plan.targets[0]:
+            point = replace(_without_value(run, pair), metric=RESULTS, judge="wall", target_figure=output.difference)
             points.append(replace(point, verdict=output.verdict, reason=output.reason))
     followed_as = names or {}
     return [
-        replace(point, stage=stage, night=night or point.night, version=followed_as.get(point.build, point.build))
+        replace(point, stage=stage, night=night or point.night, target=followed_as.get(point.build, point.build))
         for point in points
     ]
 
 
-def _without_value(run: Run, pair: VersionPair) -> Point:
+def _without_value(run: Run, pair: TargetPair) -> Point:
     """Return a point of a run that says what was compared, and where, and no more."""
     plan, manifest, build = run.plan, run.manifest, pair.candidate
     return Point(
@@ -80,7 +80,7 @@ def _without_value(run: Run, pair: VersionPair) -> Point:
         engine=plan.engine,
         device=plan.device,
         reference=str(pair.baseline),
-        version=str(build),
+        target=str(build),
         build=str(build),
         case=pair.case.label,
         outcome="measured",
@@ -91,7 +91,7 @@ def _without_value(run: Run, pair: VersionPair) -> Point:
         verdict="inconclusive",
         metric=pair.metric,
         reference_figure=None,
-        version_figure=None,
+        target_figure=None,
         surroundings=_surroundings(manifest, pair.workload, pair.baseline, build, plan.device),
         commit=commit_of(manifest, build),
         judge=plan.judge if pair.across else "wall",
@@ -114,7 +114,7 @@ def _outcome(between: list[ArmResult], comparison: Comparison) -> tuple[Outcome,
     without = (ends.get(outcome) for outcome in ("died", "refused", "postponed", "not measured"))
     worst = next(filter(None, without), between[1])
     if worst is between[0] and worst.outcome != "measured":
-        return worst.outcome, f"{OF_REFERENCE}{worst.version}: {worst.reason}"
+        return worst.outcome, f"{OF_REFERENCE}{worst.target}: {worst.reason}"
     return worst.outcome, worst.reason or comparison.reason
 
 

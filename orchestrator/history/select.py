@@ -29,7 +29,7 @@ class SeriesSelection:
     """
 
     case: str | None = None
-    versions: tuple[str, ...] = ()
+    targets: tuple[str, ...] = ()
     hosts: tuple[str, ...] = ()
     engines: tuple[str, ...] = ()
     devices: tuple[str, ...] = ()
@@ -75,14 +75,14 @@ def pick(table: pa.Table, asked: SeriesSelection, others: Sequence[str] = ()) ->
     table = _only(table, "case", cases)
     for name, wanted in (("host", asked.hosts), ("engine", asked.engines), ("device", asked.devices)):
         table = _only(table, name, _match_names(name, wanted, _unique(table, name)))
-    versions = _versions(asked, _unique(table, "version"))
-    wanted = _only(table, "version", versions)
+    targets = _targets(asked, _unique(table, "target"))
+    wanted = _only(table, "target", targets)
     nights = _unique(wanted, "night")
     first = _first(nights, asked, usual=max(nights[0], nights[-1] - RECENT) if len(cases) > 1 else nights[0])
     # Of one case all is read, for its segments and changes; of thousands of series only what is shown.
     read = table.filter(pc.greater_equal(table["night"], first)) if len(cases) > 1 else table
-    by_case = [series for key, series in all_series(read).items() if str(key.version) in versions]
-    by_case.sort(key=lambda series: (series.key.case, _age(str(series.key.version))))
+    by_case = [series for key, series in all_series(read).items() if str(key.target) in targets]
+    by_case.sort(key=lambda series: (series.key.case, _age(str(series.key.target))))
     shown = tuple(series for series in by_case if any(point.night >= first for point in series.points))
     counts = _nights(wanted)
     return Picked(
@@ -130,26 +130,26 @@ def case_of(label: str) -> Case:
     return Case(workload, tuple((name, value) for name, _, value in params))
 
 
-def _age(version: str) -> tuple[int, Number, str]:
+def _age(target: str) -> tuple[int, Number, str]:
     """Return a key that sorts versions from old to new, with names that are followed after all numbers."""
     try:
-        return 0, Number(version), ""
+        return 0, Number(target), ""
     except InvalidVersion:
-        return 1, Number("0"), version
+        return 1, Number("0"), target
 
 
-def _versions(asked: SeriesSelection, in_history: Sequence[str]) -> tuple[str, ...]:
+def _targets(asked: SeriesSelection, in_history: Sequence[str]) -> tuple[str, ...]:
     """Return the versions to show, which may be named as in the history or as in the catalogue.
 
     The control arm is shown if it is named, or if everything is shown.
     """
-    if asked.versions:
+    if asked.targets:
         names = []
-        for name in asked.versions:
-            version = None if name in in_history else catalog.find(name)
-            names.append(version.number if version else name)
+        for name in asked.targets:
+            target = None if name in in_history else catalog.find(name)
+            names.append(target.number if target else name)
         return _match_names("version", names, in_history)
-    without = tuple(version for version in in_history if not Target.parse(version).control)
+    without = tuple(target for target in in_history if not Target.parse(target).control)
     return tuple(in_history) if asked.whole or not without else without
 
 

@@ -19,7 +19,7 @@ from orchestrator.history.schema import to_points
 from orchestrator.history.surroundings import CUTS, MOST_APART, cuts
 from orchestrator.stats.paired import quantile
 
-KEY = ("case", "version", "reference", "device", "engine", "host", "metric", "judge")
+KEY = ("case", "target", "reference", "device", "engine", "host", "metric", "judge")
 EPOCH = date(1970, 1, 1)
 
 
@@ -188,9 +188,7 @@ def _pieces(table: pa.Table, timed: Any, of_timed: Any) -> tuple[Any, list[tuple
     """Return whether a segment begins at each of these rows, and why each segment began."""
     columns = {name: Coded.of(table, name) for name in CUTS}
     around = [column.codes[timed] for column in columns.values()]
-    own = (
-        pc.equal(table.column("version"), table.column("build")).combine_chunks().to_numpy(zero_copy_only=False)[timed]
-    )
+    own = pc.equal(table.column("target"), table.column("build")).combine_chunks().to_numpy(zero_copy_only=False)[timed]
     begins = np.ones(len(timed), dtype=bool)
     same_series = of_timed[1:] == of_timed[:-1]
     differs = np.zeros(max(len(timed) - 1, 0), dtype=bool)

@@ -60,7 +60,7 @@ EVENTS = pa.schema(
 )  # fmt: skip
 NIGHTS = pa.schema(
     [
-        ("ended", MOMENT), ("night", DAY), ("started", MOMENT), ("host", TEXT), ("suite", TEXT), ("versions", TEXTS),
+        ("ended", MOMENT), ("night", DAY), ("started", MOMENT), ("host", TEXT), ("suite", TEXT), ("targets", TEXTS),
         ("run", TEXT), ("outcome", TEXT), ("said", TEXTS), ("cells", pa.int32()), ("screened", pa.int32()),
         ("confirmed", pa.int32()), ("exit_code", pa.int32()),
     ]
@@ -75,9 +75,9 @@ VIEWS: Mapping[str, tuple[str, pa.Schema]] = {
     "nights": ("how each night ended", NIGHTS),
 }
 EXAMPLES = (
-    "SELECT night, version, ratio FROM series WHERE series.case LIKE 'predict%' ORDER BY night, version",
-    "SELECT version, host, count(*) AS nights, median(error) AS error FROM series GROUP BY ALL ORDER BY error DESC",
-    "SELECT night, points.case, version, reason FROM points WHERE outcome = 'died' ORDER BY night",
+    "SELECT night, target, ratio FROM series WHERE series.case LIKE 'predict%' ORDER BY night, target",
+    "SELECT target, host, count(*) AS nights, median(error) AS error FROM series GROUP BY ALL ORDER BY error DESC",
+    "SELECT night, points.case, target, reason FROM points WHERE outcome = 'died' ORDER BY night",
     "SELECT date_trunc('month', first) AS month, count(*) AS alarms FROM alarms GROUP BY month ORDER BY month",
 )
 

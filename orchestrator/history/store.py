@@ -140,7 +140,7 @@ def _table(data: bytes) -> pa.Table:
     table = schema.check(pq.ParquetFile(pa.BufferReader(data)).read())
     # Reading finds no damaged text; whatever uses the text later would.
     table.validate(full=True)
-    for name in ("version", "reference"):
+    for name in ("target", "reference"):
         for text in pc.unique(table.column(name)).to_pylist():
             Target.parse(text)
     for text in pc.unique(table.column("metric")).to_pylist():

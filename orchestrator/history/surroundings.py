@@ -36,7 +36,7 @@ MOST_APART = 60
 
 def cuts(before: Point, after: Point) -> tuple[str, ...]:
     """Return what changed between two points so that they cannot be compared; nothing if they can."""
-    followed = after.version != after.build
+    followed = after.target != after.build
     names = [name for name in CUTS if not (followed and name == "image")]
     changes = [change for name in names if (change := _change(name, before, after))]
     apart = (after.night - before.night).days
@@ -47,7 +47,7 @@ def differences(before: Point, after: Point) -> tuple[str, ...]:
     """Return everything that changed between two points, for users who look for a cause."""
     changes = [change for name in NAMES if (change := _change(name, before, after))]
     if before.build != after.build:
-        changes.insert(0, f"{after.version}: {before.build} -> {after.build}")
+        changes.insert(0, f"{after.target}: {before.build} -> {after.build}")
     return tuple(changes)
 
 

@@ -30,12 +30,12 @@ class Capacity:
     """The most arms that are open at once, in all and in each version, and what sets that limit."""
 
     arms: int
-    in_version: int
+    in_target: int
     limit: str
 
     def fits(self, arms: Iterable[ArmKey]) -> bool:
-        versions = Counter(arm.version for arm in arms)
-        return versions.total() <= self.arms and max(versions.values(), default=0) <= self.in_version
+        targets = Counter(arm.target for arm in arms)
+        return targets.total() <= self.arms and max(targets.values(), default=0) <= self.in_target
 
 
 @dataclass(frozen=True)
@@ -70,10 +70,10 @@ def _find_gpu_mb(keys: Collection[str]) -> int | None:
 
 
 def find_capacity(plan: Plan, room: Room, cpus: int, *, started: bool = False) -> Capacity:
-    engine, versions = ENGINES[plan.engine], len(plan.versions)
+    engine, targets = ENGINES[plan.engine], len(plan.targets)
     resident = plan.isolation == "fork"
     arm_mb = REPLICATE_MB if resident else WORKER_MB + REPLICATE_MB
-    workers_mb = versions * WORKER_MB if resident and not started else 0
+    workers_mb = targets * WORKER_MB if resident and not started else 0
     threads = sum(plan.threads) if plan.threads and all(plan.threads) else 2 * len(plan.cpus or range(cpus))
     tasks = threads + OTHER_THREADS
     limits = [(len(plan.arms()), "")]
@@ -83,20 +83,20 @@ def find_capacity(plan: Plan, room: Room, cpus: int, *, started: bool = False) -
         limits.append((room.gpu_mb // GPU_ARM_MB, "GPU memory"))
     if room.tasks is not None:
         limits.append((room.tasks // tasks, "processes"))
-    in_version = [(len(plan.arms()), "")]
+    in_target = [(len(plan.arms()), "")]
     if engine.tasks is not None:
-        in_version.append((engine.tasks // tasks, "processes"))
+        in_target.append((engine.tasks // tasks, "processes"))
     if engine.detached and plan.memory_mb is not None:
-        in_version.append(((plan.memory_mb - WORKER_MB) // REPLICATE_MB, "--memory"))
+        in_target.append(((plan.memory_mb - WORKER_MB) // REPLICATE_MB, "--memory"))
     elif engine.detached and resident and room.total_mb is not None:
         # Containers of all versions share the machine equally.
-        in_version.append(((int(room.total_mb * MEMORY_SHARE) // versions - WORKER_MB) // REPLICATE_MB, "memory"))
+        in_target.append(((int(room.total_mb * MEMORY_SHARE) // targets - WORKER_MB) // REPLICATE_MB, "memory"))
     if room.descriptors is not None and not engine.detached:
         descriptors = min(room.descriptors, MOST_DESCRIPTORS) - OWN_DESCRIPTORS
-        in_version.append((descriptors // REPLICATE_DESCRIPTORS, "descriptors"))
-    most, limit = min(in_version)
+        in_target.append((descriptors // REPLICATE_DESCRIPTORS, "descriptors"))
+    most, limit = min(in_target)
     most = max(most, FEWEST)
-    arms, of_all = min([*limits, (most * versions, limit)])
+    arms, of_all = min([*limits, (most * targets, limit)])
     return Capacity(max(arms, FEWEST), most, of_all)
 
 

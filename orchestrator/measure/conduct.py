@@ -56,12 +56,12 @@ def _measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, vi
     directory.sync_workloads()
     directory.sync()
     try:
-        for version in run.environments:
-            view.preparing(str(version), "starting its worker")
+        for target in run.environments:
+            view.preparing(str(target), "starting its worker")
         ready = workers.start_all(rounds.first_round)
         begun = time.monotonic()
         manifest = directory.read_manifest()
-        facts = {version: answer.facts for version, answer in ready.items()}
+        facts = {target: answer.facts for target, answer in ready.items()}
         directory.write_manifest(replace(manifest, workers={**manifest.workers, **facts}))
         how = RoundLoop(run, workers, view, rounds, progress).measure()
         measure_shares(run, workers, progress)

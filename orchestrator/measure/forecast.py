@@ -59,8 +59,8 @@ class Forecast:
             "continues": self.continues,
             "engine": self.engine,
             "device": self.device,
-            "versions": [
-                {"version": version.name, "state": outlook.state, "outlook": str(outlook)}
+            "targets": [
+                {"target": version.name, "state": outlook.state, "outlook": str(outlook)}
                 for version, outlook in self.outlooks
             ],
             "cases": list(self.cases),

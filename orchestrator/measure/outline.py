@@ -53,7 +53,7 @@ def _describe_time(planned: PlannedRun, engine: str) -> str:
     arms = planned.arms()
     round_s = len(arms) * ISOLATED_S
     if planned.isolate(engine) == "fork":
-        round_s = len(arms) * REPLICATE_S + len({version for _, version in arms}) * START_S
+        round_s = len(arms) * REPLICATE_S + len({target for _, target in arms}) * START_S
     plan = planned.freeze(engine)
     once_s = len(arms) * REPLICATE_S * ONCE_SHARE if opens_alone(plan) else 0.0
     took = (
@@ -65,7 +65,7 @@ def _describe_time(planned: PlannedRun, engine: str) -> str:
 
 def _memory(planned: PlannedRun, engine: str) -> str:
     """Estimate the memory that many versions take at the same time. Return '' for a few versions."""
-    resident = len({version for _, version in planned.arms()})
+    resident = len({target for _, target in planned.arms()})
     if planned.isolate(engine) != "fork" or resident < TREND_FROM:
         return ""
     needed_gb, available_mb = resident * (WORKER_MB + REPLICATE_MB) / 1024, moment()["available_mb"]

@@ -41,7 +41,7 @@ def read_past(plan: Plan, entries: Sequence[Entry]) -> Past:
     for entry in entries:
         if isinstance(entry, Calibrated):
             effort = Effort(entry.warmup, entry.bursts, entry.calls, entry.once)
-            progress.efforts[ArmKey(entry.case, entry.version)] = effort
+            progress.efforts[ArmKey(entry.case, entry.target)] = effort
             measured |= {(entry.case, FIRST_ROUND)} if entry.counts else set()
         elif isinstance(entry, Ended):
             progress.replicates = max(progress.replicates, entry.replicate)
@@ -61,7 +61,7 @@ def read_past(plan: Plan, entries: Sequence[Entry]) -> Past:
         endings.looks,
         again={arm: death for arm, death in endings.died.items() if death.external},
         given_up={arm: death for arm, death in endings.died.items() if not death.external},
-        unable=frozenset(version for version, loss in endings.lost.items() if loss.failure == "import"),
+        unable=frozenset(target for target, loss in endings.lost.items() if loss.failure == "import"),
     )
 
 
@@ -81,8 +81,8 @@ def is_closed(arm: ArmKey, evaluation: Evaluation, past: Past) -> bool:
     """Return whether an arm gets no more rounds: it ended, or its version has no environment or no TensorFlow."""
     return (
         arm in past.progress.ended
-        or arm.version in past.unable
-        or Target(arm.version.name) not in evaluation.manifest.environments
+        or arm.target in past.unable
+        or Target(arm.target.name) not in evaluation.manifest.environments
     )
 
 
@@ -107,5 +107,5 @@ def describe_deaths(past: Past) -> Iterator[str]:
 
 
 def _name_arms(arms: Mapping[ArmKey, Ended]) -> str:
-    names = [f"{arm.version} {arm.case}{describe_failure(death.failure)}" for arm, death in arms.items()]
+    names = [f"{arm.target} {arm.case}{describe_failure(death.failure)}" for arm, death in arms.items()]
     return name_some(names)

@@ -61,7 +61,7 @@ class Calibration:
         counts = self.is_round(efforts)
         for arm, effort in efforts.items():
             visitor.prepared.directory.record(
-                Calibrated(case=arm.case.label, version=arm.version, counts=counts, **asdict(effort))
+                Calibrated(case=arm.case.label, target=arm.target, counts=counts, **asdict(effort))
             )
 
 

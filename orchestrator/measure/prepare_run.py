@@ -182,7 +182,7 @@ def record_lost(failures: Mapping[str, EnvironmentFailed], directory: RunDir) ->
         failure = classify_environment(error.headline)
         directory.record(
             Lost(
-                version=Target(number),
+                target=Target(number),
                 stage="environment",
                 reason=failure.reason,
                 failure=failure.kind,
@@ -193,9 +193,9 @@ def record_lost(failures: Mapping[str, EnvironmentFailed], directory: RunDir) ->
 
 def add_control(environments: Mapping[str, Environment], plan: Plan) -> dict[Target, Environment]:
     """Return the environment of each target, given those of the numbers; the control arm takes the baseline's."""
-    controls = [version for version in plan.versions if version.control and version.name in environments]
+    controls = [version for version in plan.targets if version.control and version.name in environments]
     own = {Target(number): environment for number, environment in environments.items()}
-    return own | {version: environments[version.name] for version in controls}
+    return own | {target: environments[target.name] for target in controls}
 
 
 def find_workloads(plan: Plan, directory: RunDir, held: ExitStack) -> Path | None:
@@ -241,7 +241,7 @@ def make_manifest(
         command=planned.options.command,
         host=host_facts(),
         sources=suites.source_hashes(list(planned.workloads.values())) | hashed,
-        environments={version: environment.facts for version, environment in environments.items()},
+        environments={target: environment.facts for target, environment in environments.items()},
         workers={},
         notes=(*planned.fitting.notes, *note_keras(planned), *note_variables(variables)),
         variables=variables,

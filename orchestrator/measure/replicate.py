@@ -59,8 +59,8 @@ class Replicates:
 
         `once` lets it make its first call and no other.
         """
-        case, version = arm
-        worker = self.workers.acquire(version)
+        case, target = arm
+        worker = self.workers.acquire(target)
         if worker is None:
             return None
         self.progress.replicates += 1
@@ -134,7 +134,7 @@ class LiveReplicate:
 
         If not, the replicate is journaled as ended, and its arm is measured again in the next round.
         """
-        if self.of.workers.client(self.arm.version) is self.worker:
+        if self.of.workers.client(self.arm.target) is self.worker:
             return True
         self._record(outcome="died", how=BESIDE, reason="its worker died with another replicate")
         return False
@@ -143,13 +143,13 @@ class LiveReplicate:
         # The second death of an arm is no other evidence against its version.
         counts = self.arm.key not in self.of.progress.killed
         failure = self.end(Died("worker", f"its worker died: {death}"))
-        self.of.workers.restart(self.arm.version, failure, counts=counts)
+        self.of.workers.restart(self.arm.target, failure, counts=counts)
 
     def stop(self, answer: Closed | Refused | Died) -> None:
         """End the replicate; where it did not find its GPU, its container is replaced."""
         failure = self.end(answer)
         if isinstance(answer, Died) and answer.how == contract.GPU_LOST:
-            self.of.workers.restart(self.arm.version, failure)
+            self.of.workers.restart(self.arm.target, failure)
 
     def end(self, answer: Closed | Refused | Died) -> DeathCause | None:
         """Journal how the replicate ended, and return what it died of.
@@ -157,11 +157,11 @@ class LiveReplicate:
         An arm that refused or died is not tried again in this run, unless it is resumed, it did not find its GPU, or
         this is the first time that something killed it from outside.
         """
-        case, version = self.arm
+        case, target = self.arm
         if isinstance(answer, Closed):
-            part = self.of.workers.part(version)
+            part = self.of.workers.part(target)
             self._record(outcome="measured", part=part, rows=answer.rows, threads=self.threads or None)
-            self.of.workers.release(version)
+            self.of.workers.release(target)
             return None
         failure, repeat = None, ""
         if isinstance(answer, Refused):
@@ -172,14 +172,14 @@ class LiveReplicate:
             kind = {"failure": failure.kind, "external": failure.external}
             ended = self._record(outcome="died", how=answer.how, reason=failure.reason, log=log, **kind)
             repeat = self._find_repeat(answer, failure)
-        self.of.workers.release(version)
+        self.of.workers.release(target)
         if repeat:
             self.of.progress.repeats.append(repeat)
         else:
             self.of.progress.ended.add(self.arm.key)
         brackets = describe_failure(ended.failure, external=ended.external and not repeat)
         again = "; it is measured again" if repeat else ""
-        self.of.view.say(f"{version} {ended.outcome}{brackets} {case.label}: {escape_unprintable(ended.reason)}{again}")
+        self.of.view.say(f"{target} {ended.outcome}{brackets} {case.label}: {escape_unprintable(ended.reason)}{again}")
         return failure
 
     def _find_repeat(self, died: Died, failure: DeathCause) -> str:
@@ -200,18 +200,18 @@ class LiveReplicate:
             how=died.how,
             reason=died.reason + (LONGER if died.how == "timeout" else ""),
             log=died.log,
-            innocent=died.how == "worker" and not workers.is_isolated(self.arm.version),
+            innocent=died.how == "worker" and not workers.is_isolated(self.arm.target),
             limited=workers.limited,
-            filler=workers.filler(self.arm.version),
+            filler=workers.filler(self.arm.target),
         )
         if lacks_scratch(death, evidence):
-            workers.note_filler(self.arm.version, self.arm.case.label)
+            workers.note_filler(self.arm.target, self.arm.case.label)
         return classify(death, evidence), evidence.record
 
     def _record(self, **how: Any) -> Ended:
-        case, version = self.arm
+        case, target = self.arm
         ended = Ended(
-            version=version, case=case.label, round=self.round, replicate=self.number,
+            target=target, case=case.label, round=self.round, replicate=self.number,
             once=self.once, **how,
         )  # fmt: skip
         self.of.prepared.directory.record(ended)

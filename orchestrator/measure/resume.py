@@ -124,7 +124,7 @@ def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[
         changed.provide(plan.definitions, say, _device(plan))
         by_name = versions_of(plan)
         versions = tuple(
-            by_name[target.name] for target in plan.versions if target.name in by_name and not target.control
+            by_name[target.name] for target in plan.targets if target.name in by_name and not target.control
         )
         fitting = gpus.again(plan.gpus, list(versions))
         # The variables of then, and not those of now.
@@ -168,12 +168,12 @@ def add_rounds(options: ResumeOptions, view: View) -> Done:
         manifest = None if directory.is_prepared else read_request(directory)[1]
         environments, failures = _prepare_again(directory, plan, more.engine, view)
         if manifest:
-            facts = {version: environment.facts for version, environment in environments.items()}
+            facts = {target: environment.facts for target, environment in environments.items()}
             directory.write_plan(plan)
             directory.write_manifest(replace(manifest, environments=facts))
         directory.record(ahead)
         record_lost(failures, directory)
-        environments = {version: made for version, made in environments.items() if version not in more.past.unable}
+        environments = {target: made for target, made in environments.items() if target not in more.past.unable}
         own = find_workloads(plan, directory, more.held)
         named = {case.workload for case in plan.cases}
         available = program.all_workloads(plan.program, plan.requirements, own)
@@ -274,20 +274,20 @@ def _prepare_again(
     """
     by_name = versions_of(plan)
     known = directory.read_manifest().environments if directory.is_prepared else {}
-    ready = [version for version in plan.versions if version in known or not directory.is_prepared]
+    ready = [version for version in plan.targets if version in known or not directory.is_prepared]
     measured = [version.name for version in ready if not version.control]
     wanted = [by_name[name] for name in measured if name in by_name]
     environments, failures = make_environments(tuple(wanted), engine, directory, view)
     for name in measured:
         if name not in by_name:
-            failures[name] = EnvironmentFailed("left out, it is no longer in the table of versions", version=name)
+            failures[name] = EnvironmentFailed("left out, it is no longer in the table of versions", target=name)
     for version in list(environments):
         now = environments[version].facts.identity
         was = known[Target(version)].identity if Target(version) in known else now
         if was != now:
             del environments[version]
             failures[version] = EnvironmentFailed(
-                f"its environment was {was} and is {now}", "start a new run", version=version
+                f"its environment was {was} and is {now}", "start a new run", target=version
             )
     messages = join_failures(failures.values())
     if not environments:

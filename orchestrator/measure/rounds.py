@@ -118,11 +118,11 @@ class RoundLoop:
         return max([number - 1, *self.progress.rounds.values()])
 
     def _is_closed(self, arm: ArmKey) -> bool:
-        return arm in self.progress.ended or arm.version not in self.workers.versions()
+        return arm in self.progress.ended or arm.target not in self.workers.targets()
 
     def _alive(self, case: Case) -> list[Target]:
-        arms = [ArmKey(case.label, version) for version in self.workers.versions()]
-        return [arm.version for arm in arms if arm in self.wanted and not self._is_closed(arm)]
+        arms = [ArmKey(case.label, target) for target in self.workers.targets()]
+        return [arm.target for arm in arms if arm in self.wanted and not self._is_closed(arm)]
 
     def _find_comparable(self, cases: Sequence[Case]) -> list[Case]:
         """Return the cases of which something can still be compared, and name the others."""
@@ -248,7 +248,7 @@ class RoundLoop:
         return arm.key in self.progress.efforts
 
     def _arms(self, group: Group) -> list[Arm]:
-        return [Arm(case, version) for case in group for version in self._alive(case)]
+        return [Arm(case, target) for case in group for target in self._alive(case)]
 
     def _announce(self, visited: Sequence[Group], groups: Sequence[Group], visits: Sequence[Visit]) -> None:
         """Say, now that the length of a round is known, what the budget is good for or how long the run takes.
@@ -384,7 +384,7 @@ class RoundLoop:
         self.piloted = frozenset()
         begun_s = self.budget.passed_s
         if number > self.rounds.first_round and not self.keep_workers:
-            self.workers.renew({arm.version for group in groups for arm in self._arms(group)}, number)
+            self.workers.renew({arm.target for group in groups for arm in self._arms(group)}, number)
         draw = random.Random(f"{self.rounds.seed}/{number}")
         order, left_out = draw.sample(pending, len(pending)), 0
         for visit in range(visits):
@@ -468,7 +468,7 @@ def describe_decision(comparison: Comparison) -> str:
     against = "" if old.case == new.case else f" against {old.case}"
     figure = METRICS[metric].describe(comparison)
     verdict = describe_verdict(metric, comparison.shown_verdict) + (f" ({figure})" if figure else "")
-    return f"{metric} of {new.case} in {new.version}{against}: {verdict}"
+    return f"{metric} of {new.case} in {new.target}{against}: {verdict}"
 
 
 def find_undecided(evaluation: Evaluation, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:

@@ -18,7 +18,7 @@ PROFILE = TypeAdapter(Profile)
 
 def measure_shares(run: PreparedRun, workers: Workers, progress: Progress) -> None:
     """Profile each of these arms once, unless the run did so before, and record the shares."""
-    done = {ArmKey(entry.case, entry.version) for entry in run.directory.entries() if isinstance(entry, Shares)}
+    done = {ArmKey(entry.case, entry.target) for entry in run.directory.entries() if isinstance(entry, Shares)}
     arms = {arm.key: arm for arm in run.plan.arms()}
     for key, functions in functions_to_profile(run.plan).items():
         if key not in done:
@@ -26,7 +26,7 @@ def measure_shares(run: PreparedRun, workers: Workers, progress: Progress) -> No
             answer = _profile(run.plan, workers, arms[key], progress.replicates)
             reason = answer if isinstance(answer, str) else ""
             shares = {} if isinstance(answer, str) else {name: answer.share(name) for name in sorted(functions)}
-            run.directory.record(Shares(case=key.case, version=key.version, shares=shares, reason=reason))
+            run.directory.record(Shares(case=key.case, target=key.target, shares=shares, reason=reason))
 
 
 def functions_to_profile(plan: Plan) -> Mapping[ArmKey, set[str]]:
@@ -41,16 +41,16 @@ def functions_to_profile(plan: Plan) -> Mapping[ArmKey, set[str]]:
 
 def _profile(plan: Plan, workers: Workers, arm: Arm, number: int) -> Profile | str:
     """Return the profile of an arm, or why there is none."""
-    worker = workers.acquire(arm.version)
+    worker = workers.acquire(arm.target)
     if worker is None:
-        return f"{arm.version} has no worker"
+        return f"{arm.target} has no worker"
     try:
         answer = worker.profile(
             arm.case, replicate=number, calls=PROFILED_CALLS, seed=plan.seed, timeout_s=plan.timeout_s
         )
         return answer.reason if isinstance(answer, Refused | Died) else PROFILE.validate_python(answer)
     except WorkerDied as death:
-        workers.restart(arm.version)
+        workers.restart(arm.target)
         return f"its worker died: {death}"
     except ValidationError as error:
         return f"its worker sent no profile: {error.errors()[0]['msg']}"

@@ -67,7 +67,7 @@ def try_workloads(planned: PlannedRun, view: View) -> list[TriedArm]:
 
 def _try_all(run: PreparedRun, workers: Workers, view: View) -> Iterator[TriedArm]:
     for number, arm in enumerate(run.plan.arms(), 1):
-        view.preparing(str(arm.version), f"trying {arm.case.label}")
+        view.preparing(str(arm.target), f"trying {arm.case.label}")
         yield _try_one(run, workers, arm, number)
 
 
@@ -75,7 +75,7 @@ def _try_one(run: PreparedRun, workers: Workers, arm: Arm, number: int) -> Tried
     case, target = arm
     worker = workers.acquire(target)
     if worker is None:
-        lost = [entry for entry in run.directory.entries() if isinstance(entry, Lost) and entry.version == target]
+        lost = [entry for entry in run.directory.entries() if isinstance(entry, Lost) and entry.target == target]
         reason = "; ".join(f"{entry.stage}: {entry.reason}" for entry in lost[-1:])
         return TriedArm(case=case, target=target, outcome="died", reason=reason)
     plan = run.plan

@@ -104,7 +104,7 @@ class Visitor:
         begun = time.monotonic()
         for position, arm in enumerate(order):
             if arm.key not in self.progress.ended:
-                self.view.measuring(arm.version, arm.case, number)
+                self.view.measuring(arm.target, arm.case, number)
                 replicate = self.replicates.open(arm, number, position=position, once=True)
                 if replicate:
                     replicate.close()
@@ -132,7 +132,7 @@ class Visitor:
             if arm.key in self.progress.ended:
                 # In an earlier sitting.
                 continue
-            self.view.measuring(arm.version, arm.case, number)
+            self.view.measuring(arm.target, arm.case, number)
             effort = efforts[arm.key] if efforts is not None else None
             begun = time.monotonic()
             replicate = self.replicates.open(arm, number, position=position, warmup=effort.warmup if effort else 0)
@@ -192,6 +192,6 @@ class Visitor:
     def _witness(self, order: Iterable[Arm]) -> Witness:
         # Containers are the engine's children, which this process's affinity does not bind.
         cpus = self.plan.cpus or (None if ENGINES[self.plan.engine].detached else os.sched_getaffinity(0))
-        clients = [self.workers.client(version) for version in {version for _, version in order}]
+        clients = [self.workers.client(target) for target in {target for _, target in order}]
         groups = [client.pid for client in clients if client and client.pid]
         return Witness.begin(cpus, self._gpus, groups)

@@ -87,44 +87,44 @@ class Workers:
         self.start_s = 0.0
         parts = run.directory.parts()
         self._slots = {
-            version: WorkerSlot(environment, parts[version], isolated=version in isolated)
-            for version, environment in run.environments.items()
+            target: WorkerSlot(environment, parts[target], isolated=target in isolated)
+            for target, environment in run.environments.items()
         }
 
-    def versions(self) -> list[Target]:
-        return [version for version, slot in self._slots.items() if not slot.lost]
+    def targets(self) -> list[Target]:
+        return [target for target, slot in self._slots.items() if not slot.lost]
 
-    def client(self, version: Target) -> WorkerClient | None:
-        slot = self._slots.get(version)
+    def client(self, target: Target) -> WorkerClient | None:
+        slot = self._slots.get(target)
         return slot.client if slot else None
 
     def mark_memory(self, pid: int | None) -> MemoryMark:
         """Return this moment; a detached engine whose processes have no number here runs on another machine."""
         return MemoryMark.now(pid) if pid or not self.limited else MemoryMark.elsewhere()
 
-    def filler(self, version: Target) -> str:
+    def filler(self, target: Target) -> str:
         """Return which case has filled the scratch folder of the version's container, or ''."""
-        return self._slots[version].filler
+        return self._slots[target].filler
 
-    def note_filler(self, version: Target, case: str) -> None:
+    def note_filler(self, target: Target, case: str) -> None:
         """Note that a case found this folder full; the first one that does is the one that has filled it."""
-        slot = self._slots[version]
+        slot = self._slots[target]
         slot.filler = slot.filler or case
 
-    def is_isolated(self, version: Target) -> bool:
-        return self._slots[version].isolated
+    def is_isolated(self, target: Target) -> bool:
+        return self._slots[target].isolated
 
-    def acquire(self, version: Target) -> WorkerClient | None:
+    def acquire(self, target: Target) -> WorkerClient | None:
         """Return the worker for a new replicate; with one worker per replicate, start it first."""
-        slot = self._slots.get(version)
+        slot = self._slots.get(target)
         if slot and slot.isolated and not slot.client and not slot.lost:
-            self._start(version)
-        return self.client(version)
+            self._start(target)
+        return self.client(target)
 
-    def release(self, version: Target) -> None:
+    def release(self, target: Target) -> None:
         """Finish a replicate. With one worker per replicate, this also stops the worker."""
-        if self._slots[version].isolated:
-            self._leave(self._slots[version])
+        if self._slots[target].isolated:
+            self._leave(self._slots[target])
 
     def start_all(self, number: int = FIRST_ROUND) -> dict[Target, Ready]:
         """Start every worker for this round and return those that are ready.
@@ -136,14 +136,14 @@ class Workers:
         self._require_sight()
         return started
 
-    def renew(self, versions: Collection[Target], number: int) -> None:
+    def renew(self, targets: Collection[Target], number: int) -> None:
         """Replace the resident workers of these versions for this round.
 
         A worker's address layout and its order of hashes are luck that all its replicates share. With new workers in
         every round, the differences between rounds have that luck in them, and so do intervals.
         """
         self._round = number
-        resident = [version for version in self.versions() if version in versions and not self._slots[version].isolated]
+        resident = [target for target in self.targets() if target in targets and not self._slots[target].isolated]
         self._end_all(_quit, resident)
         self._start_together(resident, self._start)
         self._require_sight()
@@ -155,21 +155,21 @@ class Workers:
             raise EngineUnavailable(blind[0])
 
     def _start_together(
-        self, versions: Collection[Target], start: Callable[[Target], Ready | None]
+        self, targets: Collection[Target], start: Callable[[Target], Ready | None]
     ) -> dict[Target, Ready]:
         begun = time.monotonic()
         # An executor, whose end an interrupt waits for: no worker is started after all others were ended. Only as many
         # at once as can each import TensorFlow within the deadline, whatever the number of versions.
         usable = len(self._plan.cpus or os.sched_getaffinity(0))
-        with ThreadPoolExecutor(min(len(versions), max(FEWEST_STARTING, usable)) or 1) as pool:
+        with ThreadPoolExecutor(min(len(targets), max(FEWEST_STARTING, usable)) or 1) as pool:
             try:
-                started = dict(zip(versions, pool.map(start, versions), strict=True))
+                started = dict(zip(targets, pool.map(start, targets), strict=True))
             except BaseException:
                 self._give_up_starts()
                 raise
-        if not all(self._slots[version].isolated for version in versions):
+        if not all(self._slots[target].isolated for target in targets):
             self.start_s = time.monotonic() - begun
-        return {version: ready for version, ready in started.items() if ready}
+        return {target: ready for target, ready in started.items() if ready}
 
     def _give_up_starts(self) -> None:
         """End the workers that are being started, so that the threads that wait for them end."""
@@ -181,32 +181,32 @@ class Workers:
     def _start_in_turn(self) -> dict[Target, Ready]:
         """Start each worker once to check that it can start; each ends before the next one begins."""
         started = {}
-        for version, slot in self._slots.items():
-            if ready := self._start(version):
-                started[version] = ready
+        for target, slot in self._slots.items():
+            if ready := self._start(target):
+                started[target] = ready
                 self._leave(slot)
         return started
 
-    def _start(self, version: Target) -> Ready | None:
-        slot = self._slots[version]
+    def _start(self, target: Target) -> Ready | None:
+        slot = self._slots[target]
         slot.parts += 1
         slot.filler = ""
-        slot.stream = stream = self._run.stream(version, slot.parts)
+        slot.stream = stream = self._run.stream(target, slot.parts)
         paths = WorkerPaths(
             run=self._plan.run,
-            results=self._run.create_results_directory(version, slot.parts),
-            log=self._run.create_worker_log(version),
+            results=self._run.create_results_directory(target, slot.parts),
+            log=self._run.create_worker_log(target),
             own_workloads=self._own,
             seed=seed_of_round(self._plan.seed, self._round),
             large=self._plan.large,
             workers=1 if self._plan.exclusive else len(self._slots),
-            layers=self._layers.get(version, {}),
+            layers=self._layers.get(target, {}),
         )
         slot.log_begin = paths.log.stat().st_size if paths.log.exists() else 0
         client, memory = None, self.mark_memory(None)
         try:
             started = slot.environment.start(paths, stream.path)
-            slot.starting = client = WorkerClient(started.channel, version)
+            slot.starting = client = WorkerClient(started.channel, target)
             if self._giving_up:
                 raise WorkerDied("interrupted")
             ready = client.hello(
@@ -222,7 +222,7 @@ class Workers:
             stated = str(ready.facts.get("tensorflow") or "no number")
             if started.tensorflow and not _is_same_release(stated, started.tensorflow):
                 raise WorkerDied(
-                    f"{OTHER_TENSORFLOW}: its TensorFlow states {stated}, and {version} is {started.tensorflow}; "
+                    f"{OTHER_TENSORFLOW}: its TensorFlow states {stated}, and {target} is {started.tensorflow}; "
                     f"{started.remedy}"
                 )
             # A card can be lost between two rounds. Where each replicate has its own worker, checking all of them would
@@ -242,7 +242,7 @@ class Workers:
             reason = f"{error}{f' ({last_line})' if last_line else ''}"
             evidence = self.scene.examine(memory)
             failure = classify_start(reason, evidence, limited=self.limited, blind=bool(slot.blind))
-            self._not_started(version, replace(failure, reason=f"{failure.reason}{log}"))
+            self._not_started(target, replace(failure, reason=f"{failure.reason}{log}"))
             return None
         except BaseException:
             if client:
@@ -254,19 +254,19 @@ class Workers:
         slot.started = True
         return ready
 
-    def _not_started(self, version: Target, failure: DeathCause) -> None:
+    def _not_started(self, target: Target, failure: DeathCause) -> None:
         """Handle a failed start: a version that has started before loses only the replicates of that worker."""
-        slot = self._slots[version]
+        slot = self._slots[target]
         if slot.started and failure.kind != "contract":
             slot.deaths += 1
             if slot.deaths < MOST_DEATHS:
-                self._say(f"{version}: a worker did not start: {escape_unprintable(failure.reason)}")
+                self._say(f"{target}: a worker did not start: {escape_unprintable(failure.reason)}")
                 return
-        self.lose(version, "start", failure)
+        self.lose(target, "start", failure)
 
     def _find_blindness(self, client: WorkerClient) -> str:
         """Return why TensorFlow itself does not see the GPUs that were requested for the run, or ''."""
-        slow = client.version.name in self._fitting.slow_starts
+        slow = client.target.name in self._fitting.slow_starts
         seen = client.gpus(SLOW_START_TIMEOUT_S if slow else START_TIMEOUT_S)
         wrong = misfit(self._fitting.gpus, seen.gpus, "inside its container" if self.limited else "in its environment")
         if not wrong:
@@ -277,21 +277,21 @@ class Workers:
             "check `nvidia-smi` on this machine, see whether `tfcompare doctor --gpu` finds something, "
             f"{other_request}or leave --gpu out"
         )
-        return f"--gpu: TensorFlow {client.version} {wrong}; {hint}"
+        return f"--gpu: TensorFlow {client.target} {wrong}; {hint}"
 
-    def lose(self, version: Target, stage: str, failure: DeathCause) -> None:
-        self._slots[version].lost = True
+    def lose(self, target: Target, stage: str, failure: DeathCause) -> None:
+        self._slots[target].lost = True
         self._run.record(
-            Lost(version=version, stage=stage, reason=failure.reason, failure=failure.kind, external=failure.external)
+            Lost(target=target, stage=stage, reason=failure.reason, failure=failure.kind, external=failure.external)
         )
-        self._say(f"{version} is lost ({stage}): {escape_unprintable(failure.reason)}")
+        self._say(f"{target} is lost ({stage}): {escape_unprintable(failure.reason)}")
 
-    def restart(self, version: Target, failure: DeathCause | None = None, *, counts: bool = True) -> None:
+    def restart(self, target: Target, failure: DeathCause | None = None, *, counts: bool = True) -> None:
         """Clean up after a worker's death: keep what it wrote and, if it was a resident, start a replacement.
 
         `counts` says whether the death brings its version nearer to being lost.
         """
-        slot = self._slots[version]
+        slot = self._slots[target]
         if slot.client:
             slot.client.channel.close()
         self._settle(slot)
@@ -301,10 +301,10 @@ class Workers:
         if slot.deaths >= MOST_DEATHS:
             last = failure or DeathCause("worker", "", external=True)
             reason = f"it died {slot.deaths} times"
-            self.lose(version, "worker", DeathCause(last.kind, reason, last.external))
+            self.lose(target, "worker", DeathCause(last.kind, reason, last.external))
             return
-        self._say(f"{version}: starting another worker")
-        self._start(version)
+        self._say(f"{target}: starting another worker")
+        self._start(target)
 
     def stop(self) -> None:
         """Ask every worker to quit, and keep what each wrote."""
@@ -314,9 +314,9 @@ class Workers:
         """End every worker at once."""
         self._end_all(_kill, self._slots)
 
-    def _end_all(self, end: Callable[[WorkerSlot], None], versions: Collection[Target]) -> None:
+    def _end_all(self, end: Callable[[WorkerSlot], None], targets: Collection[Target]) -> None:
         """End these workers at once, but settle what they wrote one after another, for that takes memory."""
-        slots = [self._slots[version] for version in versions]
+        slots = [self._slots[target] for target in targets]
         with ThreadPoolExecutor(len(slots) or 1) as pool:
             list(pool.map(end, slots))
         for slot in slots:
@@ -336,25 +336,25 @@ class Workers:
 
     def _report_strays(self, slot: WorkerSlot, stream: Stream) -> None:
         """Journal what workloads left running, and say so for the first of them."""
-        version = stream.version
-        assert version
-        line = STRAYS.fullmatch(read_last_line(self._run.logs / f"worker-{version}.log", slot.log_begin))
+        target = stream.target
+        assert target
+        line = STRAYS.fullmatch(read_last_line(self._run.logs / f"worker-{target}.log", slot.log_begin))
         if line is None:
             return
-        self._run.record(Strays(version=version, part=stream.part, count=int(line[1])))
+        self._run.record(Strays(target=target, part=stream.part, count=int(line[1])))
         if self._first_strays.acquire(blocking=False):
-            self._say(f"{version}: workloads left processes running, which were ended: {line[1]}")
+            self._say(f"{target}: workloads left processes running, which were ended: {line[1]}")
 
     def sync(self, number: int) -> None:
         """Write what a round has measured through to the disk, and say whose results are gone."""
-        for version, slot in self._slots.items():
+        for target, slot in self._slots.items():
             if slot.stream and not os.path.lexists(slot.stream.path):
-                self._say(f"warning: the results of {version} were removed: what it measured in round {number} is lost")
+                self._say(f"warning: the results of {target} were removed: what it measured in round {number} is lost")
         self._run.sync()
 
-    def part(self, version: Target) -> int:
+    def part(self, target: Target) -> int:
         """Return the number of the version's worker, or of its last one if none runs now."""
-        return self._slots[version].parts
+        return self._slots[target].parts
 
 
 def misfit(requested: Sequence[Gpu], seen: Sequence[SeenGpu], place: str) -> str:

@@ -12,5 +12,5 @@ SPEC = MetricSpec(
     figure=lambda arm: arm.import_s * 1e3 if arm.import_s else None,
     show=format_time,
     margin=0.1,
-    of_versions=True,
+    of_targets=True,
 )

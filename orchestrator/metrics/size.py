@@ -14,6 +14,6 @@ SPEC = MetricSpec(
     unit="bytes",
     show=show_bytes,
     margin=0.05,
-    of_versions=True,
+    of_targets=True,
     exact=True,
 )

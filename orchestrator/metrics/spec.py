@@ -80,7 +80,7 @@ class MetricSpec:
     # Whether a replicate that makes a single call has it as well.
     of_openings: bool = False
     # Whether all cases of a version share it.
-    of_versions: bool = False
+    of_targets: bool = False
     # Whether one look at it says all, so that nothing is left to chance.
     exact: bool = False
     # What is judged together with it.
@@ -108,7 +108,7 @@ class MetricSpec:
 
 def find_figure(spec: MetricSpec, arms: Iterable[ArmResult], key: ArmKey) -> float | None:
     """Return an arm's figure; of what all cases of a version share, that of any case that has it."""
-    figures = (spec.figure(arm) for arm in arms if arm.key == key or (spec.of_versions and arm.version == key.version))
+    figures = (spec.figure(arm) for arm in arms if arm.key == key or (spec.of_targets and arm.target == key.target))
     return next((figure for figure in figures if figure is not None), None)
 
 

@@ -59,7 +59,7 @@ from orchestrator.model.journal import (
     Watched,
 )
 from orchestrator.model.magnitude import Magnitude, ReportRow, ShownVerdict, Size, VerdictName
-from orchestrator.model.pairs import CasePair, Cases, ComparisonKind, FlatPair, Metric, Pair, VersionPair
+from orchestrator.model.pairs import CasePair, Cases, ComparisonKind, FlatPair, Metric, Pair, TargetPair
 from orchestrator.model.plan import (
     EnvironmentFacts,
     GpuRequest,
@@ -139,8 +139,8 @@ __all__ = [
     "Strays",
     "Synced",
     "Target",
+    "TargetPair",
     "VerdictName",
-    "VersionPair",
     "Watched",
     "Winning",
     "Workload",

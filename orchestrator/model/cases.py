@@ -96,18 +96,18 @@ class ArmKey(NamedTuple):
     """The name of an arm in files and mappings: the label of its case, and its version."""
 
     case: str
-    version: Target
+    target: Target
 
 
 class Arm(NamedTuple):
     """A case in a version, which is what a run measures."""
 
     case: Case
-    version: Target
+    target: Target
 
     @property
     def key(self) -> ArmKey:
-        return ArmKey(self.case.label, self.version)
+        return ArmKey(self.case.label, self.target)
 
 
 def params_label(params: Params) -> str:

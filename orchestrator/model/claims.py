@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from orchestrator.model.cases import ArmKey, Case, Target
-from orchestrator.model.pairs import Cases, Pair, VersionPair
+from orchestrator.model.pairs import Cases, Pair, TargetPair
 from orchestrator.model.strict import STRICT
 
 # What starts with "not" is a control: a pair that must not show the effect.
@@ -143,8 +143,8 @@ class Returns:
         return ()
 
     @property
-    def compared(self) -> VersionPair:
-        return VersionPair(case=self.case, baseline=self.baseline, candidate=self.candidate)
+    def compared(self) -> TargetPair:
+        return TargetPair(case=self.case, baseline=self.baseline, candidate=self.candidate)
 
     @property
     def arms(self) -> tuple[ArmKey, ...]:
@@ -204,5 +204,5 @@ class Claim:
         return tuple(dict.fromkeys(arm for statement in self.statements for arm in statement.arms))
 
     @property
-    def versions(self) -> tuple[Target, ...]:
-        return tuple(dict.fromkeys(version for _, version in self.arms))
+    def targets(self) -> tuple[Target, ...]:
+        return tuple(dict.fromkeys(target for _, target in self.arms))

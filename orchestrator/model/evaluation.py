@@ -36,7 +36,7 @@ class ArmResult:
     """A case in a version, and its result."""
 
     case: Case
-    version: Target
+    target: Target
     outcome: Outcome
     reason: str = ""
     # Whether it died because its workload found a statement to be false.
@@ -78,7 +78,7 @@ class ArmResult:
 
     @property
     def key(self) -> ArmKey:
-        return ArmKey(self.case.label, self.version)
+        return ArmKey(self.case.label, self.target)
 
     @property
     def ending(self) -> str:

@@ -32,7 +32,7 @@ class Calibrated:
 
     kind: Literal["calibrated"] = "calibrated"
     case: str
-    version: Target
+    target: Target
     warmup: int
     bursts: int
     calls: int
@@ -54,7 +54,7 @@ class Ended:
     __pydantic_config__ = STRICT
 
     kind: Literal["ended"] = "ended"
-    version: Target
+    target: Target
     case: str
     round: int
     replicate: int
@@ -81,7 +81,7 @@ class Ended:
 
     @property
     def arm(self) -> ArmKey:
-        return ArmKey(self.case, self.version)
+        return ArmKey(self.case, self.target)
 
     @property
     def closes_arm(self) -> bool:
@@ -104,7 +104,7 @@ class Discarded:
     __pydantic_config__ = STRICT
 
     kind: Literal["discarded"] = "discarded"
-    version: Target
+    target: Target
     part: int
     what: str
     stream: bool
@@ -117,7 +117,7 @@ class Strays:
     __pydantic_config__ = STRICT
 
     kind: Literal["strays"] = "strays"
-    version: Target
+    target: Target
     part: int
     count: int
 
@@ -214,7 +214,7 @@ class Shares:
 
     kind: Literal["shares"] = "shares"
     case: str
-    version: Target
+    target: Target
     shares: dict[str, float] = field(default_factory=dict)
     reason: str = ""
 
@@ -238,7 +238,7 @@ class Lost:
     __pydantic_config__ = STRICT
 
     kind: Literal["lost"] = "lost"
-    version: Target
+    target: Target
     stage: str
     reason: str
     failure: FailureKind

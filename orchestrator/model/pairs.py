@@ -10,7 +10,7 @@ from orchestrator.model.strict import STRICT
 if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationInfo
 
-ComparisonKind = Literal["version", "case"]
+ComparisonKind = Literal["target", "case"]
 # What of a replicate a comparison compares: the time of its bursts, unless a claim is about something else.
 Metric = Literal[
     "time", "step", "first", "build", "import", "memory", "traces", "traces_per_call", "cpu", "gpu_memory", "leak",
@@ -25,7 +25,7 @@ class FlatPair:
     __pydantic_config__ = STRICT
 
     kind: ComparisonKind
-    version: str | None
+    target: str | None
     baseline: str
     candidate: str
     case: Case | None
@@ -36,10 +36,10 @@ class FlatPair:
 
 
 @dataclass(frozen=True, kw_only=True)
-class VersionPair:
+class TargetPair:
     """Two versions of one case whose ratio is requested; its margin is the plan's unless the pair has its own."""
 
-    kind: ClassVar[Literal["version"]] = "version"
+    kind: ClassVar[Literal["target"]] = "target"
 
     case: Case
     baseline: Target
@@ -72,7 +72,7 @@ class VersionPair:
     @property
     def flat(self) -> FlatPair:
         return FlatPair(
-            kind=self.kind, version=None, baseline=str(self.baseline), candidate=str(self.candidate),
+            kind=self.kind, target=None, baseline=str(self.baseline), candidate=str(self.candidate),
             case=self.case, workload=self.workload, params=self.params, metric=self.metric, margin=self.margin,
         )  # fmt: skip
 
@@ -84,7 +84,7 @@ class CasePair:
     kind: ClassVar[Literal["case"]] = "case"
     across: ClassVar[bool] = False
 
-    version: Target
+    target: Target
     baseline: Case
     candidate: Case
     metric: Metric = "time"
@@ -97,7 +97,7 @@ class CasePair:
     @property
     def arms(self) -> tuple[ArmKey, ArmKey]:
         """The names of the baseline and of the candidate."""
-        return ArmKey(self.baseline.label, self.version), ArmKey(self.candidate.label, self.version)
+        return ArmKey(self.baseline.label, self.target), ArmKey(self.candidate.label, self.target)
 
     @property
     def workload(self) -> str:
@@ -117,7 +117,7 @@ class CasePair:
     @property
     def flat(self) -> FlatPair:
         return FlatPair(
-            kind=self.kind, version=str(self.version), baseline=self.baseline.label, candidate=self.candidate.label,
+            kind=self.kind, target=str(self.target), baseline=self.baseline.label, candidate=self.candidate.label,
             case=None, workload=self.workload, params=self.params, metric=self.metric, margin=self.margin,
         )  # fmt: skip
 
@@ -136,19 +136,19 @@ def _remember_cases(cases: tuple[Case, ...], info: "ValidationInfo") -> tuple[Ca
     return cases
 
 
-def _read_pair(value: object, info: "ValidationInfo") -> VersionPair | CasePair:
+def _read_pair(value: object, info: "ValidationInfo") -> TargetPair | CasePair:
     flat, by_label = _flat_pairs().validate_python(value), info.context or {}
-    if flat.case is not None and flat.version is None:
-        return VersionPair(
+    if flat.case is not None and flat.target is None:
+        return TargetPair(
             case=flat.case, baseline=Target.parse(flat.baseline), candidate=Target.parse(flat.candidate),
             metric=flat.metric, margin=flat.margin,
         )  # fmt: skip
-    if flat.case is None and flat.version is not None:
+    if flat.case is None and flat.target is not None:
         for label in (flat.baseline, flat.candidate):
             if label not in by_label:
                 raise ValueError(f"{label} is none of the cases")
         return CasePair(
-            version=Target.parse(flat.version), baseline=by_label[flat.baseline], candidate=by_label[flat.candidate],
+            target=Target.parse(flat.target), baseline=by_label[flat.baseline], candidate=by_label[flat.candidate],
             metric=flat.metric, margin=flat.margin,
         )  # fmt: skip
     raise ValueError("a pair has either a case, for two versions of it, or a version, for two cases in it")
@@ -178,4 +178,4 @@ class _PairOfFile:
 
 
 Cases = Annotated[tuple[Case, ...], _CasesOfFile]
-Pair = Annotated[VersionPair | CasePair, _PairOfFile]
+Pair = Annotated[TargetPair | CasePair, _PairOfFile]

@@ -42,7 +42,7 @@ class Plan:
     suite: str
     engine: str
     device: str
-    versions: tuple[Target, ...]
+    targets: tuple[Target, ...]
     cases: Cases
     pairs: tuple[Pair, ...]
     looks: tuple[int, ...]
@@ -85,15 +85,15 @@ class Plan:
 
     def arms(self) -> tuple[Arm, ...]:
         """Return the arms to measure."""
-        return list_arms(self.cases, self.versions, self.claims, self.device)
+        return list_arms(self.cases, self.targets, self.claims, self.device)
 
 
 def list_arms(
-    cases: tuple[Case, ...], versions: tuple[Target, ...], claims: tuple[Claim, ...], device: str
+    cases: tuple[Case, ...], targets: tuple[Target, ...], claims: tuple[Claim, ...], device: str
 ) -> tuple[Arm, ...]:
     """Return all cases in all versions or, with claims, the arms of those that this device can test."""
     named = {arm for claim in claims if device in claim.devices for arm in claim.arms}
-    every = (Arm(case, version) for case in cases for version in versions)
+    every = (Arm(case, target) for case in cases for target in targets)
     return tuple(arm for arm in every if not claims or arm.key in named)
 
 
@@ -103,7 +103,7 @@ class EnvironmentFacts:
 
     __pydantic_config__ = STRICT
 
-    version: str
+    target: str
     kind: str
     identity: str
     lock: str

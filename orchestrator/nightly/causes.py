@@ -143,7 +143,7 @@ class _Work:
 
     def _choose_versions(self, alarm: Alarm) -> tuple[str, str]:
         """Return the builds before and after a change or, where the build is the same, the reference and the build."""
-        version = str(alarm.key.version)
+        version = str(alarm.key.target)
         builds = {name: build for build, name in self.night.resolved.names.items()}
         return alarm.good or str(alarm.key.reference), alarm.bad or builds.get(version, version)
 

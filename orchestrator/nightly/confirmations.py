@@ -49,7 +49,7 @@ def _confirm(
 
     Other results that come with them are also kept.
     """
-    names = dict.fromkeys(str(key.version) for key in flagged)
+    names = dict.fromkeys(str(key.target) for key in flagged)
     resolved = night.resolved
     builds = [build for build in resolved.versions if resolved.names.get(build, _number(build)) in names]
     only = replace(night, resolved=replace(resolved, versions=(resolved.versions[0], *builds)))

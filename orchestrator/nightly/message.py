@@ -194,7 +194,7 @@ def _alarm(alarm: Alarm, followers: Sequence[Alarm], history: str) -> MessageSec
 
 
 def _where(alarm: Alarm) -> Words:
-    return Code(alarm.key.case), " in ", Code(str(alarm.key.version))
+    return Code(alarm.key.case), " in ", Code(str(alarm.key.target))
 
 
 def _was(alarm: Alarm) -> Words:
@@ -228,7 +228,7 @@ def _night(report: NightReport, most: int) -> MessageSection:
     if report.page:
         lines.append(Command("report", report.page))
     lines.append(Command("all nights", f"tfcompare history{report.history}"))
-    versions = Code(", ".join(night.versions))
+    versions = Code(", ".join(night.targets))
     return MessageSection((f"Night of {night.night}, suite ", Code(night.suite), ", versions ", versions), tuple(lines))
 
 

@@ -213,7 +213,7 @@ def _unavailable(run: Run, night: NightContext) -> list[Point]:
     return [
         replace(
             point,
-            version=missing.name,
+            target=missing.name,
             build=missing.name,
             outcome="died",
             reason=missing.reason,
@@ -221,7 +221,7 @@ def _unavailable(run: Run, night: NightContext) -> list[Point]:
             error=None,
             rounds=0,
             verdict="inconclusive",
-            version_figure=None,
+            target_figure=None,
             surroundings=replace(point.surroundings, image="", python=""),
         )
         for missing in night.resolved.unavailable

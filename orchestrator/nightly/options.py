@@ -70,7 +70,7 @@ class NightOptions:
         flags = dict(list_flags(self.flags))
         return {
             "suite": self.suite_name,
-            "versions": self.names,
+            "targets": self.names,
             "device": self.device,
             "engine": flags.get("--engine", "auto"),
             "selected": self.selected,

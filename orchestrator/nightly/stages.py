@@ -105,7 +105,7 @@ def _is_screen(options: NightOptions, night: NightContext, path: Path) -> bool:
 def _describe_end(run: Run) -> ChildEnd:
     """Return how the process ended, or would have ended, that measured a run to its end."""
     lost = [entry for entry in RunDir(run.path).entries() if isinstance(entry, Lost) and entry.stage == "environment"]
-    failures = [EnvironmentFailed(entry.reason, version=str(entry.version)) for entry in lost]
+    failures = [EnvironmentFailed(entry.reason, target=str(entry.target)) for entry in lost]
     error = find_error(run.arms, failures, run.evaluation.broken)
     return ChildEnd(error.exit_code if error else 0, hung=False, last_lines=str(error or ""))
 

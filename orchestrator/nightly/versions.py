@@ -45,7 +45,7 @@ def last_builds(points: Iterable[Point]) -> dict[str, str]:
 
     The points must be sorted oldest first.
     """
-    return {point.version: point.build for point in points if point.version != point.build and point.rounds}
+    return {point.target: point.build for point in points if point.target != point.build and point.rounds}
 
 
 def resolve(

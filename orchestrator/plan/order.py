@@ -56,7 +56,7 @@ def divide(order: Sequence[Arm], pairs: Iterable[Pair], fits: Callable[[Iterable
         together = {arm for pair in block for arm in pair}
         for arms in [together] if fits(together) else map(set, block):
             _seat(sittings, arms, fits)
-    for arm in sorted(places.keys() - set().union(*sittings), key=lambda arm: (arm.case, str(arm.version))):
+    for arm in sorted(places.keys() - set().union(*sittings), key=lambda arm: (arm.case, str(arm.target))):
         _seat(sittings, {arm}, fits)
     seated = [sorted(sitting, key=places.__getitem__) for sitting in sittings]
     seated.sort(key=lambda sitting: sum(map(places.__getitem__, sitting)) / len(sitting))

@@ -10,7 +10,7 @@ from packaging.version import Version as Number
 
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import MetricSpec
-from orchestrator.model import ArmKey, ArmResult, Case, CasePair, Metric, Pair, Plan, Target, VersionPair, Workload
+from orchestrator.model import ArmKey, ArmResult, Case, CasePair, Metric, Pair, Plan, Target, TargetPair, Workload
 from orchestrator.stats.limits import FEWEST_COMPARISONS, FEWEST_SHARED
 
 # Rounds after which a run is judged, and the error that these looks share.
@@ -26,7 +26,7 @@ TREND_FROM = 5
 
 def plan_pairs(
     cases: Sequence[Case],
-    versions: Sequence[Target],
+    targets: Sequence[Target],
     workloads: dict[str, Workload],
     also: Iterable[Metric] = (),
     margins: Mapping[Metric, float] | None = None,
@@ -36,9 +36,7 @@ def plan_pairs(
     Each version is compared with the first and, within each version, each case with its workload's baseline case.
     `also` are metrics that versions are compared by as well, and `margins` what the user named as their margins.
     """
-    across = [
-        VersionPair(case=case, baseline=versions[0], candidate=version) for case in cases for version in versions[1:]
-    ]
+    across = [TargetPair(case=case, baseline=targets[0], candidate=target) for case in cases for target in targets[1:]]
     pairs: list[Pair] = list(across)
     for metric in also:
         margin = (margins or {}).get(metric, METRICS[metric].margin)
@@ -47,9 +45,7 @@ def plan_pairs(
     for case in cases:
         for baseline in baselines_of(case, workloads[case.workload], present):
             pairs.extend(
-                CasePair(version=version, baseline=baseline, candidate=case)
-                for version in versions
-                if not version.control
+                CasePair(target=target, baseline=baseline, candidate=case) for target in targets if not target.control
             )
     return tuple(pairs)
 
@@ -68,73 +64,73 @@ def plan_program_pairs(
 ) -> tuple[Pair, ...]:
     """Return the ratios that a run of a program reports: of its whole time, and of its training steps if it has any."""
     return tuple(
-        VersionPair(case=case, baseline=targets[0], candidate=target, metric=metric)
+        TargetPair(case=case, baseline=targets[0], candidate=target, metric=metric)
         for metric in metrics
         for case in cases
         for target in targets[1:]
     )
 
 
-def metric_pairs(plan: Plan, spec: MetricSpec, arms: Collection[ArmResult]) -> tuple[VersionPair, ...]:
+def metric_pairs(plan: Plan, spec: MetricSpec, arms: Collection[ArmResult]) -> tuple[TargetPair, ...]:
     """Pair the versions of each case as their times are paired, for another metric.
 
     What all cases of a version share is compared once, in a case that both versions have, and so have most others.
     """
-    across = dict.fromkeys(pair for pair in plan.pairs if isinstance(pair, VersionPair) and pair.across)
+    across = dict.fromkeys(pair for pair in plan.pairs if isinstance(pair, TargetPair) and pair.across)
     margin = plan.margins.get(spec.name, spec.margin)
     pairs = tuple(replace(pair, metric=spec.name, margin=margin) for pair in across)
-    if not spec.of_versions:
+    if not spec.of_targets:
         return pairs
     known = {arm.key for arm in arms if arm.outcome == "measured" and spec.figure(arm) is not None}
-    versions = Counter(label for label, _ in known)
-    by_versions: dict[tuple[Target, Target], list[VersionPair]] = defaultdict(list)
+    targets = Counter(label for label, _ in known)
+    by_targets: dict[tuple[Target, Target], list[TargetPair]] = defaultdict(list)
     for pair in pairs:
-        by_versions[pair.baseline, pair.candidate].append(pair)
+        by_targets[pair.baseline, pair.candidate].append(pair)
     return tuple(
-        max(of_both, key=lambda pair: (known.issuperset(pair.arms), versions[pair.case.label]))
-        for of_both in by_versions.values()
+        max(of_both, key=lambda pair: (known.issuperset(pair.arms), targets[pair.case.label]))
+        for of_both in by_targets.values()
     )
 
 
-def in_order(versions: Iterable[Target]) -> tuple[Target, ...]:
+def in_order(targets: Iterable[Target]) -> tuple[Target, ...]:
     """Return the versions from the oldest to the newest, wherever the baseline is, without its second arm."""
-    own = [version for version in versions if not version.control]
+    own = [target for target in targets if not target.control]
     try:
-        return tuple(sorted(own, key=lambda version: Number(version.name)))
+        return tuple(sorted(own, key=lambda target: Number(target.name)))
     except InvalidVersion:
         return tuple(own)
 
 
 def is_trend(plan: Plan) -> bool:
     """Return whether the targets of a run are enough to follow one another; versions with changes do not."""
-    return not plan.definitions and len(in_order(plan.versions)) >= TREND_FROM
+    return not plan.definitions and len(in_order(plan.targets)) >= TREND_FROM
 
 
-def neighbour_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[VersionPair, ...]:
+def neighbour_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[TargetPair, ...]:
     """Pair each version of a trend with the one before it, among those that have a time."""
-    versions = in_order(plan.versions)
+    targets = in_order(plan.targets)
     # Of two, it would be the comparison that there is.
-    if plan.claims or plan.definitions or len(versions) < 3:
+    if plan.claims or plan.definitions or len(targets) < 3:
         return ()
-    timed = {(arm.case, arm.version) for arm in arms if arm.median_ms is not None}
+    timed = {(arm.case, arm.target) for arm in arms if arm.median_ms is not None}
     return tuple(
-        VersionPair(case=case, baseline=earlier, candidate=later)
+        TargetPair(case=case, baseline=earlier, candidate=later)
         for case in plan.cases
-        for earlier, later in itertools.pairwise(version for version in versions if (case, version) in timed)
+        for earlier, later in itertools.pairwise(target for target in targets if (case, target) in timed)
     )
 
 
-def reference_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[VersionPair, ...]:
+def reference_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[TargetPair, ...]:
     """Pair every version with the oldest that has a time, for the trend's cases whose baseline has none."""
-    versions = in_order(plan.versions)
-    if plan.claims or plan.definitions or len(versions) < 3:
+    targets = in_order(plan.targets)
+    if plan.claims or plan.definitions or len(targets) < 3:
         return ()
-    timed = {(arm.case, arm.version) for arm in arms if arm.median_ms is not None}
+    timed = {(arm.case, arm.target) for arm in arms if arm.median_ms is not None}
     pairs = []
     for case in plan.cases:
-        of_case = [version for version in versions if (case, version) in timed]
-        if (case, plan.versions[0]) not in timed:
-            pairs += [VersionPair(case=case, baseline=of_case[0], candidate=later) for later in of_case[1:]]
+        of_case = [target for target in targets if (case, target) in timed]
+        if (case, plan.targets[0]) not in timed:
+            pairs += [TargetPair(case=case, baseline=of_case[0], candidate=later) for later in of_case[1:]]
     return tuple(pairs)
 
 

@@ -143,7 +143,7 @@ class PlannedRun:
             suite=suite_name(options.suite, options.own_workloads),
             engine=engine,
             device=options.environments.device,
-            versions=selection.targets,
+            targets=selection.targets,
             cases=selection.cases,
             pairs=selection.pairs,
             looks=self.looks,
@@ -308,7 +308,7 @@ def _of_claims(options: RunOptions) -> Selection:
         raise NothingSelected(
             "none of these claims can be tested on this device; `tfcompare list claims` shows which can"
         )
-    named = {version for claim in claims for version in claim.versions}
+    named = {version for claim in claims for version in claim.targets}
     released = [version.name for version in catalog.all_versions() if Target(version.name) in named]
     definitions = dict.fromkeys(text for claim in claims for text in claim.definitions)
     versions = changed.resolve((*released, *definitions), 1, options.environments.device)

@@ -21,7 +21,7 @@ def collapse(stacks: Stacks) -> str:
 def speedscope(arm: ProfiledArm, stacks: Stacks) -> dict[str, Any]:
     """Return a file for https://www.speedscope.app: one sample per stack, side by side as in the tree."""
     paths = list(_paths(stacks))
-    name = f"{arm.version} {arm.case.label}"
+    name = f"{arm.target} {arm.case.label}"
     return {
         "$schema": SPEEDSCOPE,
         "exporter": "tfcompare",

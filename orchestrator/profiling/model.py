@@ -24,7 +24,7 @@ class ProfiledArm:
     __pydantic_config__ = STRICT
 
     case: Case
-    version: Target
+    target: Target
     outcome: Outcome
     reason: str = ""
     log: str = ""
@@ -44,7 +44,7 @@ class Heading:
     engine: str
     device: str
     host: dict[str, str | int | float | None]
-    versions: tuple[Target, ...]
+    targets: tuple[Target, ...]
     cases: tuple[Case, ...]
     calls: int
     seed: int
@@ -65,7 +65,7 @@ class Profiled:
     error: TfCompareError | None = None
 
 
-def stem(case: Case, version: Target) -> str:
+def stem(case: Case, target: Target) -> str:
     """Return a file name for an arm.
 
     If labels cannot be used as file names, a digest keeps them apart.
@@ -74,4 +74,4 @@ def stem(case: Case, version: Target) -> str:
     if len(name) > LONGEST_NAME or not FILE_LABEL.fullmatch(case.label):
         digest = hashlib.sha256(case.label.encode()).hexdigest()[:8]
         name = re.sub(r"[^\w.=,-]+", "-", name)[:LONGEST_NAME] + f"-{digest}"
-    return f"{name}-{version}"
+    return f"{name}-{target}"

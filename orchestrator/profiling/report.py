@@ -48,7 +48,7 @@ class CaseProfiles:
     """A case in all versions that have a profile of it."""
 
     case: Case
-    versions: tuple[str, ...]
+    targets: tuple[str, ...]
     profiles: tuple[Profile, ...]
     splits: tuple[Split, ...]
     rows: tuple[FunctionRow, ...]
@@ -57,10 +57,10 @@ class CaseProfiles:
 def compare_profiles(profiled: Profiled) -> tuple[CaseProfiles, ...]:
     cases = []
     for case, arms in groupby(profiled.arms, key=lambda arm: arm.case):
-        by_version = [(str(arm.version), arm.profile) for arm in arms if arm.profile]
-        profiles = tuple(profile for _, profile in by_version)
+        by_target = [(str(arm.target), arm.profile) for arm in arms if arm.profile]
+        profiles = tuple(profile for _, profile in by_target)
         splits = tuple(split(profile) for profile in profiles)
-        cases.append(CaseProfiles(case, tuple(version for version, _ in by_version), profiles, splits, align(profiles)))
+        cases.append(CaseProfiles(case, tuple(target for target, _ in by_target), profiles, splits, align(profiles)))
     return tuple(cases)
 
 
@@ -103,16 +103,16 @@ def _layout_of_layers(profiled: Profiled) -> RenderableType:
     for case, arms in groupby(profiled.arms, key=lambda arm: arm.case):
         of_case = list(arms)
         parts += [Text(), _title(case), *_arms_without_profile(of_case)]
-        for version, baseline, text in _explain(of_case):
-            parts.append(safe_text(f"{version} against {baseline}: {text}" if baseline else f"{version}: {text}"))
+        for target, baseline, text in _explain(of_case):
+            parts.append(safe_text(f"{target} against {baseline}: {text}" if baseline else f"{target}: {text}"))
     return Group(*parts)
 
 
 def explain_layers(profiled: Profiled) -> Iterator[tuple[Case, str, str | None, str]]:
     """Yield each case in each version with the version it is held against, and what their layers tell."""
     for case, arms in groupby(profiled.arms, key=lambda arm: arm.case):
-        for version, baseline, text in _explain(list(arms)):
-            yield case, version, baseline, text
+        for target, baseline, text in _explain(list(arms)):
+            yield case, target, baseline, text
 
 
 def _explain(arms: Sequence[ProfiledArm]) -> Iterator[tuple[str, str | None, str]]:
@@ -120,11 +120,11 @@ def _explain(arms: Sequence[ProfiledArm]) -> Iterator[tuple[str, str | None, str
     baseline: ProfiledArm | None = None
     for arm in arms:
         if arm.layers and baseline and baseline.layers:
-            yield str(arm.version), str(baseline.version), explain(baseline.layers, arm.layers)
+            yield str(arm.target), str(baseline.target), explain(baseline.layers, arm.layers)
         elif arm.layers:
             baseline = arm
         elif arm.layers is not None:
-            yield str(arm.version), None, NO_LAYER
+            yield str(arm.target), None, NO_LAYER
 
 
 def _gap(parts: Sequence[RenderableType]) -> list[Text]:
@@ -139,12 +139,12 @@ def _title(case: Case) -> Text:
 def _arms_without_profile(arms: Sequence[ProfiledArm]) -> Iterable[Text]:
     for arm in arms:
         if arm.outcome != "profiled":
-            yield safe_text(f"{arm.version} {arm.outcome}: {arm.reason}", style="yellow")
+            yield safe_text(f"{arm.target} {arm.outcome}: {arm.reason}", style="yellow")
 
 
 def _tables(case_profiles: CaseProfiles, top: int, width: int) -> Iterable[Table]:
     yield _split_table(case_profiles)
-    first, others = case_profiles.versions[0], case_profiles.versions[1:]
+    first, others = case_profiles.targets[0], case_profiles.targets[1:]
     against = f" against {first}" if others else ""
     what = "new or grown functions" if others else "largest functions"
     by_cumulative, by_own = (
@@ -164,7 +164,7 @@ def _columns(case_profiles: CaseProfiles, width: int) -> Iterable["Columns"]:
     Figures are not squeezed, because one without its last digits would look like another.
     """
     wide = width >= WIDE
-    count, room = len(case_profiles.versions), max(2, (width - NARROWEST_NAME) // (WIDE_FIGURES if wide else FIGURES))
+    count, room = len(case_profiles.targets), max(2, (width - NARROWEST_NAME) // (WIDE_FIGURES if wide else FIGURES))
     if count <= room:
         yield Columns(case_profiles, tuple(range(count)), wide)
         return
@@ -180,14 +180,12 @@ def _frame(title: str) -> Table:
 
 def _split_table(case_profiles: CaseProfiles) -> Table:
     table = _frame("a step under the profiler")
-    table.add_column("version", no_wrap=True)
+    table.add_column("target", no_wrap=True)
     for header in ("build", "train", "other", "step", "profiler"):
         table.add_column(header, justify="right", no_wrap=True, overflow="fold")
-    for version, profile, parts in zip(
-        case_profiles.versions, case_profiles.profiles, case_profiles.splits, strict=True
-    ):
+    for target, profile, parts in zip(case_profiles.targets, case_profiles.profiles, case_profiles.splits, strict=True):
         table.add_row(
-            safe_text(version),
+            safe_text(target),
             format_time(parts.build_ns / 1e6),
             _share(parts.train_ms, parts),
             _share(parts.other_ms, parts),
@@ -214,7 +212,7 @@ class Columns:
         for index in self.indices:
             if self.wide:
                 table.add_column("calls", justify="right", no_wrap=True)
-            table.add_column(safe_text(self.case_profiles.versions[index]), justify="right", no_wrap=True)
+            table.add_column(safe_text(self.case_profiles.targets[index]), justify="right", no_wrap=True)
         for row in rows:
             table.add_row(
                 *self._name(row), *(text for index in self.indices for text in self._figures(row, index, figure))
@@ -275,12 +273,12 @@ def _legend(profiled: Profiled) -> Iterable[str]:
         f"Flame graphs: {profiled.path}/profiles/*.speedscope.json opens in https://www.speedscope.app, "
         "*.collapsed.txt is for flamegraph.pl; a tracer recorded them in a few more calls."
     )
-    for version in dict.fromkeys(
-        arm.version for arm in profiled.arms if arm.profile and arm.profile.profiler == "tracer"
+    for target in dict.fromkeys(
+        arm.target for arm in profiled.arms if arm.profile and arm.profile.profiler == "tracer"
     ):
-        python = profiled.heading.pythons.get(version, "")
+        python = profiled.heading.pythons.get(target, "")
         yield (
-            f"{version}: cProfile of Python {python} loses track at functions written in C ({CPROFILE_BUG}), so a "
+            f"{target}: cProfile of Python {python} loses track at functions written in C ({CPROFILE_BUG}), so a "
             "tracer written in Python was used instead, which slows calls down even more."
         )
 
@@ -302,11 +300,11 @@ def as_object(profiled: Profiled) -> dict[str, Any]:
             {
                 "workload": case.workload,
                 "params": dict(case.params),
-                "version": version,
+                "target": target,
                 "baseline": baseline,
                 "finding": text,
             }
-            for case, version, baseline, text in explain_layers(profiled)
+            for case, target, baseline, text in explain_layers(profiled)
         ],
         "functions": [
             _function(case_profiles, row, figure, rank)
@@ -321,13 +319,13 @@ def _arm(arm: ProfiledArm) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "workload": arm.case.workload,
         "params": dict(arm.case.params),
-        "version": str(arm.version),
+        "target": str(arm.target),
         "outcome": arm.outcome,
         "reason": arm.reason,
     }
     if arm.profile is None:
         return facts
-    parts, named = split(arm.profile), f"profiles/{stem(arm.case, arm.version)}"
+    parts, named = split(arm.profile), f"profiles/{stem(arm.case, arm.target)}"
     return {
         **facts,
         "profiler": arm.profile.profiler,
@@ -346,15 +344,15 @@ def _function(case_profiles: CaseProfiles, row: FunctionRow, figure: Figure, ran
     return {
         "workload": case_profiles.case.workload,
         "params": dict(case_profiles.case.params),
-        "baseline": case_profiles.versions[0],
+        "baseline": case_profiles.targets[0],
         "by": figure.__name__,
         "rank": rank,
         "name": row.name,
         "file": row.file,
         "line": row.line,
         "growth_ms": growth(row, figure),
-        "versions": {
-            version: cell and {"calls": cell.calls, "own_ms": cell.own_ms, "cumulative_ms": cell.cumulative_ms}
-            for version, cell in zip(case_profiles.versions, row.cells, strict=True)
+        "targets": {
+            target: cell and {"calls": cell.calls, "own_ms": cell.own_ms, "cumulative_ms": cell.cumulative_ms}
+            for target, cell in zip(case_profiles.targets, row.cells, strict=True)
         },
     }

@@ -69,10 +69,10 @@ def profile(options: ProfileOptions, view: View) -> Profiled:
     planned = plan_profile(options, view.say)
     with open_run(planned, Path("runs") / f"profile-{planned.run}", view) as opened:
         (opened.directory.path / "profiles").mkdir()
-        cases, versions = len(planned.selection.cases), len(planned.selection.versions)
+        cases, targets = len(planned.selection.cases), len(planned.selection.targets)
         view.say(
-            f"plan: {format_count(cases, 'case')} x {format_count(versions, 'version')}, "
-            f"{format_count(cases * versions, 'profile')}"
+            f"plan: {format_count(cases, 'case')} x {format_count(targets, 'version')}, "
+            f"{format_count(cases * targets, 'profile')}"
         )
         for note in planned.fitting.notes:
             view.say(f"note: {note}")
@@ -89,17 +89,17 @@ def _profile(options: ProfileOptions, run: PreparedRun, view: View) -> Profiled:
     arms: list[ProfiledArm] = []
     error: TfCompareError | None = None
     try:
-        for version in run.environments:
-            view.preparing(str(version), "starting its worker")
+        for target in run.environments:
+            view.preparing(str(target), "starting its worker")
         heading = _write_heading(options, run, workers.start_all())
         profiler = Profiler(run, workers, options.calls, set(run.fitting.slow_starts))
         for case in run.plan.cases:
-            for version in run.plan.versions:
-                view.preparing(str(version), f"profiling {case.label}")
-                arms.append(profiler.profile(case, version, len(arms)))
+            for target in run.plan.targets:
+                view.preparing(str(target), f"profiling {case.label}")
+                arms.append(profiler.profile(case, target, len(arms)))
                 _keep(arms[-1], run.directory)
                 reason = f": {arms[-1].reason}" if arms[-1].reason else ""
-                view.say(f"{version} {arms[-1].outcome} {case.label}{reason}")
+                view.say(f"{target} {arms[-1].outcome} {case.label}{reason}")
         workers.stop()
     except EngineUnavailable as unavailable:
         error = unavailable
@@ -121,7 +121,7 @@ def _profile(options: ProfileOptions, run: PreparedRun, view: View) -> Profiled:
 def _write_heading(options: ProfileOptions, run: PreparedRun, ready: dict[Target, Ready]) -> Heading:
     """Write and return what is known before the first profile."""
     plan, directory = run.plan, run.directory
-    facts = {version: answer.facts for version, answer in ready.items()}
+    facts = {target: answer.facts for target, answer in ready.items()}
     manifest = replace(directory.read_manifest(), workers=facts)
     directory.write_manifest(manifest)
     heading = Heading(
@@ -130,12 +130,12 @@ def _write_heading(options: ProfileOptions, run: PreparedRun, ready: dict[Target
         engine=next(iter(run.environments.values())).facts.kind,
         device=plan.device,
         host=manifest.host,
-        versions=plan.versions,
+        targets=plan.targets,
         cases=plan.cases,
         calls=options.calls,
         seed=plan.seed,
         top=options.top,
-        pythons={version: str(answer.facts.get("python")) for version, answer in ready.items()},
+        pythons={target: str(answer.facts.get("python")) for target, answer in ready.items()},
     )
     _write(directory.path / PROFILE_FILE, formats.PROFILE.stamp(HEADING.dump_json(heading, indent=1)) + b"\n")
     return heading
@@ -149,34 +149,34 @@ class Profiler:
     # Numbers: the driver compiles the GPU code of these versions in their first replicate.
     cold: set[str]
 
-    def profile(self, case: Case, version: Target, number: int) -> ProfiledArm:
-        arm = self._profile(case, version, number)
+    def profile(self, case: Case, target: Target, number: int) -> ProfiledArm:
+        arm = self._profile(case, target, number)
         # A refused case has compiled nothing. A deadline that was missed once will be missed again.
         if arm.outcome != "refused":
-            self.cold.discard(version.name)
+            self.cold.discard(target.name)
         return arm
 
-    def _profile(self, case: Case, version: Target, number: int) -> ProfiledArm:
-        died = partial(ProfiledArm, case=case, version=version, outcome="died")
-        worker = self.workers.acquire(version)
+    def _profile(self, case: Case, target: Target, number: int) -> ProfiledArm:
+        died = partial(ProfiledArm, case=case, target=target, outcome="died")
+        worker = self.workers.acquire(target)
         if worker is None:
             lost = [
-                entry for entry in self.run.directory.entries() if isinstance(entry, Lost) and entry.version == version
+                entry for entry in self.run.directory.entries() if isinstance(entry, Lost) and entry.target == target
             ]
             return died(reason="; ".join(f"{entry.stage}: {entry.reason}" for entry in lost[-1:]))
         plan = self.run.plan
-        timeout_s = max(plan.timeout_s, SLOW_START_TIMEOUT_S) if version.name in self.cold else plan.timeout_s
+        timeout_s = max(plan.timeout_s, SLOW_START_TIMEOUT_S) if target.name in self.cold else plan.timeout_s
         try:
             answer = worker.profile(case, replicate=number, calls=self.calls, seed=plan.seed, timeout_s=timeout_s)
         except WorkerDied as death:
-            self.workers.restart(version)
+            self.workers.restart(target)
             return died(reason=f"its worker died: {death}")
         if isinstance(answer, Refused):
-            return ProfiledArm(case=case, version=version, outcome="refused", reason=answer.reason)
+            return ProfiledArm(case=case, target=target, outcome="refused", reason=answer.reason)
         if isinstance(answer, Died):
             hint = " (--timeout allows longer, --calls fewer)" if answer.how == "timeout" else ""
             return died(reason=answer.reason + hint, log=answer.log)
-        profiled = partial(ProfiledArm, case=case, version=version, outcome="profiled")
+        profiled = partial(ProfiledArm, case=case, target=target, outcome="profiled")
         try:
             if self.calls:
                 return profiled(profile=PROFILE.validate_python(answer))
@@ -187,7 +187,7 @@ class Profiler:
 
 def _keep(arm: ProfiledArm, directory: RunDir) -> None:
     """Write the arm's files: all that is known about it, and its stacks for flame graphs."""
-    stem_path = directory.path / "profiles" / stem(arm.case, arm.version)
+    stem_path = directory.path / "profiles" / stem(arm.case, arm.target)
     _write(Path(f"{stem_path}.json"), formats.PROFILE.stamp(ARM.dump_json(arm, indent=1)) + b"\n")
     if arm.profile:
         stacks = arm.profile.stacks

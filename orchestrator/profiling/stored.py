@@ -27,7 +27,7 @@ def read(path: Path) -> Profiled:
     try:
         heading = HEADING.validate_json(_read(path / PROFILE_FILE))
         paths = [
-            path / "profiles" / f"{stem(case, version)}.json" for case in heading.cases for version in heading.versions
+            path / "profiles" / f"{stem(case, target)}.json" for case in heading.cases for target in heading.targets
         ]
         arms = tuple(ARM.validate_json(_read(file)) for file in paths if file.exists())
     except OSError as error:

@@ -125,14 +125,14 @@ def _own_times(changes: Changes, notes: Notes) -> RenderableType:
     moved = [(name, change) for name, change in named if change.size]
     grid = Grid(
         title=safe_text(OWN_TIMES, style="bold"),
-        headers=("case", "version", "earlier", "later", "change", "interval", "verdict"),
+        headers=("case", "target", "earlier", "later", "change", "interval", "verdict"),
         right=(False, False, True, True, True, True, False),
         narrowest=NARROWEST,
     )
     for name, change in moved:
         grid.add(
             name,
-            str(change.arm.version),
+            str(change.arm.target),
             *(format_time(arm.median_ms) for arm in (change.earlier, change.later) if arm.median_ms is not None),
             "" if change.ratio is None else ratio(change.ratio),
             interval(change),
@@ -154,7 +154,7 @@ def between(change: RatioChange) -> str:
     """Return the title of the table that a change belongs to: what its ratios compare."""
     pair = change.pair
     of = "" if pair.metric == "time" else f", {MEASURES[pair.metric]}"
-    return f"{pair.candidate} against {pair.baseline}{of}" if pair.kind == "version" else f"inside {pair.version}{of}"
+    return f"{pair.candidate} against {pair.baseline}{of}" if pair.kind == "target" else f"inside {pair.target}{of}"
 
 
 def names(changes: Changes) -> list[str]:
@@ -163,7 +163,7 @@ def names(changes: Changes) -> list[str]:
     inside = names_of_pairs(change.earlier for change in changes.changes if change.pair.kind == "case")
     labels = ((change, change.pair.arms[0].case) for change in changes.changes)
     return [
-        cases.get(label, label) if change.pair.kind == "version" else inside(change.earlier) for change, label in labels
+        cases.get(label, label) if change.pair.kind == "target" else inside(change.earlier) for change, label in labels
     ]
 
 
@@ -209,7 +209,7 @@ def _time_object(change: TimeChange) -> dict[str, Any]:
     return {
         "workload": case.workload,
         "params": dict(case.params),
-        "version": str(change.arm.version),
+        "target": str(change.arm.target),
         "earlier_s": change.earlier.median_s,
         "later_s": change.later.median_s,
         **_describe_judgement(change),

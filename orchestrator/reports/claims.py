@@ -25,7 +25,7 @@ from orchestrator.model import (
     Returns,
     Share,
     Statement,
-    VersionPair,
+    TargetPair,
     params_label,
 )
 from orchestrator.reports import table
@@ -179,21 +179,21 @@ def _figure(statement: Statement) -> str:
 
 
 def _arm(arm: ArmKey) -> str:
-    case, version = arm
-    return f"{version}: {case}"
+    case, target = arm
+    return f"{target}: {case}"
 
 
 def _subject_of_set(together: CaseSet) -> str:
-    versions = {f"{pair.candidate} v {pair.baseline}" for pair in together.pairs if isinstance(pair, VersionPair)}
+    targets = {f"{pair.candidate} v {pair.baseline}" for pair in together.pairs if isinstance(pair, TargetPair)}
     workloads = {pair.workload for pair in together.pairs}
-    return f"{', '.join(sorted(versions))}: {len(together.pairs)} cases of {', '.join(sorted(workloads))}"
+    return f"{', '.join(sorted(targets))}: {len(together.pairs)} cases of {', '.join(sorted(workloads))}"
 
 
 def subject_of_pair(pair: Pair) -> str:
     of = "" if pair.metric == "time" else f"{MEASURES[pair.metric]}, "
-    if isinstance(pair, VersionPair):
+    if isinstance(pair, TargetPair):
         return f"{of}{pair.candidate} v {pair.baseline}: {pair.workload}{params_label(pair.params)}"
-    return f"{of}{pair.version}: {pair.workload} {set_against(pair)}{params_label(pair.params)}"
+    return f"{of}{pair.target}: {pair.workload} {set_against(pair)}{params_label(pair.params)}"
 
 
 def format_expected(statement: Statement | None) -> str:
@@ -274,7 +274,7 @@ def _object(result: ClaimResult) -> dict[str, Any]:
         "difference": headline.difference if headline else None,
         "difference_low": headline.difference_low if headline else None,
         "difference_high": headline.difference_high if headline else None,
-        "versions": [str(version) for version in claim.versions],
+        "targets": [str(target) for target in claim.targets],
         "reason": result.reason or None,
         "checks": [_check(finding) for finding in result.findings],
     }

@@ -26,10 +26,10 @@ class TimeCell:
 
 
 @dataclass(frozen=True)
-class VersionCells:
+class TargetCells:
     """The cells of one version, one per row."""
 
-    version: str
+    target: str
     cells: tuple[TimeCell, ...]
 
 
@@ -38,8 +38,8 @@ class ColumnBlock:
     """Parts that are read together, and the lead that the others are compared with."""
 
     title: str
-    lead: tuple[VersionCells, ...]
-    parts: tuple[VersionCells, ...]
+    lead: tuple[TargetCells, ...]
+    parts: tuple[TargetCells, ...]
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,10 @@ class BlockColumn:
         return self.gap + max(map(cell_len, lines))
 
 
-Form = Callable[[VersionCells], list[BlockColumn]]
+Form = Callable[[TargetCells], list[BlockColumn]]
 
 
-def flat(part: VersionCells) -> list[BlockColumn]:
+def flat(part: TargetCells) -> list[BlockColumn]:
     """Return the columns of a part with one line per row."""
     columns = [
         ("time", [safe_text(cell.time) for cell in part.cells]),
@@ -79,16 +79,16 @@ def flat(part: VersionCells) -> list[BlockColumn]:
     ]
     filled = [(header, cells) for header, cells in columns if any(cells)]
     return [
-        BlockColumn(("", "" if index else part.version, header), tuple(cells), "left" if header == "%" else "right")
+        BlockColumn(("", "" if index else part.target, header), tuple(cells), "left" if header == "%" else "right")
         for index, (header, cells) in enumerate(filled)
     ]
 
 
-def stack_columns(part: VersionCells) -> list[BlockColumn]:
+def stack_columns(part: TargetCells) -> list[BlockColumn]:
     """Return the columns of a part with two lines per row: time and percentage, and below them ratio and interval."""
     compared = any(cell.mark for cell in part.cells)
     times = tuple(safe_text(cell.time).append(f"\n{cell.ratio}") for cell in part.cells)
-    columns = [BlockColumn(("", part.version, "ratio" if compared else ""), times)]
+    columns = [BlockColumn(("", part.target, "ratio" if compared else ""), times)]
     if compared:
         pairs = zip(_percents(part), part.cells, strict=True)
         percents = tuple(Text("\n").join((percent, Text(cell.interval))) for percent, cell in pairs)
@@ -158,7 +158,7 @@ def _width(columns: Iterable[BlockColumn]) -> int:
     return sum(column.width + 1 for column in columns) - 1
 
 
-def _percents(part: VersionCells) -> list[Text]:
+def _percents(part: TargetCells) -> list[Text]:
     """Return the percentages with their marks, aligned so that figures end and marks begin below each other."""
     longest = max(len(cell.percent) for cell in part.cells)
     return [

@@ -60,7 +60,7 @@ class Notes:
         """
         if arm.drift is None:
             return ""
-        self._drifts[f"{arm.version} {arm.case.label}"] = arm.drift
+        self._drifts[f"{arm.target} {arm.case.label}"] = arm.drift
         return f"{WAVE} "
 
     def star(self) -> str:

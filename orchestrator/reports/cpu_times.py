@@ -36,4 +36,4 @@ def _describe(comparison: Comparison, names: Mapping[str, str]) -> str:
     baseline, candidate = comparison.pair.arms
     against = f" against {names[baseline.case]}" if comparison.pair.kind == "case" else ""
     figures = format_ratio(CpuRatio(comparison.cpu_ratio or 1.0, comparison.cpu_low, comparison.cpu_high))
-    return f"{names[candidate.case]}{against} in {candidate.version} {comparison.cpu_verdict} {figures}"
+    return f"{names[candidate.case]}{against} in {candidate.target} {comparison.cpu_verdict} {figures}"

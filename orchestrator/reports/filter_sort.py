@@ -37,9 +37,9 @@ class Arrangement:
             if not self.only or arm.outcome in self.only or self._selects(comparisons.get(arm.key))
         }
         cases = {label for label, _ in chosen}
-        baseline = evaluation.plan.versions[0]
+        baseline = evaluation.plan.targets[0]
         selected = [
-            arm for arm in evaluation.arms if arm.key in chosen or (arm.version == baseline and arm.case.label in cases)
+            arm for arm in evaluation.arms if arm.key in chosen or (arm.target == baseline and arm.case.label in cases)
         ]
         return self._sort_groups(
             selected, lambda arm: arm.case.workload, lambda arm: arm.case.label, self._key(comparisons)

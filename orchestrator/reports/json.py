@@ -47,7 +47,7 @@ def _arm(arm: ArmResult) -> dict[str, Any]:
     return {
         "workload": arm.case.workload,
         "params": dict(arm.case.params),
-        "version": str(arm.version),
+        "target": str(arm.target),
         "outcome": arm.outcome,
         "reason": arm.reason or None,
         "failure": arm.failure,
@@ -86,7 +86,7 @@ def pair_object(pair: Pair) -> dict[str, Any]:
         "workload": flat.workload,
         "params": dict(flat.params),
         "kind": flat.kind,
-        "version": flat.version,
+        "target": flat.target,
         "baseline": flat.baseline,
         "candidate": flat.candidate,
         "metric": flat.metric,

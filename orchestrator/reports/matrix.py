@@ -88,9 +88,9 @@ class CaseRow:
         """The time of the baseline, with the wave if its calls do not settle."""
         return "" if self.time_ms is None else f"{f'{WAVE} ' if self.drifts else ''}{self.show(self.time_ms)}"
 
-    def mark(self, version: Target) -> str:
+    def mark(self, target: Target) -> str:
         """Return the star and the wave that follow the ratio of a version, if it has them."""
-        comparison, arm = self.comparisons.get(version), self.arms.get(version)
+        comparison, arm = self.comparisons.get(target), self.arms.get(target)
         return (STAR if comparison and comparison.exploratory else "") + (f" {WAVE}" if arm and arm.drift else "")
 
     @property
@@ -143,16 +143,16 @@ def render(evaluation: Evaluation, arrangement: Arrangement | None = None) -> st
 def layout(evaluation: Evaluation, width: int, arrangement: Arrangement | None = None) -> RenderableType:
     """Lay out the matrix; versions that do not fit continue in further blocks with the same rows."""
     arrangement = arrangement or Arrangement()
-    versions = evaluation.plan.versions
-    across, inside = across_versions(evaluation, arrangement), inside_versions(evaluation, arrangement)
+    targets = evaluation.plan.targets
+    across, inside = across_targets(evaluation, arrangement), inside_targets(evaluation, arrangement)
     parts: list[RenderableType] = [_head(evaluation)]
     if arrangement.only:
         parts.append(safe_text(note_what_is_left_out(evaluation, arrangement), style="dim"))
     means = {} if arrangement.only else means_of(evaluation)
     worst_first = arrangement.sort == Arrangement.sort
     rows = [*across, *rows_of_steps(evaluation, arrangement)]
-    parts += draw_blocks(CaseBlock(str(versions[0]), rows, means, worst_first), versions[1:], width)
-    parts += draw_blocks(CaseBlock("inside each version", inside, {}, worst_first), versions, width)
+    parts += draw_blocks(CaseBlock(str(targets[0]), rows, means, worst_first), targets[1:], width)
+    parts += draw_blocks(CaseBlock("inside each version", inside, {}, worst_first), targets, width)
     below: list[RenderableType] = [
         *_reasons(evaluation),
         *render_losses(evaluation),
@@ -169,7 +169,7 @@ def layout(evaluation: Evaluation, width: int, arrangement: Arrangement | None =
     return Group(*parts, Text(), *below)
 
 
-def across_versions(evaluation: Evaluation, arrangement: Arrangement) -> list[CaseRow]:
+def across_targets(evaluation: Evaluation, arrangement: Arrangement) -> list[CaseRow]:
     """Return a row per case that is compared across versions."""
     comparisons = by_candidate(each for each in evaluation.comparisons if each.pair.metric == "time")
     return _rows(evaluation, arrangement.arms(evaluation), comparisons)
@@ -186,7 +186,7 @@ def rows_of_metric(evaluation: Evaluation, metric: Metric) -> list[CaseRow]:
         if arm.case.label in compared & known
     ]
     rows = _rows(evaluation, arms, comparisons)
-    name = spec.about if spec.of_versions else ""
+    name = spec.about if spec.of_targets else ""
     return [replace(row, name=name or row.name, show=spec.show, metric=metric) for row in rows]
 
 
@@ -203,30 +203,30 @@ def _rows(evaluation: Evaluation, arms: Iterable[ArmResult], comparisons: Mappin
     names = short_names(arm.case for arm in evaluation.arms)
     rows: dict[str, dict[Target, ArmResult]] = {}
     for arm in arms:
-        rows.setdefault(arm.case.label, {})[arm.version] = arm
-    baseline = evaluation.plan.versions[0]
+        rows.setdefault(arm.case.label, {})[arm.target] = arm
+    baseline = evaluation.plan.targets[0]
     return [
         CaseRow(
             names[label],
             of_case[baseline].median_ms if baseline in of_case else None,
             of_case,
-            {version: comparisons[arm.key] for version, arm in of_case.items() if arm.key in comparisons},
+            {target: comparisons[arm.key] for target, arm in of_case.items() if arm.key in comparisons},
             drifts=baseline in of_case and bool(of_case[baseline].drift),
         )
         for label, of_case in rows.items()
     ]
 
 
-def inside_versions(evaluation: Evaluation, arrangement: Arrangement) -> list[CaseRow]:
+def inside_targets(evaluation: Evaluation, arrangement: Arrangement) -> list[CaseRow]:
     """Return a row per pair of cases that is compared inside versions."""
     own = [each for each in arrangement.inside(evaluation) if isinstance(each.pair, CasePair)]
     name_of = differences(own)
     arms = {arm.key: arm for arm in evaluation.arms}
     rows: dict[str, dict[Target, Comparison]] = {}
     for each in own:
-        rows.setdefault(name_of(each), {})[each.pair.arms[1].version] = each
+        rows.setdefault(name_of(each), {})[each.pair.arms[1].target] = each
     return [
-        CaseRow(name, None, {version: arms[each.pair.arms[1]] for version, each in of_row.items()}, of_row)
+        CaseRow(name, None, {target: arms[each.pair.arms[1]] for target, each in of_row.items()}, of_row)
         for name, of_row in rows.items()
     ]
 
@@ -283,14 +283,14 @@ class CaseBlock:
     def has_times(self) -> bool:
         return any(row.time_ms is not None for row in self.rows)
 
-    def draw(self, versions: Sequence[Target], *, short: bool) -> Grid:
+    def draw(self, targets: Sequence[Target], *, short: bool) -> Grid:
         names = [row.name for row in self.rows]
         words = [word for name in names for word in name.split()]
         times = [self.header] if self.has_times else []
         grid = Grid(
             title=Text() if self.has_times else safe_text(self.header, style="bold"),
-            headers=("", *times, *map(str, versions)),
-            right=(False, *(True for _ in times), *(False for _ in versions)),
+            headers=("", *times, *map(str, targets)),
+            right=(False, *(True for _ in times), *(False for _ in targets)),
             # A word never breaks.
             narrowest=max((len(INDENT) + len(word) for word in words), default=1),
         )
@@ -302,13 +302,13 @@ class CaseBlock:
             grid.add(Text(f"{group.mark} {title} ({len(group.rows)})", style=style))
             # Undecided cases hide nothing where there is nothing else to see.
             for row in filter(CaseRow.has_progress, group.rows) if group.title == OPEN and decided else group.rows:
-                cells = [_cell(row, version, short=short) for version in versions]
+                cells = [_cell(row, target, short=short) for target in targets]
                 grid.add(INDENT + row.name, *([row.time] if self.has_times else []), *cells)
-        self._add_means(grid, versions, short=short)
+        self._add_means(grid, targets, short=short)
         return grid
 
-    def _add_means(self, grid: Grid, versions: Sequence[Target], *, short: bool) -> None:
-        means = [self.means.get(version) for version in versions]
+    def _add_means(self, grid: Grid, targets: Sequence[Target], *, short: bool) -> None:
+        means = [self.means.get(target) for target in targets]
         if any(means):
             grid.end_section()
             figures = [mean and (ratio(mean.ratio) if short else format_ratio(mean)) for mean in means]
@@ -316,10 +316,10 @@ class CaseBlock:
             grid.add(name_means(self.means), *([""] if self.has_times else []), *cells)
 
 
-def _cell(row: CaseRow, version: Target, *, short: bool) -> str | Text:
-    comparison, arm = row.comparisons.get(version), row.arms.get(version)
+def _cell(row: CaseRow, target: Target, *, short: bool) -> str | Text:
+    comparison, arm = row.comparisons.get(target), row.arms.get(target)
     if comparison and comparison.missing and comparison.seen_ratio is not None:
-        figures = f"{MARKS['inconclusive']} {ratio(comparison.seen_ratio)}{row.mark(version)}"
+        figures = f"{MARKS['inconclusive']} {ratio(comparison.seen_ratio)}{row.mark(target)}"
         return Text(figures if short else f"{figures} ({describe_progress(comparison)})", style=STYLES["inconclusive"])
     if comparison is None or comparison.estimate is None:
         if arm and arm.outcome != "measured":
@@ -328,16 +328,14 @@ def _cell(row: CaseRow, version: Target, *, short: bool) -> str | Text:
         return f"  {row.show(arm.median_ms)}" if arm and arm.median_ms else ""
     verdict = comparison.shown_verdict
     figure = (show_estimate if short else show_magnitude)(comparison, row.metric)
-    return Text(f"{mark_verdict(comparison)} {figure}{row.mark(version)}", style=STYLES[verdict])
+    return Text(f"{mark_verdict(comparison)} {figure}{row.mark(target)}", style=STYLES[verdict])
 
 
-def draw_blocks(block: CaseBlock, versions: Sequence[Target], width: int) -> Iterator[RenderableType]:
+def draw_blocks(block: CaseBlock, targets: Sequence[Target], width: int) -> Iterator[RenderableType]:
     """Yield as many grids as it takes for all versions to fit into the width, each with as many as fit."""
     if not block.rows:
         return
-    left = [
-        version for version in versions if any(version in row.comparisons or version in row.arms for row in block.rows)
-    ]
+    left = [target for target in targets if any(target in row.comparisons or target in row.arms for row in block.rows)]
     short = len(left) >= MANY_VERSIONS
     while left:
         count = len(left)
@@ -362,7 +360,7 @@ def _legend(evaluation: Evaluation, marks: Sequence[str]) -> Text:
         "  ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items() if verdict in shown),
         ABOUT_SMALL_MARKS if any(comparison.size == "clear" for comparison in evaluation.comparisons) else "",
         *marks,
-        f"{'CPU time' if plan.judge == 'cpu' else 'time'}: {_unit(plan)} in {plan.versions[0]} · "
+        f"{'CPU time' if plan.judge == 'cpu' else 'time'}: {_unit(plan)} in {plan.targets[0]} · "
         "ratio: relative to it, paired by round, with its interval",
         f"margin {format_margin(plan.margin)} · {describe_errors(plan)}",
         WHOLE_REPORT,
@@ -373,7 +371,7 @@ def _legend(evaluation: Evaluation, marks: Sequence[str]) -> Text:
 
 def describe_marks(rows: Iterable[CaseRow], alpha: float) -> list[str]:
     """Return what the wave and the star mean, if these rows have them."""
-    shown = "".join(f"{row.time}{row.mark(version)}" for row in rows for version in row.arms)
+    shown = "".join(f"{row.time}{row.mark(target)}" for row in rows for target in row.arms)
     meanings = {
         WAVE: "its calls do not reach a steady state",
         STAR: f"exploratory: measured after the error of {alpha * 100:g} % was spent; a new run can confirm it",

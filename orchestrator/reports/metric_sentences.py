@@ -37,24 +37,24 @@ def metric_sentences(evaluation: Evaluation) -> tuple[str, ...]:
 
 
 def _to_tell(comparisons: Sequence[Comparison]) -> list[Comparison]:
-    return [each for each in comparisons if each.estimate is not None and not each.pair.arms[1].version.control]
+    return [each for each in comparisons if each.estimate is not None and not each.pair.arms[1].target.control]
 
 
 def _of_metric(
     spec: MetricSpec, comparisons: Sequence[Comparison], arms: Mapping[ArmKey, ArmResult], names: Mapping[str, str]
 ) -> Iterator[str]:
-    by_version: dict[Target, list[Comparison]] = {}
+    by_target: dict[Target, list[Comparison]] = {}
     for each in comparisons:
-        by_version.setdefault(each.pair.arms[1].version, []).append(each)
+        by_target.setdefault(each.pair.arms[1].target, []).append(each)
     changed = {
-        version: own for version, own in by_version.items() if any(each.report_verdict in DIFFERENT for each in own)
+        target: own for target, own in by_target.items() if any(each.report_verdict in DIFFERENT for each in own)
     }
-    told = sorted(changed, key=lambda version: -_size(changed[version]))[:MOST_VERSIONS]
-    for version in (version for version in changed if version in told):
-        yield _of_version(spec, changed[version], arms, names)
-    if left_out := [str(version) for version in changed if version not in told]:
+    told = sorted(changed, key=lambda target: -_size(changed[target]))[:MOST_VERSIONS]
+    for target in (target for target in changed if target in told):
+        yield _of_target(spec, changed[target], arms, names)
+    if left_out := [str(target) for target in changed if target not in told]:
         yield f"{spec.about} changed less in {', '.join(left_out)}: --table metrics."
-    rest = [each for version, own in by_version.items() if version not in changed for each in own]
+    rest = [each for target, own in by_target.items() if target not in changed for each in own]
     counts, uncertain = Counter(each.report_verdict for each in rest), _add_uncertain(rest)
     others = " in the others" if changed else ""
     if counts["same"]:
@@ -80,16 +80,16 @@ def _size(comparisons: Sequence[Comparison]) -> float:
     return max(each.distance for each in comparisons if each.report_verdict in DIFFERENT)
 
 
-def _of_version(
+def _of_target(
     spec: MetricSpec, own: Sequence[Comparison], arms: Mapping[ArmKey, ArmResult], names: Mapping[str, str]
 ) -> str:
-    baseline, candidate = (arm.version for arm in own[0].pair.arms)
+    baseline, candidate = (arm.target for arm in own[0].pair.arms)
     more, less = ([each for each in own if each.report_verdict == verdict] for verdict in ("slower", "faster"))
     parts: list[str] = []
     for phrase, found in ((spec.more, more), (spec.less, less)):
         if found:
             against = "" if parts else f" than {baseline}"
-            if spec.of_versions:
+            if spec.of_targets:
                 parts.append(f"{phrase}{against} ({_figures(spec, found[0], arms)})")
                 continue
             of = "" if parts else f" of {format_count(len(own), 'case')}"
@@ -129,16 +129,16 @@ def _figures(spec: MetricSpec, comparison: Comparison, arms: Mapping[ArmKey, Arm
 def _of_outputs(outputs: Sequence[OutputComparison], names: Mapping[str, str]) -> Iterator[str]:
     if not outputs:
         return
-    by_version: dict[Target, list[OutputComparison]] = {}
+    by_target: dict[Target, list[OutputComparison]] = {}
     for each in outputs:
-        by_version.setdefault(each.candidate, []).append(each)
-    for version, own in by_version.items():
+        by_target.setdefault(each.candidate, []).append(each)
+    for target, own in by_target.items():
         if differing := [each for each in own if each.verdict == "differs"]:
             worst = max(differing, key=lambda each: math.inf if each.difference is None else each.difference)
             most = "most in " if len(differing) > 1 else ""
             how = _describe_difference(worst)
             yield (
-                f"{version} returns other results than {worst.baseline} in {len(differing)} of "
+                f"{target} returns other results than {worst.baseline} in {len(differing)} of "
                 f"{format_count(len(own), 'case')} ({most}{names.get(worst.case.label, worst.case.label)}: {how})."
             )
     counts = Counter(each.verdict for each in outputs)

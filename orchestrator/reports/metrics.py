@@ -40,7 +40,7 @@ def layout(evaluation: Evaluation, width: int) -> RenderableType:
         *map(safe_text, metric_sentences(evaluation) or [NOTHING]),
     ]
     parts: list[RenderableType] = [Text("\n").join(head), *render_warnings(evaluation)]
-    baseline, *others = plan.versions
+    baseline, *others = plan.targets
     for metric in evaluation.metrics:
         spec = METRICS[metric]
         rows, means = rows_of_metric(evaluation, metric), means_of(evaluation, metric)
@@ -62,15 +62,15 @@ def outputs_by_case(evaluation: Evaluation) -> dict[str, dict[Target, OutputComp
 
 def _outputs(evaluation: Evaluation, notes: Notes) -> Grid:
     names = short_names(arm.case for arm in evaluation.arms)
-    versions = list(dict.fromkeys(each.candidate for each in evaluation.outputs))
+    targets = list(dict.fromkeys(each.candidate for each in evaluation.outputs))
     grid = Grid(
-        title=safe_text(f"results, against {evaluation.plan.versions[0]}", style="bold"),
-        headers=("", *map(str, versions)),
-        right=(False,) * (1 + len(versions)),
+        title=safe_text(f"results, against {evaluation.plan.targets[0]}", style="bold"),
+        headers=("", *map(str, targets)),
+        right=(False,) * (1 + len(targets)),
         narrowest=NARROWEST,
     )
     for label, of_case in outputs_by_case(evaluation).items():
-        grid.add(names[label], *(_cell(of_case.get(version), notes) for version in versions))
+        grid.add(names[label], *(_cell(of_case.get(target), notes) for target in targets))
     return grid
 
 

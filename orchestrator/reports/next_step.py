@@ -35,12 +35,12 @@ def next_command(path: Path, evaluation: Evaluation) -> tuple[str, ...]:
     entries = tuple(RunDir.open(path).entries())
     past = read_past(plan, entries)
     cases = open_cases(evaluation, past)
-    lost = versions_lost_last(entries)
+    lost = targets_lost_last(entries)
     labels = {case.label for case in cases}
     arms = [
         arm.key
         for arm in plan.arms()
-        if arm.case.label in labels and arm.version not in lost and not is_closed(arm.key, evaluation, past)
+        if arm.case.label in labels and arm.target not in lost and not is_closed(arm.key, evaluation, past)
     ]
     # One arm gives no ratio.
     if len(arms) < 2 or not _continues_here(plan, manifest, path):
@@ -88,14 +88,14 @@ def round_s(evaluation: Evaluation, entries: Sequence[Entry], arms: Sequence[Arm
     return start_s + sum(calls_s.get(arm, usual_s) + besides_s for arm in arms)
 
 
-def versions_lost_last(entries: Sequence[Entry]) -> set[Target]:
+def targets_lost_last(entries: Sequence[Entry]) -> set[Target]:
     """Return the versions that the last rounds lost without an outside cause; more rounds would lose them again."""
     lost: set[Target] = set()
     for entry in entries:
         if isinstance(entry, Extended):
             lost = set()
         elif isinstance(entry, Lost) and not entry.external:
-            lost.add(entry.version)
+            lost.add(entry.target)
     return lost
 
 

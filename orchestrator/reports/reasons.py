@@ -41,7 +41,7 @@ def describe_reasons(evaluation: Evaluation) -> Iterator[str]:
     untimed: dict[tuple[str, str], list[str]] = {}
     for arm in evaluation.arms:
         if arm.outcome != "measured":
-            untimed.setdefault((arm.ending, arm.reason), []).append(f"{arm.version} {arm.case.label}")
+            untimed.setdefault((arm.ending, arm.reason), []).append(f"{arm.target} {arm.case.label}")
     for (ending, reason), arms in untimed.items():
         yield f"{ending}: {name_some(arms)}: {reason}"
 

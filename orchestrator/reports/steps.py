@@ -23,6 +23,6 @@ def columns_of_steps(judging: Iterable[Column]) -> list[Column]:
 
 def describe_losses(evaluation: Evaluation) -> Iterable[str]:
     """Yield one line with what training came to in each target: quick steps that learn nothing are no gain."""
-    ends = [f"{arm.version} {arm.loss:.4g}" for arm in evaluation.arms if arm.loss is not None]
+    ends = [f"{arm.target} {arm.loss:.4g}" for arm in evaluation.arms if arm.loss is not None]
     if ends:
         yield f"loss after the last epoch: {', '.join(ends)}"

@@ -15,8 +15,8 @@ from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Evaluation, 
 from orchestrator.reports.column_blocks import (
     ColumnBlock,
     RowNames,
+    TargetCells,
     TimeCell,
-    VersionCells,
     fits,
     flat,
     lines,
@@ -50,7 +50,7 @@ class Study:
 
     def __init__(self, evaluation: Evaluation) -> None:
         self.plan = evaluation.plan
-        self.versions = [version for version in self.plan.versions if not version.control]
+        self.targets = [target for target in self.plan.targets if not target.control]
         self._cases = {_split_case(case): case for case in self.plan.cases if case.workload == WORKLOAD}
         self.blocks = list(dict.fromkeys(block for block, _, _ in self._cases))
         self.modes = {mode for _, mode, _ in self._cases}
@@ -66,10 +66,10 @@ class Study:
         models, data = (list(dict.fromkeys(size[axis] for size in sizes)) for axis in (0, 1))
         return sorted(sizes, key=lambda size: (models.index(size[0]), data.index(size[1])))
 
-    def arms(self, block: Block, mode: str, version: Target) -> list[ArmResult | None]:
+    def arms(self, block: Block, mode: str, target: Target) -> list[ArmResult | None]:
         """Return one arm per size of the block."""
         cases = (self._cases.get((block, mode, size)) for size in self.sizes(block))
-        return [self._arms.get(ArmKey(case.label, version)) if case else None for case in cases]
+        return [self._arms.get(ArmKey(case.label, target)) if case else None for case in cases]
 
     def comparison(self, baseline: ArmResult, candidate: ArmResult) -> Comparison | None:
         return self._comparisons.get((baseline.key, candidate.key))
@@ -101,7 +101,7 @@ def _head(evaluation: Evaluation, study: Study) -> Text:
 
 
 def _legend(study: Study) -> Iterator[str]:
-    first, *later = study.versions
+    first, *later = study.targets
     yield "%: (1 - longer/shorter) * 100 in magnitude, as in the study; -260 takes 3.6 times as long"
     if later:
         yield f"{', '.join(map(str, later))}: ratio to {first} in the same mode, + if faster (TF2 v TF1 in the study)"
@@ -118,7 +118,7 @@ def _legend(study: Study) -> Iterator[str]:
 
 
 def _section(study: Study, block: Block, notes: Notes) -> StudySection:
-    pieces = [*(_versions(study, block, mode, notes) for mode in MODES), _modes(study, block, notes)]
+    pieces = [*(_targets(study, block, mode, notes) for mode in MODES), _modes(study, block, notes)]
     return StudySection(
         title=" · ".join(block),
         rows=RowNames(("model", "data"), tuple(study.sizes(block))),
@@ -144,22 +144,22 @@ def _tables(sections: Sequence[StudySection], width: int) -> list[list[Renderabl
     return parts
 
 
-def _versions(study: Study, block: Block, mode: str, notes: Notes) -> ColumnBlock:
+def _targets(study: Study, block: Block, mode: str, notes: Notes) -> ColumnBlock:
     """Return the piece of one mode: the first version's times, and each later version against them."""
-    first, *later = study.versions
+    first, *later = study.targets
     baselines = study.arms(block, mode, first)
     lead = (
-        [VersionCells(str(first), tuple(TimeCell(time=_time(arm, notes)) for arm in baselines))]
+        [TargetCells(str(first), tuple(TimeCell(time=_time(arm, notes)) for arm in baselines))]
         if _has_time(baselines)
         else []
     )
     parts = []
-    for version in later:
-        arms = study.arms(block, mode, version)
+    for target in later:
+        arms = study.arms(block, mode, target)
         if _has_time(arms):
             pairs = zip(baselines, arms, strict=True)
             parts.append(
-                VersionCells(str(version), tuple(_cell(study, *pair, _time(pair[1], notes), notes) for pair in pairs))
+                TargetCells(str(target), tuple(_cell(study, *pair, _time(pair[1], notes), notes) for pair in pairs))
             )
     return ColumnBlock(mode, tuple(lead), tuple(parts))
 
@@ -167,9 +167,9 @@ def _versions(study: Study, block: Block, mode: str, notes: Notes) -> ColumnBloc
 def _modes(study: Study, block: Block, notes: Notes) -> ColumnBlock:
     """Return the piece of graph against eager, whose times are in the pieces before."""
     parts = []
-    for version in study.versions:
-        pairs = zip(study.arms(block, EAGER, version), study.arms(block, GRAPH, version), strict=True)
-        part = VersionCells(str(version), tuple(_cell(study, *pair, "", notes) for pair in pairs))
+    for target in study.targets:
+        pairs = zip(study.arms(block, EAGER, target), study.arms(block, GRAPH, target), strict=True)
+        part = TargetCells(str(target), tuple(_cell(study, *pair, "", notes) for pair in pairs))
         if any(cell.mark for cell in part.cells):
             parts.append(part)
     return ColumnBlock("GvE", (), tuple(parts))
@@ -221,11 +221,11 @@ def _shows_why(comparison: Comparison, margin: float) -> bool:
 def _sizes_without_column(study: Study, block: Block, notes: Notes) -> Iterator[str]:
     """Yield what has no column because none of its sizes was measured."""
     by_outcome: dict[str, list[str]] = {}
-    for version in study.versions:
+    for target in study.targets:
         for mode in MODES:
-            arms = study.arms(block, mode, version)
+            arms = study.arms(block, mode, target)
             for outcome in dict.fromkeys(_time(arm, notes) for arm in arms if arm and not _has_time(arms)):
-                by_outcome.setdefault(outcome, []).append(f"{version} {mode}")
+                by_outcome.setdefault(outcome, []).append(f"{target} {mode}")
     for outcome, names in by_outcome.items():
         yield f"{outcome}: {', '.join(names)}"
 

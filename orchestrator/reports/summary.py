@@ -16,17 +16,17 @@ def sentences(evaluation: Evaluation) -> tuple[str, ...]:
     """Return one sentence for each version that is compared with the baseline."""
     names = short_names(arm.case for arm in evaluation.arms)
     return tuple(
-        _sentence(version, evaluation.plan.versions[0], of_version(evaluation, version), names)
-        for version in evaluation.plan.versions[1:]
-        if not version.control
+        _sentence(target, evaluation.plan.targets[0], of_target(evaluation, target), names)
+        for target in evaluation.plan.targets[1:]
+        if not target.control
     )
 
 
-def of_version(evaluation: Evaluation, candidate: Target) -> list[Comparison]:
+def of_target(evaluation: Evaluation, candidate: Target) -> list[Comparison]:
     return [
         comparison
         for comparison in evaluation.comparisons
-        if comparison.pair.across and comparison.pair.arms[1].version == candidate
+        if comparison.pair.across and comparison.pair.arms[1].target == candidate
     ]
 
 

@@ -71,7 +71,7 @@ def layout(
     for _, group in groupby(arms, key=lambda arm: arm.case.workload):
         of_workload = list(group)
         undecided = [arm for arm in of_workload if cpu and is_open(comparisons.get(arm.key))]
-        draw_arms = partial(_versions_table, evaluation, notes)
+        draw_arms = partial(_targets_table, evaluation, notes)
         parts.extend(_fit_with_cpu(draw_arms, of_workload, undecided, chosen, width))
     judging = [column for column in chosen if column.of == "comparison"]
     if with_steps := as_arms_of_steps(arms):
@@ -213,18 +213,18 @@ def _frame(title: str, shared: str, names: Sequence[str], columns: Sequence[Colu
     )
 
 
-def _versions_table(evaluation: Evaluation, notes: Notes, arms: Sequence[ArmResult], columns: Sequence[Column]) -> Grid:
+def _targets_table(evaluation: Evaluation, notes: Notes, arms: Sequence[ArmResult], columns: Sequence[Column]) -> Grid:
     comparisons = by_candidate(evaluation.comparisons)
     shared, names, own = split_params(arm.case for arm in arms)
-    grid = _frame(arms[0].case.workload, shared, (names, "version"), columns)
+    grid = _frame(arms[0].case.workload, shared, (names, "target"), columns)
     for case, of_case in groupby(arms, key=lambda arm: arm.case):
         for position, arm in enumerate(of_case):
             comparison = comparisons.get(arm.key)
             name = own[case] if position == 0 else ""
             if arm.median_ms is None:
-                grid.add(name, str(arm.version), f"{arm.outcome}{notes.mark(arm.reason)}")
+                grid.add(name, str(arm.target), f"{arm.outcome}{notes.mark(arm.reason)}")
             else:
-                grid.add(name, str(arm.version), *(column.cell(arm, comparison, notes) for column in columns))
+                grid.add(name, str(arm.target), *(column.cell(arm, comparison, notes) for column in columns))
         grid.end_section()
     return grid
 
@@ -232,9 +232,9 @@ def _versions_table(evaluation: Evaluation, notes: Notes, arms: Sequence[ArmResu
 def _steps_table(evaluation: Evaluation, notes: Notes, arms: Sequence[ArmResult], columns: Sequence[Column]) -> Grid:
     comparisons = comparisons_of_steps(evaluation)
     # A run has one program.
-    grid = _frame(MEASURES["step"], "", ("version",), columns)
+    grid = _frame(MEASURES["step"], "", ("target",), columns)
     for arm in arms:
-        grid.add(str(arm.version), *(column.cell(arm, comparisons.get(arm.key), notes) for column in columns))
+        grid.add(str(arm.target), *(column.cell(arm, comparisons.get(arm.key), notes) for column in columns))
     return grid
 
 
@@ -242,10 +242,10 @@ def _cases_table(
     evaluation: Evaluation, notes: Notes, comparisons: Sequence[Comparison], columns: Sequence[Column]
 ) -> Grid:
     arms = {arm.key: arm for arm in evaluation.arms}
-    grid = _frame("inside each version", "", ("case", "version"), columns)
+    grid = _frame("inside each target", "", ("case", "target"), columns)
     for name, group in groupby(comparisons, key=differences(comparisons)):
         for position, comparison in enumerate(group):
             cells = (column.cell(arms[comparison.pair.arms[1]], comparison, notes) for column in columns)
-            grid.add(name if position == 0 else "", str(comparison.pair.arms[1].version), *cells)
+            grid.add(name if position == 0 else "", str(comparison.pair.arms[1].target), *cells)
         grid.end_section()
     return grid

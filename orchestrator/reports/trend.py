@@ -55,12 +55,12 @@ class TrendPoint:
 def points(evaluation: Evaluation) -> dict[Case, list[TrendPoint]]:
     to_baseline = by_candidate(evaluation.comparisons) | by_candidate(evaluation.references)
     before = {comparison.pair.arms[1]: comparison for comparison in evaluation.neighbours}
-    positions = {version: position for position, version in enumerate(in_order(evaluation.plan.versions))}
+    positions = {target: position for position, target in enumerate(in_order(evaluation.plan.targets))}
     by_case: dict[Case, list[TrendPoint]] = {}
     for arm in evaluation.arms:
-        if arm.version in positions:
+        if arm.target in positions:
             by_case.setdefault(arm.case, []).append(TrendPoint(arm, to_baseline.get(arm.key), before.get(arm.key)))
-    return {case: sorted(of_case, key=lambda point: positions[point.arm.version]) for case, of_case in by_case.items()}
+    return {case: sorted(of_case, key=lambda point: positions[point.arm.target]) for case, of_case in by_case.items()}
 
 
 def layout(evaluation: Evaluation, width: int) -> RenderableType:
@@ -77,7 +77,7 @@ def layout(evaluation: Evaluation, width: int) -> RenderableType:
     below = (
         *notes.lines(plan.alpha),
         *table.render_differences(evaluation),
-        safe_text(LEGEND.format(baseline=plan.versions[0]), style="dim"),
+        safe_text(LEGEND.format(baseline=plan.targets[0]), style="dim"),
         safe_text(f"margin {format_margin(plan.margin)} · {table.describe_errors(plan)}", style="dim"),
         safe_text(table.WHOLE_REPORT, style="dim"),
     )
@@ -95,9 +95,9 @@ def _head(evaluation: Evaluation) -> Text:
 
 def instead(evaluation: Evaluation, of_case: Sequence[TrendPoint]) -> str:
     """Return a line that names the version ratios refer to if the baseline has no time, or ''."""
-    baseline = evaluation.plan.versions[0]
+    baseline = evaluation.plan.targets[0]
     other = next(
-        (point.comparison.pair.arms[0].version for point in of_case if point.comparison and point.comparison.ratio),
+        (point.comparison.pair.arms[0].target for point in of_case if point.comparison and point.comparison.ratio),
         baseline,
     )
     return f"ratios are to {other}: {baseline} has no time." if other != baseline else ""
@@ -119,7 +119,7 @@ def _grid(case: Case, of_case: Sequence[TrendPoint], width: int, notes: Notes) -
         of_case,
         width,
         before=(
-            RatioColumn(header="version", cell=lambda point: str(point.arm.version)),
+            RatioColumn(header="target", cell=lambda point: str(point.arm.target)),
             column("time"),
             column("ratio"),
             column("interval", since=WIDE),
@@ -175,9 +175,7 @@ def summary(of_case: Sequence[TrendPoint]) -> str:
         return f"no step of {len(steps)} between neighbours is shown to differ{rest}."
     named = sorted(differing, key=lambda step: -max(step.ratio or 1.0, 1 / (step.ratio or 1.0)))[:MOST_NAMED]
     listing = [
-        f"{step.pair.arms[1].version} ({ratio(step.ratio or 1.0)} {step.verdict})"
-        for step in differing
-        if step in named
+        f"{step.pair.arms[1].target} ({ratio(step.ratio or 1.0)} {step.verdict})" for step in differing if step in named
     ]
     more = f", and {len(differing) - len(named)} more" if len(differing) > len(named) else ""
     return f"steps that differ: {len(differing)} of {len(steps)}: {', '.join(listing)}{more}{rest}."
@@ -192,12 +190,12 @@ def as_object(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "run": run_object(evaluation),
-        "baseline": str(evaluation.plan.versions[0]),
+        "baseline": str(evaluation.plan.targets[0]),
         "trends": [
             {
                 "workload": case.workload,
                 "params": dict(case.params),
-                "versions": [_point_object(point) for point in of_case],
+                "targets": [_point_object(point) for point in of_case],
                 "steps": [_step_object(point.step) for point in of_case if point.step],
             }
             for case, of_case in points(evaluation).items()
@@ -208,8 +206,8 @@ def as_object(evaluation: Evaluation) -> dict[str, Any]:
 
 def _step_object(step: Comparison) -> dict[str, Any]:
     return {
-        "earlier": str(step.pair.arms[0].version),
-        "later": str(step.pair.arms[1].version),
+        "earlier": str(step.pair.arms[0].target),
+        "later": str(step.pair.arms[1].target),
         "verdict": step.verdict,
         "size": step.size,
         "ratio": step.ratio,
@@ -223,7 +221,7 @@ def _step_object(step: Comparison) -> dict[str, Any]:
 def _point_object(point: TrendPoint) -> dict[str, Any]:
     comparison = point.comparison
     return {
-        "version": str(point.arm.version),
+        "target": str(point.arm.target),
         "outcome": point.arm.outcome,
         "reason": point.arm.reason or None,
         "median_s": point.arm.median_s,

@@ -39,9 +39,9 @@ class Announced:
         admitted: set[int] = set()
         unknown: list[Replicate] = []
         wrong: dict[str, list[Replicate]] = {}
-        self._seen[read.stream.version] |= read.idle
+        self._seen[read.stream.target] |= read.idle
         for replicate in read.replicates:
-            end = self.ends.get(replicate.version, {}).get(replicate.number)
+            end = self.ends.get(replicate.target, {}).get(replicate.number)
             if end is None and self.cut:
                 unknown.append(replicate)
             elif what := self._wrong(read, replicate, end):
@@ -52,7 +52,7 @@ class Announced:
             raise ContractBroken(_describe_wrong(read.stream.path, wrong))
         for each in read.replicates:
             if each.number in admitted:
-                self._seen[each.version].add(each.number)
+                self._seen[each.target].add(each.number)
         return frozenset(admitted), tuple(_describe_unknown(read, unknown))
 
     def missing(self, unread: Container[tuple[Target | None, int]]) -> tuple[list[str], list[str]]:
@@ -61,36 +61,36 @@ class Announced:
         Replicates of streams that could not be read are not listed.
         """
         lost = [
-            (version, number)
-            for version, ends in self.ends.items()
+            (target, number)
+            for target, ends in self.ends.items()
             for number, end in ends.items()
-            if end.outcome == "measured" and (version, end.part) not in unread and number not in self._seen[version]
+            if end.outcome == "measured" and (target, end.part) not in unread and number not in self._seen[target]
         ]
         broken = [
-            f"{version}: the results of {_replicates(count)} are lost: measured, and in no file. Measure {version} "
+            f"{target}: the results of {_replicates(count)} are lost: measured, and in no file. Measure {target} "
             "again, in a new run"
-            for version, count in _by_version(key for key in lost if key not in self.unsynced)
+            for target, count in _by_target(key for key in lost if key not in self.unsynced)
         ]
         broken += [
-            f"{version}: the journal says of {_replicates(count)} twice that it was measured. Measure {version} again, "
+            f"{target}: the journal says of {_replicates(count)} twice that it was measured. Measure {target} again, "
             "in a new run"
-            for version, count in _by_version(self.doubled)
+            for target, count in _by_target(self.doubled)
         ]
         return broken, [
-            f"{version}: the results of {_replicates(count)} were not on the disk yet when the machine stopped; they "
+            f"{target}: the results of {_replicates(count)} were not on the disk yet when the machine stopped; they "
             "do not count"
-            for version, count in _by_version(key for key in lost if key in self.unsynced)
+            for target, count in _by_target(key for key in lost if key in self.unsynced)
         ]
 
     def _wrong(self, read: ReadStream, replicate: Replicate, end: Ended | None) -> str:
         """Describe how a replicate differs from what the journal says; return '' if it does not."""
         if replicate.arm not in self.arms:
-            return f"is of {replicate.case} in {replicate.version}, which the plan does not have"
+            return f"is of {replicate.case} in {replicate.target}, which the plan does not have"
         if end is None:
             return "is not in the journal"
         if (replicate.case, replicate.round) != (end.case, end.round):
             return f"is of {replicate.case} in round {replicate.round}; the journal says {end.case}, round {end.round}"
-        if replicate.number in self._seen[replicate.version]:
+        if replicate.number in self._seen[replicate.target]:
             return "was already read from another file"
         if end.outcome == "measured" and end.part != read.stream.part:
             return f"was closed by another worker (number {end.part})"
@@ -103,8 +103,8 @@ def _replicates(count: int) -> str:
     return "1 replicate" if count == 1 else f"{count} replicates"
 
 
-def _by_version(keys: Iterable[Key]) -> list[tuple[Target, int]]:
-    return sorted(Counter(version for version, _ in keys).items(), key=lambda item: str(item[0]))
+def _by_target(keys: Iterable[Key]) -> list[tuple[Target, int]]:
+    return sorted(Counter(target for target, _ in keys).items(), key=lambda item: str(item[0]))
 
 
 def _describe_wrong(path: Path, wrong: Mapping[str, Sequence[Replicate]]) -> str:
@@ -114,13 +114,13 @@ def _describe_wrong(path: Path, wrong: Mapping[str, Sequence[Replicate]]) -> str
     others = f", and {count - 1} more are not as the journal says" if count > 1 else ""
     return (
         f"{path}: replicate {first.number} {what}{others}. Nothing in this file is used; "
-        f"measure {first.version} again, in a new run"
+        f"measure {first.target} again, in a new run"
     )
 
 
 def _describe_unknown(read: ReadStream, unknown: Sequence[Replicate]) -> Iterable[str]:
     if unknown:
-        what = f"{_replicates(len(unknown))} of {unknown[0].version}"
+        what = f"{_replicates(len(unknown))} of {unknown[0].target}"
         yield (
             f"{read.stream.name}: the journal does not have {what}, because the run was cut short or the journal is "
             "damaged; they do not count"
@@ -138,7 +138,7 @@ def of_journal(plan: Plan, journal: Journal) -> Announced | None:
         return None
     ends: dict[Target, dict[int, Ended]] = defaultdict(dict)
     for entry in measured:
-        ends[entry.version][entry.replicate] = entry
+        ends[entry.target][entry.replicate] = entry
     return Announced(
         arms=frozenset(arm.key for arm in plan.arms()),
         ends=ends,
@@ -149,7 +149,7 @@ def of_journal(plan: Plan, journal: Journal) -> Announced | None:
 
 
 def _find_doubled(ends: Iterable[Ended]) -> frozenset[Key]:
-    counts = Counter((end.version, end.replicate) for end in ends if end.outcome == "measured")
+    counts = Counter((end.target, end.replicate) for end in ends if end.outcome == "measured")
     return frozenset(key for key, count in counts.items() if count > 1)
 
 
@@ -159,7 +159,7 @@ def _find_unsynced(entries: Sequence[Entry]) -> frozenset[Key]:
     pending: set[Key] = set()
     for entry in entries:
         if isinstance(entry, Ended) and entry.outcome == "measured":
-            pending.add((entry.version, entry.replicate))
+            pending.add((entry.target, entry.replicate))
         elif isinstance(entry, Synced | Finished):
             pending.clear()
         elif isinstance(entry, Machine) and entry.when == "begin":

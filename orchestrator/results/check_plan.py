@@ -18,11 +18,11 @@ def check_plan(plan: Plan) -> Plan:
 def _problems(plan: Plan) -> Iterator[str]:
     arms = {arm.key for arm in plan.arms()}
     # Labels are names in files: two cases with one name could not be distinguished.
-    if len({case.label for case in plan.cases}) < len(plan.cases) or len(set(plan.versions)) < len(plan.versions):
+    if len({case.label for case in plan.cases}) < len(plan.cases) or len(set(plan.targets)) < len(plan.targets):
         yield "a case or a version is there twice"
     for pair in plan.pairs:
         if lacking := [arm for arm in pair.arms if arm not in arms]:
-            yield f"{lacking[0].case} in {lacking[0].version} is compared, and is not among the arms"
+            yield f"{lacking[0].case} in {lacking[0].target} is compared, and is not among the arms"
     if plan.judge == "cpu":
         if plan.device == "gpu" or plan.claims:
             yield "judge: neither a run on a GPU nor one of claims is judged by CPU time"

@@ -29,7 +29,7 @@ from orchestrator.model import (
     Shares,
     Statement,
     Target,
-    VersionPair,
+    TargetPair,
 )
 from orchestrator.stats.looks import FEWEST_ROUNDS
 
@@ -297,9 +297,9 @@ def figure_of(arm: ArmResult, metric: ArmMetric) -> float | None:
 
 def _name_pair(pair: Pair) -> str:
     baseline, candidate = pair.arms
-    if isinstance(pair, VersionPair):
-        return f"{candidate.version} v {baseline.version}, {candidate.case}"
-    return f"{candidate.case} v {baseline.case} in {pair.version}"
+    if isinstance(pair, TargetPair):
+        return f"{candidate.target} v {baseline.target}, {candidate.case}"
+    return f"{candidate.case} v {baseline.case} in {pair.target}"
 
 
 def _share(share: Share, profiled: Shares | None, arm: ArmResult) -> ClaimCheck:

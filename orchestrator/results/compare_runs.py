@@ -355,10 +355,10 @@ def _setting(run: Run) -> dict[str, str]:
         # As a run recognises what is too large to copy; --hash-data records contents.
         **{file.name: _describe_file(file) for file in plan.large},
     }
-    for version, facts in manifest.environments.items():
-        settings |= {f"{version} environment": facts.identity, f"{version} lock": facts.lock}
-        settings |= {f"{version} {name}": value for name, value in manifest.workers.get(version, {}).items()}
-        settings |= {f"{version} variable {name}": value for name, value in facts.variables.items()}
+    for target, facts in manifest.environments.items():
+        settings |= {f"{target} environment": facts.identity, f"{target} lock": facts.lock}
+        settings |= {f"{target} {name}": value for name, value in manifest.workers.get(target, {}).items()}
+        settings |= {f"{target} variable {name}": value for name, value in facts.variables.items()}
     return {name: str(value) for name, value in settings.items() if value is not None}
 
 
@@ -380,10 +380,10 @@ def _describe_left_out(
 
 
 def _nothing_in_common(earlier: Run, later: Run, rewritten: Rewritten) -> str:
-    versions = dict.fromkeys((*earlier.plan.versions, *later.plan.versions))
+    targets = dict.fromkeys((*earlier.plan.targets, *later.plan.targets))
     why = f" (the source or the data of {rewritten} changed between them)" if rewritten.workloads else ""
     return (
         f"{earlier.path} and {later.path} have no comparison in common{why}: it needs the same two arms in both runs. "
         "Times of two runs are never compared with each other; to compare versions, measure them in one run: "
-        f"tfcompare run --versions {','.join(map(str, versions))}"
+        f"tfcompare run --versions {','.join(map(str, targets))}"
     )

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from orchestrator.model import Manifest, Plan, Target, VersionPair
+from orchestrator.model import Manifest, Plan, Target, TargetPair
 
 # What a worker says of itself, and how it is called here.
 TENSORFLOW = "TensorFlow"
@@ -48,7 +48,7 @@ def find_differences(plan: Plan, manifest: Manifest) -> tuple[TargetDifference, 
     compared = [
         (pair.baseline, pair.candidate)
         for pair in plan.pairs
-        if isinstance(pair, VersionPair) and pair.baseline in known and pair.candidate in known
+        if isinstance(pair, TargetPair) and pair.baseline in known and pair.candidate in known
     ]
     found = (
         _compare(manifest, baseline, candidate)

@@ -72,7 +72,7 @@ class Endings:
         others = [entry for entry in self.lost.values() if (entry.stage, entry.failure) == ("start", "contract")]
         return (
             *(entry.what for entry in self.discarded if entry.stream),
-            *(f"{entry.version}: {entry.reason}" for entry in others),
+            *(f"{entry.target}: {entry.reason}" for entry in others),
         )
 
     def why_unmeasured(self, arm: ArmKey) -> str:
@@ -118,7 +118,7 @@ class Endings:
 
     @property
     def unread(self) -> frozenset[tuple[Target, int]]:
-        return frozenset((entry.version, entry.part) for entry in self.discarded if entry.stream)
+        return frozenset((entry.target, entry.part) for entry in self.discarded if entry.stream)
 
 
 def read_endings(run: RunDir) -> Endings:
@@ -141,7 +141,7 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
             endings.died[entry.arm] = entry
         elif isinstance(entry, Ended) and entry.outcome == "measured":
             # More rounds had a worker for it again, and tried again what had died from outside.
-            endings.lost.pop(entry.version, None)
+            endings.lost.pop(entry.target, None)
             endings.measured.add(entry.arm)
             if (death := endings.died.get(entry.arm)) and death.external:
                 del endings.died[entry.arm]
@@ -152,25 +152,25 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
             if entry.threads:
                 endings.threads[entry.arm].add(entry.threads)
         elif isinstance(entry, Lost):
-            endings.lost[entry.version] = entry
+            endings.lost[entry.target] = entry
         elif isinstance(entry, Disturbed):
             endings.disturbed.append(entry)
             endings.redone.update(entry.replicates if entry.redone else ())
         elif isinstance(entry, Load):
             endings.loads.append(entry)
         elif isinstance(entry, Calibrated):
-            pilot = pilots.get(ArmKey(entry.case, entry.version)) if entry.counts else None
+            pilot = pilots.get(ArmKey(entry.case, entry.target)) if entry.counts else None
             endings.counted.update(() if pilot is None else (pilot,))
         elif isinstance(entry, Postponed):
             endings.postponed.update(entry.cases)
         elif isinstance(entry, Shares):
-            endings.shares[ArmKey(entry.case, entry.version)] = entry
+            endings.shares[ArmKey(entry.case, entry.target)] = entry
         elif isinstance(entry, Watched):
             endings.watched.append(entry)
         elif isinstance(entry, Discarded):
             endings.discarded.append(entry)
         elif isinstance(entry, Strays):
-            endings.strays[entry.version] += entry.count
+            endings.strays[entry.target] += entry.count
         elif isinstance(entry, Extended):
             finished = None
             endings.extended.append((rounds, entry.looks))

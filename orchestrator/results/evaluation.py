@@ -24,13 +24,13 @@ from orchestrator.model import (
     Metric,
     Pair,
     Plan,
-    VersionPair,
+    TargetPair,
 )
 from orchestrator.plan.pairs import metric_pairs, neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
 from orchestrator.results.endings import Endings, summarise_endings
 from orchestrator.results.means import find_means, find_set_means
-from orchestrator.results.of_versions import find_import_s
+from orchestrator.results.of_targets import find_import_s
 from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.replicates import Replicate, load
 from orchestrator.results.rundir import RunDir
@@ -226,7 +226,7 @@ def _add_cpu_times(
 def _with_environments(arms: Sequence[ArmResult], manifest: Manifest) -> tuple[ArmResult, ...]:
     """Add the size of its environment to each arm, measured or not; the control arm has that of its version."""
     sizes = {target.name: facts.size_bytes for target, facts in manifest.environments.items() if facts.size_bytes}
-    return tuple(replace(arm, environment_bytes=sizes.get(arm.version.name)) for arm in arms)
+    return tuple(replace(arm, environment_bytes=sizes.get(arm.target.name)) for arm in arms)
 
 
 def judge_metrics(
@@ -247,7 +247,7 @@ def judge_metrics(
     return judged
 
 
-def _compare_exactly(plan: Plan, pairs: Iterable[VersionPair], arms: Sequence[ArmResult]) -> tuple[Comparison, ...]:
+def _compare_exactly(plan: Plan, pairs: Iterable[TargetPair], arms: Sequence[ArmResult]) -> tuple[Comparison, ...]:
     """Compare figures that nothing makes uncertain; a pair without both is left out."""
     compared = []
     for pair in pairs:
@@ -272,8 +272,8 @@ def compute_comparisons(
         _result(arm, by_arm.replicates[arm.key], pilots_by_arm[arm.key], by_arm.openings[arm.key], endings)
         for arm in plan.arms()
     )
-    imports = {version: find_import_s(by_arm.replicates, version) for version in {arm.version for arm in arms}}
-    arms = tuple(replace(arm, import_s=imports[arm.version] or arm.import_s) if arm.import_s else arm for arm in arms)
+    imports = {target: find_import_s(by_arm.replicates, target) for target in {arm.target for arm in arms}}
+    arms = tuple(replace(arm, import_s=imports[arm.target] or arm.import_s) if arm.import_s else arm for arm in arms)
     if not any(arm.step_ms for arm in arms):
         # The program does not say how long its steps take.
         plan = replace(plan, pairs=tuple(pair for pair in plan.pairs if pair.metric != "step"))
@@ -379,32 +379,32 @@ def _result(
     endings: Endings,
 ) -> ArmResult:
     """Return the result of an arm; one that has no round yet shows the times of its pilot."""
-    case, version = arm
+    case, target = arm
     rounds = len({replicate.round for replicate in replicates})
     openings = openings if replicates else pilots
     replicates = replicates or pilots
     traces, traces_per_call = _typical_traces(replicates)
     if arm.key in endings.refused:
-        return ArmResult(case=case, version=version, outcome="refused", reason=endings.refused[arm.key])
+        return ArmResult(case=case, target=target, outcome="refused", reason=endings.refused[arm.key])
     death = endings.died.get(arm.key)
     reason = death.reason if death else ""
     refuted = bool(death and death.refutes)
     failure, external = (death.failure, death.external) if death else (None, False)
     if not reason and not replicates:
-        loss = endings.lost.get(version)
+        loss = endings.lost.get(target)
         if loss is None and case.label in endings.postponed:
-            return ArmResult(case=case, version=version, outcome="postponed", reason=POSTPONED)
+            return ArmResult(case=case, target=target, outcome="postponed", reason=POSTPONED)
         if loss is None:
-            return ArmResult(case=case, version=version, outcome="not measured", reason=endings.why_unmeasured(arm.key))
+            return ArmResult(case=case, target=target, outcome="not measured", reason=endings.why_unmeasured(arm.key))
         reason, failure, external = f"{loss.stage}: {loss.reason}", loss.failure, loss.external
     if not replicates:
         return ArmResult(
-            case=case, version=version, outcome="died", reason=reason, refuted=refuted, failure=failure,
+            case=case, target=target, outcome="died", reason=reason, refuted=refuted, failure=failure,
             external=external,
         )  # fmt: skip
     return ArmResult(
         case=case,
-        version=version,
+        target=target,
         outcome="died" if reason else "measured",
         reason=reason,
         refuted=refuted,

@@ -14,7 +14,7 @@ class EndedArm(Protocol):
     @property
     def case(self) -> Case: ...
     @property
-    def version(self) -> Target: ...
+    def target(self) -> Target: ...
     @property
     def outcome(self) -> str: ...
     @property
@@ -23,10 +23,10 @@ class EndedArm(Protocol):
 
 def join_failures(failures: Iterable[EnvironmentFailed]) -> list[str]:
     """Return one message per reason, prefixed with the versions it concerns."""
-    versions: dict[str, list[str]] = {}
+    targets: dict[str, list[str]] = {}
     for failure in failures:
-        versions.setdefault(failure.reason, []).append(failure.version)
-    named = ((", ".join(filter(None, numbers)), reason) for reason, numbers in versions.items())
+        targets.setdefault(failure.reason, []).append(failure.target)
+    named = ((", ".join(filter(None, numbers)), reason) for reason, numbers in targets.items())
     return [f"{numbers}: {reason}" if numbers else reason for numbers, reason in named]
 
 
@@ -34,7 +34,7 @@ def _name_dead(arms: Iterable[EndedArm]) -> Iterator[str]:
     """Yield a line per reason, with the arms that it ended."""
     by_reason: dict[str, list[str]] = {}
     for arm in arms:
-        by_reason.setdefault(arm.reason, []).append(f"{arm.version} {arm.case.label}")
+        by_reason.setdefault(arm.reason, []).append(f"{arm.target} {arm.case.label}")
     for reason, names in by_reason.items():
         yield f"{name_some(names)}: {reason}"
 

@@ -21,7 +21,7 @@ class FoundRun:
 
     path: Path
     created: str
-    versions: tuple[str, ...]
+    targets: tuple[str, ...]
     cases: int
 
 
@@ -73,4 +73,4 @@ def _describe(path: Path) -> FoundRun:
     except (ContractBroken, UsageError):
         return FoundRun(path, "", (), 0)
     created = plan.created.isoformat().replace("+00:00", "Z")
-    return FoundRun(path, created, tuple(map(str, plan.versions)), len(plan.cases))
+    return FoundRun(path, created, tuple(map(str, plan.targets)), len(plan.cases))

@@ -30,7 +30,7 @@ def gate_run(evaluation: Evaluation) -> Gated:
         others=evaluation.of_metrics,
         outputs=evaluation.outputs,
         missing=missing,
-        why_missing=f"{unmeasured.version}: {unmeasured.reason}" if unmeasured else "",
+        why_missing=f"{unmeasured.target}: {unmeasured.reason}" if unmeasured else "",
         died=len(evaluation.died),
         judged_together=evaluation.judged_together,
     )

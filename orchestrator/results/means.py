@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 
 from orchestrator.metrics import METRICS
-from orchestrator.model import CaseSet, Comparison, MeanRatio, Metric, Plan, Target, VersionPair
+from orchestrator.model import CaseSet, Comparison, MeanRatio, Metric, Plan, Target, TargetPair
 from orchestrator.stats.averages import average_cases
 from orchestrator.stats.comparisons import Samples
 from orchestrator.stats.looks import LookSchedule
@@ -20,16 +20,16 @@ def find_means(
 
     A version that has none in any case is left out of this: there is nothing of it to be compared.
     """
-    families: dict[Metric, dict[Target, dict[str, VersionPair]]] = defaultdict(lambda: defaultdict(dict))
+    families: dict[Metric, dict[Target, dict[str, TargetPair]]] = defaultdict(lambda: defaultdict(dict))
     for comparison in comparisons:
         pair = comparison.pair
-        if isinstance(pair, VersionPair) and pair.baseline == plan.versions[0] and comparison.ci_low is not None:
+        if isinstance(pair, TargetPair) and pair.baseline == plan.targets[0] and comparison.ci_low is not None:
             families[pair.metric][pair.candidate].setdefault(pair.case.label, pair)
-    for metric, versions in families.items():
-        common = [case.label for case in plan.cases if all(case.label in pairs for pairs in versions.values())]
-        if METRICS[metric].of_versions or len(common) < FEWEST_CASES:
+    for metric, targets in families.items():
+        common = [case.label for case in plan.cases if all(case.label in pairs for pairs in targets.values())]
+        if METRICS[metric].of_targets or len(common) < FEWEST_CASES:
             continue
-        for pairs in versions.values():
+        for pairs in targets.values():
             if mean := average_cases(samples, [pairs[label] for label in common], schedule, plan.alpha):
                 yield mean
 

@@ -39,7 +39,7 @@ from orchestrator.terminal.counts import format_count
 
 # What has to be the same in all runs, in words for users.
 OF_PLANS = {
-    "versions": "targets",
+    "targets": "targets",
     "definitions": "changes of targets",
     "engine": "engine",
     "device": "device",
@@ -242,19 +242,19 @@ def add_part(
     tables: dict[Target, list[pa.Table]] = {}
     unclosed: set[Target] = set()
     for stream in part.directory.streams():
-        if stream.version is None:
+        if stream.target is None:
             raise ContractBroken(f"{stream.path} does not say which version it is of; measure that part again")
         table, cut = read_stream(stream.path, stream.root, live=stream.live)
         if table.num_rows:
             taken = max(taken, pc.max(table.column("replicate")).as_py())
         if first + taken > MOST_REPLICATES:
             raise ContractBroken(f"{stream.path} numbers its replicates beyond {MOST_REPLICATES}, which no run has")
-        tables.setdefault(stream.version, []).append(table)
-        unclosed.update([stream.version] if cut else [])
+        tables.setdefault(stream.target, []).append(table)
+        unclosed.update([stream.target] if cut else [])
     numbers = _number_workers(part, tables, workers)
-    for version, of_version in tables.items():
-        whole = _renumber(pa.concat_tables(of_version).unify_dictionaries().combine_chunks(), name, first)
-        _write(run, f"{version}-{numbers[version, 0]}", whole, cut=version in unclosed)
+    for target, of_target in tables.items():
+        whole = _renumber(pa.concat_tables(of_target).unify_dictionaries().combine_chunks(), name, first)
+        _write(run, f"{target}-{numbers[target, 0]}", whole, cut=target in unclosed)
     taken = max([taken, *(entry.replicate for entry in part.entries if isinstance(entry, Ended))])
     lost = _spell_out_losses(part, taken)
     before_lines()
@@ -266,16 +266,16 @@ def add_part(
 Numbers = Mapping[tuple[Target, int], int]
 
 
-def _number_workers(part: MergedPart, versions: Iterable[Target], workers: Counter[Target]) -> Numbers:
+def _number_workers(part: MergedPart, targets: Iterable[Target], workers: Counter[Target]) -> Numbers:
     """Give the workers of a version one number, since one stream has what all of them measured.
 
     Those whose streams were no files have another number each: what they announced is not in that stream.
     """
     numbers: dict[tuple[Target, int], int] = {}
     lost = [entry for entry in part.entries if isinstance(entry, Discarded) and entry.stream]
-    for version, own in [*((version, 0) for version in versions), *((entry.version, entry.part) for entry in lost)]:
-        workers[version] += 1
-        numbers[version, own] = workers[version]
+    for target, own in [*((target, 0) for target in targets), *((entry.target, entry.part) for entry in lost)]:
+        workers[target] += 1
+        numbers[target, own] = workers[target]
     return numbers
 
 
@@ -283,17 +283,17 @@ def _spell_out_losses(part: MergedPart, last: int) -> list[Ended]:
     """Return the end of each arm whose version was lost on one machine: on another one it may be measured."""
     known = {entry.arm for entry in part.entries if isinstance(entry, Ended) and entry.part is not None}
     losses = summarise_endings(part.entries).lost
-    lost = [arm for arm in part.plan.arms() if arm.version in losses and arm.key not in known]
+    lost = [arm for arm in part.plan.arms() if arm.target in losses and arm.key not in known]
     return [
         Ended(
-            version=arm.version,
+            target=arm.target,
             case=arm.case.label,
             round=PILOT_ROUND,
             replicate=number,
             outcome="died",
-            reason=f"{losses[arm.version].stage}: {losses[arm.version].reason}",
-            failure=losses[arm.version].failure,
-            external=losses[arm.version].external,
+            reason=f"{losses[arm.target].stage}: {losses[arm.target].reason}",
+            failure=losses[arm.target].failure,
+            external=losses[arm.target].external,
         )
         for number, arm in enumerate(lost, last + 1)
     ]
@@ -324,17 +324,17 @@ def _write(run: RunDir, name: str, table: pa.Table, *, cut: bool) -> None:
 def _give_new_numbers(entries: Sequence[Entry], first: int, numbers: Numbers) -> Iterator[Entry]:
     """Yield a journal's lines with numbers that no other part has, but for those about a version of all cases."""
 
-    def worker(version: Target, part: int) -> int:
-        return numbers.get((version, part), numbers.get((version, 0), part))
+    def worker(target: Target, part: int) -> int:
+        return numbers.get((target, part), numbers.get((target, 0), part))
 
     for entry in entries:
         if isinstance(entry, Lost):
             continue
         if isinstance(entry, Ended):
-            part = None if entry.part is None else worker(entry.version, entry.part)
+            part = None if entry.part is None else worker(entry.target, entry.part)
             yield replace(entry, replicate=entry.replicate + first, part=part)
         elif isinstance(entry, Discarded | Strays):
-            yield replace(entry, part=worker(entry.version, entry.part))
+            yield replace(entry, part=worker(entry.target, entry.part))
         elif isinstance(entry, Disturbed):
             yield replace(entry, replicates=tuple(number + first for number in entry.replicates))
         else:

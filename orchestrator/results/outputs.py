@@ -7,14 +7,14 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from orchestrator.model import ArmKey, OutputCall, OutputComparison, OutputVerdict, Plan, VersionPair
+from orchestrator.model import ArmKey, OutputCall, OutputComparison, OutputVerdict, Plan, TargetPair
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.sketches import Distance, Sketch, find_distance, read_sketch, show_share
 
 # Each round has other seeds.
 FEWEST_ROUNDS = 2
 UNSTEADY = (
-    "replicates of {version} already differ from each other{size}: give its model the same weights with "
+    "replicates of {target} already differ from each other{size}: give its model the same weights with "
     "compat.fix_weights, or seed what is random"
 )
 # Of two calls, the one whose verdict comes first here decides.
@@ -23,9 +23,9 @@ WORST: Sequence[OutputVerdict] = ("differs", "not comparable", "equal within tol
 Sketches = Sequence[Sketch | None]
 
 
-def find_output_pairs(plan: Plan) -> tuple[VersionPair, ...]:
+def find_output_pairs(plan: Plan) -> tuple[TargetPair, ...]:
     """Return the pairs of versions whose results are compared: those whose times are, and those that claims name."""
-    planned = (pair for pair in plan.pairs if isinstance(pair, VersionPair) and pair.across)
+    planned = (pair for pair in plan.pairs if isinstance(pair, TargetPair) and pair.across)
     claimed = (returns.compared for claim in plan.claims for returns in claim.returns)
     return tuple(dict.fromkeys((*planned, *claimed)))
 
@@ -54,7 +54,7 @@ def _doubt(found: OutputComparison, rounds: int) -> OutputComparison:
     return replace(found, verdict="not comparable", reason="a single round does not tell a difference from chance")
 
 
-def _compare(pair: VersionPair, baseline: Sequence[Sketches], candidate: Sequence[Sketches]) -> OutputComparison:
+def _compare(pair: TargetPair, baseline: Sequence[Sketches], candidate: Sequence[Sketches]) -> OutputComparison:
     """Return the finding about the call in which the versions are farther apart; the first one if they are equal."""
     calls: tuple[OutputCall, OutputCall] = ("first", "fifth")
     unknown = OutputComparison(
@@ -84,10 +84,10 @@ def _compare_call(unknown: OutputComparison, baseline: Sketches, candidate: Sket
         given = next((sketch.no_result for own in known for sketch in own if sketch.no_result), "")
         return replace(unknown, reason=given or "its calls return nothing that has a value")
     floors = [max((find_distance(own[0], each) for each in own), key=lambda each: each.excess) for own in known]
-    for version, floor in zip((unknown.baseline, unknown.candidate), floors, strict=True):
+    for target, floor in zip((unknown.baseline, unknown.candidate), floors, strict=True):
         if floor.exceeds:
             size = f" by {show_share(floor.share)}" if math.isfinite(floor.share) else f" ({floor.where})"
-            return replace(unknown, reason=UNSTEADY.format(version=version, size=size))
+            return replace(unknown, reason=UNSTEADY.format(target=target, size=size))
     found, floor_share = find_distance(known[0][0], known[1][0]), max(floor.share for floor in floors)
     # Replicates that differ by nearly as much as is allowed may differ twice as much from those of another version.
     differs = found.share > max(found.allowed, 2 * floor_share)

@@ -33,7 +33,7 @@ class Replicate(NamedTuple):
     time is judged, `bursts`, `time_ns` and `rise` are of CPU times as well, and `wall_ns` keeps the wall time.
     """
 
-    version: Target
+    target: Target
     case: str
     round: int
     number: int
@@ -102,7 +102,7 @@ class Replicate(NamedTuple):
 
     @property
     def arm(self) -> ArmKey:
-        return ArmKey(self.case, self.version)
+        return ArmKey(self.case, self.target)
 
 
 @dataclass(frozen=True)
@@ -155,7 +155,7 @@ def load(
             read, notes = admit_rows(read, admit)
         except ContractBroken as error:
             broken.append(str(error))
-            unread.add((stream.version, stream.part))
+            unread.add((stream.target, stream.part))
             continue
         replicates.extend(read.replicates)
         problems.extend((*notes, *_idle_notes(read)))
@@ -169,7 +169,7 @@ def load(
 def read_replicates(stream: Stream, run: str) -> ReadStream:
     """Read a stream, check every value and summarise its replicates; raise ContractBroken for a wrong one."""
     table, cut = read_stream(stream.path, stream.root, live=stream.live)
-    table, idle = _without_idle(check(stream.path, table, run, stream.version))
+    table, idle = _without_idle(check(stream.path, table, run, stream.target))
     summaries = summarise(stream.path, table)
     numbers, counts = np.unique(figures(table, "replicate"), return_counts=True)
     rows = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
@@ -236,7 +236,7 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
         "wall_ns": [None] * len(groups),
     }
     values = {name: _values(columns[name] if name in columns else facts[name]) for name in Replicate._fields}
-    values["version"] = _targets(path, list(values["version"]))
+    values["target"] = _targets(path, list(values["target"]))
     # Every stream of a run has the same cases.
     values["case"] = map(intern, values["case"])
     return list(map(Replicate._make, zip(*values.values(), strict=True)))

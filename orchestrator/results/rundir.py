@@ -75,7 +75,7 @@ BEGUN_NAME = "begun.json"
 # What a kill leaves of a file that is being replaced.
 LEFT = re.compile(r"\.begun\.json\.\w+")
 ANOTHER = "choose another --output"
-NAMED = re.compile(r"(?P<version>.+)-(?P<part>\d{1,9})(\.arrow)?", re.ASCII)
+NAMED = re.compile(r"(?P<target>.+)-(?P<part>\d{1,9})(\.arrow)?", re.ASCII)
 # No plan, manifest or journal is larger; to parse one takes ten times as much memory.
 MOST_BYTES = 2**28
 LONGEST_NAME = 60
@@ -387,30 +387,30 @@ class RunDir:
     def parts(self) -> Counter[Target]:
         """Return the number of each version's last worker; the next worker gets the next number."""
         used = [_find_worker(name) for directory in (self.settled, self.results) for name in _names(directory)]
-        used += [(entry.version, entry.part or 0) for entry in self.entries() if isinstance(entry, Ended | Discarded)]
+        used += [(entry.target, entry.part or 0) for entry in self.entries() if isinstance(entry, Ended | Discarded)]
         last: Counter[Target] = Counter()
-        for version, part in used:
-            if version:
-                last[version] = max(last[version], part)
+        for target, part in used:
+            if target:
+                last[target] = max(last[target], part)
         return last
 
-    def create_results_directory(self, version: Target, part: int) -> Path:
+    def create_results_directory(self, target: Target, part: int) -> Path:
         """Create a results folder for one worker, which will write its stream there."""
-        directory = self.results / f"{version}-{part}"
+        directory = self.results / f"{target}-{part}"
         with self._writing(f"results/{directory.name}"):
             self.results.mkdir(exist_ok=True)
             directory.mkdir(mode=0o700)
         return directory
 
-    def create_worker_log(self, version: Target) -> Path:
+    def create_worker_log(self, target: Target) -> Path:
         """Return the log of a version's workers, in a folder that exists, also after a user has removed the logs."""
         with self._writing(self.logs.name):
             self.logs.mkdir(exist_ok=True)
-        return self.logs / f"worker-{version}.log"
+        return self.logs / f"worker-{target}.log"
 
-    def stream(self, version: Target, part: int) -> Stream:
+    def stream(self, target: Target, part: int) -> Stream:
         """Return the stream in a worker's results folder."""
-        return Stream(version, part, self.results / f"{version}-{part}" / STREAM, self.path, live=True)
+        return Stream(target, part, self.results / f"{target}-{part}" / STREAM, self.path, live=True)
 
     def settle(self, stream: Stream) -> None:
         """Move the stream of an ended worker out of its folder; remove and journal what else is left there.
@@ -441,15 +441,15 @@ class RunDir:
 
     def _discard(self, stream: Stream, what: str, *, of_stream: bool) -> None:
         # Only streams of workers that this host started are settled, and these have a version.
-        assert stream.version
-        self.record(Discarded(version=stream.version, part=stream.part, what=what, stream=of_stream))
+        assert stream.target
+        self.record(Discarded(target=stream.target, part=stream.part, what=what, stream=of_stream))
 
     def streams(self) -> list[Stream]:
         """Return one stream per worker; if it was taken out of its folder, the copy that no worker could reach."""
         by_worker: dict[tuple[Target | None, int, str], Stream] = {}
         for stream in self._find_streams():
-            by_worker.setdefault((stream.version, stream.part, "" if stream.version else stream.name), stream)
-        return sorted(by_worker.values(), key=lambda stream: (str(stream.version or ""), stream.part, stream.path))
+            by_worker.setdefault((stream.target, stream.part, "" if stream.target else stream.name), stream)
+        return sorted(by_worker.values(), key=lambda stream: (str(stream.target or ""), stream.part, stream.path))
 
     def _find_streams(self) -> Iterator[Stream]:
         for directory in (self.settled, self.results):
@@ -457,11 +457,11 @@ class RunDir:
                 # What a host that was killed had not finished writing.
                 if name.startswith("."):
                     continue
-                version, part = _find_worker(name)
+                target, part = _find_worker(name)
                 live = directory == self.results
                 file = directory / name / STREAM if live else directory / name
                 if (live or name.endswith(".arrow")) and os.path.lexists(file):
-                    yield Stream(version, part, file, self.path, live=live)
+                    yield Stream(target, part, file, self.path, live=live)
 
 
 def _as_line(entry: Entry) -> bytes:
@@ -488,7 +488,7 @@ def _find_worker(name: str) -> tuple[Target | None, int]:
     """Return the version and the number of the worker that a file or a folder is named after, if it is."""
     with suppress(ValueError):
         if named := NAMED.fullmatch(name):
-            return Target.parse(named["version"]), int(named["part"])
+            return Target.parse(named["target"]), int(named["part"])
     return None, 0
 
 

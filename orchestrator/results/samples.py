@@ -10,7 +10,7 @@ from typing import TypeVar
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import Values
 from orchestrator.model import ArmKey, Metric, Plan
-from orchestrator.results.of_versions import gather_rounds
+from orchestrator.results.of_targets import gather_rounds
 from orchestrator.results.replicates import Replicate
 from orchestrator.stats.comparisons import Samples
 from orchestrator.stats.paired import Sample
@@ -42,8 +42,8 @@ class ByArm:
 
     def _by_round(self, arm: ArmKey, metric: Metric) -> Mapping[int, Sample]:
         spec = METRICS[metric]
-        if spec.of_versions:
-            return gather_rounds(self.replicates, arm.version, spec.values)
+        if spec.of_targets:
+            return gather_rounds(self.replicates, arm.target, spec.values)
         return _by_round((self.openings if spec.of_openings else self.replicates)[arm], spec.values)
 
     def figures(self, values: Callable[[Replicate], Values]) -> Mapping[ArmKey, Mapping[int, RoundTimes]]:

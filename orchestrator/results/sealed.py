@@ -38,7 +38,7 @@ def read_request(directory: RunDir) -> tuple[Plan, Manifest]:
 
 def describe_run(run: RunDir, plan: Plan, manifest: Manifest) -> list[str]:
     """Return what a run would execute and read if it continued, one line each."""
-    targets = plan.definitions or tuple(str(target) for target in plan.versions)
+    targets = plan.definitions or tuple(str(target) for target in plan.targets)
     lines = [f"engine: {plan.engine}", *(f"target: {target}" for target in targets)]
     lines += [f"variable: {name}={value}" for name, value in manifest.variables.items()]
     lines += [f"program: {shlex.join(plan.program)}"] if plan.program else []

@@ -36,7 +36,7 @@ class Row(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     run: str
-    version: str
+    target: str
     case: str
     round: Count
     position: Count
@@ -79,7 +79,7 @@ class Stream:
     `version` is None if the file's name does not contain it. While `live`, the worker may still write to the stream.
     """
 
-    version: Target | None
+    target: Target | None
     part: int
     path: Path
     root: Path
@@ -205,7 +205,7 @@ def _check_schema(path: Path, actual: pa.Schema, expected: pa.Schema) -> None:
         raise ContractBroken(f"{path} carries other columns than its contract says; run its version again")
 
 
-def check(path: Path, table: pa.Table, run: str, version: Target | None = None) -> pa.Table:
+def check(path: Path, table: pa.Table, run: str, target: Target | None = None) -> pa.Table:
     """Return the table if all its rows are valid; otherwise raise ContractBroken for the first row that is not.
 
     Every value must be one that `Row` allows, and every row must belong to this run and, if `version` is given, to this
@@ -220,11 +220,11 @@ def check(path: Path, table: pa.Table, run: str, version: Target | None = None) 
             bad |= _outside(array, *bounds(column.name))
     bad |= _unknown(table, "phase", contract.PHASES)
     bad |= _unknown(table, "run", (run,))
-    if version is not None:
-        bad |= _unknown(table, "version", (str(version),))
+    if target is not None:
+        bad |= _unknown(table, "target", (str(target),))
     if bad.any():
         number = int(np.argmax(bad))
-        raise ContractBroken(f"{path}, row {number}: {_explain(table.slice(number, 1).to_pylist()[0], run, version)}")
+        raise ContractBroken(f"{path}, row {number}: {_explain(table.slice(number, 1).to_pylist()[0], run, target)}")
     return table
 
 
@@ -291,7 +291,7 @@ def as_arrow(numbers: Any) -> pa.Array:
     return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers.astype(np.int64))])
 
 
-def _explain(row: dict[str, Any], run: str, version: Target | None) -> str:
+def _explain(row: dict[str, Any], run: str, target: Target | None) -> str:
     try:
         Row.model_validate(row)
     except ValidationError as error:
@@ -299,4 +299,4 @@ def _explain(row: dict[str, Any], run: str, version: Target | None) -> str:
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']} (it is {first['input']!r})"
     if row["run"] != run:
         return f"run: it belongs to run {row['run']!r}, not to {run!r}"
-    return f"version: its row names {row['version']!r}, and {str(version)!r} wrote it"
+    return f"target: its row names {row['target']!r}, and {str(target)!r} wrote it"

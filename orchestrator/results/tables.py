@@ -20,7 +20,7 @@ NUMBER, COUNT, TEXT = pa.float64(), pa.int64(), pa.string()
 
 ARM = pa.schema(
     [
-        ("version", TEXT), ("outcome", TEXT), ("reason", TEXT), ("rounds", COUNT),
+        ("target", TEXT), ("outcome", TEXT), ("reason", TEXT), ("rounds", COUNT),
         ("build_s", NUMBER), ("train_s", NUMBER), ("import_s", NUMBER), ("traces", COUNT), ("drift", NUMBER),
         ("median_s", NUMBER), ("first_s", NUMBER), ("second_s", NUMBER), ("resident_bytes", NUMBER),
         ("traces_per_call", NUMBER), ("failure", TEXT), ("external", pa.bool_()), ("items", COUNT),
@@ -32,7 +32,7 @@ ARM = pa.schema(
 )  # fmt: skip
 COMPARISON = pa.schema(
     [
-        ("kind", TEXT), ("version", TEXT), ("baseline", TEXT), ("candidate", TEXT), ("metric", TEXT),
+        ("kind", TEXT), ("target", TEXT), ("baseline", TEXT), ("candidate", TEXT), ("metric", TEXT),
         ("ratio", NUMBER), ("ci_low", NUMBER), ("ci_high", NUMBER), ("rounds", COUNT), ("verdict", TEXT),
         ("reason", TEXT), ("mde", NUMBER), ("seed_percent", NUMBER), ("second_ratio", NUMBER),
         ("sign_flip_p", NUMBER), ("exploratory", pa.bool_()), ("size", TEXT), ("cpu_ratio", NUMBER),
@@ -43,7 +43,7 @@ COMPARISON = pa.schema(
 )  # fmt: skip
 REPLICATE = pa.schema(
     [
-        ("version", TEXT), ("round", COUNT), ("replicate", COUNT), ("build_ns", COUNT), ("first_ns", NUMBER),
+        ("target", TEXT), ("round", COUNT), ("replicate", COUNT), ("build_ns", COUNT), ("first_ns", NUMBER),
         ("second_ns", NUMBER), ("calls_ns", NUMBER), ("time_ns", NUMBER), ("rise", NUMBER), ("import_ns", COUNT),
         ("resident_kb", COUNT), ("minor_faults", COUNT), ("major_faults", COUNT), ("involuntary_switches", COUNT),
         ("steal_ns", COUNT), ("psi_us", COUNT), ("traces", COUNT), ("cpu_ns", NUMBER),
@@ -78,7 +78,7 @@ def replicates(plan: Plan, replicates: Sequence[Replicate]) -> pa.Table:
     """Return one row per valid replicate."""
     cases = {case.label: (case.workload, case.label, case.params) for case in plan.cases}
     rows = [
-        {**replicate._asdict(), "replicate": replicate.number, "version": str(replicate.version)}
+        {**replicate._asdict(), "replicate": replicate.number, "target": str(replicate.target)}
         for replicate in replicates
     ]
     # Without a journal, streams may hold cases that the plan does not have.
@@ -107,8 +107,8 @@ def streams_of_calls(run: RunDir, plan: Plan, replicates: Iterable[Replicate]) -
 def _of_arm(arm: ArmResult, name: str) -> Any:
     if name == "drift":
         return math.expm1(arm.drift.rise) if arm.drift else None
-    if name == "version":
-        return str(arm.version)
+    if name == "target":
+        return str(arm.target)
     return arm.reason or None if name == "reason" else getattr(arm, name)
 
 
@@ -118,7 +118,7 @@ def _of_comparison(plan: Plan, comparison: Comparison, name: str) -> Any:
     if name == "reason":
         return comparison.reason or None
     return getattr(
-        comparison.pair.flat if name in ("kind", "version", "baseline", "candidate", "metric") else comparison, name
+        comparison.pair.flat if name in ("kind", "target", "baseline", "candidate", "metric") else comparison, name
     )
 
 

@@ -79,6 +79,6 @@ def check_two_speeds(found: Mapping[ArmKey, TwoSpeeds]) -> list[str]:
     times = f"either about {each.short_ms:.3g} or {each.long_ms:.3g} ms at the same CPU time"
     slow = f"{each.slow} of {each.bursts} bursts are slow"
     return [
-        f"the calls of {arm.case} in {arm.version} take {times} ({slow}){others}: "
+        f"the calls of {arm.case} in {arm.target} take {times} ({slow}){others}: "
         "they wait for something, not for a core; --judge cpu compares what they compute"
     ]

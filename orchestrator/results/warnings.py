@@ -30,7 +30,7 @@ def check_control(comparisons: Sequence[Comparison]) -> list[str]:
     own = [
         comparison
         for comparison in comparisons
-        if comparison.pair.kind == "version" and comparison.pair.candidate.control
+        if comparison.pair.kind == "target" and comparison.pair.candidate.control
     ]
     if not own:
         return []
@@ -38,7 +38,7 @@ def check_control(comparisons: Sequence[Comparison]) -> list[str]:
     if failed:
         worst = max(failed, key=lambda comparison: abs(math.log(comparison.ratio or 1.0)))
         baseline, _ = worst.pair.arms
-        where = f"in {len(failed)} of {len(own)} cases: {baseline.version} against itself is {worst.verdict}"
+        where = f"in {len(failed)} of {len(own)} cases: {baseline.target} against itself is {worst.verdict}"
         which = f"({worst.ratio:.2f}x in {baseline.case})"
         chance = _chance_of(len(failed), len(own))
         if chance > PLAUSIBLE:
@@ -152,16 +152,16 @@ def check_run(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
         warnings.append(GOING if endings.going else "the run was cut short; what it measured is here")
     elif endings.finished.how and not endings.finished.at_budget:
         warnings.append(endings.finished.how)
-    for version, loss in endings.lost.items():
-        warnings.append(f"{version} was lost ({loss.stage}: {loss.reason})")
+    for target, loss in endings.lost.items():
+        warnings.append(f"{target} was lost ({loss.stage}: {loss.reason})")
     warnings += [
-        f"removed unexpected files from the results of {entry.version}: {entry.what}"
+        f"removed unexpected files from the results of {entry.target}: {entry.what}"
         for entry in endings.discarded
         if not entry.stream
     ]
     if endings.strays:
-        of_version = [f"{endings.strays[version]} in {version}" for version in plan.versions if endings.strays[version]]
-        counts = ", ".join(of_version)
+        of_target = [f"{endings.strays[target]} in {target}" for target in plan.targets if endings.strays[target]]
+        counts = ", ".join(of_target)
         warnings.append(f"workloads left processes running, which were ended with their replicate: {counts}")
     warnings += compare_threads(plan, endings)
     if endings.disturbed:
@@ -176,16 +176,16 @@ def check_run(plan: Plan, manifest: Manifest, endings: Endings, problems: Sequen
 def compare_threads(plan: Plan, endings: Endings) -> list[str]:
     """Warn if TensorFlow states thread counts other than requested, or than in another version of the case."""
     by_case: dict[str, dict[Target, set[tuple[int, ...]]]] = defaultdict(dict)
-    for (case, version), stated in endings.threads.items():
-        by_case[case][version] = stated
+    for (case, target), stated in endings.threads.items():
+        by_case[case][target] = stated
     requested = {plan.threads} if plan.threads else set()
     odd = {case: stated for case, stated in by_case.items() if len(requested.union(*stated.values())) > 1}
     if not odd:
         return []
-    case, by_version = next(iter(odd.items()))
+    case, by_target = next(iter(odd.items()))
     counts = "; ".join(
-        f"{version}: {' or '.join(','.join(map(str, threads)) for threads in sorted(stated))}"
-        for version, stated in by_version.items()
+        f"{target}: {' or '.join(','.join(map(str, threads)) for threads in sorted(stated))}"
+        for target, stated in by_target.items()
     )
     wish = f", --threads {','.join(map(str, plan.threads))} was asked for" if plan.threads else ""
     return [

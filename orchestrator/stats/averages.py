@@ -36,7 +36,7 @@ def average_cases(samples: Samples, pairs: Sequence[Pair], schedule: LookSchedul
             theta = fmean(case.estimate.theta for case in cases)
             width = fmean(case.estimate.half_width(schedule.level(case.last_round, alpha)) for case in cases)
     low, ratio, high = (math.exp(min(theta + end, MOST_LOG)) for end in (-width, 0.0, width))
-    baseline, candidate = (arm.version for arm in pairs[0].arms)
+    baseline, candidate = (arm.target for arm in pairs[0].arms)
     return MeanRatio(
         metric=pairs[0].metric, baseline=baseline, candidate=candidate, ratio=ratio, ci_low=low, ci_high=high,
         cases=len(pairs), rounds=len(rounds),

@@ -277,7 +277,7 @@ class _Judge:
     def _doubt(self, comparison: Comparison, missing: ArmResult | None, arms: Sequence[ArmResult]) -> str:
         """Return why a verdict is not to be believed, whatever the rounds say, or ''."""
         if missing:
-            return f"{missing.version} died after {comparison.rounds} rounds: {missing.reason}"
+            return f"{missing.target} died after {comparison.rounds} rounds: {missing.reason}"
         if comparison.pair.metric not in ("time", "cpu"):
             return ""
         of_cpu = comparison.pair.metric == "cpu"

@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     points = changed(history(120, [CASE, OTHER], steps={(CASE, "2.13.0"): {40: 1.1, 90: 0.9}}), 70, image="other")
     dead = [
         replace(one, effect=None, error=None, rounds=0, outcome="died", reason="killed by SIGKILL")
-        if one.case == OTHER and one.version == "2.0.0" and 20 <= (one.night - FIRST).days < 30
+        if one.case == OTHER and one.target == "2.0.0" and 20 <= (one.night - FIRST).days < 30
         else one
         for one in points
     ]

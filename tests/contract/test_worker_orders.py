@@ -17,7 +17,7 @@ HELLO = {
     "protocol": contract.PROTOCOL,
     "fingerprint": contract.FINGERPRINT,
     "run": RUN,
-    "version": stub.VERSION,
+    "target": stub.VERSION,
     "device": "cpu",
     "gpus": 0,
     "threads": [],
@@ -45,7 +45,7 @@ def test_from_hello_to_quit_a_replicate_becomes_rows_that_the_host_reads(bench: 
     assert [row["burst"] for row in rows] == [0, 0, 0, 0, 1, 1, 1]
     assert {(row["replicate"], row["round"], row["case"], row["steps"]) for row in rows} == {(number, 4, "good", 2)}
     (replicate,) = replicates.load([streams.Stream.at(bench.stream)], RUN).replicates
-    assert replicate.version == stub.VERSION
+    assert replicate.target == stub.VERSION
     assert replicate.traces == 1
     assert replicate.output
     assert replicate.fifth_output

@@ -50,7 +50,7 @@ def test_the_release_is_found_though_the_search_was_interrupted(tfcompare: str, 
     for step in found["steps"]:
         report = run_command(tfcompare, "report", folder / step["run"], "--format", "json")
         assert report.returncode == 0, report.stderr
-        assert {arm["version"] for arm in json.loads(report.stdout)["arms"]} == {
+        assert {arm["target"] for arm in json.loads(report.stdout)["arms"]} == {
             f"{version}+{SETTING}" for version in step["versions"]
         }
     assert "<svg" in (folder / "report.html").read_text()

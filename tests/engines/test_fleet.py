@@ -120,7 +120,7 @@ def check_whole(run: Run, cases: int = 4) -> None:
     assert len(run.arms) == cases * 2
     assert {arm.outcome for arm in run.arms} == {"measured"}
     assert run.evaluation.broken == ()
-    assert len({(one.version, one.number) for one in run.replicates}) == len(run.replicates)
+    assert len({(one.target, one.number) for one in run.replicates}) == len(run.replicates)
     assert sorted(case for each in run.manifest.hosts for case in each.cases) == sorted(
         case.label for case in run.plan.cases
     )
@@ -341,7 +341,7 @@ def test_a_driver_that_is_killed_is_continued_without_what_is_measured(scene: Fl
     before = scene.load("continued")
     measured = {case for each in before.manifest.hosts for case in each.cases}
     assert measured
-    numbers = {(one.version, one.number) for one in before.replicates}
+    numbers = {(one.target, one.number) for one in before.replicates}
     # On one machine it cannot be continued.
     alone = scene.resume("continued")
     assert alone.returncode == 2
@@ -351,7 +351,7 @@ def test_a_driver_that_is_killed_is_continued_without_what_is_measured(scene: Fl
     assert "is measured, 1 of 1" in done.stderr
     after = scene.load("continued")
     check_whole(after)
-    assert numbers <= {(one.version, one.number) for one in after.replicates}
+    assert numbers <= {(one.target, one.number) for one in after.replicates}
     again = scene.resume("continued", "--on", "auto")
     assert again.returncode == 3
     assert "every case of" in again.stderr

@@ -53,7 +53,7 @@ def test_forty_cases_on_two_nodes_all_arrive_once(tfcompare: str, stub_cache: di
     assert len(run.arms) == COUNT * len(VERSIONS)
     assert {(arm.outcome, arm.rounds) for arm in run.arms} == {("measured", fleet.ROUNDS)}
     assert run.evaluation.broken == ()
-    numbers = [(one.version, one.number) for one in run.replicates]
+    numbers = [(one.target, one.number) for one in run.replicates]
     assert len(numbers) == len(set(numbers)) == COUNT * len(load_run(tmp_path / "template").replicates)
     hosts = {str(each.host["id"]).rpartition("-")[2]: each.cases for each in run.manifest.hosts}
     assert set(hosts) == {"a", "b"}

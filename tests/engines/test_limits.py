@@ -61,7 +61,7 @@ def test_every_process_has_the_cpus_and_the_memory_that_were_asked_for(limited: 
 
 
 def test_every_replicate_states_the_threads_that_were_asked_for(limited: Path) -> None:
-    stated = {(one["version"], tuple(one["threads"])) for one in endings(limited)}
+    stated = {(one["target"], tuple(one["threads"])) for one in endings(limited)}
     assert stated == {(version, (1, 2)) for version in VERSIONS}
 
 
@@ -102,7 +102,7 @@ def odd(tfcompare: str, stub_cache: dict[str, str], tmp_path_factory: pytest.Tem
 
 
 def test_calls_that_are_too_short_for_a_clock_have_no_verdict(odd: Answer) -> None:
-    found = comparison(odd, "instant", "version", {"candidate": "2.0.0"})
+    found = comparison(odd, "instant", "target", {"candidate": "2.0.0"})
     assert found["verdict"] == "inconclusive"
     assert "too short to be timed one by one" in found["reason"]
 

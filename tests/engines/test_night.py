@@ -119,11 +119,11 @@ def _before(point: Point, nights: int, noise: float) -> Point:
 
 def test_a_first_night_is_kept_and_raises_nothing(house: House, first):
     done, points = first
-    assert {(point.version, point.reference, point.outcome) for point in points} == {
+    assert {(point.target, point.reference, point.outcome) for point in points} == {
         ("2.0.0", "1.14.0", "measured"),
         ("1.14.0+control", "1.14.0", "measured"),
     }
-    of_version = {point.metric: point for point in points if point.version == "2.0.0"}
+    of_version = {point.metric: point for point in points if point.target == "2.0.0"}
     assert 0.1 < of_version.pop("time").effect < 0.3
     assert (of_version.pop("output").verdict, *of_version) == ("equal", "first", "memory")
     assert {point.rounds for point in points if point.metric != "output"} == {ROUNDS}
@@ -144,7 +144,7 @@ def test_a_night_that_was_measured_is_not_measured_again_unless_asked(house: Hou
 def test_what_became_slower_is_measured_again_the_same_night_and_is_an_alarm(house: House, alarmed):
     assert alarmed.returncode == 1, alarmed.stderr
     alarm = house.alarms()["time"]
-    assert (alarm.key.version, alarm.change.direction, alarm.found_by) == ("2.0.0", "slower", "night")
+    assert (alarm.key.target, alarm.change.direction, alarm.found_by) == ("2.0.0", "slower", "night")
     assert 1.3 < alarm.change.ratio < 1.7
     tonight = [point for point in house.store.read().points() if point.night == alarm.change.first and point.rounds]
     by_stage = [(point.stage, point.rounds) for point in tonight if point.key == alarm.key]

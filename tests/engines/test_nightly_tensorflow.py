@@ -105,7 +105,7 @@ def test_wheels_that_cannot_be_installed_or_imported_are_rows_and_all_others_are
     control = points["2.13.0+control"]
     assert (control.outcome, control.rounds) == ("measured", 2)
     assert {points[day].outcome for day in DAYS} == {"died"}
-    assert points[DAYS[1]].version == "nightly"
+    assert points[DAYS[1]].target == "nightly"
     assert points[DAYS[0]].reason.startswith(
         "environment: its environment could not be installed: the index has no file of tf-nightly-of-nobody=="
     )

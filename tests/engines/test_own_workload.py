@@ -23,7 +23,7 @@ def test_the_documented_example_runs_with_the_documented_command(tfcompare: str,
     assert code == 0, stderr
     assert len(answer["arms"]) == 4 * 2
     assert {arm["outcome"] for arm in answer["arms"]} == {"measured"}
-    assert comparison(answer, "multiply", "case", {"version": "2.13.0"}, size="64")["rounds"] == 2
+    assert comparison(answer, "multiply", "case", {"target": "2.13.0"}, size="64")["rounds"] == 2
 
 
 def test_the_documented_example_refuses_where_it_says_so(tfcompare: str, tmp_path: Path) -> None:
@@ -32,7 +32,7 @@ def test_the_documented_example_refuses_where_it_says_so(tfcompare: str, tmp_pat
     flags = ("--versions", "1.14,2.0", "--workload-dir", tmp_path, "--case", "multiply[size=64]")
     code, answer, stderr = compare(tfcompare, *flags, "--engine", "venv", "--rounds", "2", "--output", tmp_path / "run")
     assert code == 0, stderr
-    refused = [arm for arm in answer["arms"] if arm["version"] == "1.14.0"]
+    refused = [arm for arm in answer["arms"] if arm["target"] == "1.14.0"]
     assert {(arm["outcome"], arm["reason"]) for arm in refused} == {
         ("refused", "TensorFlow 1 has no eager mode switched on by default")
     }
@@ -85,7 +85,7 @@ def test_packages_data_and_helpers_are_there_in_every_version(
     flags += ("--data", f"words={data}")
     code, answer, stderr = compare(tfcompare, "--versions", "1.14,2.0", *flags, env=env)
     assert code == 0, stderr
-    found = {(arm["workload"], arm["version"]): (arm["outcome"], arm["reason"] or "") for arm in answer["arms"]}
+    found = {(arm["workload"], arm["target"]): (arm["outcome"], arm["reason"] or "") for arm in answer["arms"]}
     for version in ("1.14.0", "2.0.0"):
         assert found["needy", version] == ("measured", ""), stderr
         outcome, reason = found["contrary", version]

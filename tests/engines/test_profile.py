@@ -157,7 +157,7 @@ def test_its_files_hold_it_and_no_folder_of_this_machine(done: Profiled):
         assert str(Path.home()) not in text
         assert "site-packages" not in text
     case = Case("predict", (("call", "predict"), ("state", "compiled"), ("model", "tiny")))
-    [arm] = [arm for arm in again.arms if arm.case == case and arm.version == "2.0.0"]
+    [arm] = [arm for arm in again.arms if arm.case == case and arm.target == "2.0.0"]
     assert arm.profile is not None
     assert split(arm.profile).step_ms > 0
     frames = {frame.name for frame in arm.profile.stacks.frames}
@@ -202,7 +202,7 @@ def test_the_layer_that_returns_something_else_is_named(tmp_path: Path):
     assert done.error is None
     assert read(tmp_path / "run").arms == done.arms
     found = {
-        (one["params"]["call"], one["version"]): (one["baseline"], one["finding"]) for one in as_object(done)["layers"]
+        (one["params"]["call"], one["target"]): (one["baseline"], one["finding"]) for one in as_object(done)["layers"]
     }
     for call in ("predict", "train_on_batch"):
         # Its layers are part of a graph.

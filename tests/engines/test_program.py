@@ -67,7 +67,7 @@ def check(answer: Answer, epochs: int) -> None:
         assert arm["resident_bytes"] > 100 * 2**20
         assert len(arm["losses"]) == epochs
         assert arm["losses"][-1] < arm["losses"][0]
-    targets = {arm["version"] for arm in answer["arms"]}
+    targets = {arm["target"] for arm in answer["arms"]}
     assert len(answer["comparisons"]) == 2 * (len(targets) - 1)
     assert {entry["metric"] for entry in answer["comparisons"]} == {"time", "step"}
     assert all(entry["ratio"] > 0 for entry in answer["comparisons"])

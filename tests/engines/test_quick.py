@@ -54,16 +54,16 @@ def answer(request: pytest.FixtureRequest) -> Answer:
 
 
 def eager_training(answer: Answer) -> Answer:
-    return comparison(answer, "train_loop", "version", {"baseline": "1.14.0", "candidate": "2.0.0"}, **TRAIN)
+    return comparison(answer, "train_loop", "target", {"baseline": "1.14.0", "candidate": "2.0.0"}, **TRAIN)
 
 
 def predicting(answer: Answer) -> Answer:
     between = {"baseline": "1.14.0", "candidate": "2.0.0"}
-    return comparison(answer, "predict", "version", between, call="predict", state="uncompiled", model="tiny")
+    return comparison(answer, "predict", "target", between, call="predict", state="uncompiled", model="tiny")
 
 
 def predict_after_compile(answer: Answer, version: str) -> Answer:
-    return comparison(answer, "predict", "case", {"version": version}, call="predict", model="tiny")
+    return comparison(answer, "predict", "case", {"target": version}, call="predict", model="tiny")
 
 
 def settled(found: Answer, verdict: str) -> bool:
@@ -97,7 +97,7 @@ def test_predict_is_slower_after_compile_in_2_0_only(on_docker: Answer) -> None:
 
 @pytest.mark.long
 def test_graph_training_is_faster_than_eager_in_2_0(on_docker: Answer) -> None:
-    found = comparison(on_docker, "train_loop", "case", {"version": "2.0.0"}, loop="fit")
+    found = comparison(on_docker, "train_loop", "case", {"target": "2.0.0"}, loop="fit")
     assert "mode=graph" in found["candidate"]
     assert settled(found, "faster")
     assert found["ratio"] < 0.8

@@ -44,7 +44,7 @@ def claims_of(tfcompare: str, run: Path) -> Answer:
 
 def arms_of(tfcompare: str, run: Path) -> set[tuple[str, str]]:
     done = run_command(tfcompare, "report", run, "--table", "verdicts", "--format", "json")
-    return {(arm["workload"], arm["version"]) for arm in json.loads(done.stdout)["arms"]}
+    return {(arm["workload"], arm["target"]) for arm in json.loads(done.stdout)["arms"]}
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_predict_after_compile_is_reproduced(found: Answer) -> None:
     # How much slower depends on the processor, and its control may be too noisy to tell.
     assert claim["checks"][0]["verdict"] in ("reproduced", "reproduced, smaller")
     assert claim["ci_low"] > 1
-    assert claim["versions"] == ["2.0.0", "1.14.0"]
+    assert claim["targets"] == ["2.0.0", "1.14.0"]
 
 
 def test_what_1_14_did_not_have_is_not_found_there(found: Answer) -> None:

@@ -75,11 +75,11 @@ def test_wheels_and_variables_are_compared_in_virtual_environments(tfcompare: st
     )
     assert code == 0, stderr
     assert "note: TF_TOLD of your shell is not passed on" in stderr
-    assert comparison(answer, "work", "version", {"candidate": "slow"})["verdict"] == "slower"
-    assert comparison(answer, "work", "version", {"candidate": "told-quick"})["verdict"] != "slower"
+    assert comparison(answer, "work", "target", {"candidate": "slow"})["verdict"] == "slower"
+    assert comparison(answer, "work", "target", {"candidate": "told-quick"})["verdict"] != "slower"
     assert differences(answer, "told-quick") == {"TF_TOLD": ("none", "more")}
     assert list(differences(answer, "slow")) == ["wheel"]
-    outcomes = {arm["version"]: arm["outcome"] for arm in answer["arms"]}
+    outcomes = {arm["target"]: arm["outcome"] for arm in answer["arms"]}
     assert outcomes == dict.fromkeys(("quick", "slow", "told-quick"), "measured")
     again = run_command(
         tfcompare, "run", "--resume", scene / "venv", "--rounds", "2", "--format", "json", env=environment(scene)
@@ -105,7 +105,7 @@ def test_an_image_cannot_be_a_virtual_environment(tfcompare: str, scene: Path, w
     )
     assert code == 5
     assert "image: an image runs on the docker engine only; take --engine docker" in stderr
-    assert comparison(answer, "work", "version", {"candidate": "slow"})["rounds"] == 2
+    assert comparison(answer, "work", "target", {"candidate": "slow"})["rounds"] == 2
 
 
 @pytest.mark.docker
@@ -118,7 +118,7 @@ def test_wheels_and_an_image_are_compared_on_docker(
     flags = ("--engine", "docker", "--workload-dir", scene / "own", "--rounds", "4")
     code, answer, stderr = compare(tfcompare, *wheels.values(), *flags, "--output", scene / "docker", env=env)
     assert code == 0, stderr
-    assert comparison(answer, "work", "version", {"candidate": "slow"})["verdict"] == "slower"
+    assert comparison(answer, "work", "target", {"candidate": "slow"})["verdict"] == "slower"
     manifest = json.loads((scene / "docker" / "manifest.json").read_text())
     built = manifest["environments"]["slow"]["details"]["tag"]
     own, other = "tfcompare-tests-own:latest", "tfcompare-tests-other-machine:latest"
@@ -149,7 +149,7 @@ def test_wheels_and_an_image_are_compared_on_docker(
         assert "holds no TensorFlow that can be imported" in stderr
         assert f"{other} is an image for arm64, and this needs amd64" in stderr
         for name in ("own", "2.0.0+acme"):
-            assert comparison(answer, "work", "version", {"candidate": name})["verdict"] == "slower"
+            assert comparison(answer, "work", "target", {"candidate": name})["verdict"] == "slower"
         found = differences(answer, "own")
         assert found["pyarrow"][1] == "none"
         assert found["TF_TOLD"] == ("none", "more")

@@ -26,7 +26,7 @@ def exchange(packages: Path, number: str) -> None:
 
 
 def reasons(answer: Answer) -> dict[str, str]:
-    return {arm["version"]: arm["reason"] or "" for arm in answer["arms"]}
+    return {arm["target"]: arm["reason"] or "" for arm in answer["arms"]}
 
 
 def test_an_environment_with_another_tensorflow_is_lost_and_made_again_it_counts(

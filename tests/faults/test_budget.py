@@ -30,7 +30,7 @@ def test_a_budget_ends_the_first_round_and_the_cases_it_did_not_hold_are_postpon
     assert 0 < len(reached) < CASES
     # In the order of the plan.
     assert reached == set(range(len(reached)))
-    ratios = [comparison for comparison in answer["comparisons"] if comparison["kind"] == "version"]
+    ratios = [comparison for comparison in answer["comparisons"] if comparison["kind"] == "target"]
     assert len(ratios) == CASES
     never = [ratio for ratio in ratios if number_of(ratio) not in reached]
     assert {ratio["verdict"] for ratio in never} == {"inconclusive"}

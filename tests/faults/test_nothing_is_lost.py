@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("stubbed")
 
 
 def arms(answer: Answer) -> dict[tuple[str, str], Answer]:
-    return {(arm["workload"], arm["version"]): arm for arm in answer["arms"]}
+    return {(arm["workload"], arm["target"]): arm for arm in answer["arms"]}
 
 
 def continued(tfcompare: str, run: Path, env: dict[str, str] | None = None, rounds: int = 2) -> Answer:
@@ -162,7 +162,7 @@ def test_a_host_that_is_killed_at_any_moment_leaves_a_run_that_is_continued(
     answer = continued(tfcompare, run)
     assert {arm["outcome"] for arm in answer["arms"]} == {"measured"}
     # A round that counts twice would be one more of an arm than of its ratio.
-    across = {(c["workload"], str(c["params"])): c["rounds"] for c in answer["comparisons"] if c["kind"] == "version"}
+    across = {(c["workload"], str(c["params"])): c["rounds"] for c in answer["comparisons"] if c["kind"] == "target"}
     for arm in answer["arms"]:
         assert across[arm["workload"], str(arm["params"])] <= arm["rounds"] <= rounds_of(run, arm)
 
@@ -218,7 +218,7 @@ def rounds_of(run: Path, arm: Answer) -> int:
         {
             entry["round"]
             for entry in entries
-            if entry["kind"] == "ended" and entry["version"] == arm["version"] and entry["outcome"] == "measured"
+            if entry["kind"] == "ended" and entry["target"] == arm["target"] and entry["outcome"] == "measured"
         }
     )
 

@@ -165,7 +165,7 @@ def test_an_environment_that_is_removed_is_named_and_its_version_is_tried_again(
             (scene.folder / "elsewhere").rename(made)
     assert code in (0, 6), stderr
     (lost,) = failures(scene.out)
-    assert (lost["kind"], lost["version"]) == ("lost", "2.1.4")
+    assert (lost["kind"], lost["target"]) == ("lost", "2.1.4")
     assert f"{made} was removed; run again to install it again" in lost["reason"]
     scene.resume(scene.out)
 

@@ -72,7 +72,7 @@ def recorded(run: Path) -> list[tuple[str, int]]:
     lines = path.read_bytes().splitlines(keepends=True) if path.exists() else []
     entries = [json.loads(line) for line in lines if line.endswith(b"\n")]
     return [
-        (entry["version"], entry["replicate"])
+        (entry["target"], entry["replicate"])
         for entry in entries
         if entry["kind"] == "ended" and entry["outcome"] == "measured"
     ]
@@ -83,7 +83,7 @@ def written(run: Path) -> list[tuple[str, int]]:
     found: list[tuple[str, int]] = []
     for stream in RunDir(run).streams():
         table, _ = read_stream(stream.path, stream.root)
-        found += {(str(stream.version), number) for number in table["replicate"].to_pylist()}
+        found += {(str(stream.target), number) for number in table["replicate"].to_pylist()}
     return found
 
 

@@ -217,12 +217,12 @@ class Dressing:
     facts: EnvironmentFacts
 
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
-        if self.facts.version in self.stage.broken:
-            raise EnvironmentFailed("does not start", version=self.facts.version)
-        self.stage.on_start(self.facts.version)
+        if self.facts.target in self.stage.broken:
+            raise EnvironmentFailed("does not start", target=self.facts.target)
+        self.stage.on_start(self.facts.target)
         self.stage.workload_directories.append(paths.own_workloads)
         self.stage.seeds.append(paths.seed)
-        return Started(Actor(self.stage, self.facts.version, stream), ("/suite",), str(stream))
+        return Started(Actor(self.stage, self.facts.target, stream), ("/suite",), str(stream))
 
 
 @dataclass(frozen=True)
@@ -240,7 +240,7 @@ def play(
     """A whole run, from the workers' start to the judged comparison."""
     run = run_directory(folder / "run", plan)
     environments = {
-        version: Dressing(stage, environment_facts(version=str(version), kind="venv")) for version in plan.versions
+        version: Dressing(stage, environment_facts(version=str(version), kind="venv")) for version in plan.targets
     }
     prepared = PreparedRun(plan, environments, run, fitting=fitting)
     workers = Workers(prepared, lambda text: None)

@@ -31,8 +31,8 @@ from orchestrator.model import (
     Pair,
     Plan,
     Target,
+    TargetPair,
     VerdictName,
-    VersionPair,
     Workload,
 )
 from orchestrator.plan.pairs import plan_pairs
@@ -77,12 +77,12 @@ def targets(names: Iterable[Version]) -> tuple[Target, ...]:
     return tuple(map(target, names))
 
 
-def version_pair(of: Case, baseline: Version = OLD, candidate: Version = NEW) -> VersionPair:
-    return VersionPair(case=of, baseline=target(baseline), candidate=target(candidate))
+def version_pair(of: Case, baseline: Version = OLD, candidate: Version = NEW) -> TargetPair:
+    return TargetPair(case=of, baseline=target(baseline), candidate=target(candidate))
 
 
 def case_pair(baseline: Case, candidate: Case, version: Version = NEW) -> CasePair:
-    return CasePair(version=target(version), baseline=baseline, candidate=candidate)
+    return CasePair(target=target(version), baseline=baseline, candidate=candidate)
 
 
 def claim(*expectations: Expectation, **changes: Any) -> Claim:
@@ -122,7 +122,7 @@ def plan(cases: Sequence[Case] = (case(),), versions: Sequence[Version] = (OLD, 
         suite="quick",
         engine="venv",
         device="cpu",
-        versions=targets(versions),
+        targets=targets(versions),
         cases=tuple(cases),
         pairs=plan_pairs(cases, targets(versions), workloads),
         looks=(6, 10, 15, 20),
@@ -156,7 +156,7 @@ def plan(cases: Sequence[Case] = (case(),), versions: Sequence[Version] = (OLD, 
 
 def environment_facts(version: Version = NEW, **changes: Any) -> EnvironmentFacts:
     made = EnvironmentFacts(
-        version=str(version), kind="venv", identity="x", lock="y", python="3.11.7", details={}, packages={},
+        target=str(version), kind="venv", identity="x", lock="y", python="3.11.7", details={}, packages={},
         variables={}, size_bytes=None,
     )  # fmt: skip
     return replace(made, **changes)
@@ -182,7 +182,7 @@ def manifest(versions: Sequence[Version] = (OLD, NEW), **changes: Any) -> Manife
 def arm(of: Case, version: Version = OLD, **changes: Any) -> ArmResult:
     made = ArmResult(
         case=of,
-        version=target(version),
+        target=target(version),
         outcome="measured",
         rounds=6,
         median_ms=10.0,
@@ -198,7 +198,7 @@ def arm(of: Case, version: Version = OLD, **changes: Any) -> ArmResult:
 
 
 def unmeasured(of: Case, version: Version, outcome: Outcome, reason: str, *, refuted: bool = False) -> ArmResult:
-    return ArmResult(case=of, version=target(version), outcome=outcome, reason=reason, refuted=refuted)
+    return ArmResult(case=of, target=target(version), outcome=outcome, reason=reason, refuted=refuted)
 
 
 def comparison(
@@ -264,7 +264,7 @@ def rows(
     return [
         {
             "run": run,
-            "version": str(version),
+            "target": str(version),
             "case": of.label,
             "round": round,
             "position": 0,
@@ -285,7 +285,7 @@ def rows(
 def replicate(**figures: Any) -> Replicate:
     """A replicate as its rows are summed up, with these figures."""
     plain = {
-        "version": target(NEW), "case": case().label, "round": 1, "number": 1, "build_ns": 3_000, "first_ns": 100.0,
+        "target": target(NEW), "case": case().label, "round": 1, "number": 1, "build_ns": 3_000, "first_ns": 100.0,
         "second_ns": 90.0, "calls_ns": 1.0, "time_ns": 80.0, "cpu_ns": 85.0, "rise": 0.0, "import_ns": None,
         "resident_kb": 900, "minor_faults": None, "major_faults": None, "involuntary_switches": None,
         "steal_ns": None, "psi_us": None, "traces": 7, "calls": 5, "bursts": (4.0, 4.1),
@@ -299,8 +299,8 @@ def write_stream(path: Path | Stream, batches: Iterable[list[Row]], schema: pa.S
     """A stream as `write_rows` writes it; in a run directory its replicates are journaled as measured, too."""
     batches = list(batches)
     if isinstance(path, Stream):
-        assert path.version
-        RunDir(path.root).create_results_directory(path.version, path.part)
+        assert path.target
+        RunDir(path.root).create_results_directory(path.target, path.part)
         path = path.path
     for batch in batches:
         journal(path, batch)
@@ -327,7 +327,7 @@ def journal(stream: Path, batch: Sequence[Row]) -> None:
             for row in {row["replicate"]: row for row in batch}.values():
                 RunDir(root).record(
                     Ended(
-                        version=target(row["version"]), case=row["case"], round=row["round"],
+                        target=target(row["target"]), case=row["case"], round=row["round"],
                         replicate=row["replicate"], outcome="measured", part=part, rows=counts[row["replicate"]],
                     )
                 )  # fmt: skip
@@ -338,7 +338,7 @@ def ended(of: Case | str, version: Version = NEW, outcome: str = "measured", **c
     label = of if isinstance(of, str) else of.label
     usual = {"round": 1, "replicate": 1}
     usual |= {"measured": {"part": 1, "rows": 1}, "died": {"failure": "workload"}}.get(outcome, {})
-    return Ended(version=target(version), case=label, outcome=outcome, **{**usual, **changes})  # type: ignore[arg-type]
+    return Ended(target=target(version), case=label, outcome=outcome, **{**usual, **changes})  # type: ignore[arg-type]
 
 
 def finished(how: str = "", seconds: float = 1.0, **changes: Any) -> Finished:
@@ -349,7 +349,7 @@ def run_directory(path: Path, of: Plan, **changes: Any) -> RunDir:
     """A run directory as it stands before the first round."""
     run = RunDir.create(path)
     run.write_plan(of)
-    run.write_manifest(manifest(of.versions, **changes))
+    run.write_manifest(manifest(of.targets, **changes))
     return run
 
 

@@ -77,7 +77,7 @@ def scene(title: str = "eager training takes longer than it did") -> Evaluation:
         ),
         shares={
             ArmKey(EAGER.label, target(NEW)): Shares(
-                case=EAGER.label, version=target(NEW), shares={"_process_inputs": 0.7}
+                case=EAGER.label, target=target(NEW), shares={"_process_inputs": 0.7}
             )
         },
         set_means=dict.fromkeys(sets, mean(NEW, 2.07, ci_high=2.61)),

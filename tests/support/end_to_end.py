@@ -27,7 +27,7 @@ def parse(done: subprocess.CompletedProcess[str]) -> Answer:
 
 def outcomes(answer: Answer) -> dict[tuple[str, str], str]:
     """Outcome by (workload, version), for runs with one case a workload."""
-    return {(arm["workload"], arm["version"]): arm["outcome"] for arm in answer["arms"]}
+    return {(arm["workload"], arm["target"]): arm["outcome"] for arm in answer["arms"]}
 
 
 def comparison(answer: Answer, workload: str, kind: str, where: dict[str, str], **params: str) -> Answer:

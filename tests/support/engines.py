@@ -30,7 +30,7 @@ class Engine:
         return Outlook("to build", "to be made")
 
     def prepare(self, version: Version, log: BuildLog) -> Environment:
-        raise EnvironmentFailed(f"{self.name} cannot make it", version=version.number)
+        raise EnvironmentFailed(f"{self.name} cannot make it", target=version.number)
 
     def close(self) -> None:
         pass
@@ -45,7 +45,7 @@ class Lacking(Engine):
 
     def prepare(self, version: Version, log: BuildLog) -> Environment:
         if version.number in self._lacks:
-            raise EnvironmentFailed("Python 3.7 could not be downloaded", version=version.number, lacks_python=True)
+            raise EnvironmentFailed("Python 3.7 could not be downloaded", target=version.number, lacks_python=True)
         facts = environment_facts(version=version.number, kind="venv")
         return Dressing(Stage(), facts)
 

@@ -27,7 +27,7 @@ def day(number: int) -> date:
 def made(nights: int, steps: Mapping[int, float], versions: tuple[str, ...] = ("2.0.0",), **changes: object):
     """Thirty rounds a night, as nights have that were confirmed."""
     points = history(nights, 1, versions, steps={(CASE, versions[0]): steps}, noise=0.02, **changes)
-    return [replace(point, rounds=40 if point.version == versions[0] else 10) for point in points]
+    return [replace(point, rounds=40 if point.target == versions[0] else 10) for point in points]
 
 
 def judged(points: list[Point], events: list[Event], tonight: date) -> NightVerdict:
@@ -57,7 +57,7 @@ def opened(events: list[Event]) -> list[Alarm]:
 
 def night_of(tonight: date) -> Night:
     return Night(
-        at=at(tonight), night=tonight, started=at(tonight), host="host", suite="made", versions=("2.0.0",),
+        at=at(tonight), night=tonight, started=at(tonight), host="host", suite="made", targets=("2.0.0",),
         run="r", outcome="measured", said=(), cells=1, screened=1, confirmed=1, exit_code=0, device="cpu",
         engine="venv", selected=(), flags=(),
     )  # fmt: skip
@@ -66,7 +66,7 @@ def night_of(tonight: date) -> Night:
 def lasting(nights: int, steps: dict[int, float]) -> list[Point]:
     """Return points whose noise is small beside every step, so that each is found on its first night."""
     points = history(nights, 1, ("2.0.0",), steps={(CASE, "2.0.0"): steps}, noise=0.008)
-    return [replace(point, rounds=72 if point.version == "2.0.0" else 12) for point in points]
+    return [replace(point, rounds=72 if point.target == "2.0.0" else 12) for point in points]
 
 
 def what(event: Event) -> tuple[int, str]:

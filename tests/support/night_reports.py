@@ -13,7 +13,7 @@ NIGHT = Night(
     started=datetime(2026, 11, 22, 2, tzinfo=UTC),
     host="9f8e7d6c5b4a",
     suite="quick",
-    versions=("2.0", "nightly"),
+    targets=("2.0", "nightly"),
     run="20261122-020000-ab12",
     outcome="measured",
     said=(),

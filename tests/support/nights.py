@@ -45,13 +45,13 @@ def series_of(points: Iterable[Point]) -> dict[Key, Series]:
 
 
 def one_series(points: Iterable[Point], version: str = "2.0.0") -> Series:
-    [series] = [series for key, series in series_of(points).items() if key.version == version]
+    [series] = [series for key, series in series_of(points).items() if key.target == version]
     return series
 
 
 def of_metric(points: Iterable[Point], metric: str, figure: float = 2.0**28) -> list[Point]:
     """The same nights, of another metric."""
-    return [replace(point, metric=metric, reference_figure=None, version_figure=figure) for point in points]
+    return [replace(point, metric=metric, reference_figure=None, target_figure=figure) for point in points]
 
 
 def of_results(points: Iterable[Point], verdict: str = "equal", difference: float | None = None) -> list[Point]:
@@ -104,7 +104,7 @@ def history(
                         engine="venv",
                         device="cpu",
                         reference=reference,
-                        version=arm,
+                        target=arm,
                         build=arm,
                         case=case,
                         outcome="measured",
@@ -116,7 +116,7 @@ def history(
                         verdict="inconclusive",
                         metric="time",
                         reference_figure=reference_ms,
-                        version_figure=reference_ms * math.exp(effect),
+                        target_figure=reference_ms * math.exp(effect),
                         surroundings=surroundings,
                         commit="",
                         judge="wall",

@@ -27,7 +27,7 @@ NIGHT = Night(
     started=datetime(2024, 2, 10, 2, tzinfo=UTC),
     host="host",
     suite="made",
-    versions=("2.13", "nightly"),
+    targets=("2.13", "nightly"),
     run="20240210-020000-0002",
     outcome="measured",
     said=(),
@@ -52,23 +52,23 @@ def points() -> list[Point]:
             around = replace(around, kernel="6.2")
         if number >= 25:
             around = replace(around, reference_image="sha256:" + "b" * 64)
-        if point.version == "nightly":
+        if point.target == "nightly":
             around = replace(around, image=f"venv-{number}")
             point = replace(point, build=f"2.22.0.dev{point.night:%Y%m%d}")
         point = replace(point, surroundings=around)
-        if point.version == "nightly" and number in (20, 55):
+        if point.target == "nightly" and number in (20, 55):
             point = replace(point, outcome="died", reason=BROKEN, effect=None, error=None, rounds=0)
         if point.case == PREDICT and number > 50:
             continue
         found.append(point)
-        if (point.case, point.version, number) == (EAGER, "nightly", STEP):
+        if (point.case, point.target, number) == (EAGER, "nightly", STEP):
             later = point.started + timedelta(hours=1)
             found.append(replace(point, stage="confirm", run=f"{point.run}c", started=later, rounds=40))
     return found
 
 
 def alarm(of: list[Point]) -> Alarm:
-    series = next(one for key, one in series_of(of).items() if (key.case, key.version) == (EAGER, "nightly"))
+    series = next(one for key, one in series_of(of).items() if (key.case, key.target) == (EAGER, "nightly"))
     (change,) = (change for segment in series.segments for change in changes(segment))
     return Alarm(
         id="0f9571",

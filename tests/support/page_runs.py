@@ -90,7 +90,7 @@ def _measured(of: Case, version: str, number: int) -> Sequence[int] | None:
 
 def _write(run: RunDir, asked: Plan, times: Times) -> None:
     number = 0
-    for place, version in enumerate(asked.versions):
+    for place, version in enumerate(asked.targets):
         batches = []
         for round_number in range(1, ROUNDS + 1):
             for of in asked.cases:

@@ -23,7 +23,7 @@ def measured(folder: Path, of: Case, name: str, ratio: float = 1.0, rounds: int 
             write_rows(run.settled / f"{target(version)}-{round}.arrow", [batch])
             run.record(
                 Ended(
-                    version=target(version), case=of.label, round=round, replicate=number, outcome="measured",
+                    target=target(version), case=of.label, round=round, replicate=number, outcome="measured",
                     part=round, rows=len(batch),
                 )
             )  # fmt: skip

@@ -54,7 +54,7 @@ def profile(*functions: Function, steps: int = 1, **changes: Any) -> Profile:
 
 
 def arm(case: Case, version: str, of: Profile | None, outcome: str = "profiled", reason: str = "") -> ProfiledArm:
-    return ProfiledArm(case=case, version=target(version), outcome=outcome, reason=reason, profile=of)  # type: ignore[arg-type]
+    return ProfiledArm(case=case, target=target(version), outcome=outcome, reason=reason, profile=of)  # type: ignore[arg-type]
 
 
 def profiled(arms: Iterable[ProfiledArm], *, top: int = 15) -> Profiled:
@@ -65,7 +65,7 @@ def profiled(arms: Iterable[ProfiledArm], *, top: int = 15) -> Profiled:
         engine="venv",
         device="cpu",
         host={"cpu": "A CPU", "usable_cores": 2},
-        versions=tuple(dict.fromkeys(one.version for one in listed)) or targets((OLD, NEW)),
+        targets=tuple(dict.fromkeys(one.target for one in listed)) or targets((OLD, NEW)),
         cases=tuple(dict.fromkeys(one.case for one in listed)),
         calls=CALLS,
         seed=1,

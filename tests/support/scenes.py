@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from orchestrator.model import Case, Drift, EnvironmentFacts, Evaluation, OutputComparison, Target, VersionPair
+from orchestrator.model import Case, Drift, EnvironmentFacts, Evaluation, OutputComparison, Target, TargetPair
 from orchestrator.plan.pairs import plan_pairs
 from tests.support.builders import (
     NEW,
@@ -65,7 +65,7 @@ def everything() -> Evaluation:
         (POWER_JIT.label, "2.0.0"): (None, "inconclusive", "tf.function has no jit switch before TensorFlow 2.1."),
         (POWER_JIT.label, "2.13.0"): (None, "inconclusive", "tf.function has no jit switch before TensorFlow 2.1."),
     }
-    found = [comparison(pair, *judged[pair.arms[1]]) for pair in pairs if pair.kind == "version"]
+    found = [comparison(pair, *judged[pair.arms[1]]) for pair in pairs if pair.kind == "target"]
     inside = {"1.14.0": (0.873, "faster", ""), "2.0.0": (12.34, "inconclusive", noisy), "2.13.0": (1.002, "same", "")}
     for version, values in inside.items():
         found.append(comparison(by_arms[(FIT_EAGER.label, version), (FIT_GRAPH.label, version)], *values))
@@ -106,8 +106,8 @@ def everything() -> Evaluation:
     )
 
 
-def in_memory(of: Case, candidate: str) -> VersionPair:
-    pair = VersionPair(case=of, baseline=Target("1.14.0"), candidate=Target(candidate))
+def in_memory(of: Case, candidate: str) -> TargetPair:
+    pair = TargetPair(case=of, baseline=Target("1.14.0"), candidate=Target(candidate))
     return replace(pair, metric="memory", margin=0.05)
 
 
@@ -136,7 +136,7 @@ def exploratory() -> Evaluation:
     return Evaluation(
         plan=asked,
         manifest=manifest(),
-        arms=tuple(arm(of, version) for of in asked.cases for version in asked.versions),
+        arms=tuple(arm(of, version) for of in asked.cases for version in asked.targets),
         comparisons=(
             comparison(asked.pairs[0], 1.31, "slower", exploratory=True, sign_flip_p=0.0005),
             comparison(asked.pairs[1], 1.04, "inconclusive", noisy, exploratory=True),
@@ -204,7 +204,7 @@ def one_case(of: Case) -> Evaluation:
     return Evaluation(
         plan=asked,
         manifest=manifest(),
-        arms=tuple(arm(of, version) for version in asked.versions),
+        arms=tuple(arm(of, version) for version in asked.targets),
         comparisons=tuple(comparison(pair) for pair in asked.pairs),
         warnings=(),
     )

@@ -79,9 +79,9 @@ def everything() -> list[Point]:
     ]
     dead = [
         replace(one, effect=None, error=None, rounds=0, outcome="died", reason="killed")
-        if one.night.day == 22 and one.version == "2.0.0"
+        if one.night.day == 22 and one.target == "2.0.0"
         else replace(one, rounds=1)
-        if one.night.day == 23 and one.version == "2.13.0"
+        if one.night.day == 23 and one.target == "2.13.0"
         else one
         for one in points
     ]

@@ -31,11 +31,11 @@ class Environment:
 
     @property
     def uv(self) -> Uv:
-        raise EnvironmentFailed("a stub gets no packages", version=self.facts.version)
+        raise EnvironmentFailed("a stub gets no packages", target=self.facts.target)
 
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
         if self.fails:
-            raise EnvironmentFailed(self.fails, version=self.facts.version)
+            raise EnvironmentFailed(self.fails, target=self.facts.target)
         self.act()
         variables = {**worker_variables(), "PYTHONPATH": str(self.stub), "HOME": str(self.stub), **self.variables}
         channel = ProcessChannel([sys.executable, str(WORKLOADS / "worker.py")], variables, paths.log)
@@ -64,7 +64,7 @@ class Engine:
 
     def prepare(self, version: Version, log: BuildLog) -> Environment:
         if version.number in self.absent:
-            raise EnvironmentFailed("no disk", version=version.number, detail="  | the end of a log")
+            raise EnvironmentFailed("no disk", target=version.number, detail="  | the end of a log")
         facts = environment_facts(version.number, size_bytes=self.sizes.get(version.number))
         variables = self.variables.get(version.number, {})
         return Environment(facts, self.stub, self.fails.get(version.number, ""), self.act, variables)

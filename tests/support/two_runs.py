@@ -30,7 +30,7 @@ def run(
     of = replace(of or plan([A, B]), run=path.name)
     made = run_directory(path, of, **changes)
     draw = np.random.default_rng(len(path.name))
-    for place, version in enumerate(of.versions):
+    for place, version in enumerate(of.targets):
         batches = []
         for which, one in enumerate(of.cases):
             if one.workload not in ratios:

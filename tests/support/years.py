@@ -79,15 +79,15 @@ class Year:
         around = replace(SURROUNDINGS, boot=boot, kernel="6.1", machine="A CPU")
         usual = Point(
             night=night, started=started, run=f"{started:%Y%m%d-%H%M%S}-{number:04x}", stage=stage, suite="quick",
-            host=HOST, engine="venv", device="cpu", reference=REFERENCE, version="", build="", case="",
+            host=HOST, engine="venv", device="cpu", reference=REFERENCE, target="", build="", case="",
             outcome="measured", reason="", effect=None, error=None, rounds=rounds, verdict="inconclusive",
-            metric="time", reference_figure=10.0, version_figure=None, surroundings=around, commit="", judge="wall",
+            metric="time", reference_figure=10.0, target_figure=None, surroundings=around, commit="", judge="wall",
         )  # fmt: skip
         for case in cases:
             if case == GONE and number >= STEP[GONE]:
                 continue
             for version, level in (("nightly", 0.2 + self.level[number][case]), (f"{REFERENCE}+control", 0.0)):
-                named = replace(usual, case=case, version=version, build=version)
+                named = replace(usual, case=case, target=version, build=version)
                 if version == "nightly":
                     named = replace(named, build=build, surroundings=replace(around, image=f"venv-{build}"))
                 if number == BROKEN and version == "nightly":
@@ -101,7 +101,7 @@ class Year:
                     named,
                     effect=effect,
                     error=error,
-                    version_figure=10 * math.exp(effect),
+                    target_figure=10 * math.exp(effect),
                 )
 
     def _keep(self, points: Sequence[Point]) -> None:
@@ -149,7 +149,7 @@ class Year:
         cells = len(own) // 2
         night = Night(
             at=now, night=today, started=now - timedelta(hours=4), host=HOST, suite="quick",
-            versions=("2.13", "nightly"), run=self.points[-1].run, outcome="measured", said=verdict.notes, cells=cells,
+            targets=("2.13", "nightly"), run=self.points[-1].run, outcome="measured", said=verdict.notes, cells=cells,
             screened=cells, confirmed=again, exit_code=5 if number == BROKEN else 0, device="cpu", engine="venv",
             selected=(), flags=(),
         )  # fmt: skip

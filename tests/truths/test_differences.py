@@ -107,7 +107,7 @@ def test_traces_are_those_of_as_many_calls(stage: Stage):
     for place, metric in enumerate(("traces", "traces_per_call"), 2):
         found = {name: each["verdict"] for name, each in find(answer, metric).items()}
         assert found == {name: truth[place] for name, truth in TRACES.items()}
-    arms = {(arm["workload"], arm["version"]): (arm["traces"], arm["traces_per_call"]) for arm in answer["arms"]}
+    arms = {(arm["workload"], arm["target"]): (arm["traces"], arm["traces_per_call"]) for arm in answer["arms"]}
     assert [arms["once", version] for version in ("1.14.0", NEW)] == [(5, 1.0), (5, 1.0)]
     assert [arms["twice", version] for version in ("1.14.0", NEW)] == [(5, 1.0), (10, 2.0)]
     said = "\n".join(metric_sentences(load_run(stage.folder / "different" / "run").evaluation))
@@ -119,7 +119,7 @@ def test_traces_are_those_of_as_many_calls(stage: Stage):
 def test_a_first_case_without_a_version_hides_neither_import_nor_size(stage: Stage, refused: str, dead: str):
     workloads = {"a_old.py": CASE.format(refused=refused, dead=dead), "b_both.py": CASE.format(refused="0", dead="0")}
     _, answer, told = stage.measure(workloads, "--rounds", "6", "--metric", "import,size", differ=True)
-    outcomes = {arm["workload"]: arm["outcome"] for arm in answer["arms"] if arm["version"] == NEW}
+    outcomes = {arm["workload"]: arm["outcome"] for arm in answer["arms"] if arm["target"] == NEW}
     assert outcomes["a_old"] in ("refused", "died"), told
     assert outcomes["b_both"] == "measured", told
     for metric in ("import", "size"):

@@ -126,7 +126,7 @@ def measure(stage: Stage, metric: str, monkeypatch: pytest.MonkeyPatch, *, diffe
     if metric == "output":
         return {entry["verdict"] for entry in answer["outputs"]}
     entries = [entry for entry in answer["comparisons"] + answer["metrics"] if entry["metric"] == metric]
-    return {entry["verdict"] for entry in entries if entry["kind"] == "version"}
+    return {entry["verdict"] for entry in entries if entry["kind"] == "target"}
 
 
 def show_card(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
@@ -202,7 +202,7 @@ def test_four_rounds_find_a_first_call_that_takes_much_longer(stage: Stage, diff
     journal = map(json.loads, path.read_text().splitlines())
     ended = [entry for entry in journal if entry["kind"] == "ended" and entry.get("once")]
     rounds = [
-        Counter(entry["round"] for entry in ended if entry["version"] == version) for version in ("1.14.0", "2.0.0")
+        Counter(entry["round"] for entry in ended if entry["target"] == version) for version in ("1.14.0", "2.0.0")
     ]
     # As many in both versions, whatever they took; a round has none if the machine leaves no time for them.
     assert rounds[0] == rounds[1]

@@ -59,7 +59,7 @@ One file in `workloads/claims/`, named for the claim:
 ```toml
 {example}```
 
-A comparison names a `version` and two cases, or a `case` and two versions. A version may have changes, as in any
+A comparison names a `target` and two cases, or a `case` and two targets. A target may have changes, as in any
 [target](targets.md): `"2.9 TF_ENABLE_ONEDNN_OPTS=0"`, `"2.15 py=3.10"`, `"2.16 keras=2"`. `expected` is `slower`,
 `faster` or `same`; with `metric = "memory"`, `"leak"` or `"traces"` it is `more`, `less` or `same` (leaks and traces
 are compared by their difference, at the margin of every run, so such a comparison names no ratio); `first` and `build`
@@ -70,7 +70,7 @@ says that the source does not have it. All statements of a claim have to hold. B
 
 - `[[sets]]`: two versions over all cases that some selectors name, with `mean_within` for the geometric mean of their
   ratios, or with `more_often` for what more cases are than the other way round;
-- `[[parts]]`: three cases in a `version`, of which `step` has to have `at_least` this part of the difference between
+- `[[parts]]`: three cases in a `target`, of which `step` has to have `at_least` this part of the difference between
   `baseline` and `candidate`, on the log scale;
 - `[[returns]]`: a `case` and two versions whose results are `expected` to be `equal`, if only
   [within tolerance](metrics.md#do-both-return-the-same), or to be different (`differs`);
@@ -78,7 +78,7 @@ says that the source does not have it. All statements of a claim have to hold. B
   `import_s`, `build_s`, `first_s`, `time_s`, or `first_over_time`, the first call over a later one;
 - `[[shares]]`: a Python `function` that takes a `published` share of an arm's time. After the last round the arm is
   profiled once; half of the share has to be seen, because a profiler slows functions down, each in its own way;
-- `[[holds]]`: a `version` and a `case` that checks itself: its step raises an `AssertionError` where the statement is
+- `[[holds]]`: a `target` and a `case` that checks itself: its step raises an `AssertionError` where the statement is
   false.
 
 `said_of` lists the devices and systems that the source speaks of, and `devices` where the claim may be tested. The two

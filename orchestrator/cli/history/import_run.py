@@ -62,10 +62,10 @@ def import_run(
     plan = loaded.plan
     if plan.run in store.list_runs():
         raise UsageError(f"run {plan.run} is in the history {store.path} already; nothing was added")
-    points = of_run(loaded, "screen", day, _names(name or (), [str(version) for version in plan.versions]))
+    points = of_run(loaded, "screen", day, _names(name or (), [str(version) for version in plan.targets]))
     if not points:
         raise NothingSelected(
-            f"{run} compares no version with {plan.versions[0]}, its first one: a history consists of such comparisons"
+            f"{run} compares no version with {plan.targets[0]}, its first one: a history consists of such comparisons"
         )
     path = store.append(points)
     timed = sum(point.effect is not None for point in points)

@@ -37,7 +37,7 @@ def query_history(
 
       tfcompare history query
 
-      tfcompare history query 'SELECT night, version, ratio FROM series ORDER BY night'
+      tfcompare history query 'SELECT night, target, ratio FROM series ORDER BY night'
 
       tfcompare history query 'SELECT * FROM points' --format parquet --output points.parquet
     """

@@ -95,7 +95,7 @@ def show(
 
     asked = select.SeriesSelection(
         case=case,
-        versions=parse.names(versions or ""),
+        targets=parse.names(versions or ""),
         hosts=parse.names(host or ""),
         engines=parse.names(engine or ""),
         devices=parse.names(device or ""),

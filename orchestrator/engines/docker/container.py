@@ -305,7 +305,7 @@ class ContainerChannel:
             self._api.start(container)
         except APIError as error:
             self.close()
-            raise EnvironmentFailed(f"its container does not start: {error.explanation}", version=version) from error
+            raise EnvironmentFailed(f"its container does not start: {error.explanation}", target=version) from error
         except (DockerException, requests.RequestException, OSError) as error:
             self.close()
             raise EngineUnavailable(

@@ -74,11 +74,11 @@ def asking(doing: str, refused: type[TfCompareError], version: str = "") -> Iter
         blind = "bind source path does not exist" in message
         advice = "the engine does not see this machine's folders, so DOCKER_HOST must name one that runs here"
         raise refused(
-            f"{doing}: the Docker engine refuses: {message}", advice if blind else "", version=version
+            f"{doing}: the Docker engine refuses: {message}", advice if blind else "", target=version
         ) from error
     except UNANSWERED as error:
         cause = _root_cause(error)
-        raise EngineUnavailable(f"{doing}: the Docker engine stopped answering ({cause})", version=version) from error
+        raise EngineUnavailable(f"{doing}: the Docker engine stopped answering ({cause})", target=version) from error
 
 
 def _root_cause(error: BaseException) -> str:
@@ -141,14 +141,14 @@ class DockerEnvironment:
             # It answered when the run began.
             cause = _root_cause(gone.__cause__ or gone)
             raise EngineUnavailable(
-                f"the Docker engine stopped answering while {self.facts.version} was started ({cause})"
+                f"the Docker engine stopped answering while {self.facts.target} was started ({cause})"
             ) from gone
         asked = {**dict(self.options.variables), **self.facts.variables}
         packaged = self.options.gpu and not self.own_image
         libraries = find_variables(self.facts, image.PREFIX, asked) if packaged else {}
         spec = container.Spec(
             image=self.facts.identity,
-            version=self.facts.version,
+            version=self.facts.target,
             run=paths.run,
             workloads=WORKLOADS,
             own_workloads=paths.own_workloads,
@@ -167,14 +167,14 @@ class DockerEnvironment:
             library=self.library,
             layers=paths.layers,
         )
-        with asking("its container could not be made", EnvironmentFailed, self.facts.version):
+        with asking("its container could not be made", EnvironmentFailed, self.facts.target):
             try:
                 container_id = container.create(client, spec)
             except ImageNotFound as error:
                 raise EnvironmentFailed(
-                    "its image was removed", "start a new run, which makes it again", version=self.facts.version
+                    "its image was removed", "start a new run, which makes it again", target=self.facts.target
                 ) from error
-        channel = container.ContainerChannel(client, container_id, self.facts.version, paths.log, paths.results)
+        channel = container.ContainerChannel(client, container_id, self.facts.target, paths.log, paths.results)
         own = (f"{container.ROOT}/own",) if paths.own_workloads else ()
         folders = (f"{container.ROOT}/workloads/suite", *own)
         name = self.facts.details.get("tag") or self.facts.details.get("image", "")
@@ -245,7 +245,7 @@ class DockerEngine:
         if version.image:
             return self._prepare_own(version, log)
         if obstacle := architectures.find_obstacle(version, self._flavour):
-            raise EnvironmentFailed(*obstacle, version=version.name)
+            raise EnvironmentFailed(*obstacle, target=version.name)
         flavour = self._choose(version)
         client = self._clients.of_thread()
         with asking("its image could not be had", EnvironmentFailed, version.name):
@@ -263,7 +263,7 @@ class DockerEngine:
             devices, details = self._devices(client)
             details |= lockfile.describe_wheel(flavour.lock, flavour.wheel)
         facts = EnvironmentFacts(
-            version=version.name,
+            target=version.name,
             kind="docker",
             identity=identity,
             lock=lock_hash(flavour),
@@ -283,7 +283,7 @@ class DockerEngine:
             size = image.size(client, found.identity)
             devices, details = self._devices(client)
         facts = EnvironmentFacts(
-            version=version.name,
+            target=version.name,
             kind="docker",
             identity=found.identity,
             lock="",
@@ -315,7 +315,7 @@ class DockerEngine:
     def _choose(self, version: Version) -> Flavour:
         flavours = version.on(self._flavour)
         if not flavours:
-            raise EnvironmentFailed(f"the table of versions has no {self._flavour} flavour of it", version=version.name)
+            raise EnvironmentFailed(f"the table of versions has no {self._flavour} flavour of it", target=version.name)
         return flavours[0]
 
     def storage(self) -> tuple[str, Path] | None:

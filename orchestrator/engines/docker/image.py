@@ -306,7 +306,7 @@ def _failure(version: str, message: str, failure: build_errors.Failure | None, l
     head = "its image could not be built"
     log_end = f"{log.tail()}\nThe whole log is {log.path}"
     if failure is None:
-        return EnvironmentFailed(f"{head} ({message.strip()}). {build_errors.UNKNOWN}", version=version, detail=log_end)
+        return EnvironmentFailed(f"{head} ({message.strip()}). {build_errors.UNKNOWN}", target=version, detail=log_end)
     if build_errors.STEP.search(message):
-        return EnvironmentFailed(f"{head}: {failure}", version=version, detail=log_end)
-    return EnvironmentFailed(f"{head}: {failure.what} ({message.strip()}). {failure.advice}", version=version)
+        return EnvironmentFailed(f"{head}: {failure}", target=version, detail=log_end)
+    return EnvironmentFailed(f"{head}: {failure.what} ({message.strip()}). {failure.advice}", target=version)

@@ -48,17 +48,17 @@ def find(client: docker.DockerClient, version: str, reference: str, log: BuildLo
     """Return the image with this name, pulled unless it is here; raise EnvironmentFailed if it cannot be used."""
     if not image.local_id(client, reference) and (message := image.pull(client, reference, log)):
         raise EnvironmentFailed(
-            f"{reference} is neither here nor could it be pulled: {message.strip()}", version=version
+            f"{reference} is neither here nor could it be pulled: {message.strip()}", target=version
         )
     found = client.images.get(reference)
     built_for, here = found.attrs.get("Architecture", ""), find_architecture().image
     if built_for != here:
-        raise EnvironmentFailed(f"{reference} is an image for {built_for}, and this needs {here}", version=version)
+        raise EnvironmentFailed(f"{reference} is an image for {built_for}, and this needs {here}", target=version)
     identity = str(found.id)
     inside = _look_once(client, identity, version, reference, log, runtime)
     if inside.imported.error or not inside.imported.tensorflow:
         why = inside.imported.error or "its Python has no package of that name"
-        raise EnvironmentFailed(f"{reference} holds no TensorFlow that can be imported: {why}", version=version)
+        raise EnvironmentFailed(f"{reference} holds no TensorFlow that can be imported: {why}", target=version)
     digests = found.attrs.get("RepoDigests") or [""]
     return OwnImage(identity, str(digests[0]).partition("@")[2], inside)
 
@@ -72,7 +72,7 @@ def _look_once(
     log.line(f"looking into {reference}")
     inside = look(client, identity, version, own=True, runtime=runtime)
     if isinstance(inside, str):
-        raise EnvironmentFailed(f"{reference}: nothing could be learned from inside: {inside}", version=version)
+        raise EnvironmentFailed(f"{reference}: nothing could be learned from inside: {inside}", target=version)
     # Without a cache it is looked at again.
     with suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -97,11 +97,11 @@ def find_library(facts: EnvironmentFacts, options: EngineOptions, uv: Uv) -> Pat
     if python not in known:
         raise EnvironmentFailed(
             f"{reference} has Python {facts.python} and no {NEEDED}; tfcompare brings it for {', '.join(known)}",
-            version=facts.version,
+            target=facts.target,
         )
     layer = make_layer((f"{NEEDED}=={known[python].pyarrow}",), facts, options, uv)
     if layer.refusal:
         raise EnvironmentFailed(
-            f"{reference} has no {NEEDED}, which the worker needs: {layer.refusal}", version=facts.version
+            f"{reference} has no {NEEDED}, which the worker needs: {layer.refusal}", target=facts.target
         )
     return layer.folder

@@ -124,7 +124,7 @@ class VenvEnvironment:
         else:
             where = f"cannot write {error.filename}: " if error.filename else "no process could be started for it: "
             what, advice = f"{where}{error.strerror}", ""
-        return EnvironmentFailed(what, advice, version=self.facts.version)
+        return EnvironmentFailed(what, advice, target=self.facts.target)
 
 
 class VenvEngine:
@@ -172,7 +172,7 @@ class VenvEngine:
 
     def prepare(self, version: Version, log: BuildLog) -> VenvEnvironment:
         if why := self._find_obstacle(version):
-            raise EnvironmentFailed(*why, version=version.name)
+            raise EnvironmentFailed(*why, target=version.name)
         flavour, interpreter = _choose(version, self._options.device)
         if interpreter is None:
             interpreter = self._download(version, flavour.python.number, log)
@@ -180,7 +180,7 @@ class VenvEngine:
         lock = self._lock(path, lambda: self._build(version, flavour, interpreter, path, log), version, log)
         identity = identify(path, interpreter)
         facts = EnvironmentFacts(
-            version=version.name,
+            target=version.name,
             kind="venv",
             identity=identity,
             lock=lock_hash(flavour),
@@ -225,12 +225,12 @@ class VenvEngine:
     def _download(self, version: Version, number: str, log: BuildLog) -> Interpreter:
         if ban := pythons.find_ban(self._options):
             message = interpreters.missing(_numbers(version, self._options.device), ban)
-            raise EnvironmentFailed(message, version=version.name, lacks_python=True)
+            raise EnvironmentFailed(message, target=version.name, lacks_python=True)
         try:
             return self._downloads.install(number, log)
         except pythons.NotDownloaded as error:
             message = f"Python {number} could not be downloaded ({error})"
-            raise EnvironmentFailed(message, version=version.name, lacks_python=True) from error
+            raise EnvironmentFailed(message, target=version.name, lacks_python=True) from error
 
     def _build(self, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog) -> None:
         lockfile.check(flavour.pip_lock, flavour.lock)
@@ -274,7 +274,7 @@ class VenvEngine:
             log.end, directory=environments_directory(), wheelhouse=self._index.wheelhouse
         )
         message = f"{head}: {failure}" if failure else f"{head} ({argv[0]} ended with {code}). {build_errors.UNKNOWN}"
-        raise EnvironmentFailed(message, version=version.name, detail=f"{log.tail()}\nThe whole log is {log.path}")
+        raise EnvironmentFailed(message, target=version.name, detail=f"{log.tail()}\nThe whole log is {log.path}")
 
     def storage(self) -> tuple[str, Path]:
         return "environments", environments_directory()
@@ -306,7 +306,7 @@ def _check_packages(version: Version, path: Path, flavour: Flavour) -> None:
             f"pip reported no error and did not install {name_some(missing)} into {path}",
             "`pip config list` shows the settings of pip: remove those that change what is installed or where to "
             "(such as dry-run, target, prefix or root), and run again",
-            version=version.name,
+            target=version.name,
         )
 
 
@@ -379,7 +379,7 @@ def identify(path: Path, interpreter: Interpreter) -> str:
 def _unwritable(version: str, path: Path, error: OSError) -> EnvironmentFailed:
     failure = build_errors.of_install(error.strerror or "", directory=environments_directory())
     if failure:
-        return EnvironmentFailed(f"cannot write {path}: {failure}", version=version)
+        return EnvironmentFailed(f"cannot write {path}: {failure}", target=version)
     return EnvironmentFailed(
-        f"cannot write {path}: {error.strerror}", "TFCOMPARE_CACHE names another folder", version=version
+        f"cannot write {path}: {error.strerror}", "TFCOMPARE_CACHE names another folder", target=version
     )

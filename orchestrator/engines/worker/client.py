@@ -101,9 +101,9 @@ class WorkerDied(Exception):
 
 
 class WorkerClient:
-    def __init__(self, channel: Channel, version: Target) -> None:
+    def __init__(self, channel: Channel, target: Target) -> None:
         self.channel = channel
-        self.version = version
+        self.target = target
 
     @property
     def pid(self) -> int | None:
@@ -121,7 +121,7 @@ class WorkerClient:
                 "protocol": contract.PROTOCOL,
                 "fingerprint": contract.FINGERPRINT,
                 "run": run,
-                "version": str(self.version),
+                "target": str(self.target),
                 "device": device,
                 "gpus": gpus,
                 "threads": list(threads or ()),

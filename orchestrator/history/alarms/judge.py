@@ -100,7 +100,7 @@ def _came_and_went(
 
 
 def _name_cases(keys: Iterable[Key]) -> tuple[str, ...]:
-    return tuple(f"{key.case} in {key.version}" for key in sorted(keys) if _is_of_times(key))
+    return tuple(f"{key.case} in {key.target}" for key in sorted(keys) if _is_of_times(key))
 
 
 def _is_of_times(key: Key) -> bool:
@@ -120,7 +120,7 @@ def _describe_ended(all_series: Mapping[Key, Series], own: set[Key], today: date
             continue
         before, now = nights[-2:]
         if before.outcome == "measured" != now.outcome:
-            what = "nothing to compare" if now.reason.startswith(OF_REFERENCE) else f"{key.version} {now.outcome}"
+            what = "nothing to compare" if now.reason.startswith(OF_REFERENCE) else f"{key.target} {now.outcome}"
             lost[what, now.reason][key.case] = None
     return tuple(
         f"{what} in {next(iter(cases)) if len(cases) == 1 else f'{len(cases)} cases'}: {reason}"

@@ -60,7 +60,7 @@ def find_explained(opened: Iterable[Alarm], all_series: Mapping[Key, Series]) ->
     for (host, what), together in begun.items():
         note = f"{BY_MACHINE}: {'; '.join(what)}"
         known += [replace(alarm, state="known", note=note) for alarm in together]
-        named = name_some([f"{alarm.key.case} in {alarm.key.version}" for alarm in together], MOST_NAMED)
+        named = name_some([f"{alarm.key.case} in {alarm.key.target}" for alarm in together], MOST_NAMED)
         notices.append(f"{len(together)} series of host {host} {note}; suspect the machine before TensorFlow: {named}")
     return known, notices
 

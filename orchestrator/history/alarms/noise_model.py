@@ -111,21 +111,21 @@ def nights_of(segment: Segment, wander: float = 0.0) -> Nights:
     # Fewer than a quarter of the nights are cut short, and most are not confirmed.
     counts = np.sort(np.concatenate((rounds, control_rounds)))
     screened = float(counts[len(counts) // 4]) if len(counts) else 1.0
-    version = _arm(effects, squares, rounds, screened)
+    target = _arm(effects, squares, rounds, screened)
     freedom = 0
     if len(values) > 1:
         control = _arm(control_effects, control_errors**2, control_rounds, screened)
-        of_rounds, of_night, freedom = _shares(version, control)
-        of_level = max(QUIETEST**2, of_night * version.usual, wander / RESEMBLANCE)
-        variances = of_rounds * version.sampled + of_level
+        of_rounds, of_night, freedom = _shares(target, control)
+        of_level = max(QUIETEST**2, of_night * target.usual, wander / RESEMBLANCE)
+        variances = of_rounds * target.sampled + of_level
         effects = _tame(effects, variances)
     else:
-        variances = version.sampled + max(QUIETEST**2, wander / RESEMBLANCE)
+        variances = target.sampled + max(QUIETEST**2, wander / RESEMBLANCE)
     return Nights(
         dates=tuple(value.night for value in values),
         effects=effects,
         weights=1 / variances,
-        sure=version.sure,
+        sure=target.sure,
         freedom=max(1, freedom),
         # Of the most certain nights, which steps rest on.
         correlation=wander / float(variances.min()) if len(variances) else 0.0,
@@ -197,15 +197,15 @@ def _arm(effects: Floats, squares: Floats, rounds: Floats, screened: float) -> _
     return _Arm(effects, sampled, usual / screened, screened / rounds)
 
 
-def _shares(version: _Arm, control: _Arm) -> tuple[float, float, int]:
+def _shares(target: _Arm, control: _Arm) -> tuple[float, float, int]:
     """Return the two parts of a screen's variance, relative to what its rounds suggest, and its degrees of freedom.
 
     The first part shrinks with more rounds. The second is due to the night, and does not.
     """
-    own = _apart(version.effects, version.sampled, ~version.sure)
+    own = _apart(target.effects, target.sampled, ~target.sure)
     control_ratios = (control.effects**2 / control.sampled)[~control.sure]
     if not len(own) and not len(control_ratios):
-        own = _apart(version.effects, version.sampled, np.full(len(version.effects), True))
+        own = _apart(target.effects, target.sampled, np.full(len(target.effects), True))
     weight, beside = NEWS * len(own), len(control_ratios)
     count = weight + beside
     together = (weight * _usual(own) + beside * _usual(control_ratios)) / count
@@ -215,17 +215,17 @@ def _shares(version: _Arm, control: _Arm) -> tuple[float, float, int]:
     # What chance may have made of it is taken for the rounds' own; only what is beyond that is the night's.
     expected = 1 + DOUBT * math.sqrt(2 / count)
     of_rounds, of_night = min(times, expected), max(NIGHT_SHARE, times - expected)
-    return *_by_sure_nights(version, control, of_rounds, of_night), int(count)
+    return *_by_sure_nights(target, control, of_rounds, of_night), int(count)
 
 
-def _by_sure_nights(version: _Arm, control: _Arm, of_rounds: float, of_night: float) -> tuple[float, float]:
+def _by_sure_nights(target: _Arm, control: _Arm, of_rounds: float, of_night: float) -> tuple[float, float]:
     """Divide the same total variance between rounds and night as nights with many rounds suggest."""
-    own = _apart(version.effects, np.full(len(version.effects), version.usual), version.sure)
+    own = _apart(target.effects, np.full(len(target.effects), target.usual), target.sure)
     control_ratios = (control.effects**2 / max(control.usual, EXACT))[control.sure]
     weight, beside = NEWS * len(own), len(control_ratios)
     if not weight + beside:
         return of_rounds, of_night
-    share = float((version.share[version.sure] if version.sure.any() else control.share[control.sure]).mean())
+    share = float((target.share[target.sure] if target.sure.any() else control.share[control.sure]).mean())
     seen = weight * _usual(own) + beside * _usual(control_ratios)
     strayed = (PRIOR_SURE * (of_rounds * share + of_night) + seen) / (PRIOR_SURE + weight + beside)
     total = of_rounds + of_night

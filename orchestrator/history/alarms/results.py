@@ -50,7 +50,7 @@ def _measure(night: Point) -> float:
     """Return the share by which results differed on a night: 0 if they did not, infinity if it has none."""
     if night.verdict != DIFFERS:
         return 0.0
-    share = night.version_figure
+    share = night.target_figure
     return share if share and math.isfinite(share) else math.inf
 
 
@@ -69,4 +69,4 @@ def _change(before: Point, tonight: Point) -> Change:
 
 def describe(point: Point) -> str:
     """Return what a night says of results, such as `results differ by 2%`."""
-    return describe_output(point.verdict, point.version_figure, point.reason)
+    return describe_output(point.verdict, point.target_figure, point.reason)

@@ -77,12 +77,12 @@ def suspects(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
 def affordable(suspects: Sequence[Key], cells: int) -> Sequence[Key]:
     """Return as many suspects as a nightly run of this many versions of cases can measure again."""
     chosen = cells_of(suspects)[: max(FEWEST_AGAIN, cells // MOST_AGAIN)]
-    return [key for key in suspects if (key.case, key.version) in chosen]
+    return [key for key in suspects if (key.case, key.target) in chosen]
 
 
 def cells_of(keys: Iterable[Key]) -> tuple[tuple[str, Target], ...]:
     """Return the versions of cases that these series are about, of which each metric has one."""
-    return tuple(dict.fromkeys((key.case, key.version) for key in keys))
+    return tuple(dict.fromkeys((key.case, key.target) for key in keys))
 
 
 def find_unsettled(cells: Mapping[Key, Segment], wander: Wander) -> tuple[Key, ...]:

@@ -111,9 +111,9 @@ def _is_site(directory: Path) -> bool:
 def _facts(sources: Sources) -> str:
     if not sources.series:
         return "The history holds no night yet; `tfcompare nightly run` measures one."
-    versions = len({key.version for key in sources.series if not key.is_control})
+    targets = len({key.target for key in sources.series if not key.is_control})
     first, last = int(sources.night.min()), int(sources.night.max())
-    counted = f"{format_count(len(sources.cases), 'case')} in {format_count(versions, 'version')}"
+    counted = f"{format_count(len(sources.cases), 'case')} in {format_count(targets, 'version')}"
     return f"{counted}, nights from {day(first)} to {day(last)}."
 
 

@@ -82,7 +82,7 @@ def section(sources: Sources, setup: SeriesSetup, drawables: Sequence[DrawableSe
 
 
 def title(key: Key) -> str:
-    return "Control arm" if key.is_control else str(key.version)
+    return "Control arm" if key.is_control else str(key.target)
 
 
 def _chart(sources: Sources, drawable: DrawableSeries, column: int, first: int, last: int) -> Chart:
@@ -216,7 +216,7 @@ def _cells(sources: Sources, drawable: DrawableSeries) -> dict[int, str]:
     figures = wording.figures(drawable.key.metric, sources.figures[known])
     for night, figure in zip(sources.night[known].tolist(), figures, strict=True):
         cells[night] += f" <i>{figure}</i>"
-    if build.text(series.rows[-1]) != str(drawable.key.version):
+    if build.text(series.rows[-1]) != str(drawable.key.target):
         for row in series.rows.tolist():
             night = int(sources.night[row])
             cells[night] += f" <i>{_safe(build.text(row))}</i>"

@@ -123,7 +123,7 @@ class Sources:
         self.wander = find_wander(last_segments(self.series))
         self.night = table.column("night").cast(pa.int32()).to_numpy().astype(np.int64)
         self.timed = has_value(table)
-        self.figures = table.column("version_figure").to_numpy(zero_copy_only=False)
+        self.figures = table.column("target_figure").to_numpy(zero_copy_only=False)
         self.of_results = pc.equal(table.column("metric"), RESULTS).to_numpy(zero_copy_only=False)
         self.columns = {name: Coded.of(table, name) for name in COLUMNS}
         latest = table.select(OF_SURROUNDINGS).take(
@@ -156,11 +156,11 @@ class Sources:
 
     def draw_case(self, keys: Sequence[Key]) -> list[DrawableSeries]:
         """Return the series of one case and setup: versions in order, the control arm last."""
-        by_version = {key.version: key for key in keys}
-        own = in_order(by_version)
+        by_target = {key.target: key for key in keys}
+        own = in_order(by_target)
         control = self.series.get(keys[0].control)
         beside = control.nightly.objects() if control and own else ()
-        drawables = [self._draw_series(by_version[version], beside) for version in own]
+        drawables = [self._draw_series(by_target[target], beside) for target in own]
         return drawables + [self._draw_series(key, ()) for key in sorted(keys) if key.is_control]
 
     def _draw_series(self, key: Key, beside: Sequence[Value]) -> DrawableSeries:

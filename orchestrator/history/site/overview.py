@@ -21,7 +21,7 @@ from orchestrator.terminal.text import escape_unprintable
 class OverviewCell:
     """A version in a case: its last result, its course, and what there is to know about it."""
 
-    version: str
+    target: str
     link: str = ""
     ratio: str = ""
     time: str = ""
@@ -70,7 +70,7 @@ def grids(rows: dict[SeriesSetup, list[OverviewRow]]) -> list[OverviewGrid]:
     """Return the grids, in which every row has a cell for every version of its setup."""
     overviews = []
     for setup, of_place in sorted(rows.items(), key=lambda item: item[0].rank):
-        headers = tuple(dict.fromkeys(cell.version for row in of_place for cell in row.cells))
+        headers = tuple(dict.fromkeys(cell.target for row in of_place for cell in row.cells))
         overviews.append(
             OverviewGrid(
                 setup=setup,
@@ -83,8 +83,8 @@ def grids(rows: dict[SeriesSetup, list[OverviewRow]]) -> list[OverviewGrid]:
 
 
 def _fill(row: OverviewRow, headers: Sequence[str]) -> OverviewRow:
-    by_version = {cell.version: cell for cell in row.cells}
-    return replace(row, cells=tuple(by_version.get(version) or OverviewCell(version=version) for version in headers))
+    by_target = {cell.target: cell for cell in row.cells}
+    return replace(row, cells=tuple(by_target.get(target) or OverviewCell(target=target) for target in headers))
 
 
 def _cell(sources: Sources, drawable: DrawableSeries, first: int, last: int) -> OverviewCell:
@@ -96,7 +96,7 @@ def _cell(sources: Sources, drawable: DrawableSeries, first: int, last: int) -> 
     begins = [change.first for change in drawable.changes]
     label = f"{title(key)}: {latest}" + "".join(f", {wording.step(key, change)}" for change in steps)
     return OverviewCell(
-        version=title(key),
+        target=title(key),
         link=f"{wording.page_of(key.case)}#{wording.anchor(key)}",
         ratio=latest,
         time=sources.latest_figure(drawable.series),

@@ -61,7 +61,7 @@ def step(key: Key, change: Change) -> str:
 
 def headline(alarm: Alarm) -> str:
     key = alarm.key
-    return f"{key.case}: {describe_alarm(alarm)} in {key.version} since {alarm.change.first}"
+    return f"{key.case}: {describe_alarm(alarm)} in {key.target} since {alarm.change.first}"
 
 
 def where(key: Key) -> str:

@@ -32,9 +32,7 @@ def brief(alarms: Sequence[Alarm]) -> Iterator[RenderableType]:
     for alarm in alarms:
         change = alarm.change
         size = f"{MARKS[change.direction]} {describe_alarm(alarm)}"
-        yield safe_text(
-            f" {alarm.id} {alarm.state:<9} {size} in {alarm.key.version} since {change.first}", style(alarm)
-        )
+        yield safe_text(f" {alarm.id} {alarm.state:<9} {size} in {alarm.key.target} since {change.first}", style(alarm))
         yield Padding(safe_text(_case_with_spaces(alarm)), INDENT)
         if remark := note(alarm):
             yield Padding(safe_text(clip(remark, LONGEST), style="dim"), INDENT)
@@ -84,7 +82,7 @@ def many(count: int, singular: str, plural: str = "") -> str:
 def _everything(alarm: Alarm) -> Iterator[Text]:
     key, change = alarm.key, alarm.change
     yield safe_text(f"{alarm.id} {alarm.state} {step(key, change, alarm.said)}", style=style(alarm) or "bold")
-    yield safe_text(f"  {key.case} in {key.version} against {key.reference}")
+    yield safe_text(f"  {key.case} in {key.target} against {key.reference}")
     yield safe_text(f"  host {key.host} · {key.engine} · {key.device} · run {alarm.run} · {describe_evidence(alarm)}")
     if remark := note(alarm):
         yield safe_text(f"  note: {clip(remark, LONGEST)}")

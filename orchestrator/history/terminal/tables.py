@@ -100,7 +100,7 @@ def _workload(
         before = key.case
         value = ratio(math.exp(last.value.effect)) if last.value else ""
         interval = between(*bounds(last.value)) if last.value else ""
-        rows.append([name, str(key.version), str(entry.nights), value, interval, "", _standing(entry, newest, notes)])
+        rows.append([name, str(key.target), str(entry.nights), value, interval, "", _standing(entry, newest, notes)])
     keep = [index for index, header in enumerate(headers) if header != "nights" or width >= WIDE]
     # Of the line of nights a few less are no loss; names that are wider still are folded.
     taken = [
@@ -173,7 +173,7 @@ def _head(entry: ShownSeries) -> Iterator[Text]:
     yield _title(case.workload, case.params_text)
     nights = sorted({point.night for point in entry.series.points})
     span = f"{nights[0]} to {nights[-1]}" if len(nights) > 1 else str(nights[0])
-    facts = (f"{key.version} against {key.reference}", *_heading(key)[:-1], f"{many(len(nights), 'night')}, {span}")
+    facts = (f"{key.target} against {key.reference}", *_heading(key)[:-1], f"{many(len(nights), 'night')}, {span}")
     yield safe_text(" · ".join(facts), style="bold")
     if any(row.value for row in entry.rows):
         yield safe_text(f"{LEGEND}. {PLOT}", style="dim")
@@ -209,7 +209,7 @@ def _render_notes(entry: ShownSeries) -> Iterator[Text]:
 
 
 def _nights(entry: ShownSeries, rows: Sequence[NightRow], width: int, notes: Notes) -> Grid:
-    followed = any(row.build != str(entry.series.key.version) for row in entry.rows)
+    followed = any(row.build != str(entry.series.key.target) for row in entry.rows)
     narrow = width < WIDE
     left_out = {*([] if followed else ["build"]), *(["stage"] if followed and narrow else [])}
     headers = ("night", "ratio", "interval", "rounds", "stage", "build", "control", "")

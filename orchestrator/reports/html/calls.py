@@ -111,11 +111,11 @@ def _sum_up(table: pa.Table, chosen: Any) -> _Stream:
 def _arms(table: pa.Table, rows: Any) -> tuple[list[ArmKey], Any]:
     """Return the arms that these rows belong to, and the index of each row's arm."""
     cases, case = labels(table, "case")
-    versions, version = labels(table, "version")
-    codes, arm = np.unique(case[rows].astype(np.int64) * len(versions) + version[rows], return_inverse=True)
-    indices = (divmod(code, len(versions)) for code in codes.tolist())
-    names = [(str(cases[of_case]), str(versions[of_version])) for of_case, of_version in indices]
-    return [ArmKey(name, Target.parse(version)) for name, version in names], arm
+    targets, target = labels(table, "target")
+    codes, arm = np.unique(case[rows].astype(np.int64) * len(targets) + target[rows], return_inverse=True)
+    indices = (divmod(code, len(targets)) for code in codes.tolist())
+    names = [(str(cases[of_case]), str(targets[of_target])) for of_case, of_target in indices]
+    return [ArmKey(name, Target.parse(target)) for name, target in names], arm
 
 
 def _medians(values: Any, key: Any) -> tuple[Any, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, TypeVar
 
-from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Evaluation, VersionPair
+from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Evaluation, TargetPair
 from orchestrator.plan.pairs import in_order, is_trend
 from orchestrator.reports.columns import MEASURES, format_ratio, ratio
 from orchestrator.reports.html.calls import Course
@@ -21,7 +21,7 @@ Item = TypeVar("Item")
 Key = TypeVar("Key", bound=Hashable)
 
 COLUMNS = (
-    TableColumn("version", "Version"),
+    TableColumn("target", "Target"),
     TableColumn("rounds", "Rounds", True),
     TableColumn("build", "Build", True),
     TableColumn("first", "First call", True),
@@ -77,7 +77,7 @@ def sections(
     evaluation: Evaluation, replicates: Sequence[Replicate], courses: Mapping[ArmKey, Course], names: Names
 ) -> list[CaseSection]:
     of_arm = _group(replicates, lambda replicate: replicate.arm)
-    across = [comparison for comparison in evaluation.comparisons if isinstance(comparison.pair, VersionPair)]
+    across = [comparison for comparison in evaluation.comparisons if isinstance(comparison.pair, TargetPair)]
     comparisons, neighbours, references = (
         _group(family, lambda comparison: comparison.pair.arms[1].case)
         for family in (across, evaluation.neighbours, evaluation.references)
@@ -108,7 +108,7 @@ def _group(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[
 
 
 def _section(evaluation: Evaluation, results: CaseResults, names: Names) -> CaseSection:
-    baseline = evaluation.plan.versions[0]
+    baseline = evaluation.plan.targets[0]
     judged = by_candidate(results.comparisons)
     rows = [arm_row(arm, judged.get(arm.key), baseline, names) for arm in results.arms]
     return CaseSection(
@@ -147,14 +147,14 @@ def _trend(evaluation: Evaluation, results: CaseResults) -> tuple[Plot, ...]:
     if not is_trend(evaluation.plan) or not any(arm.median_ms is not None for arm in results.arms):
         return ()
     baseline = escape_value(
-        results.references[0].pair.arms[0].version if results.references else evaluation.plan.versions[0]
+        results.references[0].pair.arms[0].target if results.references else evaluation.plan.targets[0]
     )
     steps = [step for step in results.neighbours if step.verdict in ("slower", "faster")]
     descriptions = [
-        f"{step.pair.arms[1].version} against {step.pair.arms[0].version}: {ratio(step.ratio or 1.0)}, {step.verdict}"
+        f"{step.pair.arms[1].target} against {step.pair.arms[0].target}: {ratio(step.ratio or 1.0)}, {step.verdict}"
         for step in steps
     ]
-    times = [f"{arm.version}: {format_time(arm.median_ms)}" for arm in results.arms if arm.median_ms is not None]
+    times = [f"{arm.target}: {format_time(arm.median_ms)}" for arm in results.arms if arm.median_ms is not None]
     return (
         Plot(
             kind="trend",
@@ -185,7 +185,7 @@ def _spread(evaluation: Evaluation, results: CaseResults) -> Plot | None:
         times = [replicate.time_ns / 1e6 for replicate in replicates]
         if times:
             descriptions.append(
-                f"{arm.version}: {len(times)} replicates from {format_time(min(times))} to {format_time(max(times))}, "
+                f"{arm.target}: {len(times)} replicates from {format_time(min(times))} to {format_time(max(times))}, "
                 f"median {format_time(median(times))}"
             )
     if not descriptions:
@@ -212,9 +212,9 @@ def _forest(evaluation: Evaluation, results: CaseResults) -> Plot | None:
         return None
     return Plot(
         kind="forest",
-        title=f"Ratio to {escape_value(plan.versions[0])}",
+        title=f"Ratio to {escape_value(plan.targets[0])}",
         label=escape_value(
-            f"Ratios of {_name_time(evaluation)}s to {plan.versions[0]}, with intervals. {'; '.join(descriptions)}."
+            f"Ratios of {_name_time(evaluation)}s to {plan.targets[0]}, with intervals. {'; '.join(descriptions)}."
         ),
         caption="On a log scale; right of 1 is slower. "
         "The line is the interval that the verdict rests on, "
@@ -232,13 +232,13 @@ def _course(results: CaseResults) -> Plot | None:
     for arm, course in zip(results.arms, results.courses, strict=True):
         if course:
             descriptions.append(
-                f"{arm.version}: {course.calls} calls of {course.replicates} replicates, between "
+                f"{arm.target}: {course.calls} calls of {course.replicates} replicates, between "
                 f"{min(course.middle) - 1:+.1%} and {max(course.middle) - 1:+.1%}"
             )
-            widths[arm.version] = course.width
+            widths[arm.target] = course.width
     if not descriptions:
         return None
-    summed = [f"{width} calls of {version}" for version, width in widths.items() if width > 1]
+    summed = [f"{width} calls of {target}" for target, width in widths.items() if width > 1]
     return Plot(
         kind="calls",
         title="Calls over time",
@@ -260,7 +260,7 @@ def _phases(results: CaseResults) -> Plot | None:
     for arm in results.arms:
         times = [f"{name} {format_time(value)}" for name, value in _phase_times(arm).items() if value is not None]
         if times:
-            descriptions.append(f"{arm.version}: {', '.join(times)}")
+            descriptions.append(f"{arm.target}: {', '.join(times)}")
     if not descriptions:
         return None
     return Plot(
@@ -288,14 +288,14 @@ def _margin(evaluation: Evaluation, comparison: Comparison) -> float:
 def _name_comparison(comparison: Comparison) -> str:
     """Return a comparison between versions in as few words as possible."""
     pair = comparison.pair
-    version = pair.arms[1].version
-    return str(version) if pair.metric == "time" else f"{version} {MEASURES[pair.metric]}"
+    target = pair.arms[1].target
+    return str(target) if pair.metric == "time" else f"{target} {MEASURES[pair.metric]}"
 
 
 def _data(evaluation: Evaluation, results: CaseResults) -> dict[str, Any]:
     """Return the data that page.js reads, by position instead of by name, to be short."""
     return {
-        "versions": [escape_value(arm.version) for arm in results.arms],
+        "targets": [escape_value(arm.target) for arm in results.arms],
         "rounds": [
             [[replicate.round, round_figure(max(replicate.time_ns, 1.0) / 1e6)] for replicate in replicates]
             for replicates in results.replicates
@@ -322,20 +322,20 @@ def _trend_data(evaluation: Evaluation, results: CaseResults) -> dict[str, Any]:
     The version that the ratios refer to is at 1.
     """
     comparisons = (by_candidate(results.comparisons) | by_candidate(results.references)).values()
-    timed = {comparison.pair.arms[1].version: comparison for comparison in comparisons if comparison.ratio is not None}
-    references = {comparison.pair.arms[0].version for comparison in timed.values()}
+    timed = {comparison.pair.arms[1].target: comparison for comparison in comparisons if comparison.ratio is not None}
+    references = {comparison.pair.arms[0].target for comparison in timed.values()}
     order = []
-    for version in in_order(evaluation.plan.versions):
-        row: list[Any] = [escape_value(version)]
-        if comparison := timed.get(version):
+    for target in in_order(evaluation.plan.targets):
+        row: list[Any] = [escape_value(target)]
+        if comparison := timed.get(target):
             row += [*_ratio_figures(comparison), comparison.shown_verdict]
-        if version in references:
+        if target in references:
             row += [1, 1, 1, "same"]
         order.append(row)
     return {
         "order": order,
         "steps": [
-            [*(escape_value(arm.version) for arm in step.pair.arms), round_figure(step.ratio), step.verdict]
+            [*(escape_value(arm.target) for arm in step.pair.arms), round_figure(step.ratio), step.verdict]
             for step in results.neighbours
             if step.verdict in ("slower", "faster")
         ],

@@ -65,7 +65,7 @@ def _row(name: str, change: RatioChange) -> ChangeRow:
 
 def _own_time(name: str, change: TimeChange) -> ChangeRow:
     earlier, later = (format_time(arm.median_ms or 0.0) for arm in (change.earlier, change.later))
-    return _make_row(f"{name} in {change.arm.version}", earlier, later, change)
+    return _make_row(f"{name} in {change.arm.target}", earlier, later, change)
 
 
 def _make_row(name: str, earlier: str, later: str, change: RatioChange | TimeChange) -> ChangeRow:

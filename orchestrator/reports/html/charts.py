@@ -71,11 +71,11 @@ def specs() -> dict[str, dict[str, Any]]:
     return {kind: chart.configure(**CONFIG).to_dict() for kind, chart in charts.items()}
 
 
-def _versions(gap: float | None = None) -> alt.Y:
+def _targets(gap: float | None = None) -> alt.Y:
     """Return an axis with one row per version, in the order of the run."""
     axis = alt.Axis(domain=False, ticks=False)
     scale = alt.Undefined if gap is None else alt.Scale(paddingInner=gap)
-    return alt.Y("version:N", sort=None, title=None, axis=axis, scale=scale)
+    return alt.Y("target:N", sort=None, title=None, axis=axis, scale=scale)
 
 
 def _log(field: str, title: str, label: str) -> alt.X:
@@ -107,13 +107,13 @@ def _overview() -> Chart:
         y=cases,
         color=_by_verdict(),
         shape=alt.Shape("verdict:N", scale=alt.Scale(domain=VERDICTS, range=SHAPES), legend=_legend()),
-        tooltip=["case:N", "version:N", "ratio:Q", "low:Q", "high:Q", "verdict:N"],
+        tooltip=["case:N", "target:N", "ratio:Q", "low:Q", "high:Q", "verdict:N"],
     )
     panel = alt.layer(margin, parity, intervals, ratios, data=alt.NamedData("ratios"))
     header = alt.Header(labelAnchor="start", labelFontWeight="bold", labelPadding=2, title=None)
     panels: Chart = (
         panel.properties(height=alt.Step(CASE_PX))
-        .facet(facet=alt.Facet("version:N", sort=None, header=header, title=None), columns=1)
+        .facet(facet=alt.Facet("target:N", sort=None, header=header, title=None), columns=1)
         .properties(spacing=12)
     )
     return panels
@@ -122,30 +122,30 @@ def _overview() -> Chart:
 def _spread() -> Chart:
     base = alt.Chart(alt.NamedData("points"))
     quartiles = base.mark_bar(color=BAND, height=ROW_PX - 12, cornerRadius=3).encode(
-        x=_time("q1(ms)"), x2="q3(ms):Q", y=_versions(GAP)
+        x=_time("q1(ms)"), x2="q3(ms):Q", y=_targets(GAP)
     )
-    middle = base.mark_tick(color=ACCENT, thickness=2, size=ROW_PX - 8).encode(x=_time("median(ms)"), y=_versions(GAP))
+    middle = base.mark_tick(color=ACCENT, thickness=2, size=ROW_PX - 8).encode(x=_time("median(ms)"), y=_targets(GAP))
     dots = base.mark_circle(color=ACCENT, size=26, opacity=0.75).encode(
         x=_time("ms"),
-        y=_versions(GAP),
+        y=_targets(GAP),
         yOffset=alt.YOffset("round:Q", scale=alt.Scale(range=[6, ROW_PX - 6], zero=False, nice=False)),
-        tooltip=["version:N", "round:Q", "ms:Q"],
+        tooltip=["target:N", "round:Q", "ms:Q"],
     )
     return alt.layer(quartiles, middle, dots).properties(height=alt.Step(ROW_PX, **{"for": "position"}))
 
 
 def _forest() -> Chart:
     base = alt.Chart(alt.NamedData("comparisons"))
-    margin = base.mark_bar(color=BAND, height=ROW_PX).encode(x=_ratio("least"), x2="most:Q", y=_versions())
+    margin = base.mark_bar(color=BAND, height=ROW_PX).encode(x=_ratio("least"), x2="most:Q", y=_targets())
     intervals = base.mark_rule(strokeWidth=2).encode(
-        x=_ratio("low"), x2="high:Q", y=_versions(), color=_by_verdict(legend=None)
+        x=_ratio("low"), x2="high:Q", y=_targets(), color=_by_verdict(legend=None)
     )
     ratios = base.mark_point(filled=True, size=90, opacity=1).encode(
         x=_ratio("ratio"),
-        y=_versions(),
+        y=_targets(),
         color=_by_verdict(legend=None),
         shape=alt.Shape("verdict:N", scale=alt.Scale(domain=VERDICTS, range=SHAPES), legend=None),
-        tooltip=["version:N", "ratio:Q", "low:Q", "high:Q", "verdict:N"],
+        tooltip=["target:N", "ratio:Q", "low:Q", "high:Q", "verdict:N"],
     )
     return alt.layer(margin, _one(), intervals, ratios).properties(height=alt.Step(ROW_PX))
 
@@ -159,7 +159,7 @@ def trend() -> Chart:
     steps = (
         alt.Chart(alt.NamedData("steps"))
         .mark_rule(strokeDash=[2, 3], strokeWidth=1.5, xOffset=between)
-        .encode(x=_in_order(), color=_by_verdict(), tooltip=["before:N", "version:N", "step:Q", "verdict:N"])
+        .encode(x=_in_order(), color=_by_verdict(), tooltip=["before:N", "target:N", "step:Q", "verdict:N"])
     )
     line = base.mark_line(color=LINE, strokeWidth=1.5).encode(x=_in_order(), y=_upwards("ratio", RATIO, RATIO_LABEL))
     intervals = base.mark_rule(strokeWidth=2).encode(
@@ -170,7 +170,7 @@ def trend() -> Chart:
         y=_upwards("ratio", RATIO, RATIO_LABEL),
         color=_by_verdict(),
         shape=alt.Shape("verdict:N", scale=alt.Scale(domain=VERDICTS, range=SHAPES), legend=_legend()),
-        tooltip=["version:N", "ratio:Q", "low:Q", "high:Q", "verdict:N"],
+        tooltip=["target:N", "ratio:Q", "low:Q", "high:Q", "verdict:N"],
     )
     parity = (
         alt.Chart(alt.NamedData("one"))
@@ -189,7 +189,7 @@ def _pace() -> Chart:
         x=_in_order(), y=_upwards("q1", title, TIME_LABEL), y2="q3:Q"
     )
     line = base.mark_line(color=ACCENT, strokeWidth=1.5, point=alt.OverlayMarkDef(size=40, color=ACCENT)).encode(
-        x=_in_order(), y=_upwards("ms", title, TIME_LABEL), tooltip=["version:N", "ms:Q"]
+        x=_in_order(), y=_upwards("ms", title, TIME_LABEL), tooltip=["target:N", "ms:Q"]
     )
     chart: Chart = alt.layer(positions, quartiles, line).properties(height=TREND_PX)
     return chart
@@ -197,7 +197,7 @@ def _pace() -> Chart:
 
 def _in_order() -> alt.X:
     """Return an axis of versions in the order of the data."""
-    return alt.X("version:N", sort=None, title=None, axis=alt.Axis(labelAngle=-45, domain=False, grid=False))
+    return alt.X("target:N", sort=None, title=None, axis=alt.Axis(labelAngle=-45, domain=False, grid=False))
 
 
 def _upwards(field: str, title: str, label: str) -> alt.Y:
@@ -215,12 +215,12 @@ def _calls() -> Chart:
     line = (
         alt.Chart()
         .mark_line(color=ACCENT, strokeWidth=1.5, point=alt.OverlayMarkDef(size=14, color=ACCENT))
-        .encode(x=order, y=level, tooltip=["version:N", "call:Q", alt.Tooltip("middle:Q", format="+.1%")])
+        .encode(x=order, y=level, tooltip=["target:N", "call:Q", alt.Tooltip("middle:Q", format="+.1%")])
     )
     panel = alt.layer(band, line, data=alt.NamedData("calls")).properties(height=64)
     header = alt.Header(labelAnchor="start", labelFontWeight="bold", labelPadding=2, title=None)
     panels: Chart = panel.facet(
-        facet=alt.Facet("version:N", sort=None, header=header, title=None), columns=1
+        facet=alt.Facet("target:N", sort=None, header=header, title=None), columns=1
     ).properties(spacing=12)
     return panels
 
@@ -232,10 +232,10 @@ def _phases() -> Chart:
         .mark_point(filled=True, size=70, opacity=1)
         .encode(
             x=_time("ms", "time"),
-            y=_versions(),
+            y=_targets(),
             color=alt.Color("phase:N", scale=colours, sort=list(PHASES), legend=_legend()),
             shape=alt.Shape("phase:N", scale=alt.Scale(domain=PHASES, range=PHASE_SHAPES), legend=_legend()),
-            tooltip=["version:N", "phase:N", "ms:Q"],
+            tooltip=["target:N", "phase:N", "ms:Q"],
         )
         .properties(height=alt.Step(ROW_PX - 8))
     )

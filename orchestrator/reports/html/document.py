@@ -54,7 +54,7 @@ def render_page(run: Run, calls: Calls) -> str:
     cases = sections(evaluation, run.replicates, courses, names)
     rows = arm_rows(evaluation, names)
     style, script, runtime = asset("page.css"), asset("page.js"), _runtime()
-    versions = evaluation.plan.versions
+    targets = evaluation.plan.targets
     claims_summary, claims = build_claims(evaluation)
     matrices = build_matrices(evaluation, dict(names.anchors))
     return (
@@ -75,7 +75,7 @@ def render_page(run: Run, calls: Calls) -> str:
             columns=fit_columns(ARM_COLUMNS, evaluation.plan),
             tables=_further(evaluation, names),
             workloads=list(dict.fromkeys(row.workload for row in rows)),
-            versions=[escape_value(version) for version in versions],
+            targets=[escape_value(target) for target in targets],
             verdicts=_present(evaluation, rows),
             cases=cases,
             case_columns=fit_columns(COLUMNS, evaluation.plan),
@@ -101,10 +101,10 @@ def _further(evaluation: Evaluation, names: Names) -> list[dict[str, Any]]:
     other = [
         comparison
         for comparison in evaluation.comparisons
-        if comparison.pair.kind == "version" and not comparison.pair.across
+        if comparison.pair.kind == "target" and not comparison.pair.across
     ]
     other += evaluation.of_metrics
-    tables = (("inside", "Inside each version", inside), ("measures", "Other measures", other))
+    tables = (("inside", "Inside each target", inside), ("measures", "Other measures", other))
     return [
         {"id": id, "title": title, "columns": _columns(comparisons), "rows": comparison_rows(comparisons, names)}
         for id, title, comparisons in tables
@@ -147,7 +147,7 @@ def _overview(evaluation: Evaluation, names: Names, matrices: Sequence[Matrix]) 
     titles = {label: escape_value(title) for label, title in short_names(names.cases.values()).items()}
     ratios = [
         [
-            escape_value(comparison.pair.arms[1].version),
+            escape_value(comparison.pair.arms[1].target),
             titles[comparison.pair.arms[1].case],
             *map(round_figure, (comparison.ratio, comparison.ci_low, comparison.ci_high)),
             comparison.shown_verdict,
@@ -162,7 +162,7 @@ def _overview(evaluation: Evaluation, names: Names, matrices: Sequence[Matrix]) 
 
 
 def _title(plan: Plan) -> str:
-    baseline, *others = map(str, plan.versions)
+    baseline, *others = map(str, plan.targets)
     if is_trend(plan):
         return f"{others[0]} to {others[-1]}, {len(others)} versions, against {baseline}"
     return f"{_join_with_and(tuple(others))} against {baseline}" if others else baseline

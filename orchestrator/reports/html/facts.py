@@ -73,31 +73,31 @@ def setting(evaluation: Evaluation) -> list[tuple[str, str]]:
 
 def environments(evaluation: Evaluation) -> list[Fact]:
     """Return one line per fact, with a dash for a version that lacks it."""
-    manifest, versions = evaluation.manifest, evaluation.plan.versions
-    by_version = {version: _facts(manifest, version) for version in versions}
-    packages = {version: _packages(manifest, version) for version in versions}
+    manifest, targets = evaluation.manifest, evaluation.plan.targets
+    by_target = {target: _facts(manifest, target) for target in targets}
+    packages = {target: _packages(manifest, target) for target in targets}
     return [
-        *_rows(by_version, _words),
+        *_rows(by_target, _words),
         # There are too many that are the same.
         *(fact for fact in _rows(packages, lambda name: f"package {name}") if fact.differs),
     ]
 
 
-def _rows(by_version: Mapping[Target, Mapping[str, object]], words: Callable[[str], str]) -> list[Fact]:
-    names = dict.fromkeys(name for facts in by_version.values() for name in facts)
+def _rows(by_target: Mapping[Target, Mapping[str, object]], words: Callable[[str], str]) -> list[Fact]:
+    names = dict.fromkeys(name for facts in by_target.values() for name in facts)
     return [
-        Fact(escape_value(words(name)), tuple(escape_value(facts.get(name, "–")) for facts in by_version.values()))
+        Fact(escape_value(words(name)), tuple(escape_value(facts.get(name, "–")) for facts in by_target.values()))
         for name in names
     ]
 
 
-def _packages(manifest: Manifest, version: Target) -> Mapping[str, str]:
-    environment = manifest.environments.get(version)
+def _packages(manifest: Manifest, target: Target) -> Mapping[str, str]:
+    environment = manifest.environments.get(target)
     return environment.packages if environment else {}
 
 
-def _facts(manifest: Manifest, version: Target) -> Mapping[str, object]:
-    environment = manifest.environments.get(version)
+def _facts(manifest: Manifest, target: Target) -> Mapping[str, object]:
+    environment = manifest.environments.get(target)
     installed = (
         {
             "python": environment.python,
@@ -110,7 +110,7 @@ def _facts(manifest: Manifest, version: Target) -> Mapping[str, object]:
     )
     details = environment.details if environment else {}
     variables = environment.variables if environment else {}
-    facts = {**installed, **manifest.workers.get(version, {}), **details, **variables}
+    facts = {**installed, **manifest.workers.get(target, {}), **details, **variables}
     return {name: value for name, value in facts.items() if value not in (None, "")}
 
 

@@ -48,7 +48,7 @@ class Matrix:
     id: str
     title: str
     baseline: str
-    versions: tuple[str, ...]
+    targets: tuple[str, ...]
     groups: tuple[MatrixGroup, ...]
     # The name of the row of means, or '' without any.
     mean: str = ""
@@ -62,17 +62,17 @@ def build_matrices(evaluation: Evaluation, anchors: dict[str, str]) -> list[Matr
 
     Other metrics follow in which something changed, and results if some differ.
     """
-    baseline, *others = evaluation.plan.versions
-    across = matrix.across_versions(evaluation, Arrangement())
-    inside = matrix.inside_versions(evaluation, Arrangement())
+    baseline, *others = evaluation.plan.targets
+    across = matrix.across_targets(evaluation, Arrangement())
+    inside = matrix.inside_targets(evaluation, Arrangement())
     matrices = []
     if others and across:
         rows = [*across, *matrix.rows_of_steps(evaluation, Arrangement())]
         shown = _build(evaluation, rows, others, anchors, id="across", title=f"Against {baseline}")
         matrices.append(_add_means(shown, evaluation, across))
-    versions = [version for version in evaluation.plan.versions if any(version in row.comparisons for row in inside)]
-    if versions:
-        matrices.append(_build(evaluation, inside, versions, anchors, id="between", title="Inside each version"))
+    targets = [target for target in evaluation.plan.targets if any(target in row.comparisons for row in inside)]
+    if targets:
+        matrices.append(_build(evaluation, inside, targets, anchors, id="between", title="Inside each target"))
     for metric, comparisons in evaluation.metrics.items():
         if any(comparison.verdict in ("slower", "faster") for comparison in comparisons):
             spec, own = METRICS[metric], matrix.rows_of_metric(evaluation, metric)
@@ -87,7 +87,7 @@ def build_matrices(evaluation: Evaluation, anchors: dict[str, str]) -> list[Matr
 def _build(
     evaluation: Evaluation,
     rows: Sequence[matrix.CaseRow],
-    versions: Sequence[Target],
+    targets: Sequence[Target],
     anchors: dict[str, str],
     metric: Metric = "time",
     *,
@@ -98,8 +98,8 @@ def _build(
         id=id,
         title=escape_value(title),
         baseline="",
-        versions=tuple(map(escape_value, versions)),
-        groups=tuple(_groups(rows, versions, anchors, metric)),
+        targets=tuple(map(escape_value, targets)),
+        groups=tuple(_groups(rows, targets, anchors, metric)),
         marks=tuple(map(escape_value, matrix.describe_marks(rows, evaluation.plan.alpha))),
     )
 
@@ -108,18 +108,18 @@ def _add_means(
     shown: Matrix, evaluation: Evaluation, rows: Sequence[matrix.CaseRow], metric: Metric = "time"
 ) -> Matrix:
     """Add the baseline's column and the means to a table across versions."""
-    baseline, *versions = evaluation.plan.versions
+    baseline, *targets = evaluation.plan.targets
     means = matrix.means_of(evaluation, metric)
     return replace(
         shown,
         baseline=escape_value(baseline),
         mean=matrix.name_means(means) if means else "",
-        means=tuple(format_ratio(means[each]).replace("-", "–") if each in means else "" for each in versions),
+        means=tuple(format_ratio(means[each]).replace("-", "–") if each in means else "" for each in targets),
         marks=(*shown.marks, *matrix.describe_means(rows, means)),
     )
 
 
-def _results(evaluation: Evaluation, versions: Sequence[Target], anchors: dict[str, str]) -> Matrix:
+def _results(evaluation: Evaluation, targets: Sequence[Target], anchors: dict[str, str]) -> Matrix:
     """Return what the first and the fifth calls returned, in a single group."""
     names = short_names(arm.case for arm in evaluation.arms)
     rows = tuple(
@@ -127,16 +127,16 @@ def _results(evaluation: Evaluation, versions: Sequence[Target], anchors: dict[s
             name=escape_value(names[label]),
             anchor=anchors.get(label, ""),
             time="",
-            cells=tuple(_output_cell(of_case.get(version)) for version in versions),
+            cells=tuple(_output_cell(of_case.get(target)) for target in targets),
         )
         for label, of_case in outputs_by_case(evaluation).items()
     )
     group = MatrixGroup("first and fifth calls", "", "", rows)
     return Matrix(
         id="results",
-        title=f"Results, against {escape_value(evaluation.plan.versions[0])}",
+        title=f"Results, against {escape_value(evaluation.plan.targets[0])}",
         baseline="",
-        versions=tuple(map(escape_value, versions)),
+        targets=tuple(map(escape_value, targets)),
         groups=(group,),
     )
 
@@ -150,32 +150,32 @@ def _output_cell(output: OutputComparison | None) -> MatrixCell:
 
 
 def _groups(
-    rows: Sequence[matrix.CaseRow], versions: Iterable[Target], anchors: dict[str, str], metric: Metric
+    rows: Sequence[matrix.CaseRow], targets: Iterable[Target], anchors: dict[str, str], metric: Metric
 ) -> Iterator[MatrixGroup]:
-    columns = tuple(versions)
+    columns = tuple(targets)
     for group in matrix.group_rows(rows, worst_first=True):
         style = "" if group.verdict is None else group.verdict.replace(" ", "-")
         title = describe_verdict(metric, group.title)
         yield MatrixGroup(title, group.mark, style, tuple(_row(row, columns, anchors, metric) for row in group.rows))
 
 
-def _row(row: matrix.CaseRow, versions: Iterable[Target], anchors: dict[str, str], metric: Metric) -> MatrixRow:
+def _row(row: matrix.CaseRow, targets: Iterable[Target], anchors: dict[str, str], metric: Metric) -> MatrixRow:
     label = next((arm.case.label for arm in row.arms.values()), "")
     return MatrixRow(
         name=escape_value(row.name),
         anchor=anchors.get(label, ""),
         time=row.time,
-        cells=tuple(_cell(row, version, metric) for version in versions),
+        cells=tuple(_cell(row, target, metric) for target in targets),
     )
 
 
-def _cell(row: matrix.CaseRow, version: Target, metric: Metric) -> MatrixCell:
-    comparison, arm = row.comparisons.get(version), row.arms.get(version)
+def _cell(row: matrix.CaseRow, target: Target, metric: Metric) -> MatrixCell:
+    comparison, arm = row.comparisons.get(target), row.arms.get(target)
     if comparison is not None and comparison.missing and comparison.seen_ratio is not None:
-        figure = f"{ratio(comparison.seen_ratio)}{row.mark(version)}"
+        figure = f"{ratio(comparison.seen_ratio)}{row.mark(target)}"
         return MatrixCell(figure, describe_progress(comparison), verdict_by(metric, comparison.shown_verdict))
     if comparison is not None and comparison.estimate is not None:
-        figure = f"{show_estimate(comparison, metric)}{row.mark(version)}"
+        figure = f"{show_estimate(comparison, metric)}{row.mark(target)}"
         return MatrixCell(figure, format_ends(comparison, metric), verdict_by(metric, comparison.shown_verdict))
     if arm is not None and arm.outcome != "measured":
         return MatrixCell(arm.outcome, verdict=VERDICTS[arm.outcome])

@@ -22,7 +22,7 @@
   // Filters: of every table with verdicts, and of the cases
 
   const form = byId("filter");
-  const fields = ["text", "workload", "version", "verdict"].map((name) => [name, byId(`filter-${name}`)]);
+  const fields = ["text", "workload", "target", "verdict"].map((name) => [name, byId(`filter-${name}`)]);
   const rows = all("table.sortable tbody tr");
   const cases = all("details.case");
   const words = new Map();
@@ -31,7 +31,7 @@
     return words.get(row);
   };
   const matches = (row, wanted) => {
-    for (const name of ["workload", "version", "verdict"]) {
+    for (const name of ["workload", "target", "verdict"]) {
       if (wanted[name] && row.dataset[name] !== wanted[name]) return false;
     }
     return wanted.text.every((word) => wordsOf(row).includes(word));
@@ -115,7 +115,7 @@
   // The data of a case, as the plots name them
 
   const courses = (data) => data.calls.flatMap((course, place) => (course === null ? [] : course.middle.map((middle, point) => ({
-    version: data.versions[place],
+    target: data.targets[place],
     call: Math.min(point * course.width + (course.width + 1) / 2, course.calls),
     low: course.low[point] / 1000,
     middle: middle === null ? null : middle / 1000,
@@ -128,32 +128,32 @@
   };
   const DATA = {
     overview: (data) => ({
-      ratios: data.ratios.map(([version, name, ratio, low, high, verdict, margin]) => (
-        { version, case: name, ratio, low, high, verdict, parity: 1, least: 1 / (1 + margin), most: 1 + margin })),
+      ratios: data.ratios.map(([target, name, ratio, low, high, verdict, margin]) => (
+        { target, case: name, ratio, low, high, verdict, parity: 1, least: 1 / (1 + margin), most: 1 + margin })),
     }),
     spread: (data) => ({
-      points: data.rounds.flatMap((rounds, place) => rounds.map(([round, ms]) => ({ version: data.versions[place], round, ms }))),
+      points: data.rounds.flatMap((rounds, place) => rounds.map(([round, ms]) => ({ target: data.targets[place], round, ms }))),
     }),
     forest: (data) => ({
       one: [{ ratio: 1 }],
-      comparisons: data.comparisons.map(([version, ratio, low, high, verdict, margin]) => (
-        { version, ratio, low, high, verdict, least: 1 / (1 + margin), most: 1 + margin })),
+      comparisons: data.comparisons.map(([target, ratio, low, high, verdict, margin]) => (
+        { target, ratio, low, high, verdict, least: 1 / (1 + margin), most: 1 + margin })),
     }),
     trend: (data) => ({
       one: [{ ratio: 1 }],
-      trend: data.order.map(([version, ratio, low, high, verdict]) => ({ version, ratio, low, high, verdict })),
-      steps: data.steps.map(([before, version, step, verdict]) => ({ before, version, step, verdict })),
+      trend: data.order.map(([target, ratio, low, high, verdict]) => ({ target, ratio, low, high, verdict })),
+      steps: data.steps.map(([before, target, step, verdict]) => ({ before, target, step, verdict })),
     }),
     pace: (data) => ({
-      pace: data.order.map(([version]) => {
-        const times = data.rounds[data.versions.indexOf(version)].map(([, ms]) => ms).sort((one, other) => one - other);
-        return times.length ? { version, ms: quantile(times, 0.5), q1: quantile(times, 0.25), q3: quantile(times, 0.75) } : { version };
+      pace: data.order.map(([target]) => {
+        const times = data.rounds[data.targets.indexOf(target)].map(([, ms]) => ms).sort((one, other) => one - other);
+        return times.length ? { target, ms: quantile(times, 0.5), q1: quantile(times, 0.25), q3: quantile(times, 0.75) } : { target };
       }),
     }),
     calls: (data) => ({ calls: courses(data) }),
     phases: (data) => ({
       phases: data.phases.flatMap((times, place) => times.map((ms, phase) => (
-        { version: data.versions[place], phase: ["build", "first", "second", "burst"][phase], ms })))
+        { target: data.targets[place], phase: ["build", "first", "second", "burst"][phase], ms })))
         .filter((one) => one.ms !== null),
     }),
   };
@@ -173,7 +173,7 @@
   };
   const OPTIONS = { actions: false, ast: true, defaultStyle: false, mode: "vega-lite", renderer: "svg", tooltip: showTip };
   const dataOf = (id) => parsed(`data-${id}`);
-  // Room left of a plot for the names of versions, or for those of cases, which are longer.
+  // Room left of a plot for the names of targets, or for those of cases, which are longer.
   const roomFor = (kind, width) => (kind !== "overview" ? 84 : width < 480 ? 130 : 280);
   const sized = (spec, kind, width) => {
     const names = roomFor(kind, width);
@@ -247,13 +247,13 @@
       const numbers = [...new Set(data.rounds.flatMap((rounds) => rounds.map(([round]) => round)))].sort((a, b) => a - b);
       const found = data.rounds.map((rounds) => new Map(rounds));
       const lines = numbers.map((round) => [round, ...found.map((of) => (of.has(round) ? duration(of.get(round)) : ""))]);
-      return tabled("Times of every replicate", ["Round", ...data.versions], lines);
+      return tabled("Times of every replicate", ["Round", ...data.targets], lines);
     },
     calls: (data) => {
       const lines = data.calls.flatMap((course, place) => course === null ? [] : course.middle.map((middle, point) => {
         const [from, to] = [point * course.width + 1, Math.min((point + 1) * course.width, course.calls)];
         const told = [middle, course.low[point], course.high[point]].map((one) => (one === null ? "" : percent(one)));
-        return [data.versions[place], from === to ? from : `${from} – ${to}`, ...told];
+        return [data.targets[place], from === to ? from : `${from} – ${to}`, ...told];
       }));
       return tabled("Calls over time", ["Version", "Calls", "Median", "Lower quartile", "Upper quartile"], lines);
     },

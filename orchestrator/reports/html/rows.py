@@ -16,7 +16,7 @@ from orchestrator.model import (
     Plan,
     ShownVerdict,
     Target,
-    VersionPair,
+    TargetPair,
     params_text,
 )
 from orchestrator.reports.case_names import by_workload, separate_params
@@ -72,7 +72,7 @@ class TableColumn(NamedTuple):
     figure: bool = False
 
 
-NAMES = (TableColumn("workload", "Workload"), TableColumn("case", "Case"), TableColumn("version", "Version"))
+NAMES = (TableColumn("workload", "Workload"), TableColumn("case", "Case"), TableColumn("target", "Target"))
 JUDGED = (
     TableColumn("verdict", "Verdict"),
     TableColumn("ratio", "Ratio", True),
@@ -107,7 +107,7 @@ class TableRow:
     anchor: str
     workload: str
     case: str
-    version: str
+    target: str
     verdict: Verdict
     notes: tuple[str, ...]
     cells: Mapping[str, TableCell]
@@ -142,23 +142,23 @@ class Names:
 
 def arm_rows(evaluation: Evaluation, names: Names) -> list[TableRow]:
     comparisons = by_candidate(evaluation.comparisons)
-    baseline = evaluation.plan.versions[0]
+    baseline = evaluation.plan.targets[0]
     return [arm_row(arm, comparisons.get(arm.key), baseline, names) for arm in evaluation.arms]
 
 
 def arm_row(arm: ArmResult, comparison: Comparison | None, baseline: Target, names: Names) -> TableRow:
-    case, version, workload = names.own[arm.case], escape_value(arm.version), escape_value(arm.case.workload)
+    case, target, workload = names.own[arm.case], escape_value(arm.target), escape_value(arm.case.workload)
     return TableRow(
         anchor=names.anchors[arm.case.label],
         workload=workload,
         case=case,
-        version=version,
+        target=target,
         verdict=verdict_of(arm, comparison, baseline),
         notes=notes_of(arm, comparison),
         cells={
             "workload": TableCell(workload),
             "case": TableCell(case),
-            "version": TableCell(version),
+            "target": TableCell(target),
             **build_ratio_cells(comparison if arm.median_ms is not None else None),
             "time": time_cell(arm.median_ms),
             "first": time_cell(arm.first_call_ms),
@@ -179,7 +179,7 @@ def verdict_of(arm: ArmResult, comparison: Comparison | None, baseline: Target) 
         return VERDICTS[arm.outcome]
     if comparison is not None:
         return VERDICTS[comparison.shown_verdict]
-    return VERDICTS["baseline" if arm.version == baseline else "not compared"]
+    return VERDICTS["baseline" if arm.target == baseline else "not compared"]
 
 
 def notes_of(arm: ArmResult, comparison: Comparison | None) -> tuple[str, ...]:
@@ -209,20 +209,20 @@ def comparison_rows(comparisons: Sequence[Comparison], names: Names) -> list[Tab
 
 def comparison_row(comparison: Comparison, names: Names) -> TableRow:
     pair = comparison.pair
-    name, version = describe_pair(pair, names), escape_value(pair.arms[1].version)
+    name, target = describe_pair(pair, names), escape_value(pair.arms[1].target)
     workload = escape_value(pair.workload)
     notes = (comparison.reason, EXPLORATORY if comparison.exploratory else "", margin_of(pair))
     return TableRow(
         anchor=names.anchors.get(pair.arms[1].case, ""),
         workload=workload,
         case=name,
-        version=version,
+        target=target,
         verdict=verdict_by(pair.metric, comparison.shown_verdict),
         notes=tuple(escape_value(note) for note in notes if note),
         cells={
             "workload": TableCell(workload),
             "case": TableCell(name),
-            "version": TableCell(version),
+            "target": TableCell(target),
             "measure": TableCell(MEASURES[pair.metric]),
             **build_ratio_cells(comparison),
             "rounds": TableCell(str(comparison.rounds), comparison.rounds) if comparison.rounds else TableCell(),
@@ -232,7 +232,7 @@ def comparison_row(comparison: Comparison, names: Names) -> TableRow:
 
 def describe_pair(pair: Pair, names: Names) -> str:
     """Return what distinguishes two cases and what they share or, for versions, the case."""
-    if isinstance(pair, VersionPair):
+    if isinstance(pair, TargetPair):
         return f"{names.own.get(pair.case, escape_value(pair.case.label))} against {escape_value(pair.baseline)}"
     old, new = map(params_text, pair.apart)
     shared = params_text(pair.params)

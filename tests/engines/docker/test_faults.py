@@ -137,7 +137,7 @@ def rounds_of(run: Path, number: str) -> int:
     """In how many rounds a version was measured, while the run is going on."""
     lines = (run / "journal.jsonl").read_text().splitlines(keepends=True)
     entries = [json.loads(line) for line in lines if line.endswith("\n")]
-    return len({entry["round"] for entry in entries if entry["kind"] == "ended" and entry["version"] == number})
+    return len({entry["round"] for entry in entries if entry["kind"] == "ended" and entry["target"] == number})
 
 
 def test_a_version_whose_image_is_removed_is_lost_and_says_so(
@@ -178,7 +178,7 @@ def test_a_workload_that_forks_without_end_dies_at_the_limit_of_its_container(
 ) -> None:
     monkeypatch.setattr(limits, "share_processes", lambda workers: 200)
     done = run_here(stub_base, tmp_path / "run", "forks", "naps[which=first]")
-    arms = {(arm.case.workload, arm.version): arm for arm in done.evaluation.arms}
+    arms = {(arm.case.workload, arm.target): arm for arm in done.evaluation.arms}
     for number in ("1.14.0", "2.0.0"):
         bomb = arms["forks", number]
         assert (bomb.outcome, bomb.failure, bomb.external) == ("died", "workload", False)
@@ -187,7 +187,7 @@ def test_a_workload_that_forks_without_end_dies_at_the_limit_of_its_container(
         )
         assert (arms["naps", number].outcome, arms["naps", number].rounds) == ("measured", 2)
     journal = [json.loads(line) for line in (done.path / "journal.jsonl").read_text().splitlines()]
-    assert {entry["version"] for entry in journal if entry["kind"] == "strays"} == {"1.14.0", "2.0.0"}
+    assert {entry["target"] for entry in journal if entry["kind"] == "strays"} == {"1.14.0", "2.0.0"}
     assert done.error is not None
     assert done.error.exit_code == 6
     assert containers(client, done.path) == []
@@ -199,7 +199,7 @@ def test_a_workload_that_fills_its_containers_scratch_folder_has_itself_to_blame
     """Not a full disk, after which `--resume` would try it again."""
     with_memory(client, 1 << 28, monkeypatch)
     done = run_here(stub_base, tmp_path / "run", "fills_scratch", "naps[which=first]")
-    arms = {(arm.case.workload, arm.version): arm for arm in done.evaluation.arms}
+    arms = {(arm.case.workload, arm.target): arm for arm in done.evaluation.arms}
     for number in ("1.14.0", "2.0.0"):
         full = arms["fills_scratch", number]
         assert (full.outcome, full.failure, full.external) == ("died", "workload", False)

@@ -102,8 +102,8 @@ def test_a_run_is_continued_after_its_engine_was_stopped_in_order_and_started_ag
     done = run_command(tfcompare, *more, env=private_stubs.env)
     assert done.returncode == 0, done.stderr
     assert "removed what runs that were killed had left behind: 2 containers" in done.stderr
-    again = {(arm["version"], arm["params"]["which"]): arm for arm in parse(done)["arms"]}
+    again = {(arm["target"], arm["params"]["which"]): arm for arm in parse(done)["arms"]}
     assert {arm["outcome"] for arm in again.values()} == {"measured"}
-    assert all(again[arm["version"], arm["params"]["which"]]["rounds"] >= arm["rounds"] + 2 for arm in arms)
+    assert all(again[arm["target"], arm["params"]["which"]]["rounds"] >= arm["rounds"] + 2 for arm in arms)
     with closing(private_stubs.client()) as client:
         assert containers(client, going.out) == []

@@ -30,7 +30,7 @@ def attacked(
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr
     answer = json.loads(done.stdout)
-    return {(arm["workload"], arm["version"]): arm for arm in answer["arms"]}, answer, done.stderr
+    return {(arm["workload"], arm["target"]): arm for arm in answer["arms"]}, answer, done.stderr
 
 
 def journal(out: Path) -> list[dict[str, Any]]:
@@ -137,5 +137,5 @@ def test_processes_of_workloads_end_with_them_and_no_death_goes_unnoticed(
         assert arms["closes_its_pipe", version]["reason"] == "it closed its pipe to the worker and did not end; ended"
         assert arms["dies_before_its_child", version]["reason"].startswith("killed by SIGKILL")
         assert arms["leaves_a_daemon", version]["outcome"] == arms["fine", version]["outcome"] == "measured"
-    assert {entry["version"] for entry in journal(tmp_path / "run") if entry["kind"] == "strays"} == {"1.14.0", "2.0.0"}
+    assert {entry["target"] for entry in journal(tmp_path / "run") if entry["kind"] == "strays"} == {"1.14.0", "2.0.0"}
     assert any("left processes running" in warning for warning in answer["warnings"])

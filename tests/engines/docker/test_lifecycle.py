@@ -35,7 +35,7 @@ def report(tfcompare: str, run: Path) -> dict[str, Any]:
 
 def outcomes(answer: dict[str, Any]) -> dict[tuple[str, str], str]:
     """By (parameter, version): one workload is measured here."""
-    return {(arm["params"]["which"], arm["version"]): arm["outcome"] for arm in answer["arms"]}
+    return {(arm["params"]["which"], arm["target"]): arm["outcome"] for arm in answer["arms"]}
 
 
 def hangs(client: docker.DockerClient, run: Path) -> bool:
@@ -214,7 +214,7 @@ def test_worker_killed_in_the_middle_costs_a_repeated_visit(
     assert set(outcomes(answer).values()) == {"measured"}
     entries = map(json.loads, (going.out / "journal.jsonl").read_text().splitlines())
     [died] = [entry for entry in entries if entry["kind"] == "ended" and entry.get("how") == "worker"]
-    assert died["version"] == "2.0.0"
+    assert died["target"] == "2.0.0"
     assert died["reason"].startswith("its worker died: killed by SIGKILL")
     assert (died["failure"], died["external"]) == ("signal", True)
     assert containers(client, going.out) == []
@@ -231,7 +231,7 @@ def test_a_worker_whose_container_is_paused_is_noticed_at_the_deadline(
     assert code == 6, stderr
     answer = json.loads(stdout)
     [dead] = [arm for arm in answer["arms"] if arm["outcome"] == "died"]
-    assert (dead["version"], dead["failure"], dead["external"]) == ("2.0.0", "deadline", True)
+    assert (dead["target"], dead["failure"], dead["external"]) == ("2.0.0", "deadline", True)
     assert dead["reason"].startswith("its worker died: timeout: no answer to ")
     assert sorted(outcomes(answer).values()) == ["died", "measured", "measured", "measured"]
     assert stderr.count(dead["reason"]) == 1
@@ -256,7 +256,7 @@ def test_case_that_runs_out_of_memory_is_a_row_that_says_so(
 ) -> None:
     with_memory(client, 1 << 29, monkeypatch)
     done = run_here(stub_base, tmp_path / "run", "hungry", "naps[which=first]")
-    arms = {(arm.case.workload, arm.version): arm for arm in done.evaluation.arms}
+    arms = {(arm.case.workload, arm.target): arm for arm in done.evaluation.arms}
     for version in ("1.14.0", "2.0.0"):
         assert arms["hungry", version].outcome == "died"
         assert "out of memory" in arms["hungry", version].reason

@@ -138,7 +138,7 @@ def test_workloads_with_requirements_run_in_containers_and_a_source_package_is_o
         tfcompare, "--versions", "1.14,2.0", *flags, "--output", tmp_path / "run", env={"TFCOMPARE_BASE": stub_base}
     )
     assert code == 0, stderr
-    outcomes = {(arm["workload"], arm["version"]): (arm["outcome"], arm["reason"] or "") for arm in answer["arms"]}
+    outcomes = {(arm["workload"], arm["target"]): (arm["outcome"], arm["reason"] or "") for arm in answer["arms"]}
     for version in ("1.14.0", "2.0.0"):
         assert outcomes["needy", version] == ("measured", "")
         assert outcomes["evil", version][0] == "refused"

@@ -31,7 +31,7 @@ def test_smoke_suite_is_measured_and_documented(
     assert done.stdout[end:] == "\n"
     assert answer["schema"] == "tfcompare.comparison/1"
     assert answer["run"]["engine"] == "docker"
-    assert {arm["version"] for arm in answer["arms"]} == {"1.14.0", "2.0.0"}
+    assert {arm["target"] for arm in answer["arms"]} == {"1.14.0", "2.0.0"}
     cases = len(workloads.suite("smoke").cases)
     assert [(arm["outcome"], arm["rounds"]) for arm in answer["arms"]] == [("measured", 2)] * 2 * cases
 

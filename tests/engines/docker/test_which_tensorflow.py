@@ -19,7 +19,7 @@ def test_an_image_that_passes_for_another_version_is_lost(
     finally:
         build_stubs(client, tmp_path / "stubs")
     assert code == 7, stderr
-    found = {arm["version"]: arm["reason"] or "" for arm in answer["arms"]}
+    found = {arm["target"]: arm["reason"] or "" for arm in answer["arms"]}
     assert "its TensorFlow states 1.14.0, and 2.0.0 is 2.0.0; `docker image rm tfcompare:2.0.0-cpu-" in found["2.0.0"]
     assert "2.0.0" not in json.loads((tmp_path / "forged" / "manifest.json").read_text())["workers"]
     code, _, stderr = compare(tfcompare, "1.14", "2.0", *flags, "--output", tmp_path / "good")

@@ -19,7 +19,7 @@ def test_the_floor_follows_the_length_of_a_call():
         efforts = {
             ArmKey(CASE.label, target(name)): Calibrated(
                 case=CASE.label,
-                version=target(name),
+                target=target(name),
                 warmup=0,
                 bursts=count - fewer.get(f"v{name[0]}", 0),
                 calls=1,
@@ -29,7 +29,7 @@ def test_the_floor_follows_the_length_of_a_call():
             for name, count in bursts.items()
         }
         found = below_the_floor(evaluation(plan=plan([CASE]), arms=tuple(arms)), efforts)
-        return [str(each.version) for each in found]
+        return [str(each.target) for each in found]
 
     assert short() == []
     assert short(v1=1) == ["1.0.0"]

@@ -23,7 +23,7 @@ def replicate(case: Case, version: str, number: int, cpu_ns: float, waits: float
     time_ns = cpu_ns * (1 + waits)
     own = {"case": case.label, "round": number, "time_ns": time_ns, "bursts": (math.log(time_ns),)}
     own |= {"cpu_ns": cpu_ns, "cpu_bursts": (math.log(cpu_ns),)}
-    return Replicate(**(facts | own | {"version": target(version)}))
+    return Replicate(**(facts | own | {"target": target(version)}))
 
 
 def recorded(windows: int = 1, offset: float = 0.0, waits: float = 0.0) -> Recorded:

@@ -72,7 +72,7 @@ class Theatre:
 
     def prepare(self, version: Version, log: BuildLog) -> Environment:
         if version.number in self._unmade:
-            raise EnvironmentFailed("no costume", version=version.number, detail="the end of a log")
+            raise EnvironmentFailed("no costume", target=version.number, detail="the end of a log")
         facts = environment_facts(version=version.name, kind="venv")
         return Dressing(self._stage, replace(facts, size_bytes=self._sizes.get(version.number)))
 
@@ -120,7 +120,7 @@ def test_the_version_is_found_and_every_step_is_a_run_that_can_be_reported(unmad
     assert len(steps) == len(done.state.measured) <= estimate.most_likely(4)
     for step in done.state.measured:
         judged = judge_run(RunDir.open(done.path / step.run))
-        assert set(judged.plan.versions) == set(step.versions)
+        assert set(judged.plan.targets) == set(step.versions)
 
 
 def test_after_each_step_it_says_where_the_change_is_so_far(unmade, tmp_path: Path):
@@ -254,7 +254,7 @@ def test_an_end_that_dies_in_a_later_step_is_compared_with_nothing(unmade, stage
 
 def measured_as(done: Bisected, step: state.Step) -> list[str]:
     assert step.run
-    return [target.name for target in judge_run(RunDir.open(done.path / step.run)).plan.versions]
+    return [target.name for target in judge_run(RunDir.open(done.path / step.run)).plan.targets]
 
 
 ENDS = {

@@ -17,7 +17,7 @@ HEAD = (
     'title = "t"\nsource = "s"\nsuite = "studies"\nstatement = "Orders of\\nmagnitude."\nsaid_of = ["a GTX 1070"]\n'
     'devices = ["cpu", "gpu"]\n'
 )
-INSIDE = 'version = "2.0"\nbaseline = "power[style=eager]"\ncandidate = "power[style=function]"\n'
+INSIDE = 'target = "2.0"\nbaseline = "power[style=eager]"\ncandidate = "power[style=function]"\n'
 VERSIONS = 'baseline = "1.14"\ncandidate = "2.0"\n'
 ACROSS = 'case = "power[style=eager]"\nbaseline = "1.14"\ncandidate = "2.0"\n'
 
@@ -43,16 +43,16 @@ def test_a_comparison_across_versions_is_a_pair_of_versions(read):
     [expectation] = found.expectations
     assert expectation.pair.arms == (("power[style=eager]", "1.14.0"), ("power[style=eager]", "2.0.0"))
     assert expectation.pair.metric == "traces"
-    assert found.versions == ("1.14.0", "2.0.0")
+    assert found.targets == ("1.14.0", "2.0.0")
 
 
 def test_a_version_of_a_claim_may_have_changes(read):
     changed = '"2.13 TF_ENABLE_ONEDNN_OPTS=0"'
     found = read(
         f'{HEAD}[[comparisons]]\ncase = "power[style=eager]"\nbaseline = {changed}\ncandidate = "2.13"\n'
-        f'expected = "slower"\n[[holds]]\nversion = {changed}\ncase = "power[style=eager]"\n'
+        f'expected = "slower"\n[[holds]]\ntarget = {changed}\ncase = "power[style=eager]"\n'
     )
-    assert found.versions == ("2.13.0+TF_ENABLE_ONEDNN_OPTS=0", "2.13.0")
+    assert found.targets == ("2.13.0+TF_ENABLE_ONEDNN_OPTS=0", "2.13.0")
     assert found.definitions == ("2.13.0 TF_ENABLE_ONEDNN_OPTS=0",)
 
 
@@ -84,12 +84,12 @@ def test_words_are_read_by_one_rule_and_never_count_as_published(read):
 
 
 def test_what_a_source_speaks_of_is_apart_from_where_it_is_tested(read):
-    found = read(f'{HEAD}[[holds]]\nversion = "2.13"\ncase = "power[style=eager]"\n')
+    found = read(f'{HEAD}[[holds]]\ntarget = "2.13"\ncase = "power[style=eager]"\n')
     assert (found.said_of, found.devices) == (("a GTX 1070",), ("cpu", "gpu"))
 
 
 def test_a_case_may_check_itself(read):
-    found = read(f'{HEAD}[[holds]]\nversion = "2.13"\ncase = "power[style=eager]"\n')
+    found = read(f'{HEAD}[[holds]]\ntarget = "2.13"\ncase = "power[style=eager]"\n')
     assert found.arms == (("power[style=eager]", "2.13.0"),)
     assert found.expectations == ()
 
@@ -104,7 +104,7 @@ def test_a_set_is_a_pair_of_versions_for_each_case_that_its_selectors_name(read)
 
 
 def test_bounds_and_shares_are_of_one_arm(read):
-    arm = 'version = "2.0"\ncase = "power[style=eager]"\n'
+    arm = 'target = "2.0"\ncase = "power[style=eager]"\n'
     found = read(
         f'{HEAD}[[bounds]]\n{arm}metric = "traces_per_call"\nat_least = 0.9\n'
         f'[[shares]]\n{arm}function = "matmul"\npublished = 0.81\n'
@@ -129,7 +129,7 @@ def test_a_control_may_be_ours(read):
 
 
 def test_a_part_is_a_step_on_the_way_between_two_cases(read):
-    part = 'version = "2.0"\nbaseline = "power[style=eager]"\nstep = "power[style=function]"\n'
+    part = 'target = "2.0"\nbaseline = "power[style=eager]"\nstep = "power[style=function]"\n'
     found = read(f'{HEAD}[[parts]]\n{part}candidate = "power[style=function]"\nat_least = 0.5\n')
     [statement] = found.parts
     assert [pair.candidate.label for pair in statement.pairs] == ["power[style=function]"] * 2
@@ -138,14 +138,14 @@ def test_a_part_is_a_step_on_the_way_between_two_cases(read):
 
 
 def test_the_headline_comes_first(read):
-    holds = '[[holds]]\nversion = "2.13"\ncase = "power[style=eager]"\n'
+    holds = '[[holds]]\ntarget = "2.13"\ncase = "power[style=eager]"\n'
     sets = f'[[sets]]\ncases = ["power"]\n{VERSIONS}more_often = "slower"\n'
     found = read(f'{HEAD}{holds}[[comparisons]]\n{INSIDE}expected = "faster"\n{sets}')
     assert [type(statement).__name__ for statement in found.statements] == ["CaseSet", "Expectation", "Holds"]
 
 
 def test_a_claim_names_every_case_once(read):
-    holds = '[[holds]]\nversion = "2.13"\ncase = "power[style=eager]"\n'
+    holds = '[[holds]]\ntarget = "2.13"\ncase = "power[style=eager]"\n'
     found = read(f'{HEAD}[[comparisons]]\n{INSIDE}expected = "faster"\n{holds}')
     assert [case.label for case in found.cases] == ["power[style=eager]", "power[style=function]"]
 
@@ -156,15 +156,15 @@ BAD = {
     "a set without a rule": (f'{HEAD}[[sets]]\ncases = ["power"]\n{VERSIONS}', "either `mean_within` or `more_often`"),
     "a set of nothing": (f"{HEAD}[[sets]]\ncases = []\n{VERSIONS}mean_within = 1.2", "sets.0.cases"),
     "a bound without a limit": (
-        f'{HEAD}[[bounds]]\nversion = "2.0"\ncase = "power[style=eager]"\nmetric = "traces"\n',
+        f'{HEAD}[[bounds]]\ntarget = "2.0"\ncase = "power[style=eager]"\nmetric = "traces"\n',
         "either `at_least` or `at_most`",
     ),
     "a bound of a metric of pairs": (
-        f'{HEAD}[[bounds]]\nversion = "2.0"\ncase = "power[style=eager]"\nmetric = "time"\nat_most = 1.0\n',
+        f'{HEAD}[[bounds]]\ntarget = "2.0"\ncase = "power[style=eager]"\nmetric = "time"\nat_most = 1.0\n',
         "bounds.0.metric",
     ),
     "a share above one": (
-        f'{HEAD}[[shares]]\nversion = "2.0"\ncase = "power[style=eager]"\nfunction = "f"\npublished = 81.0\n',
+        f'{HEAD}[[shares]]\ntarget = "2.0"\ncase = "power[style=eager]"\nfunction = "f"\npublished = 81.0\n',
         "shares.0.published",
     ),
     "an unknown key": (HEAD + "titel = 1\n", "titel: Extra inputs"),
@@ -209,7 +209,7 @@ BAD = {
         "`ours` is for a control",
     ),
     "a part of everything": (
-        f'{HEAD}[[parts]]\nversion = "2.0"\nbaseline = "a"\nstep = "b"\ncandidate = "c"\nat_least = 1.0\n',
+        f'{HEAD}[[parts]]\ntarget = "2.0"\nbaseline = "a"\nstep = "b"\ncandidate = "c"\nat_least = 1.0\n',
         "parts.0.at_least",
     ),
     "the same by words": (f'{HEAD}[[comparisons]]\n{INSIDE}expected = "same"\nread_as = 10.0', "no published ratio"),
@@ -238,20 +238,20 @@ BAD = {
         f'{HEAD}[[comparisons]]\n{INSIDE}expected = "slower"\nwithin = 1.2',
         "goes with expected = 'same'",
     ),
-    "an unknown version": (f'{HEAD}[[holds]]\nversion = "2.99"\ncase = "power[style=eager]"', "unknown version '2.99'"),
-    "a case left open": (f'{HEAD}[[holds]]\nversion = "2.0"\ncase = "power"', "names 2 cases"),
-    "an unknown workload": (f'{HEAD}[[holds]]\nversion = "2.0"\ncase = "powr[style=eager]"', "powr"),
+    "an unknown version": (f'{HEAD}[[holds]]\ntarget = "2.99"\ncase = "power[style=eager]"', "unknown version '2.99'"),
+    "a case left open": (f'{HEAD}[[holds]]\ntarget = "2.0"\ncase = "power"', "names 2 cases"),
+    "an unknown workload": (f'{HEAD}[[holds]]\ntarget = "2.0"\ncase = "powr[style=eager]"', "powr"),
     "nothing that it is said of": (HEAD.replace('said_of = ["a GTX 1070"]\n', ""), "said_of: Field required"),
     "an empty list of what it is said of": (
         HEAD.replace('["a GTX 1070"]', "[]"),
         "said_of: Tuple should have at least 1 item",
     ),
     "a wheel": (
-        f'{HEAD}[[holds]]\nversion = "wheel=mine.whl as mine"\ncase = "power[style=eager]"',
+        f'{HEAD}[[holds]]\ntarget = "wheel=mine.whl as mine"\ncase = "power[style=eager]"',
         "a claim is about releases, perhaps with changes",
     ),
     "a change that is none": (
-        f'{HEAD}[[holds]]\nversion = "2.0 colour=red"\ncase = "power[style=eager]"',
+        f'{HEAD}[[holds]]\ntarget = "2.0 colour=red"\ncase = "power[style=eager]"',
         "unknown change 'colour'",
     ),
     "another word for equal": (f'{HEAD}[[returns]]\n{ACROSS}expected = "same"', "returns.0.expected"),

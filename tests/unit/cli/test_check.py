@@ -49,7 +49,7 @@ def tried(monkeypatch, capsys, path: Path, *words: str) -> tuple[int, list[dict[
 def test_every_case_is_tried_in_every_target(folder: Path, monkeypatch, capsys):
     code, arms = tried(monkeypatch, capsys, folder / "good.py", "1.14", "2.0 TF_X=1 as changed")
     assert code == 0
-    assert [(arm["params"], arm["version"]) for arm in arms] == [
+    assert [(arm["params"], arm["target"]) for arm in arms] == [
         ({"size": size}, version) for size in ("1", "2") for version in ("1.14.0", "changed")
     ]
     assert {arm["outcome"] for arm in arms} == {"ran"}
@@ -59,7 +59,7 @@ def test_every_case_is_tried_in_every_target(folder: Path, monkeypatch, capsys):
 def test_one_version_is_enough_and_the_newest_is_taken_without_any(folder: Path, monkeypatch, capsys):
     code, arms = tried(monkeypatch, capsys, folder / "good.py")
     assert (code, len(arms)) == (0, 2)
-    assert str(arms[0]["version"]).startswith("2.21")
+    assert str(arms[0]["target"]).startswith("2.21")
 
 
 @pytest.mark.parametrize(

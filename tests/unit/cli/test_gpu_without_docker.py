@@ -90,7 +90,7 @@ def test_each_replicate_has_the_card_of_the_run(
     # A pilot and two rounds, in two targets.
     assert {row["device"] for row in build_rows(run)} == {f"Tesla T4 {CARD}"}
     assert len(build_rows(run)) >= 4
-    for name in plan["versions"]:
+    for name in plan["targets"]:
         assert f"seen by it: {CARD} PCI_BUS_ID" in (run / "logs" / f"worker-{name}.log").read_text()
     environments = json.loads((run / "manifest.json").read_text())["environments"]
     assert {each["details"]["gpus"] for each in environments.values()} == {CARD}

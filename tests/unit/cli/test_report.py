@@ -203,8 +203,8 @@ def test_an_export_has_a_format_as_a_report_has(monkeypatch, capsys, run: Path):
 def test_the_table_of_details_has_the_same_columns_at_every_width(monkeypatch, capsys, run: Path, width: str):
     monkeypatch.setenv("COLUMNS", width)
     assert called(monkeypatch, "report", str(run), "--table", "details") == 0
-    header = next(line for line in capsys.readouterr().out.splitlines() if "verdict" in line and "version" in line)
-    assert [word for word in header.split() if word.isalpha()] == ["version", "time", "ratio", "interval", "verdict"]
+    header = next(line for line in capsys.readouterr().out.splitlines() if "verdict" in line and "target" in line)
+    assert [word for word in header.split() if word.isalpha()] == ["target", "time", "ratio", "interval", "verdict"]
 
 
 @pytest.mark.parametrize(("to", "written"), [("parquet", "calls.parquet"), ("pyperf", "pyperf"), ("asv", "asv")])

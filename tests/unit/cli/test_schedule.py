@@ -156,7 +156,7 @@ def test_a_quiet_status_is_an_exit_code(with_cron, call):
     now = datetime.now().astimezone()
     night = Night(
         at=now, night=now.date(), started=now - timedelta(minutes=1), host=entry.planned.host, suite="studies",
-        versions=("2.13",), run="", outcome="failed", said=("no engine",), cells=0, screened=0, confirmed=0,
+        targets=("2.13",), run="", outcome="failed", said=("no engine",), cells=0, screened=0, confirmed=0,
         exit_code=5,
         device="cpu",
         engine="auto",

@@ -43,9 +43,9 @@ def plan(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *w
 
 
 def versions(found: dict[str, object]) -> list[str]:
-    listed = found["versions"]
+    listed = found["targets"]
     assert isinstance(listed, list)
-    return [each["version"] for each in listed]
+    return [each["target"] for each in listed]
 
 
 def test_settings_are_what_flags_would_be(folder: Path, monkeypatch, capsys):

@@ -171,10 +171,10 @@ def test_processes_that_workloads_leave_running_are_ended_journaled_and_said_onc
     pids = read_pids(scene.announced)
     entries = scene.journal("strays")
     assert sum(entry["count"] for entry in entries) == len(pids)
-    assert {entry["version"] for entry in entries} == {"1.14.0", "2.0.0"}
+    assert {entry["target"] for entry in entries} == {"1.14.0", "2.0.0"}
     assert stderr.count("workloads left processes running, which were ended") == 1
     (warning,) = [warning for warning in answer["warnings"] if "running" in warning]
     assert warning == (
         "workloads left processes running, which were ended with their replicate: "
-        + ", ".join(f"{sum(e['count'] for e in entries if e['version'] == v)} in {v}" for v in ("1.14.0", "2.0.0"))
+        + ", ".join(f"{sum(e['count'] for e in entries if e['target'] == v)} in {v}" for v in ("1.14.0", "2.0.0"))
     )

@@ -127,7 +127,7 @@ def test_every_command_that_takes_settings_asks_for_trust(folder: Path, plan: Pl
 
 
 @pytest.mark.parametrize("target", GATED_TARGETS.values(), ids=GATED_TARGETS)
-@pytest.mark.parametrize("key", ["targets", "versions"])
+@pytest.mark.parametrize("key", ["versions", "targets"])
 def test_targets_that_name_code_need_trust(folder: Path, plan: Plan, key: str, target: str):
     write(folder, f"{key} = {json.dumps([target] if key == 'targets' else target)}\n")
     code, text = plan("-c", "power")

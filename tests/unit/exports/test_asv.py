@@ -89,7 +89,7 @@ def test_the_hash_stays_while_version_and_lock_stay_and_changes_with_either():
 
 def test_values_come_back_at_their_parameters_in_seconds(run: Run, results: dict[str, Results], benchmarks: Benchmarks):
     """And null where nothing was measured, be it refused or dead."""
-    medians = {(arm.case, arm.version): arm.median_ms for arm in run.arms}
+    medians = {(arm.case, arm.target): arm.median_ms for arm in run.arms}
     for version, result in results.items():
         assert result.get_result_keys(benchmarks) == set(benchmarks)
         for name, params in ((POWER, ("style",)), (LOOP, ("loop", "model"))):
@@ -134,7 +134,7 @@ def test_every_file_is_strict_json(folder: Path):
 def test_a_case_that_lacks_a_parameter_has_none_for_it(tmp_path: Path):
     short, long = case("mixed", style="a"), case("mixed", style="a", size="1")
     asked = plan([short, long])
-    arms = tuple(unmeasured(one, version, "died", "it broke") for one in asked.cases for version in asked.versions)
+    arms = tuple(unmeasured(one, version, "died", "it broke") for one in asked.cases for version in asked.targets)
     asv.write(of_scene(evaluation(plan=asked, arms=arms, comparisons=())), tmp_path / "asv")
     found = json.loads((tmp_path / "asv" / "benchmarks.json").read_text())["tfcompare.mixed"]
     assert (found["param_names"], found["params"]) == (["style", "size"], [["'a'"], ["None", "'1'"]])
@@ -144,7 +144,7 @@ def test_parameters_that_would_span_too_much_give_way_to_the_cases(tmp_path: Pat
     """Correlated parameters: a product of a hundred to the third, of which a hundred combinations exist."""
     cases = [case("wide", a=f"{number}", b=f"{number}", c=f"{number}") for number in range(100)]
     asked = plan(cases)
-    arms = tuple(unmeasured(one, version, "died", "it broke") for one in cases for version in asked.versions)
+    arms = tuple(unmeasured(one, version, "died", "it broke") for one in cases for version in asked.targets)
     files = asv.write(of_scene(evaluation(plan=asked, arms=arms, comparisons=())), tmp_path / "asv")
     found = json.loads((tmp_path / "asv" / "benchmarks.json").read_text())["tfcompare.wide"]
     assert found["param_names"] == ["case"]

@@ -81,7 +81,7 @@ def test_counts_and_times_add_up(run: Run, suites: dict[str, junitparser.TestSui
     whole = junitparser.JUnitXml.fromfile(str(tmp_path / "tfcompare.xml"))
     measured = junit.durations_s(run.replicates)
     tested = {
-        comparison.pair.arms[1] for comparison in run.comparisons if comparison.pair.arms[1].version == target(NEW)
+        comparison.pair.arms[1] for comparison in run.comparisons if comparison.pair.arms[1].target == target(NEW)
     }
     assert suites[f"tfcompare {NEW}"].time == pytest.approx(sum(measured.get(arm, 0.0) for arm in tested), rel=0.02)
     said = [(one.tests, one.failures, one.errors, one.skipped) for one in (*suites.values(), whole)]

@@ -65,7 +65,7 @@ def test_a_line_a_version_says_how_many_of_what(run: Run):
 
 def test_what_changed_most_stands_first_with_ratio_and_interval(run: Run):
     page = Page(render(run))
-    assert page.rows[0] == ["case", "version", "time", "ratio", "interval", "verdict"]
+    assert page.rows[0] == ["case", "target", "time", "ratio", "interval", "verdict"]
     assert [row[:2] for row in page.rows[1:4]] == [
         ["power eager", MID], ["power eager", NEW], [page.rows[3][0], NEW],
     ]  # fmt: skip
@@ -103,7 +103,7 @@ def test_more_than_a_screenful_of_changes_is_counted():
     asked = plan(cases)
     found = evaluation(
         plan=asked,
-        arms=tuple(arm(one, version) for one in cases for version in asked.versions),
+        arms=tuple(arm(one, version) for one in cases for version in asked.targets),
         comparisons=tuple(comparison(pair, 1.1 + place / 100, "slower") for place, pair in enumerate(asked.pairs)),
     )
     page = Page(render(of_scene(found)))
@@ -126,7 +126,7 @@ def test_what_is_certain_in_its_row_alone_is_counted_on_top_and_listed_below():
     )
     found = evaluation(
         plan=asked,
-        arms=tuple(arm(one, version) for one in cases for version in asked.versions),
+        arms=tuple(arm(one, version) for one in cases for version in asked.targets),
         comparisons=(
             sure,
             replace(row_only, row_only=True, reason="certain in its row, but not among all 9 comparisons"),
@@ -148,7 +148,7 @@ def test_a_run_of_claims_says_how_many_were_reproduced():
 @pytest.mark.parametrize("poison", POISONS.values(), ids=POISONS)
 def test_nothing_foreign_is_markup_a_mention_or_a_link(poison: str):
     found = scenes.poisoned(poison)
-    asked = replace(found.plan, versions=targets((OLD, f"2{poison}")))
+    asked = replace(found.plan, targets=targets((OLD, f"2{poison}")))
     told = replace(found, plan=asked, manifest=manifest((OLD,), command=("run", poison), host={"cpu": poison}))
     text = render(of_scene(told))
     page = Page(text)
@@ -177,7 +177,7 @@ def test_the_longest_run_fits_into_a_comment():
     found = evaluation(
         plan=replace(asked, run=poison),
         manifest=manifest(command=tuple([poison] * 50), host={"cpu": poison}),
-        arms=tuple(arm(one, version, outcome="died", reason=poison) for one in cases for version in asked.versions),
+        arms=tuple(arm(one, version, outcome="died", reason=poison) for one in cases for version in asked.targets),
         comparisons=tuple(comparison(pair, 2.0, "slower", poison) for pair in asked.pairs),
         warnings=(poison,) * 50,
     )

@@ -43,14 +43,14 @@ def test_it_ends_as_the_format_wants_and_every_metric_has_type_and_help(run: Run
 def test_times_are_in_seconds_by_case_and_version(run: Run):
     times = samples(render(run))["tfcompare_step_seconds"]
     assert len(times) == sum(1 for arm in run.arms if arm.median_ms is not None)
-    assert value(times, case=FIT.label, version=OLD) == pytest.approx(0.003, rel=0.01)
+    assert value(times, case=FIT.label, target=OLD) == pytest.approx(0.003, rel=0.01)
     memory = samples(render(run))["tfcompare_memory_bytes"]
-    assert value(memory, workload="power", case=EAGER.label, version=NEW) == 2048 * 1024
+    assert value(memory, workload="power", case=EAGER.label, target=NEW) == 2048 * 1024
 
 
 def test_ratios_have_their_interval_and_their_verdict(run: Run):
     found = samples(render(run))
-    slower = {"case": EAGER.label, "candidate": MID, "baseline": OLD, "kind": "version", "metric": "time"}
+    slower = {"case": EAGER.label, "candidate": MID, "baseline": OLD, "kind": "target", "metric": "time"}
     assert value(found["tfcompare_ratio"], **slower) == pytest.approx(4.0, rel=0.01)
     low, high = (value(found[f"tfcompare_ratio_{end}"], **slower) for end in ("low", "high"))
     assert low <= value(found["tfcompare_ratio"], **slower) <= high
@@ -64,8 +64,8 @@ def test_what_has_no_ratio_still_has_a_verdict_and_what_has_no_time_an_outcome(r
     assert not [one for one in found["tfcompare_ratio"] if one.labels["case"] == JIT.label]
     of_time = {"case": JIT.label, "candidate": NEW, "metric": "time"}
     assert value(found["tfcompare_verdict"], verdict="inconclusive", **of_time) == 1
-    assert value(found["tfcompare_outcome"], case=BATCH.label, version=NEW, outcome="died") == 1
-    assert value(found["tfcompare_outcome"], case=JIT.label, version=OLD, outcome="refused") == 1
+    assert value(found["tfcompare_outcome"], case=BATCH.label, target=NEW, outcome="died") == 1
+    assert value(found["tfcompare_outcome"], case=JIT.label, target=OLD, outcome="refused") == 1
 
 
 def test_the_run_is_told_once(run: Run):
@@ -82,7 +82,7 @@ def test_no_label_grows_with_every_run(run: Run):
 def test_inside_a_version_cases_are_baseline_and_candidate():
     found = samples(render(of_scene(scenes.everything())))["tfcompare_ratio"]
     inside = [one for one in found if one.labels["kind"] == "case"]
-    assert {one.labels["version"] for one in inside} == {"1.14.0", "2.0.0", "2.13.0"}
+    assert {one.labels["target"] for one in inside} == {"1.14.0", "2.0.0", "2.13.0"}
     assert inside[0].labels["candidate"] == "train_loop[loop=fit,mode=graph,model=small]"
 
 

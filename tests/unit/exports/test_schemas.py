@@ -86,7 +86,7 @@ def test_a_forecast_is_what_its_schema_says(monkeypatch: pytest.MonkeyPatch, cap
     )
     found = json.loads(capsys.readouterr().out)
     Draft202012Validator(FORECAST).validate(found)
-    assert [each["version"] for each in found["versions"]] == ["1.14.0", "2.0.0"]
+    assert [each["target"] for each in found["targets"]] == ["1.14.0", "2.0.0"]
     assert found["looks"][-1] == 20
     assert 2 <= found["open_at_once"]["arms"] <= found["open_at_once"]["most"]
 

@@ -75,17 +75,17 @@ def test_negative_numbers_stay_numbers(run: Run, tmp_path: Path):
 
 def test_parquet_holds_every_call_that_counts(run: Run, tmp_path: Path):
     (path,) = export(run, "parquet", output=tmp_path / "calls.parquet").files
-    assert ask("select version, count(distinct replicate) from FILE group by 1 order by 1", path) == [
+    assert ask("select target, count(distinct replicate) from FILE group by 1 order by 1", path) == [
         (OLD, 4 * len(ROUNDS)), (MID, 4 * len(ROUNDS)), ("2.13.0", 4 * len(ROUNDS)),
     ]  # fmt: skip
     assert ask("select count(*) from FILE where round = 0", path) == [(0,)]
     # What a verdict is made of can be made again: the bursts of each replicate.
     bursts = ask(
         "select replicate, ln(avg(wall_ns / steps)) from FILE where phase = 'burst' "
-        f"and version = '{OLD}' and \"case\" = '{EAGER.label}' group by replicate, burst order by replicate, burst",
+        f"and target = '{OLD}' and \"case\" = '{EAGER.label}' group by replicate, burst order by replicate, burst",
         path,
     )
-    own = [one for one in run.replicates if (one.case, one.version) == (EAGER.label, OLD)]
+    own = [one for one in run.replicates if (one.case, one.target) == (EAGER.label, OLD)]
     expected = [(one.number, burst) for one in sorted(own, key=lambda one: one.number) for burst in one.bursts]
     assert bursts == [pytest.approx(each) for each in expected]
 
@@ -118,4 +118,4 @@ def test_calls_are_written_stream_by_stream(run: Run, tmp_path: Path):
     with pyarrow.parquet.ParquetFile(path) as file:
         assert file.num_row_groups == len(VERSIONS)
         for place, version in enumerate(sorted(VERSIONS)):
-            assert set(file.read_row_group(place)["version"].to_pylist()) == {version}
+            assert set(file.read_row_group(place)["target"].to_pylist()) == {version}

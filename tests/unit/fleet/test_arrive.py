@@ -44,7 +44,7 @@ def test_units_become_one_run_with_new_numbers(tmp_path: Path, arrivals: Arrival
     assert {(arm.outcome, arm.rounds) for arm in evaluation.arms} == {("measured", ROUNDS)}
     assert evaluation.broken == ()
     ends = [entry for entry in whole.entries() if isinstance(entry, Ended)]
-    assert len({(end.version, end.replicate) for end in ends}) == len(ends) == 2 * 2 * ROUNDS
+    assert len({(end.target, end.replicate) for end in ends}) == len(ends) == 2 * 2 * ROUNDS
     assert find_measured(whole) == {ONE.label, TWO.label}
     # One stream for each version of a unit, however many workers it had.
     assert len(list(whole.settled.iterdir())) == 2 * 2
@@ -137,7 +137,7 @@ def test_a_version_that_one_host_lacks_is_lost_for_its_cases_alone(tmp_path: Pat
     part = measured(tmp_path / "a", ONE, "run-1")
     files = read_files(part.path)
     lines = [line for line in files["journal.jsonl"].splitlines() if NEW.encode() not in line]
-    lost = Lost(version=target(NEW), stage="environment", reason="no Python 3.7", failure="workload", external=False)
+    lost = Lost(target=target(NEW), stage="environment", reason="no Python 3.7", failure="workload", external=False)
     part.journal.unlink()
     part.record(lost)
     files["journal.jsonl"] = b"\n".join([part.journal.read_bytes().strip(), *lines]) + b"\n"
@@ -145,7 +145,7 @@ def test_a_version_that_one_host_lacks_is_lost_for_its_cases_alone(tmp_path: Pat
     arrivals.accept(first, 1, 1, REPORT, files)
     arrivals.accept(second, 1, 1, REPORT, read_files(measured(tmp_path / "b", TWO, "run-2").path))
     evaluation = judge_run(RunDir(tmp_path / "whole"))
-    outcomes = {(arm.case.label, str(arm.version)): (arm.outcome, arm.reason) for arm in evaluation.arms}
+    outcomes = {(arm.case.label, str(arm.target)): (arm.outcome, arm.reason) for arm in evaluation.arms}
     assert outcomes[ONE.label, NEW] == ("died", "environment: no Python 3.7")
     assert {outcome for key, (outcome, _) in outcomes.items() if key != (ONE.label, NEW)} == {"measured"}
 

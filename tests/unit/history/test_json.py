@@ -24,7 +24,7 @@ def test_changes_are_sought_in_all_nights_however_few_are_shown(points):
     one = next(
         one
         for one in objects.build_shown_series(
-            shown.picked(points, case=shown.EAGER, last=25, versions=("nightly",)), (), find_changes
+            shown.picked(points, case=shown.EAGER, last=25, targets=("nightly",)), (), find_changes
         )
     )
     assert [change.first for change in one.changes] == [FIRST + timedelta(days=shown.STEP)]

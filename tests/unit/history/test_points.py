@@ -24,7 +24,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="module")
 def points(run: Run) -> dict[tuple[str, str], Point]:
-    return {(point.case, point.version): point for point in of_run(run, "screen")}
+    return {(point.case, point.target): point for point in of_run(run, "screen")}
 
 
 def test_every_version_but_the_reference_has_a_point_in_every_case(points: dict[tuple[str, str], Point]):
@@ -43,13 +43,13 @@ def test_the_effect_is_that_of_the_comparison(run: Run, points: dict[tuple[str, 
         assert point.rounds == comparison.rounds == 6
         assert point.error > 0
         assert point.outcome == "measured"
-        assert point.version_figure / point.reference_figure == pytest.approx(comparison.ratio, rel=0.05)
+        assert point.target_figure / point.reference_figure == pytest.approx(comparison.ratio, rel=0.05)
 
 
 def test_other_metrics_and_results_are_followed_as_well(tmp_path: Path):
     asked = plan(looks=(4,), metrics=("memory",), outputs=True)
     directory = run_directory(tmp_path / "run", asked)
-    for place, version in enumerate(asked.versions):
+    for place, version in enumerate(asked.targets):
         batches = []
         for count in range(1, 5):
             of_replicate = rows(version=version, round=count, replicate=4 * place + count)
@@ -64,9 +64,9 @@ def test_other_metrics_and_results_are_followed_as_well(tmp_path: Path):
     assert memory.effect is not None
     assert math.exp(memory.effect) == pytest.approx(2.0, rel=0.01)
     assert memory.verdict == "slower"
-    assert memory.version_figure == pytest.approx(2002.5 * 1024)
-    assert times.version_figure == 10.0
-    assert (results.verdict, results.effect, results.version_figure) == ("differs", None, pytest.approx(1 / 3))
+    assert memory.target_figure == pytest.approx(2002.5 * 1024)
+    assert times.target_figure == 10.0
+    assert (results.verdict, results.effect, results.target_figure) == ("differs", None, pytest.approx(1 / 3))
     assert len({point.key for point in points.values()}) == 3
 
 
@@ -84,7 +84,7 @@ def test_the_night_is_the_day_on_which_the_run_began_unless_it_is_said(run: Run)
 
 
 def test_a_version_may_be_followed_by_another_name(run: Run):
-    found = {point.version: point.build for point in of_run(run, "screen", names={"2.19.1": "nightly"})}
+    found = {point.target: point.build for point in of_run(run, "screen", names={"2.19.1": "nightly"})}
     assert found["nightly"] == "2.19.1"
     assert "2.19.1" not in found
     assert found["2.18.1"] == "2.18.1"
@@ -105,7 +105,7 @@ def test_surroundings_are_those_of_the_manifest(run: Run):
         variables={"OMP_NUM_THREADS": "2"},
     )
     changed = replace(run, evaluation=replace(run.evaluation, manifest=manifest))
-    found = {(point.case, point.version): point.surroundings for point in of_run(changed, "screen")}
+    found = {(point.case, point.target): point.surroundings for point in of_run(changed, "screen")}
     there = found[PREDICT.label, "2.13.0"]
     assert (there.image, there.reference_image) == ("sha256:2.13.0", f"sha256:{RELEASES[0]}")
     assert (there.source, there.kernel, there.machine, there.python) == ("p1", "6.1", "A CPU", "3.11.7")
@@ -135,7 +135,7 @@ def test_an_image_that_is_built_again_from_the_same_parts_is_the_same(run: Run, 
     facts = environment_facts("2.13.0", kind="docker", identity="sha256:built", details=details)
     manifest = replace(run.manifest, environments={**run.manifest.environments, target("2.13.0"): facts})
     found = of_run(replace(run, evaluation=replace(run.evaluation, manifest=manifest)), "screen")
-    assert {point.surroundings.image for point in found if point.version == "2.13.0"} == {name}
+    assert {point.surroundings.image for point in found if point.target == "2.13.0"} == {name}
 
 
 DESCRIBED = {

@@ -20,7 +20,7 @@ def test_the_last_nights_are_those_that_are_shown(points):
 
 
 def test_a_version_is_found_by_its_short_name(points):
-    assert {one.key.version for one in shown.picked(points, versions=("2.13", "nightly")).series} == {
+    assert {one.key.target for one in shown.picked(points, targets=("2.13", "nightly")).series} == {
         "2.13.0",
         "nightly",
     }
@@ -30,8 +30,8 @@ def test_a_version_is_found_by_its_short_name(points):
     ("asked", "words"),
     [
         ({"case": "train_lop"}, "did you mean train_loop?"),
-        ({"versions": ("2.1",)}, "--version '2.1.4': nothing of it"),
-        ({"versions": ("nihgtly",)}, "did you mean nightly?"),
+        ({"targets": ("2.1",)}, "--version '2.1.4': nothing of it"),
+        ({"targets": ("nihgtly",)}, "did you mean nightly?"),
         ({"hosts": ("elsewhere",)}, "there is host"),
         ({"engines": ("docker",)}, "there is venv"),
         ({"devices": ("gpu",)}, "there is cpu"),
@@ -66,6 +66,6 @@ def test_a_case_is_found_by_its_name_its_parameters_or_a_part_of_it():
 
 def test_two_years_of_many_cases_are_an_overview_in_seconds():
     """What is shown of it is read, and no more."""
-    few = shown.picked(history(500, 20, control=False), versions=("2.0.0",))
+    few = shown.picked(history(500, 20, control=False), targets=("2.0.0",))
     assert all(len(one.points) <= 61 for one in few.series)
     assert set(few.nights.values()) == {500}

@@ -48,7 +48,7 @@ def test_a_night_of_a_series_is_what_the_reports_show(ask, read: Read):
 def test_beside_each_night_stands_the_control_arm_of_the_same(ask):
     pairs = ask(
         "SELECT a.control_effect, a.control_error, b.effect, b.error FROM series a LEFT JOIN series b "
-        "ON b.case = a.case AND b.night = a.night AND b.version = a.reference || '+control'"
+        "ON b.case = a.case AND b.night = a.night AND b.target = a.reference || '+control'"
     )
     assert len(pairs) > 300
     assert all((row["control_effect"], row["control_error"]) == (row["effect"], row["error"]) for row in pairs)
@@ -56,24 +56,24 @@ def test_beside_each_night_stands_the_control_arm_of_the_same(ask):
 
 def test_without_a_control_arm_there_is_none_beside(tmp_path: Path):
     made = history(4, 1, ("2.0.0",))
-    store = shown.kept_in(tmp_path, [one for one in made if "+" not in one.version or one.night.day == 2])
-    found = query.query("SELECT * FROM series WHERE version = '2.0.0' ORDER BY night", store.read(), []).to_pylist()
+    store = shown.kept_in(tmp_path, [one for one in made if "+" not in one.target or one.night.day == 2])
+    found = query.query("SELECT * FROM series WHERE target = '2.0.0' ORDER BY night", store.read(), []).to_pylist()
     assert [row["control_effect"] is not None for row in found] == [False, True, False, False]
     (tmp_path / "none").mkdir()
-    store = shown.kept_in(tmp_path / "none", [one for one in made if "+" not in one.version])
+    store = shown.kept_in(tmp_path / "none", [one for one in made if "+" not in one.target])
     found = query.query("SELECT control_effect FROM series", store.read(), []).to_pylist()
     assert found == [{"control_effect": None}] * 4
 
 
 def test_alarms_stand_as_they_are_now_and_events_say_how_they_came_to(ask):
-    (alarm,) = ask("SELECT id, state, note, version, first, ratio, surroundings FROM alarms")
-    assert (alarm["id"], alarm["state"], alarm["note"], alarm["version"]) == ("0f9571", "known", "wanted", "nightly")
+    (alarm,) = ask("SELECT id, state, note, target, first, ratio, surroundings FROM alarms")
+    assert (alarm["id"], alarm["state"], alarm["note"], alarm["target"]) == ("0f9571", "known", "wanted", "nightly")
     assert alarm["first"] == date(2024, 2, 10)
     assert alarm["ratio"] == pytest.approx(1.12, rel=0.01)
     assert alarm["surroundings"] == ["nightly: 2.22.0.dev20240209 -> 2.22.0.dev20240210"]
     assert [row["state"] for row in ask("SELECT * FROM events ORDER BY moment")] == ["new", "known"]
-    (night,) = ask("SELECT night, outcome, versions FROM nights")
-    assert night == {"night": shown.NIGHT.night, "outcome": "measured", "versions": ["2.13", "nightly"]}
+    (night,) = ask("SELECT night, outcome, targets FROM nights")
+    assert night == {"night": shown.NIGHT.night, "outcome": "measured", "targets": ["2.13", "nightly"]}
 
 
 def test_what_was_found_of_a_cause_is_in_the_alarm_and_no_event(read: Read, events: list[Event]):
@@ -112,14 +112,14 @@ def test_an_empty_history_has_the_same_views(tmp_path: Path):
         assert (found.num_rows, found.column_names) == (0, of.names)
 
 
-PIVOT = "PIVOT series ON version USING median(ratio) GROUP BY night"
+PIVOT = "PIVOT series ON target USING median(ratio) GROUP BY night"
 
 
 @pytest.mark.parametrize("sql", [PIVOT, f"SELECT * FROM ({PIVOT})", f"WITH all_nights AS ({PIVOT}) FROM all_nights"])
 def test_values_become_columns(ask, sql: str):
     expected = {
         row["night"]: row["middle"]
-        for row in ask("SELECT night, median(ratio) AS middle FROM series WHERE version = 'nightly' GROUP BY night")
+        for row in ask("SELECT night, median(ratio) AS middle FROM series WHERE target = 'nightly' GROUP BY night")
     }
     assert expected
     assert {row["night"]: row["nightly"] for row in ask(f"{sql};") if row["nightly"] is not None} == expected

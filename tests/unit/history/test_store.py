@@ -79,7 +79,7 @@ def test_a_file_that_is_cut_short_is_put_aside_and_named_and_the_rest_is_used(st
     assert store.read().warnings == ()
 
 
-@pytest.mark.parametrize("name", ["version", "reference"])
+@pytest.mark.parametrize("name", ["target", "reference"])
 def test_a_file_with_what_is_no_version_is_put_aside(store: Store, name: str):
     [point] = history(1, 1, ["2.0.0"], control=False)
     path = store.append([replace(point, **{name: "+control"})])

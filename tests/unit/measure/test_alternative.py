@@ -33,7 +33,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
 
 def fail(*numbers: str, lacks_python: bool = True) -> dict[str, EnvironmentFailed]:
     message = "Python 3.7 could not be downloaded (no network)"
-    return {number: EnvironmentFailed(message, version=number, lacks_python=lacks_python) for number in numbers}
+    return {number: EnvironmentFailed(message, target=number, lacks_python=lacks_python) for number in numbers}
 
 
 def test_the_last_line_compares_what_is_left_with_the_newest_release(on):
@@ -105,7 +105,7 @@ def test_a_claim_takes_all_versions_of_one_of_its_ratios():
     assert not alternative.can_compare(of_claim(across), {"2.0.0"})
     assert alternative.can_compare(of_claim(across), {"1.14.0", "2.0.0"})
     inside = next(pair for pair in pairs if not pair.across)
-    assert alternative.can_compare(of_claim(inside), {inside.arms[0].version})
+    assert alternative.can_compare(of_claim(inside), {inside.arms[0].target})
 
 
 def test_a_claim_about_one_arm_takes_its_version_alone():
@@ -113,8 +113,8 @@ def test_a_claim_about_one_arm_takes_its_version_alone():
     old, new = pair.arms
     bound = Bound(arm=new, metric="traces", at_least=None, at_most=1)
     asked = check_request(RunOptions(claims=(claim(bounds=(bound,), cases=(pair.case,)),)))
-    assert alternative.can_compare(asked, {new.version.name})
-    assert not alternative.can_compare(asked, {old.version.name})
+    assert alternative.can_compare(asked, {new.target.name})
+    assert not alternative.can_compare(asked, {old.target.name})
 
 
 def test_one_version_is_enough_where_own_workloads_compare_their_cases(tmp_path: Path):

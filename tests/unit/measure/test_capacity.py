@@ -38,12 +38,12 @@ def test_what_there_is_least_of_limits_them(room: Room, arms: int, limit: str):
 
 
 def test_descriptors_and_a_containers_processes_are_those_of_one_version():
-    assert find_capacity(ASKED, Room(descriptors=108), 2).in_version == 20
+    assert find_capacity(ASKED, Room(descriptors=108), 2).in_target == 20
     docker = replace(ASKED, engine="docker")
     assert find_capacity(docker, Room(descriptors=108), 2) == Capacity(200, 200, ""), "a container has its own"
-    assert find_capacity(docker, Room(), 64).in_version == 8192 // (2 * 64 + 16)
+    assert find_capacity(docker, Room(), 64).in_target == 8192 // (2 * 64 + 16)
     of_memory = find_capacity(replace(docker, memory_mb=4350), Room(), 2)
-    assert (of_memory.arms, of_memory.in_version, of_memory.limit) == (40, 20, "--memory")
+    assert (of_memory.arms, of_memory.in_target, of_memory.limit) == (40, 20, "--memory")
 
 
 def test_more_threads_and_a_worker_for_each_replicate_leave_room_for_fewer():
@@ -58,7 +58,7 @@ def test_workers_that_have_started_take_nothing_of_what_is_left():
 
 
 def test_arms_fit_if_all_do_and_those_of_each_version():
-    capacity = Capacity(arms=5, in_version=3, limit="memory")
+    capacity = Capacity(arms=5, in_target=3, limit="memory")
     arms = [ArmKey(one.label, target(OLD)) for one in CASES]
     assert capacity.fits(())
     assert capacity.fits(arms[:3])

@@ -55,7 +55,7 @@ def conducted(
     directory.write_plan(plan)
     environments = {
         version: Dressing(stage, environment_facts(version=str(version), kind="venv"))
-        for version in plan.versions
+        for version in plan.targets
         if version not in without
     }
     directory.write_manifest(make_manifest(asked, environments))
@@ -174,7 +174,7 @@ def test_a_version_that_is_left_alone_is_not_measured(directory: RunDir):
 def test_a_version_whose_only_other_does_not_start_is_not_measured_and_has_not_died(directory: RunDir, lost: str):
     assert conducted(directory, Stage(broken=(lost,))) is None
     judged = judge_run(directory)
-    ends = {str(arm.version): (arm.outcome, arm.reason) for arm in judged.arms}
+    ends = {str(arm.target): (arm.outcome, arm.reason) for arm in judged.arms}
     start = f"start: {lost}: does not start"
     assert ends.pop(lost) == ("died", start)
     assert list(ends.values()) == [("not measured", "nothing was left to compare it with")]
@@ -182,8 +182,8 @@ def test_a_version_whose_only_other_does_not_start_is_not_measured_and_has_not_d
     error = find_error(judged.arms, ())
     assert isinstance(error, errors.ArmsDied)
     assert str(error).startswith("1 of 2 arms died")
-    kinds = {arm["version"]: arm["outcome"] for arm in as_object(judged)["arms"]}
-    assert kinds == {lost: "died"} | dict.fromkeys(map(str, {*judged.plan.versions} - {lost}), "not measured")
+    kinds = {arm["target"]: arm["outcome"] for arm in as_object(judged)["arms"]}
+    assert kinds == {lost: "died"} | dict.fromkeys(map(str, {*judged.plan.targets} - {lost}), "not measured")
     assert any(line.startswith("not measured: ") for line in describe_reasons(judged))
 
 

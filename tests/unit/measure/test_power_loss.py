@@ -49,7 +49,7 @@ def _measure(directory: RunDir) -> TfCompareError | None:
     plan, bare = planned.freeze("venv"), make_manifest(planned, {})
     seal_run(directory, plan, bare)
     directory.write_begun(plan, bare)
-    environments = {version: Dressing(Stage(), environment_facts(version, identity="")) for version in plan.versions}
+    environments = {version: Dressing(Stage(), environment_facts(version, identity="")) for version in plan.targets}
     facts = {version: environment.facts for version, environment in environments.items()}
     directory.write_plan(plan)
     directory.write_manifest(replace(bare, environments=facts))
@@ -87,9 +87,9 @@ def test_a_run_is_readable_whenever_the_power_goes(disk: Disk, tmp_path: Path, j
             continue
         found = gather(run)
         assert found.broken == (), number
-        arms = dict.fromkeys(found.plan.versions, 0)
+        arms = dict.fromkeys(found.plan.targets, 0)
         for replicate in found.replicates:
-            arms[replicate.version] = max(arms[replicate.version], replicate.round)
+            arms[replicate.target] = max(arms[replicate.target], replicate.round)
         assert min(arms.values()) >= _rounds_said_to_be_synced(run)
         rounds.append(min(arms.values()))
     assert rounds == sorted(rounds)
@@ -118,10 +118,10 @@ def test_a_run_is_continued_whenever_the_power_goes(disk: Disk, tmp_path: Path, 
         if not (folder / "begun.json").exists() or RunDir(folder).read_begun().plan is None:
             continue
         run = RunDir.open(folder, unprepared=True)
-        before = {arm.version: arm.rounds for arm in judge_run(run).arms} if run.is_prepared else {}
+        before = {arm.target: arm.rounds for arm in judge_run(run).arms} if run.is_prepared else {}
         done = add_rounds(ResumeOptions(run=folder, rounds=4), Quiet())
         assert done.evaluation.broken == ()
-        after = {arm.version: arm.rounds for arm in done.evaluation.arms}
+        after = {arm.target: arm.rounds for arm in done.evaluation.arms}
         assert all(after[version] == before.get(version, 0) + 4 for version in after), number
         numbers = [entry.replicate for entry in run.entries() if isinstance(entry, Ended)]
         assert len(numbers) == len(set(numbers))

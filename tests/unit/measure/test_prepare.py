@@ -50,7 +50,7 @@ class Engine:
                 raise EngineUnavailable("gone")
             if version.number == "2.0.0":
                 log.line("trying")
-                raise EnvironmentFailed("no", version="2.0.0")
+                raise EnvironmentFailed("no", target="2.0.0")
             if version.number == "1.14.0":
                 log.line("making")
                 threading.Event().wait(0.05)

@@ -56,7 +56,7 @@ class Broken(Lacking):
         try:
             return super().prepare(version, log)
         except EnvironmentFailed as error:
-            raise EnvironmentFailed("the hashes do not match", version=version.name) from error
+            raise EnvironmentFailed("the hashes do not match", target=version.name) from error
 
 
 @pytest.mark.parametrize(("versions", "enough"), [(("1.14", "2.0", "2.13"), True), (("1.14", "2.13"), False)])

@@ -54,7 +54,7 @@ def rounds(last: int, first: int = 0) -> tuple[Ended, ...]:
 
 
 def calibrated(version: str, *, counts: bool = False) -> Calibrated:
-    return Calibrated(case="a", version=target(version), warmup=1, bursts=2, calls=3, once=0, counts=counts)
+    return Calibrated(case="a", target=target(version), warmup=1, bursts=2, calls=3, once=0, counts=counts)
 
 
 def test_the_past_is_what_the_journal_says():
@@ -167,7 +167,7 @@ def test_more_rounds_go_to_the_open_cases_of_the_same_run(tmp_path: Path, theatr
     done = add_rounds(ResumeOptions(run=run.path, rounds=4), Quiet())
     assert theatre.stage.opened(OPEN.label, "2.0.0") == [11, 12, 13, 14]
     assert theatre.stage.opened(DECIDED.label, "2.0.0") == []
-    rounds = {arm.case.label: arm.rounds for arm in done.evaluation.arms if arm.version == "2.0.0"}
+    rounds = {arm.case.label: arm.rounds for arm in done.evaluation.arms if arm.target == "2.0.0"}
     assert rounds == {OPEN.label: 14, DECIDED.label: 6}
     assert not done.evaluation.broken
 
@@ -219,7 +219,7 @@ def test_beyond_the_last_look_the_report_says_exploratory_and_only_of_what_was_l
 ):
     run = first(tmp_path)
     evaluation = add_rounds(ResumeOptions(run=run.path), Quiet()).evaluation
-    told = {one.pair.arms[0][0]: one.exploratory for one in evaluation.comparisons if one.pair.kind == "version"}
+    told = {one.pair.arms[0][0]: one.exploratory for one in evaluation.comparisons if one.pair.kind == "target"}
     assert told == {OPEN.label: True, DECIDED.label: False}
     assert judge_run(run) == evaluation
 
@@ -491,14 +491,14 @@ def test_an_arm_that_died_from_outside_is_tried_again_and_one_that_died_by_itsel
     tmp_path: Path, theatre: Theatre
 ):
     run = with_deaths(tmp_path)
-    before = {arm.case: arm for arm in judge_run(run).arms if arm.version == "2.0.0"}
+    before = {arm.case: arm for arm in judge_run(run).arms if arm.target == "2.0.0"}
     assert {case: (arm.outcome, arm.failure, arm.external) for case, arm in before.items()} == {
         OPEN: ("died", "signal", True),
         DECIDED: ("died", "workload", False),
     }
     view = Speaking()
     done = add_rounds(ResumeOptions(run=run.path, rounds=4), view)
-    after = {arm.case: arm for arm in done.evaluation.arms if arm.version == "2.0.0"}
+    after = {arm.case: arm for arm in done.evaluation.arms if arm.target == "2.0.0"}
     assert (after[OPEN].outcome, after[OPEN].failure, after[OPEN].external) == ("measured", None, False)
     assert after[OPEN].rounds == before[OPEN].rounds + 4
     assert after[DECIDED] == before[DECIDED]
@@ -514,7 +514,7 @@ def test_an_arm_that_is_tried_again_and_dies_again_has_its_last_reason(
     run = with_deaths(tmp_path)
     offer(monkeypatch, venv=Theatre(Stage({(OPEN.label, "2.0.0"): Part(noisy, dies=("burst", 5))})))
     add_rounds(ResumeOptions(run=run.path, rounds=4), Quiet())
-    (dead,) = [arm for arm in judge_run(run).arms if (arm.case, arm.version) == (OPEN, "2.0.0")]
+    (dead,) = [arm for arm in judge_run(run).arms if (arm.case, arm.target) == (OPEN, "2.0.0")]
     assert (dead.outcome, dead.reason, dead.failure, dead.external) == (
         "died", "ended with exit code 3", "workload", False,
     )  # fmt: skip
@@ -541,9 +541,7 @@ def test_a_death_from_outside_leaves_the_arm_open_and_its_round_used():
 
 def test_a_version_whose_tensorflow_is_not_imported_is_not_started_again(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path)
-    run.record(
-        Lost(version=target("2.0.0"), stage="start", reason="import failed: x", failure="import", external=False)
-    )
+    run.record(Lost(target=target("2.0.0"), stage="start", reason="import failed: x", failure="import", external=False))
     with pytest.raises(NothingSelected):
         add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
     assert theatre.stage.doors == []
@@ -567,7 +565,7 @@ def test_a_run_that_was_ended_before_its_first_round_is_continued(
 ):
     run = begun(tmp_path, *files)
     done = add_rounds(ResumeOptions(run=run.path), Quiet())
-    assert [(arm.version, arm.outcome, arm.rounds) for arm in done.evaluation.arms] == [
+    assert [(arm.target, arm.outcome, arm.rounds) for arm in done.evaluation.arms] == [
         (version, "measured", 4) for version in VERSIONS
     ]
     assert not any(one.exploratory for one in done.evaluation.comparisons)
@@ -582,7 +580,7 @@ def test_a_dry_run_of_more_says_what_it_would_measure_and_changes_nothing(tmp_pa
     found = forecast_more(ResumeOptions(run=run.path), said.append)
     told = found.as_object()
     assert (told["schema"], told["directory"], told["continues"]) == ("tfcompare.forecast/1", str(run.path), True)
-    assert [version["version"] for version in told["versions"]] == list(VERSIONS)
+    assert [version["target"] for version in told["targets"]] == list(VERSIONS)
     assert found.cases
     assert list(found.lines())[-len(found.cases) :] == [f"  {label}" for label in found.cases]
     assert {path: path.stat().st_mtime_ns for path in run.path.rglob("*") if path.name != ".lock"} == before

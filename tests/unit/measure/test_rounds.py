@@ -137,7 +137,7 @@ def test_an_arm_that_refused_is_never_opened_again_and_the_others_go_on(tmp_path
     assert stage.opened("a", OLD) == [0], "with nothing to compare it with"
     assert stage.opened("b", NEW) == [0, 2, 3]
     refused = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.outcome == "refused"]
-    assert [(entry.version, entry.case, entry.reason) for entry in refused] == [(NEW, "a", "no such op")]
+    assert [(entry.target, entry.case, entry.reason) for entry in refused] == [(NEW, "a", "no such op")]
     assert [arm.outcome for arm in played.evaluation.arms] == ["measured", "refused", "measured", "measured"]
 
 
@@ -239,7 +239,7 @@ def test_a_version_whose_worker_keeps_dying_is_lost_and_the_others_go_on(tmp_pat
     stage = Stage({(name, NEW): killing(number) for number, name in enumerate("abc", 2)})
     played = play(tmp_path, plan(cases, (OLD, NEW, THIRD), looks=(5,)), stage)
     (lost,) = [entry for entry in played.run.entries() if isinstance(entry, Lost)]
-    assert (lost.version, lost.reason) == (NEW, "it died 3 times")
+    assert (lost.target, lost.reason) == (NEW, "it died 3 times")
     assert max(event.round for event in stage.log if event.version == NEW) == 4
     assert stage.opened("d", OLD) == stage.opened("d", THIRD) == [0, 2, 3, 4, 5]
 
@@ -249,7 +249,7 @@ def test_a_version_whose_worker_does_not_start_is_lost_before_the_pilot(tmp_path
     played = play(tmp_path, plan([A], (OLD, NEW, THIRD), looks=(2,)), stage)
     assert stage.opened("a", THIRD) == [0, 2]
     (lost,) = [entry for entry in played.run.entries() if isinstance(entry, Lost)]
-    assert (lost.version, lost.stage) == (NEW, "start")
+    assert (lost.target, lost.stage) == (NEW, "start")
     assert [arm.outcome for arm in played.evaluation.arms] == ["measured", "died", "measured"]
 
 

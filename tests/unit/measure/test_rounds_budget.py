@@ -36,7 +36,7 @@ def measure(
 
 
 def rounds_of(played: Play) -> dict[str, int]:
-    return {arm.case.label: arm.rounds for arm in played.evaluation.arms if arm.version == NEW}
+    return {arm.case.label: arm.rounds for arm in played.evaluation.arms if arm.target == NEW}
 
 
 def postponed(played: Play) -> list[tuple[str, ...]]:
@@ -218,7 +218,7 @@ def test_the_time_of_a_death_is_not_what_a_visit_takes(tmp_path: Path, clock: Cl
     stage.parts["a", "3.0.0"] = Part(noisy)
     played = play(tmp_path, asked, stage, started=0.0)
     assert postponed(played) == []
-    assert {arm.version: arm.rounds for arm in played.evaluation.arms} == {OLD: 20, NEW: 20, "3.0.0": 20}
+    assert {arm.target: arm.rounds for arm in played.evaluation.arms} == {OLD: 20, NEW: 20, "3.0.0": 20}
 
 
 @pytest.mark.parametrize("isolation", ["fork", "process"])

@@ -31,7 +31,7 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 def ratios(played: Play) -> dict[tuple[str, ...], float]:
     return {
-        tuple(f"{arm.case}/{arm.version}" for arm in comparison.pair.arms): round(comparison.ratio or 0, 6)
+        tuple(f"{arm.case}/{arm.target}" for arm in comparison.pair.arms): round(comparison.ratio or 0, 6)
         for comparison in played.evaluation.comparisons
     }
 

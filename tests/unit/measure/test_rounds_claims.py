@@ -42,7 +42,7 @@ def test_a_claim_that_is_settled_is_measured_no_more(tmp_path: Path):
 def test_what_is_said_to_take_the_same_time_is_timed_longer(tmp_path: Path):
     played = play(tmp_path, claimed("same", 0.05, looks=(2,)), Stage())
     efforts = [entry for entry in played.run.entries() if isinstance(entry, Calibrated)]
-    bursts = {(entry.case, entry.version): entry.bursts for entry in efforts}
+    bursts = {(entry.case, entry.target): entry.bursts for entry in efforts}
     assert bursts == {
         (A.label, OLD): MOST_BURSTS,
         (A.label, NEW): MOST_BURSTS,

@@ -15,8 +15,8 @@ def test_control_is_compared_with_the_baseline_and_with_nothing_inside_a_version
     one, other = case("w", mode="eager"), case("w", mode="graph")
     known = {"w": workload("w", params={"mode": ("eager", "graph")}, comparisons={"mode": "eager"})}
     pairs = plan_pairs([one, other], targets((OLD, TWICE, NEW)), known)
-    assert {pair.candidate for pair in pairs if pair.kind == "version"} == {TWICE, NEW}
-    assert {pair.version for pair in pairs if pair.kind == "case"} == {OLD, NEW}
+    assert {pair.candidate for pair in pairs if pair.kind == "target"} == {TWICE, NEW}
+    assert {pair.target for pair in pairs if pair.kind == "case"} == {OLD, NEW}
 
 
 def test_a_sound_machine_has_nothing_to_say_of_its_control(tmp_path: Path) -> None:

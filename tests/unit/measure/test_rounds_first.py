@@ -136,7 +136,7 @@ def test_which_visits_are_made_never_depends_on_what_first_calls_took(tmp_path: 
     assert wild == calm
     opened = Counter((event.case, event.version) for event in wild if event.kind == "open" and event.round)
     # The pilot was the first round, and opened its files cold.
-    counted = Counter((each.case, str(each.version)) for each in gather(played.run).openings)
+    counted = Counter((each.case, str(each.target)) for each in gather(played.run).openings)
     assert counted == opened
 
 

@@ -72,7 +72,7 @@ def test_a_death_where_one_process_holds_the_gpu_leaves_it_to_the_next(tmp_path:
     asked = on_gpu(A, B, looks=(2,), isolation="container", exclusive=True)
     played = play(tmp_path, asked, stage, Fitting(gpus=(CARD,)))
     assert most_at_once(stage) == 1
-    outcomes = {(arm.case.label, arm.version): arm.outcome for arm in played.evaluation.arms}
+    outcomes = {(arm.case.label, arm.target): arm.outcome for arm in played.evaluation.arms}
     assert outcomes == {("a", OLD): "measured", ("a", NEW): "died", ("b", OLD): "measured", ("b", NEW): "measured"}
 
 
@@ -186,7 +186,7 @@ def test_a_gpu_that_stays_lost_costs_the_version_and_not_the_run(tmp_path: Path,
     played = play(tmp_path, on_gpu(A, looks=(5,)), stage, Fitting(gpus=(CARD,)))
     assert stage.opened("a", NEW)[:4] == [0, 2, 3, 3]
     assert played.ending == ""
-    assert {arm.version: arm.rounds for arm in played.evaluation.arms}[OLD] == 5
+    assert {arm.target: arm.rounds for arm in played.evaluation.arms}[OLD] == 5
 
 
 def test_a_stranger_on_the_gpu_has_the_visit_redone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

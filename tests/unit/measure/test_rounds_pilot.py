@@ -25,7 +25,7 @@ A, B = case("a"), case("b")
 
 
 def efforts(played: Play) -> dict[tuple[str, str | None], Calibrated]:
-    return {(entry.case, entry.version): entry for entry in played.run.entries() if isinstance(entry, Calibrated)}
+    return {(entry.case, entry.target): entry for entry in played.run.entries() if isinstance(entry, Calibrated)}
 
 
 def counting(played: Play) -> set[bool]:
@@ -115,7 +115,7 @@ def test_an_arm_that_dies_in_the_pilot_leaves_the_others_their_first_round(tmp_p
     played = play(tmp_path, plan([A], (OLD, NEW, "3.0.0"), looks=(4,)), stage)
     assert stage.opened("a", NEW) == [0]
     assert set(efforts(played)) == {("a", OLD), ("a", "3.0.0")}
-    assert {arm.version: arm.rounds for arm in played.evaluation.arms} == {OLD: 4, NEW: 0, "3.0.0": 4}
+    assert {arm.target: arm.rounds for arm in played.evaluation.arms} == {OLD: 4, NEW: 0, "3.0.0": 4}
 
 
 def test_an_arm_that_lost_its_worker_beside_another_gets_an_effort_before_the_next_round(tmp_path: Path):
@@ -124,7 +124,7 @@ def test_an_arm_that_lost_its_worker_beside_another_gets_an_effort_before_the_ne
     asked = plan([A, B], pairs=(version_pair(A), version_pair(B), case_pair(A, B)), looks=(4,))
     played = play(tmp_path, asked, stage)
     beside = [entry for entry in played.run.entries() if isinstance(entry, Ended) and entry.how == BESIDE]
-    assert [(entry.case, entry.version, entry.round) for entry in beside] == [("b", NEW, PILOT_ROUND)] * 2
+    assert [(entry.case, entry.target, entry.round) for entry in beside] == [("b", NEW, PILOT_ROUND)] * 2
     assert stage.opened("b", NEW) == [0, 0, 0, 2, 3, 4]
     assert efforts(played)["b", NEW].counts is False
     rounds = {arm.key: arm.rounds for arm in played.evaluation.arms}

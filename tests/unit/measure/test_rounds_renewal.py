@@ -28,7 +28,7 @@ def slow_to_start(clock: Clock, takes: dict[str, float], start_s: float) -> Stag
 def visits_of(played: Play, version: str = NEW) -> Counter[int]:
     """How many replicates an arm has in each round."""
     ended = [entry for entry in played.run.entries() if isinstance(entry, Ended)]
-    return Counter(entry.round for entry in ended if entry.version == version and entry.case == "a")
+    return Counter(entry.round for entry in ended if entry.target == version and entry.case == "a")
 
 
 def test_each_round_has_new_workers_and_the_pilot_has_those_of_the_first(tmp_path: Path):
@@ -117,7 +117,7 @@ def test_a_new_worker_that_does_not_start_costs_its_version_one_round(tmp_path: 
     def fail_once(version: str) -> None:
         starts[version] += 1
         if (version, starts[version]) == (NEW, 3):
-            raise EnvironmentFailed("no memory", version=version)
+            raise EnvironmentFailed("no memory", target=version)
 
     stage = Stage({("a", NEW): Part(noisy)}, on_start=fail_once)
     played = play(tmp_path, plan([A], looks=(6,)), stage)
@@ -134,10 +134,10 @@ def test_a_version_whose_new_workers_keep_failing_is_lost(tmp_path: Path):
     def fail_later(version: str) -> None:
         starts[version] += 1
         if version == NEW and starts[version] > 3:
-            raise EnvironmentFailed("no memory", version=version)
+            raise EnvironmentFailed("no memory", target=version)
 
     stage = Stage({("a", NEW): Part(noisy)}, on_start=fail_later)
     played = play(tmp_path, plan([A], looks=(20,)), stage)
     (lost,) = [entry for entry in played.run.entries() if isinstance(entry, Lost)]
-    assert (lost.version, lost.stage) == (NEW, "start")
+    assert (lost.target, lost.stage) == (NEW, "start")
     assert stage.opened("a", NEW) == [0, 2, 3]

@@ -50,7 +50,7 @@ class Rig:
             version: Environment(
                 environment_facts(version=str(version), kind="venv", identity="", lock="", python="3.11.7"), self.stub
             )
-            for version in asked.versions
+            for version in asked.targets
         }
         prepared = PreparedRun(asked, environments, self.run, self.own, fitting)
         workers = Workers(prepared, lambda text: None)
@@ -77,7 +77,7 @@ def test_a_version_whose_gpu_code_was_made_first_keeps_its_results(rig: Rig):
     evaluation = rig.measure(plan(CASES[:2], pairs=PAIRS[:2], looks=(2,)), fitting)
     assert evaluation.broken == ()
     assert not [text for text in evaluation.warnings if "time" in text]
-    assert {(arm.version, arm.outcome, arm.rounds) for arm in evaluation.arms} == {
+    assert {(arm.target, arm.outcome, arm.rounds) for arm in evaluation.arms} == {
         (OLD, "measured", 2),
         (NEW, "measured", 2),
     }
@@ -121,7 +121,7 @@ def test_a_worker_that_is_killed_with_several_replicates_costs_one_death_and_one
     evaluation = rig.measure(plan(CASES, pairs=PAIRS, looks=(3,)))
     killed, *others = rig.deaths()
     assert (killed.case, killed.how, killed.round) == ("tick[n=a]", "worker", 2)
-    assert {(end.version, end.how, end.round) for end in others} == {(killed.version, BESIDE, 2)}
+    assert {(end.target, end.how, end.round) for end in others} == {(killed.target, BESIDE, 2)}
     assert sorted(end.case for end in others) == ["tick[n=b]", "tick[n=c]"]
     assert not any(isinstance(entry, Lost) for entry in rig.run.entries())
     assert evaluation.broken == ()

@@ -50,7 +50,7 @@ def measure(folder: Path, stage: Stage, budget_s: float, names: str, view: Heard
 
 
 def rounds_of(played: Play) -> dict[str, int]:
-    return {arm.case.label: arm.rounds for arm in played.evaluation.arms if arm.version == NEW}
+    return {arm.case.label: arm.rounds for arm in played.evaluation.arms if arm.target == NEW}
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -64,7 +64,7 @@ def test_what_was_not_asked_for_is_told_beside_what_was(asked, seen, words: str)
 def workers(folder: Path, stage: Stage, fitting: Fitting, *versions: str, **changes) -> Workers:
     asked = plan(versions=versions, device="gpu", **changes)
     environments = {
-        version: Dressing(stage, environment_facts(version=str(version), kind="docker")) for version in asked.versions
+        version: Dressing(stage, environment_facts(version=str(version), kind="docker")) for version in asked.targets
     }
     prepared = PreparedRun(asked, environments, run_directory(folder / "run", asked), fitting=fitting)
     return Workers(prepared, lambda text: None)
@@ -99,12 +99,12 @@ def test_a_version_that_sees_no_gpu_costs_only_itself(tmp_path: Path, monkeypatc
     monkeypatch.setattr(
         WorkerClient,
         "gpus",
-        lambda self, timeout_s: Sight((), driver) if self.version == target(OLD) else Sight((SEES_T4,), DriverAnswer()),
+        lambda self, timeout_s: Sight((), driver) if self.target == target(OLD) else Sight((SEES_T4,), DriverAnswer()),
     )
     made = workers(tmp_path, Stage(), Fitting(gpus=(T4,)), OLD, NEW)
     assert set(made.start_all()) == {NEW}
     (lost,) = [entry for entry in RunDir.open(tmp_path / "run").entries() if isinstance(entry, Lost)]
-    assert (lost.version, lost.failure) == (OLD, "gpu")
+    assert (lost.target, lost.failure) == (OLD, "gpu")
     assert "TensorFlow does not find libcudnn.so.8, libcublas.so.11" in lost.reason
     made.stop()
 
@@ -120,7 +120,7 @@ def test_a_version_without_code_for_the_card_is_given_time_and_so_is_its_control
     given: dict[Target, float] = {}
 
     def gpus(self: WorkerClient, timeout_s: float) -> Sight:
-        given[self.version] = timeout_s
+        given[self.target] = timeout_s
         return Sight((SEES_A100,), DriverAnswer())
 
     monkeypatch.setattr(WorkerClient, "gpus", gpus)
@@ -141,7 +141,7 @@ class Faltering(Dressing):
 
     def start(self, paths: WorkerPaths, stream: Path) -> Started:
         if next(self.turns) in self.fails:
-            raise EnvironmentFailed("does not start", version=self.facts.version)
+            raise EnvironmentFailed("does not start", target=self.facts.target)
         return super().start(paths, stream)
 
 
@@ -155,10 +155,10 @@ def test_a_replicates_own_worker_that_does_not_start_costs_that_replicate(tmp_pa
     made.start_all()
     for turn in range(1, 6):
         client = made.acquire(target(OLD))
-        assert (client is None) == (turn in fails or not made.versions())
+        assert (client is None) == (turn in fails or not made.targets())
         if client:
             made.release(target(OLD))
-    assert made.versions() == ([] if lost else [OLD])
+    assert made.targets() == ([] if lost else [OLD])
 
 
 def test_no_more_workers_start_at_once_than_there_are_cpus_for_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -64,7 +64,7 @@ def test_what_it_is_of_a_replicate(metric: Metric, figures: dict[str, object], v
 )  # fmt: skip
 def test_how_the_figure_of_an_arm_is_printed(metric: Metric, shown: str):
     arm = ArmResult(
-        case=OF, version=target("2.0.0"), outcome="measured", median_ms=12.0, first_call_ms=2500.0, build_s=3.0,
+        case=OF, target=target("2.0.0"), outcome="measured", median_ms=12.0, first_call_ms=2500.0, build_s=3.0,
         cpu_ms=15.0, step_ms=1.0, memory_bytes=360 * 2.0**20, gpu_memory_bytes=12 * 2.0**30, traces=4,
         traces_per_call=0.25,
         leak_bytes=1536.0, percentiles_ms=(1.0, 2.0, 3.0), import_s=1.2,
@@ -73,7 +73,7 @@ def test_how_the_figure_of_an_arm_is_printed(metric: Metric, shown: str):
     figure = spec.figure(arm)
     assert figure is not None
     assert spec.show(figure) == shown
-    assert spec.figure(ArmResult(case=OF, version=target("2.0.0"), outcome="died")) is None
+    assert spec.figure(ArmResult(case=OF, target=target("2.0.0"), outcome="died")) is None
 
 
 def test_every_metric_has_its_file_and_is_found_by_its_name():

@@ -108,7 +108,7 @@ def profiled_as(before: float, after: float) -> Does:
         (path / "profiles").mkdir(parents=True)
         (path / profiles.PROFILE_FILE).write_bytes(PROFILE.stamp(profiles.HEADING.dump_json(found.heading)))
         for one in arms:
-            file = path / "profiles" / f"{stem(power, one.version)}.json"
+            file = path / "profiles" / f"{stem(power, one.target)}.json"
             file.write_bytes(PROFILE.stamp(profiles.ARM.dump_json(one)))
 
     return leave

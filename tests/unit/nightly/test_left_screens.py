@@ -238,7 +238,7 @@ def test_what_could_not_be_measured_in_it_is_the_nights_end(monkeypatch, options
     *entries, finished = left.entries()
     left.journal.write_text("")
     lost = Lost(
-        version=target("2.12.1"),
+        target=target("2.12.1"),
         stage="environment",
         reason="environment: no package of that name",
         failure="workload",

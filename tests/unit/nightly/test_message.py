@@ -246,7 +246,7 @@ def hostile() -> NightReport:
     bad = alarm(
         1.12, HOSTILE, surroundings=(HOSTILE,), note=HOSTILE, bisect=HOSTILE, reproduce=f"tfcompare run {HOSTILE}"
     )
-    night = replace(NIGHT, suite=HOSTILE, versions=(HOSTILE,), said=(HOSTILE,), outcome="failed", host=HOSTILE)
+    night = replace(NIGHT, suite=HOSTILE, targets=(HOSTILE,), said=(HOSTILE,), outcome="failed", host=HOSTILE)
     return NightReport(
         night=night,
         opened=(bad,),

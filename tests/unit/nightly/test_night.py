@@ -68,7 +68,7 @@ def paced(slower: Sequence[float], asked_for: list[list[str]]) -> Callable[[Chil
         rounds = int(words[words.index("--rounds") + 1])
         asked = replace(plan(looks=(rounds,)), run=f"20260102-03040{number}-made")
         directory = run_directory(Path(words[words.index("--output") + 1]), asked)
-        for place, version in enumerate(asked.versions):
+        for place, version in enumerate(asked.targets):
             batches = []
             for count in range(1, rounds + 1):
                 strays = draw.gauss(0, 0.07) + (slower[number] if place else 0.0)
@@ -142,8 +142,8 @@ def test_a_night_is_compared_with_the_last_of_its_own_schedule(
         for point in Store(tmp_path / "before").read().points()
     ]
     store = Store(options.history)
-    store.append([*points, *(replace(point, case="gone") for point in points if point.version == "1.14.0")])
-    store.record(replace(told.night, run="yesterday", night=told.night.night - ago, versions=names))
+    store.append([*points, *(replace(point, case="gone") for point in points if point.target == "1.14.0")])
+    store.record(replace(told.night, run="yesterday", night=told.night.night - ago, targets=names))
     assert said(options)[0].vanished == vanished
 
 
@@ -370,8 +370,8 @@ def run_suite(folder: Path) -> str:
 def test_a_night_without_its_control_arm_is_judged_by_the_control_arm_of_the_others(options: NightOptions):
     store = Store(options.history)
     points = history(10, 1, ["2.13.0"])
-    store.append([one for one in points if one.version == "2.13.0" or one.night != points[-1].night])
-    [key] = {point.key for point in points if point.version == "2.13.0"}
+    store.append([one for one in points if one.target == "2.13.0" or one.night != points[-1].night])
+    [key] = {point.key for point in points if point.target == "2.13.0"}
     segment = last_segments(all_arrays(store.read().table), [key])[key]
     assert (len(segment.values), len(segment.control)) == (10, 9)
 
@@ -483,7 +483,7 @@ def test_a_version_that_cannot_be_had_is_a_point_in_every_case(monkeypatch, opti
     monkeypatch.setattr(nights.versions, "resolve", resolve)
     measures(monkeypatch, whole)
     said(options)
-    missing = [point for point in Store(options.history).read().points() if point.version == "nightly"]
+    missing = [point for point in Store(options.history).read().points() if point.target == "nightly"]
     assert len(missing) == 2
     assert {(point.outcome, point.reason, point.effect) for point in missing} == {
         ("died", "lock: the index does not answer", None)

@@ -99,7 +99,7 @@ def test_groups_are_divided_around_their_common_baseline():
     assert [sorted({arm.case.params[0][1] for arm in sitting}) for sitting in sittings] == [
         ["0", "1", "2"], ["0", "3", "4"], ["0", "5", "6"],
     ]  # fmt: skip
-    assert all({arm.version for arm in sitting} == {OLD, NEW} for sitting in sittings)
+    assert all({arm.target for arm in sitting} == {OLD, NEW} for sitting in sittings)
 
 
 def test_a_mirrored_order_has_the_same_sittings_backwards():
@@ -109,6 +109,6 @@ def test_a_mirrored_order_has_the_same_sittings_backwards():
 
 
 def test_arms_that_nothing_is_compared_with_are_measured_too():
-    sittings = divide(ALL, [pair for pair in COMPARED if OLD not in {arm.version for arm in pair.arms}], fitting(5))
+    sittings = divide(ALL, [pair for pair in COMPARED if OLD not in {arm.target for arm in pair.arms}], fitting(5))
     assert {arm for sitting in sittings for arm in sitting} == set(ALL)
     assert max(map(len, sittings)) <= 5

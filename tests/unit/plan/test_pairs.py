@@ -36,7 +36,7 @@ def test_a_pair_of_cases_names_what_both_share():
 
 
 def test_a_case_whose_baseline_is_not_measured_is_paired_with_nothing():
-    assert [pair.kind for pair in plan_pairs([GRAPH], targets(("1.0.0", "2.0.0")), WORKLOADS)] == ["version"]
+    assert [pair.kind for pair in plan_pairs([GRAPH], targets(("1.0.0", "2.0.0")), WORKLOADS)] == ["target"]
 
 
 def test_the_order_is_that_of_the_versions_wherever_the_baseline_stands():
@@ -48,13 +48,13 @@ def test_the_order_is_that_of_the_versions_wherever_the_baseline_stands():
     )
     assert in_order(targets(("b", "a"))) == ("b", "a")
     asked = plan((POWER,), ("2.13.0", "1.14.0", "2.2.3"))
-    pairs = neighbour_pairs(asked, [arm(POWER, version) for version in asked.versions])
+    pairs = neighbour_pairs(asked, [arm(POWER, version) for version in asked.targets])
     assert [(one.baseline, one.candidate) for one in pairs] == [("1.14.0", "2.2.3"), ("2.2.3", "2.13.0")]
 
 
 def test_two_versions_and_runs_of_claims_have_no_neighbours():
     asked = plan((POWER,), ("1.14.0", "2.0.0"))
-    assert neighbour_pairs(asked, [arm(POWER, version) for version in asked.versions]) == ()
+    assert neighbour_pairs(asked, [arm(POWER, version) for version in asked.targets]) == ()
 
 
 @pytest.mark.parametrize(

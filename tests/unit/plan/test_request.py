@@ -22,7 +22,7 @@ OWN = ["sums[size=1]", "sums[size=2]", "words"]
 
 def test_a_plan_holds_what_was_asked_and_the_usual_for_the_rest():
     plan = check_request(RunOptions(versions=VERSIONS, margin=0.03, seed=7, threads=(1, 2))).freeze("venv")
-    assert (plan.versions, plan.suite, plan.margin) == (("1.14.0", "2.0.0"), "quick", 0.03)
+    assert (plan.targets, plan.suite, plan.margin) == (("1.14.0", "2.0.0"), "quick", 0.03)
     assert (plan.seed, plan.threads) == (7, (1, 2))
     assert (plan.looks, plan.alpha, plan.device) == (TABLE_LOOKS, 0.05, "cpu")
     assert len(plan.cases) == 8
@@ -168,7 +168,7 @@ def planned(*names: str, gpu: bool = False, **changes: Any) -> Plan:
 
 def test_only_the_arms_that_a_claim_names_are_planned():
     plan = planned("predict-after-compile", "eager-train-loops")
-    assert plan.versions == ("1.14.0", "2.0.0")
+    assert plan.targets == ("1.14.0", "2.0.0")
     assert len(plan.arms()) == 4 + 4 * 2
     assert len(plan.pairs) == 2 + 4
 
@@ -195,7 +195,7 @@ def test_claims_have_the_looks_of_every_run():
 
 def test_a_claim_about_a_version_with_changes_is_measured_in_both():
     plan = planned("onednn-one-thread")
-    assert plan.versions == ("2.9.3", "2.9.3+TF_ENABLE_ONEDNN_OPTS=0")
+    assert plan.targets == ("2.9.3", "2.9.3+TF_ENABLE_ONEDNN_OPTS=0")
     assert plan.definitions == ("2.9.3 TF_ENABLE_ONEDNN_OPTS=0",)
     assert not plan.outputs
 

@@ -121,8 +121,8 @@ def test_the_rows_of_own_times_add_up_to_the_step(drawn):
     """In the object, where nothing is rounded: what is shown, and the rest that the table has in one line."""
     told = report.as_object(scene())
     for version in (OLD, NEW):
-        [step] = [one["step_ms"] for one in told["profiles"] if one["version"] == version and "step_ms" in one]
-        listed = [one["versions"][version] for one in told["functions"] if one["by"] == "own"]
+        [step] = [one["step_ms"] for one in told["profiles"] if one["target"] == version and "step_ms" in one]
+        listed = [one["targets"][version] for one in told["functions"] if one["by"] == "own"]
         assert 0 < sum(cell["own_ms"] for cell in listed if cell) <= step + 1e-9
 
 
@@ -151,7 +151,7 @@ def test_the_object_holds_every_arm_and_the_functions_of_every_version():
     assert (after["profiler"], after["build_ms"], after["profiler_ratio"]) == ("tracer", 1505, 1.8)
     process = next(one for one in told["functions"] if one["name"] == "_process_inputs")
     assert (process["by"], process["rank"], process["growth_ms"], process["baseline"]) == ("cumulative", 2, 65, OLD)
-    assert process["versions"] == {OLD: None, NEW: {"calls": 1.0, "own_ms": 2.0, "cumulative_ms": 65.0}}
+    assert process["targets"] == {OLD: None, NEW: {"calls": 1.0, "own_ms": 2.0, "cumulative_ms": 65.0}}
 
 
 def test_the_object_names_no_field_as_a_measurement_is_named():

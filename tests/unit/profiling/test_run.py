@@ -99,7 +99,7 @@ def changed(options: ProfileOptions, **changes: Any) -> ProfileOptions:
 
 
 def ended(done: Profiled) -> list[tuple[str, str, str]]:
-    return [(arm.case.label, str(arm.version), arm.outcome) for arm in done.arms]
+    return [(arm.case.label, str(arm.target), arm.outcome) for arm in done.arms]
 
 
 def test_every_case_is_profiled_in_every_version_in_turn(options: ProfileOptions, engine: Engine):
@@ -305,7 +305,7 @@ def test_a_version_without_code_for_the_card_may_take_longer_in_its_first_profil
     asked = WorkerClient.profile
 
     def profile(self: WorkerClient, case: Case, **order: Any) -> Any:
-        given.append((str(self.version), order["timeout_s"]))
+        given.append((str(self.target), order["timeout_s"]))
         return asked(self, case, **order)
 
     monkeypatch.setattr(WorkerClient, "profile", profile)

@@ -80,7 +80,7 @@ def made(cases: Sequence[Case], arms: Iterable[ArmResult], versions: Sequence[st
 
 def one_cell(of: Comparison, *, ms: tuple[float, float] = (10.0, 36.0)) -> Evaluation:
     """A run of two arms and this comparison between them, whichever kind it is."""
-    cases = (loop(mode="eager"),) if of.pair.kind == "version" else (loop(mode="eager"), loop(mode="graph"))
+    cases = (loop(mode="eager"),) if of.pair.kind == "target" else (loop(mode="eager"), loop(mode="graph"))
     (baseline, old), (candidate, new) = of.pair.arms
     named = {one.label: one for one in cases}
     return Evaluation(
@@ -177,9 +177,7 @@ def _judged(pair, baseline: ArmResult, candidate: ArmResult) -> Comparison:
     ratio = candidate.median_ms / baseline.median_ms
     for one in (baseline, candidate):
         if one.outcome == "died":
-            return comparison(
-                pair, ratio, "inconclusive", f"{one.version} died after {one.rounds} rounds: {one.reason}"
-            )
+            return comparison(pair, ratio, "inconclusive", f"{one.target} died after {one.rounds} rounds: {one.reason}")
     if abs(math.log(ratio)) < math.log(1.01):
         return comparison(pair, ratio, "same")
     if abs(math.log(ratio)) < math.log(1.1):

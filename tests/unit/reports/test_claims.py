@@ -51,9 +51,9 @@ def test_the_object_has_what_the_schema_promises():
         "needs a GPU",
     ]  # fmt: skip
     first = found["claims"][0]
-    promised = {"claim", "title", "source", "verdict", "expected", "ratio", "ci_low", "ci_high", "versions", "reason"}
+    promised = {"claim", "title", "source", "verdict", "expected", "ratio", "ci_low", "ci_high", "targets", "reason"}
     assert promised <= first.keys()
-    assert (first["claim"], first["ratio"], first["versions"]) == ("eager-training", 4.2, [OLD, NEW])
+    assert (first["claim"], first["ratio"], first["targets"]) == ("eager-training", 4.2, [OLD, NEW])
     assert first["expected"] == "slower, at least 2.50x (published 6.25x)"
     assert (first["published"], first["read_as"]) == (6.25, None)
     assert first["said_of"] == ["a GTX 1070, Windows 10", "CPU of Colab"]

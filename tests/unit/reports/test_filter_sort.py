@@ -25,7 +25,7 @@ def five_cases() -> Evaluation:
         arms=tuple(
             arm(of, version, median_ms=medians[of]) if of in medians else unmeasured(of, version, "refused", "no jit")
             for of in asked.cases
-            for version in asked.versions
+            for version in asked.targets
         ),
         comparisons=(*(comparison(pair, *judged[place]) for place, pair in enumerate(asked.pairs)), *inside),
         warnings=(),
@@ -57,7 +57,7 @@ def test_cases_are_sorted_inside_their_workload_and_workloads_by_their_first(sor
     arranged = arrangement(None, sort)
     assert shown(arranged) == labels(*order)
     for of in order:
-        versions = [arm.version for arm in arranged.arms(five_cases()) if arm.case == of]
+        versions = [arm.target for arm in arranged.arms(five_cases()) if arm.case == of]
         assert versions == [OLD, NEW], "the baseline first, whatever the order"
 
 
@@ -75,7 +75,7 @@ def test_cases_are_sorted_inside_their_workload_and_workloads_by_their_first(sor
 def test_only_what_is_asked_for_is_shown_with_the_baseline_it_is_compared_to(only: str, cases):
     arms = arrangement(only, None).arms(five_cases())
     assert list(dict.fromkeys(arm.case for arm in arms)) == list(cases)
-    assert all({OLD, NEW} == {arm.version for arm in arms if arm.case == of} for of in cases)
+    assert all({OLD, NEW} == {arm.target for arm in arms if arm.case == of} for of in cases)
 
 
 def test_what_differs_slightly_is_also_the_same():

@@ -11,14 +11,14 @@ from orchestrator.reports.json import as_json, as_object
 from tests.support import scenes
 
 ARM = {
-    "workload", "params", "version", "outcome", "reason", "failure", "external", "rounds",
+    "workload", "params", "target", "outcome", "reason", "failure", "external", "rounds",
     "build_s", "train_s", "import_s", "traces", "traces_per_call", "drift",
     "median_s", "first_s", "second_s",
     "resident_bytes", "items", "items_per_s", "first_step_s", "step_s", "losses",
     "first_call_s", "memory_bytes", "leak_bytes", "gpu_memory_bytes", "p50_s", "p95_s", "p99_s", "cpu_s", "wall_s",
 }  # fmt: skip
 COMPARISON = {
-    "workload", "params", "kind", "version", "baseline", "candidate", "metric", "ratio", "ci_low", "ci_high", "rounds",
+    "workload", "params", "kind", "target", "baseline", "candidate", "metric", "ratio", "ci_low", "ci_high", "rounds",
     "verdict", "reason", "mde", "seed_percent", "second_ratio", "sign_flip_p", "exploratory", "row_only",
     "size", "cpu_ratio", "cpu_low", "cpu_high", "difference", "difference_low", "difference_high", "missing_rounds",
     "pilot_ratio", "spread", "cpu_spread", "cpu_verdict",
@@ -49,15 +49,15 @@ def test_it_has_exactly_the_keys_that_readers_rely_on(report: dict[str, Any]):
 
 
 def test_a_comparison_across_versions_names_full_versions_and_no_version_of_its_own(report: dict[str, Any]):
-    across = [comparison for comparison in report["comparisons"] if comparison["kind"] == "version"]
+    across = [comparison for comparison in report["comparisons"] if comparison["kind"] == "target"]
     assert len(across) == 6
-    assert {(found["baseline"], found["version"]) for found in across} == {("1.14.0", None)}
+    assert {(found["baseline"], found["target"]) for found in across} == {("1.14.0", None)}
     assert across[0]["params"] == {"loop": "fit", "mode": "graph", "model": "small"}
 
 
 def test_a_comparison_inside_a_version_names_case_labels_and_what_both_share(report: dict[str, Any]):
     inside = [comparison for comparison in report["comparisons"] if comparison["kind"] == "case"]
-    assert [found["version"] for found in inside] == ["1.14.0", "2.0.0", "2.13.0"]
+    assert [found["target"] for found in inside] == ["1.14.0", "2.0.0", "2.13.0"]
     assert inside[0]["baseline"] == "train_loop[loop=fit,mode=eager,model=small]"
     assert inside[0]["candidate"] == "train_loop[loop=fit,mode=graph,model=small]"
     assert inside[0]["params"] == {"loop": "fit", "model": "small"}
@@ -66,7 +66,7 @@ def test_a_comparison_inside_a_version_names_case_labels_and_what_both_share(rep
 def test_an_arm_that_was_refused_is_an_arm_with_its_reason_and_nulls(report: dict[str, Any]):
     refused = next(arm for arm in report["arms"] if arm["outcome"] == "refused")
     assert refused["reason"] == "tf.function has no jit switch before TensorFlow 2.1."
-    figures = ARM - {"workload", "params", "version", "outcome", "reason", "external", "rounds"}
+    figures = ARM - {"workload", "params", "target", "outcome", "reason", "external", "rounds"}
     assert {refused[key] for key in figures} == {None}
     assert refused["rounds"] == 0
 
@@ -98,7 +98,7 @@ def test_a_moment_is_told_with_its_zone(report: dict[str, Any]):
 
 def test_arms_and_comparisons_come_in_the_order_of_the_table(report: dict[str, Any]):
     both = scenes.everything()
-    assert [arm["version"] for arm in report["arms"]] == [arm.version for arm in both.arms]
+    assert [arm["target"] for arm in report["arms"]] == [arm.target for arm in both.arms]
     assert [found["candidate"] for found in report["comparisons"]] == [
         found.pair.flat.candidate for found in both.comparisons
     ]

@@ -87,7 +87,7 @@ def test_first_calls_that_are_all_decided_have_no_such_line():
 
 def test_what_all_cases_of_a_version_share_names_no_case():
     found = of((1.5, "slower"), metric="import")
-    arms = tuple(replace(arm, import_s=2.0 if arm.version == OLD else 3.0) for arm in found.arms)
+    arms = tuple(replace(arm, import_s=2.0 if arm.target == OLD else 3.0) for arm in found.arms)
     told = metric_sentences(replace(found, arms=arms))
     assert told == ("2.0.0 takes longer to import than 1.0.0 (1.50x: 2.00 s to 3.00 s).",)
 

@@ -160,7 +160,7 @@ def test_a_run_whose_worker_was_killed_is_continued(tmp_path: Path):
 def test_a_version_that_was_lost_to_something_outside_is_worth_another_try(tmp_path: Path, external: bool):
     made = ended(tmp_path)
     made.record(
-        Lost(version=target("2.0.0"), stage="worker", reason="it died 3 times", failure="signal", external=external)
+        Lost(target=target("2.0.0"), stage="worker", reason="it died 3 times", failure="signal", external=external)
     )
     assert bool(line_of(made)) is external
 

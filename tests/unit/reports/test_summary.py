@@ -19,7 +19,7 @@ def ended(*verdicts: tuple[float | None, str]) -> Evaluation:
     return Evaluation(
         plan=asked,
         manifest=manifest(),
-        arms=tuple(arm(of, version) for of in asked.cases for version in asked.versions),
+        arms=tuple(arm(of, version) for of in asked.cases for version in asked.targets),
         comparisons=tuple(
             comparison(pair, ratio, verdict) for pair, (ratio, verdict) in zip(asked.pairs, verdicts, strict=True)
         ),
@@ -64,8 +64,8 @@ def test_it_counts_names_the_worst_and_leaves_nothing_out(verdicts: Sequence[tup
 
 def test_each_version_has_a_sentence_and_the_control_arm_none():
     everything = scenes.everything()
-    versions = (*everything.plan.versions, target("1.14.0+control"))
-    told = sentences(replace(everything, plan=replace(everything.plan, versions=versions)))
+    versions = (*everything.plan.targets, target("1.14.0+control"))
+    told = sentences(replace(everything, plan=replace(everything.plan, targets=versions)))
     assert [one.split(" ")[0] for one in told] == ["2.0.0", "2.13.0"]
 
 

@@ -155,7 +155,7 @@ def test_markup_in_a_parameters_name_and_in_what_all_cases_share_is_shown_as_it_
     both = evaluation(arms=tuple(arm(of, version) for of in (one, other) for version in ("1.0.0", "2.0.0")))
     text = drawn(both, 100)
     assert "mine  [b]same[/b]=[i]y[/i]" in text
-    assert "\n [red]  version" in text
+    assert "\n [red]  target" in text
 
 
 @pytest.mark.parametrize(
@@ -280,8 +280,8 @@ def test_an_arm_that_died_after_some_rounds_keeps_its_time_and_says_so(drawn):
 
 
 def test_without_a_column_of_comparisons_there_is_no_table_inside_versions(drawn):
-    assert "inside each version" not in drawn(scenes.everything(), 80, ("build", "time"))
-    assert "inside each version" in drawn(scenes.everything(), 80, ("build", "verdict"))
+    assert "inside each target" not in drawn(scenes.everything(), 80, ("build", "time"))
+    assert "inside each target" in drawn(scenes.everything(), 80, ("build", "verdict"))
 
 
 def test_the_star_is_explained_once_and_only_where_one_is_shown(drawn):

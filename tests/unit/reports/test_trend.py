@@ -73,7 +73,7 @@ def test_a_version_without_a_time_is_stepped_over(measured: Evaluation):
 def test_where_the_baseline_has_no_time_the_oldest_that_has_one_takes_its_place(measured: Evaluation):
     assert {one.pair.baseline for one in measured.references} == {"1.14.0"}
     assert {one.pair.case for one in measured.references} == {POWER}
-    found = trend.as_object(measured)["trends"][1]["versions"]
+    found = trend.as_object(measured)["trends"][1]["targets"]
     assert [one["verdict"] for one in found[2:5]] == ["same", "faster", "faster"]
     assert "ratios are to 1.14.0: 1.13.2 has no time." in text(measured)
 
@@ -102,8 +102,8 @@ def test_the_object_keeps_its_schema(measured: Evaluation):
     found = json.loads(trend.as_json(measured))
     Draft202012Validator(SCHEMA).validate(found)
     predict, power = found["trends"]
-    assert [one["version"] for one in predict["versions"]] == list(RELEASES)
-    assert power["versions"][0]["outcome"] == "refused"
+    assert [one["target"] for one in predict["targets"]] == list(RELEASES)
+    assert power["targets"][0]["outcome"] == "refused"
     assert len(power["steps"]) == len(RELEASES) - 2
 
 
@@ -152,7 +152,7 @@ def test_a_step_is_named_if_it_is_certain_among_all_comparisons(measured: Evalua
     of_case = trend.points(measured)[PREDICT]
     assert trend.summary(of_case).startswith("steps that differ: 4 of 22: 2.1.4 (20.0x slower), 2.2.3 (1.25x slower)")
     marked = [
-        replace(point, step=replace(point.step, row_only=True)) if point.arm.version == "2.2.3" else point
+        replace(point, step=replace(point.step, row_only=True)) if point.arm.target == "2.2.3" else point
         for point in of_case
     ]
     told = trend.summary(marked)

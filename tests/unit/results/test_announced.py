@@ -34,7 +34,7 @@ def one_replicate_each(path: Path, name: str = RUN) -> RunDir:
 
 def ended(version: str, number: int, **changes) -> Ended:
     told = {"case": "a", "round": 1, "outcome": "measured", "part": 1, "rows": ROWS, **changes}
-    return Ended(version=target(version), replicate=number, **told)
+    return Ended(target=target(version), replicate=number, **told)
 
 
 def settled(run: RunDir, version: str, part: int, *batches: list[Row]) -> None:
@@ -48,7 +48,7 @@ def finished(run: RunDir, **changes) -> RunDir:
 
 def test_what_was_announced_counts(run: RunDir):
     found = gather(finished(run))
-    assert [(one.version, one.number) for one in found.replicates] == [(OLD, 1), (NEW, 2)]
+    assert [(one.target, one.number) for one in found.replicates] == [(OLD, 1), (NEW, 2)]
     assert (found.problems, found.broken) == ((), ())
 
 
@@ -92,7 +92,7 @@ def two_cases_in_one(run: RunDir) -> None:
 
 
 FORGED = {
-    another_version: "version: its row names '1.0.0', and '2.0.0' wrote it",
+    another_version: "target: its row names '1.0.0', and '2.0.0' wrote it",
     a_worker_that_never_was: "is not in the journal",
     the_same_again: "replicate 1 was already read from another file. Nothing",
     a_case_that_is_not_planned: "which the plan does not have",
@@ -109,7 +109,7 @@ def test_what_was_not_announced_like_that_costs_its_stream_and_is_reported(
 ):
     forge(run)
     found = gather(finished(run))
-    assert [(one.version, one.number) for one in found.replicates] == [(OLD, 1), (NEW, 2)]
+    assert [(one.target, one.number) for one in found.replicates] == [(OLD, 1), (NEW, 2)]
     broken, *_ = found.broken
     assert words in broken
 
@@ -128,7 +128,7 @@ def test_what_a_run_that_was_cut_short_could_not_journal_is_left_out_with_a_warn
     if cut == "interrupted":
         finished(run, cut=True)
     found = gather(run)
-    assert [(one.version, one.number) for one in found.replicates] == [(OLD, 1), (NEW, 2)]
+    assert [(one.target, one.number) for one in found.replicates] == [(OLD, 1), (NEW, 2)]
     assert found.broken == ()
     assert found.problems == (
         "streams/1.0.0-2.arrow: the journal does not have 1 replicate of 1.0.0, because the run was cut short or the "
@@ -153,7 +153,7 @@ def test_rows_of_a_replicate_that_died_while_it_closed_do_not_count(run: RunDir)
 def test_what_was_measured_and_is_gone_is_reported(run: RunDir):
     (run.settled / "2.0.0-1.arrow").unlink()
     found = gather(finished(run))
-    assert [one.version for one in found.replicates] == [OLD]
+    assert [one.target for one in found.replicates] == [OLD]
     assert found.broken == (
         "2.0.0: the results of 1 replicate are lost: measured, and in no file. Measure 2.0.0 again, in a new run",
     )
@@ -181,7 +181,7 @@ def test_several_that_are_doubled_are_one_line(run: RunDir):
     run.record(ended(OLD, 1))
     run.record(ended(NEW, 2))
     found = gather(finished(run))
-    assert [(one.version, one.number) for one in found.replicates] == [(OLD, 1), (NEW, 2)]
+    assert [(one.target, one.number) for one in found.replicates] == [(OLD, 1), (NEW, 2)]
     assert found.broken == tuple(
         f"{version}: the journal says of 1 replicate twice that it was measured. Measure {version} again, in a new run"
         for version in (OLD, NEW)
@@ -193,7 +193,7 @@ def test_rows_that_a_damaged_line_announced_are_left_out_with_a_warning(run: Run
     finished(run)
     run.journal.write_bytes(run.journal.read_bytes().replace(b'"replicate":2,', b'"replicate":2;'))
     found = gather(run)
-    assert [(one.version, one.number) for one in found.replicates] == [(OLD, 1)]
+    assert [(one.target, one.number) for one in found.replicates] == [(OLD, 1)]
     assert found.broken == ()
     assert found.problems == (
         f"the journal has 1 line that cannot be used: line 3 of {run.journal} is not what this tfcompare writes (it is "

@@ -416,7 +416,7 @@ def test_a_worker_that_does_not_count_calls_leaves_the_claim_open():
 def test_half_of_a_published_share_has_to_be_seen(shares: dict[str, float], answer: str):
     key = ArmKey(CASE.label, target(NEW))
     said = claim(shares=(Share(arm=key, function="_process_inputs", published=0.81),))
-    profiled = Shares(case=CASE.label, version=target(NEW), shares=shares, reason="" if shares else "it timed out")
+    profiled = Shares(case=CASE.label, target=target(NEW), shares=shares, reason="" if shares else "it timed out")
     found = judged(said, arms=(arm(CASE, OLD), arm(CASE, NEW)), shares={key: profiled})
     assert found.answer == answer
     assert found.reason == {"reproduced": "", "not reproduced": "it takes a smaller share"}.get(answer, "it timed out")

@@ -84,7 +84,7 @@ ONE_START = {"host": {"id": "m", "boot": "b1", "usable_cores": 2, "load": 0.1}}
 def test_own_times_say_which_side_moved_if_the_machine_has_not_restarted_in_between(tmp_path: Path):
     earlier = run(tmp_path / "earlier", {"a": 2.0, "b": 1.5}, **ONE_START)
     later = run(tmp_path / "later", {"a": 3.0, "b": 1.5}, **ONE_START)
-    found = {(change.arm.case, str(change.arm.version)): change for change in compare_runs(earlier, later).own_times}
+    found = {(change.arm.case, str(change.arm.target)): change for change in compare_runs(earlier, later).own_times}
     assert {arm: change.verdict for arm, change in found.items()} == {
         ("a", OLD): "same", ("a", NEW): "slower", ("b", OLD): "same", ("b", NEW): "same",
     }  # fmt: skip

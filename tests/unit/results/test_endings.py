@@ -61,7 +61,7 @@ def test_an_arm_is_refused_or_dead_unless_it_died_in_the_hands_of_another(read):
 
 def test_a_version_that_is_measured_again_is_no_longer_lost(read):
     losses = [
-        Lost(version=target(version), stage="worker", reason="it died 3 times", failure="worker", external=False)
+        Lost(target=target(version), stage="worker", reason="it died 3 times", failure="worker", external=False)
         for version in (OLD, NEW)
     ]
     assert read(*losses, ended("measured")).lost == {OLD: losses[0]}
@@ -95,7 +95,7 @@ def test_only_the_replicates_of_a_repeated_round_are_left_out(read):
 
 def test_a_stream_that_was_no_file_is_broken_and_not_read(read):
     entries = [
-        Discarded(version=target(version), part=1, what=f"found in {version}", stream=version == NEW)
+        Discarded(target=target(version), part=1, what=f"found in {version}", stream=version == NEW)
         for version in (OLD, NEW)
     ]
     endings = read(*entries)
@@ -111,7 +111,7 @@ def test_what_else_happened_is_kept_as_it_was_told(read):
     told = (
         Load(cases=("a",), round=1, foreign=0.5, steal=0.1, cpus=2, idle=0.4, waiting=None),
         Watched(cases=("a",), round=1, cards=()),
-        Shares(case="a", version=target(NEW), shares={"fit": 0.5}),
+        Shares(case="a", target=target(NEW), shares={"fit": 0.5}),
     )
     endings = read(*told)
     assert (endings.loads, endings.watched) == ([told[0]], [told[1]])
@@ -119,7 +119,7 @@ def test_what_else_happened_is_kept_as_it_was_told(read):
 
 
 def test_processes_that_were_left_are_counted_over_all_workers_of_a_version(read):
-    left = (Strays(version=target(NEW), part=part, count=count) for part, count in ((1, 2), (2, 3)))
+    left = (Strays(target=target(NEW), part=part, count=count) for part, count in ((1, 2), (2, 3)))
     assert read(*left).strays == {target(NEW): 5}
 
 
@@ -130,7 +130,7 @@ def test_a_case_is_postponed_until_it_is_measured():
 
 def test_a_pilot_counts_where_its_arm_had_one():
     pilot = replace(ended("measured"), round=PILOT_ROUND, replicate=7)
-    counts = Calibrated(case="a", version=target(NEW), warmup=0, bursts=8, calls=1, once=0, counts=True)
+    counts = Calibrated(case="a", target=target(NEW), warmup=0, bursts=8, calls=1, once=0, counts=True)
     assert summarise_endings([pilot, counts]).counted == {7}
-    assert summarise_endings([pilot, replace(counts, version=target(OLD))]).counted == set()
+    assert summarise_endings([pilot, replace(counts, target=target(OLD))]).counted == set()
     assert summarise_endings([pilot, replace(counts, counts=False)]).counted == set()

@@ -72,7 +72,7 @@ def test_a_run_that_went_well_has_every_arm_measured_and_nothing_to_warn_of(run:
         measured(run, version, A, B)
     run.record(DONE)
     evaluation = judge_run(run)
-    assert [(arm.case, arm.version) for arm in evaluation.arms] == [(A, OLD), (A, NEW), (B, OLD), (B, NEW)]
+    assert [(arm.case, arm.target) for arm in evaluation.arms] == [(A, OLD), (A, NEW), (B, OLD), (B, NEW)]
     assert {(arm.outcome, arm.reason, arm.rounds) for arm in evaluation.arms} == {("measured", "", 4)}
     assert (evaluation.warnings, evaluation.broken, evaluation.died) == ((), (), ())
     assert [comparison.verdict for comparison in evaluation.comparisons] == ["same", "same"]
@@ -137,18 +137,18 @@ def test_an_arm_that_died_before_it_measured_anything_is_dead_with_its_reason(ru
 
 def test_a_lost_version_is_a_warning_and_its_unmeasured_arms_name_it(run: RunDir):
     measured(run, OLD, A, B)
-    run.record(Lost(version=target(NEW), stage="environment", reason="no space left", failure="disk", external=True))
+    run.record(Lost(target=target(NEW), stage="environment", reason="no space left", failure="disk", external=True))
     run.record(DONE)
     evaluation = judge_run(run)
     assert evaluation.warnings == (f"{NEW} was lost (environment: no space left)",)
     assert {arm.reason for arm in evaluation.died} == {"environment: no space left"}
-    assert [arm.version for arm in evaluation.died] == [NEW, NEW]
+    assert [arm.target for arm in evaluation.died] == [NEW, NEW]
 
 
 def test_a_version_that_more_rounds_measured_is_not_lost(run: RunDir):
     measured(run, OLD, A)
-    run.record(Lost(version=target(NEW), stage="worker", reason="it died 3 times", failure="worker", external=False))
-    run.record(Lost(version=target(OLD), stage="environment", reason="no space left", failure="disk", external=True))
+    run.record(Lost(target=target(NEW), stage="worker", reason="it died 3 times", failure="worker", external=False))
+    run.record(Lost(target=target(OLD), stage="environment", reason="no space left", failure="disk", external=True))
     measured(run, NEW, A)
     run.record(DONE)
     assert judge_run(run).warnings == (f"{OLD} was lost (environment: no space left)",)

@@ -36,8 +36,8 @@ def test_the_dead_are_named_with_their_reasons():
 
 def test_versions_with_one_reason_share_a_message():
     reason = "Python 3.7 could not be downloaded (no network)"
-    failures = [EnvironmentFailed(reason, version=number, lacks_python=True) for number in ("1.14.0", "2.0.0")]
-    other = EnvironmentFailed("the disk is full: no space", version="2.13.0")
+    failures = [EnvironmentFailed(reason, target=number, lacks_python=True) for number in ("1.14.0", "2.0.0")]
+    other = EnvironmentFailed("the disk is full: no space", target="2.13.0")
     assert exit_error.join_failures([*failures, other]) == [
         "1.14.0, 2.0.0: Python 3.7 could not be downloaded (no network)",
         "2.13.0: the disk is full: no space",

@@ -88,7 +88,7 @@ def test_every_ratio_is_that_of_its_part_and_nothing_is_lost_or_doubled(measured
         assert comparison.rounds == of_parts[str(comparison.pair)].rounds
     assert whole.evaluation.broken == ()
     assert len(whole.replicates) == sum(len(load_run(path).replicates) for path in measured)
-    assert len({(one.version, one.number) for one in whole.replicates}) == len(whole.replicates)
+    assert len({(one.target, one.number) for one in whole.replicates}) == len(whole.replicates)
 
 
 def test_the_machines_are_named_with_their_cases(measured: list[Path], whole: Run, monkeypatch, capsys):

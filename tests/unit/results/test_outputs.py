@@ -36,7 +36,7 @@ LACKING = object()
 def returned(version: str, value: Any, number: int = 1, fifth: Any = None) -> Replicate:
     first = None if value is LACKING else sketch(value)
     later = first if fifth is None else None if fifth is LACKING else sketch(fifth)
-    return replicate(version=target(version), number=number, round=number, output=first, fifth_output=later)
+    return replicate(target=target(version), number=number, round=number, output=first, fifth_output=later)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def test_a_stream_becomes_one_summary_a_replicate(tmp_path: Path):
     assert loaded.problems == loaded.broken == ()
     assert [found.case for found in loaded.replicates] == ["power", "power[style=eager]"]
     found = loaded.replicates[1]
-    assert (found.version, found.round, found.build_ns, found.first_ns) == (NEW, 3, 500 * MS, 50 * MS)
+    assert (found.target, found.round, found.build_ns, found.first_ns) == (NEW, 3, 500 * MS, 50 * MS)
     assert found.time_ns == 4 * MS
     assert {name: getattr(found, name) for name in contract.REPLICATE_FIELDS} == {
         name: second[0][name] for name in contract.REPLICATE_FIELDS

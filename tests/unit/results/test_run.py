@@ -69,7 +69,7 @@ def test_a_path_may_be_a_text(made: RunDir):
 
 def test_replicates_of_the_pilot_and_of_rounds_redone_do_not_count(made: RunDir):
     run = load_run(made.path)
-    eager = [one for one in run.replicates if (one.case, one.version) == (EAGER.label, OLD)]
+    eager = [one for one in run.replicates if (one.case, one.target) == (EAGER.label, OLD)]
     assert [one.round for one in sorted(eager, key=lambda one: one.round)] == list(ROUNDS)
     assert all(9.9e6 < one.time_ns < 10.1e6 for one in eager)
 
@@ -101,7 +101,7 @@ def test_an_unknown_table_is_wrong_usage(made: RunDir):
 def test_what_needs_every_call_is_given_each_stream_while_it_is_read(made: RunDir):
     given: list[pa.Table] = []
     load_run(made.path, also=given.append)
-    assert [set(table["version"].to_pylist()) for table in given] == [{version} for version in sorted(VERSIONS)]
+    assert [set(table["target"].to_pylist()) for table in given] == [{version} for version in sorted(VERSIONS)]
     assert all(contract.PILOT_ROUND in table["round"].to_pylist() for table in given)
 
 
@@ -109,7 +109,7 @@ def test_a_run_that_was_cut_short_is_read_as_far_as_it_goes(tmp_path: Path):
     directory = run_directory(tmp_path / "run", plan([case()]))
     write_stream(directory.stream(target("1.0.0"), 1), [rows(case(), "1.0.0")])
     run = load_run(directory.path)
-    assert [one.version for one in run.replicates] == ["1.0.0"]
+    assert [one.target for one in run.replicates] == ["1.0.0"]
     assert run.warnings == ("the run was cut short; what it measured is here",)
 
 

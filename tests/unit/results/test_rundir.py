@@ -36,10 +36,10 @@ from tests.support.builders import (
 )
 
 ENTRIES = [
-    Calibrated(case="power", version=target("1.0.0"), warmup=3, bursts=2, calls=10, once=0, counts=False),
+    Calibrated(case="power", target=target("1.0.0"), warmup=3, bursts=2, calls=10, once=0, counts=False),
     ended("power", "1.0.0"),
     ended("power", "2.0.0", "died", replicate=2, how="exit", reason="µ\n{", log="a\nb"),
-    Lost(version=target("2.0.0"), stage="worker", reason="it died 3 times", failure="worker", external=False),
+    Lost(target=target("2.0.0"), stage="worker", reason="it died 3 times", failure="worker", external=False),
     finished(how="", seconds=1.5),
 ]
 
@@ -66,7 +66,7 @@ def test_a_folder_that_holds_anything_is_left_alone(tmp_path: Path):
 
 
 def test_a_run_is_not_written_over(run: RunDir):
-    run.write_begun(plan(), manifest(plan().versions))
+    run.write_begun(plan(), manifest(plan().targets))
     before = (run.path / "begun.json").read_bytes()
     with pytest.raises(UsageError, match="is not empty"):
         RunDir.create(run.path)
@@ -105,7 +105,7 @@ FOREIGN: dict[str, Callable[[RunDir], object]] = {
     "a link": lambda run: (run.logs.rmdir(), run.logs.symlink_to(run.path.parent)),
     "workloads without a beginning": lambda run: (run.workloads.mkdir(), (run.path / "begun.json").unlink()),
     "a beginning that cannot be read": lambda run: (run.path / "begun.json").write_text("precious"),
-    "a manifest": lambda run: run.write_manifest(manifest(plan().versions)),
+    "a manifest": lambda run: run.write_manifest(manifest(plan().targets)),
     "a plan": lambda run: run.write_plan(plan()),
 }
 
@@ -149,7 +149,7 @@ def test_plan_and_manifest_come_back_as_they_were_written(tmp_path: Path):
     run = run_directory(tmp_path / "run", asked)
     opened = RunDir.open(run.path)
     assert opened.read_plan() == asked
-    assert opened.read_manifest() == manifest(asked.versions)
+    assert opened.read_manifest() == manifest(asked.targets)
 
 
 def test_a_write_replaces_the_file_whole_and_leaves_no_temporary_one(tmp_path: Path):
@@ -250,8 +250,8 @@ def test_damage_is_one_line_whatever_a_key_is_called(tmp_path: Path):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        ({"versions": ["1.0.0"]}, "power.style=eager. in 2.0.0 is compared, and is not among the arms"),
-        ({"versions": ["1.0.0", "2.0.0", "2.0.0"]}, "a case or a version is there twice"),
+        ({"targets": ["1.0.0"]}, "power.style=eager. in 2.0.0 is compared, and is not among the arms"),
+        ({"targets": ["1.0.0", "2.0.0", "2.0.0"]}, "a case or a version is there twice"),
         ({"looks": [6, 6]}, "looks: not ascending numbers of rounds"),
         ({"looks": []}, "looks: not ascending numbers of rounds"),
         ({"looks": [0, 6]}, "looks: not ascending numbers of rounds"),
@@ -279,11 +279,11 @@ def test_a_file_names_the_cases_of_a_pair_by_label(tmp_path: Path):
     eager = {"workload": "power", "params": [["style", "eager"]]}
     assert json.loads((run.path / "plan.json").read_text())["pairs"] == [
         {
-            "kind": "version", "version": None, "baseline": "1.0.0", "candidate": "2.0.0", "case": eager, **eager,
+            "kind": "target", "target": None, "baseline": "1.0.0", "candidate": "2.0.0", "case": eager, **eager,
             "metric": "time", "margin": None,
         },
         {
-            "kind": "case", "version": "2.0.0", "baseline": "power[style=eager]", "candidate": "power[style=function]",
+            "kind": "case", "target": "2.0.0", "baseline": "power[style=eager]", "candidate": "power[style=function]",
             "case": None, "workload": "power", "params": [], "metric": "traces", "margin": 0.25,
         },
     ]  # fmt: skip
@@ -308,7 +308,7 @@ def test_what_was_measured_by_no_worker_is_a_damaged_line(run: RunDir, left: str
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"version": "2.0.0"}, "a pair has either a case"),
+        ({"target": "2.0.0"}, "a pair has either a case"),
         ({"case": None}, "a pair has either a case"),
         ({"baseline": 1}, "baseline"),
         ({"pear": 1}, "pear"),
@@ -391,7 +391,7 @@ def test_a_stream_leaves_its_workers_folder_once_the_worker_has_ended(run: RunDi
 def test_a_stream_in_a_folder_that_is_named_after_no_version_has_none(run: RunDir):
     for name in ("+control-1", "2.0.0+control-1", "odd"):
         (run.settled / f"{name}.arrow").touch()
-    assert [stream.version for stream in run.streams()] == [None, None, "2.0.0+control"]
+    assert [stream.target for stream in run.streams()] == [None, None, "2.0.0+control"]
     assert run.parts() == {"2.0.0+control": 1}
 
 

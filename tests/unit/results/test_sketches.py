@@ -19,7 +19,7 @@ def judge(old: Any, new: Any) -> OutputVerdict:
     """The verdict on two versions, each of which returns the same in both rounds."""
     texts = {OLD: sketch(old), NEW: sketch(new)}
     replicates = [
-        replicate(version=target(version), number=number, round=number, output=text, fifth_output=text)
+        replicate(target=target(version), number=number, round=number, output=text, fifth_output=text)
         for version, text in texts.items()
         for number in (1, 2)
     ]

@@ -67,7 +67,7 @@ def test_arms_are_a_row_each_with_a_column_a_parameter():
     assert arms.column_names == ["workload", "case", *PARAMETERS, *tables.ARM.names]
     assert arms.schema.field("median_s").type == pa.float64()
     measured, refused = arms.to_pylist()
-    assert (measured["workload"], measured["case"], measured["version"]) == ("power", "power[style=eager]", OLD)
+    assert (measured["workload"], measured["case"], measured["target"]) == ("power", "power[style=eager]", OLD)
     assert [measured[name] for name in PARAMETERS] == ["eager", None, None]
     assert [refused[name] for name in PARAMETERS] == [None, "fit", "small"]
     assert (measured["median_s"], measured["rounds"], measured["reason"]) == (0.01, 6, None)
@@ -82,9 +82,9 @@ def test_comparisons_are_a_row_each_and_those_inside_a_version_have_no_case():
     table = tables.comparisons(plan([EAGER]), found)
     assert table.column_names == ["workload", "case", "param_style", *tables.COMPARISON.names]
     first, second = table.to_pylist()
-    assert (first["case"], first["version"], first["baseline"], first["candidate"]) == (EAGER.label, None, OLD, NEW)
+    assert (first["case"], first["target"], first["baseline"], first["candidate"]) == (EAGER.label, None, OLD, NEW)
     assert (first["ratio"], first["verdict"], first["reason"], first["exploratory"]) == (2.0, "slower", None, False)
-    assert (second["case"], second["version"], second["param_style"]) == (None, NEW, None)
+    assert (second["case"], second["target"], second["param_style"]) == (None, NEW, None)
     assert (second["baseline"], second["candidate"]) == (EAGER.label, other.label)
     assert (second["ratio"], second["ci_low"], second["mde"]) == (None, None, None)
 
@@ -93,8 +93,8 @@ def test_replicates_are_those_that_count(run: RunDir):
     found = load_run(run.path)
     table = tables.replicates(found.plan, found.replicates)
     assert table.column_names == ["workload", "case", *PARAMETERS, *tables.REPLICATE.names]
-    counted = table.group_by(["case", "version"]).aggregate([("round", "list")]).to_pylist()
-    assert {(one["case"], one["version"]): sorted(one["round_list"]) for one in counted} == {
+    counted = table.group_by(["case", "target"]).aggregate([("round", "list")]).to_pylist()
+    assert {(one["case"], one["target"]): sorted(one["round_list"]) for one in counted} == {
         (EAGER.label, OLD): [1, 2, 3], (FIT.label, OLD): [1, 2, 3], (EAGER.label, NEW): [1, 2, 3],
     }  # fmt: skip
     first = table.to_pylist()[0]
@@ -116,7 +116,7 @@ def test_calls_are_every_row_of_the_replicates_that_count(run: RunDir):
     assert table.schema.equals(contract.arrow_schema(pa), check_metadata=True)
     assert set(table["replicate"].to_pylist()) == {one.number for one in found.replicates}
     assert table.num_rows == len(found.replicates) * 6
-    assert set(table["version"].to_pylist()) == {OLD, NEW}
+    assert set(table["target"].to_pylist()) == {OLD, NEW}
     assert contract.PILOT_ROUND not in table["round"].to_pylist()
 
 
@@ -134,8 +134,8 @@ def test_the_means_of_bursts_of_the_calls_are_what_the_replicates_have(run: RunD
 def test_streams_of_calls_come_one_by_one(run: RunDir):
     found = load_run(run.path)
     streams = tables.streams_of_calls(run, found.plan, found.replicates)
-    assert set(next(streams)["version"].to_pylist()) == {OLD}
-    assert set(next(streams)["version"].to_pylist()) == {NEW}
+    assert set(next(streams)["target"].to_pylist()) == {OLD}
+    assert set(next(streams)["target"].to_pylist()) == {NEW}
     assert next(streams, None) is None
 
 
@@ -143,7 +143,7 @@ def test_a_stream_that_breaks_the_contract_is_left_out_and_told(run: RunDir):
     (run.settled / f"{NEW}-1.arrow").write_bytes(b"no stream")
     found = load_run(run.path)
     assert "is no Arrow stream" in found.warnings[0]
-    assert set(tables.calls(run, found.plan, found.replicates)["version"].to_pylist()) == {OLD}
+    assert set(tables.calls(run, found.plan, found.replicates)["target"].to_pylist()) == {OLD}
 
 
 def test_a_stream_that_was_cut_gives_the_calls_up_to_its_last_flush(run: RunDir):
@@ -177,7 +177,7 @@ def test_a_run_with_nothing_in_it_has_the_same_tables_without_rows(tmp_path: Pat
 def test_every_scene_is_a_table_of_its_arms_and_one_of_its_comparisons(scene):
     found = scene()
     arms, comparisons = tables.arms(found), tables.comparisons(found.plan, found.comparisons)
-    assert arms["version"].to_pylist() == [one.version for one in found.arms]
+    assert arms["target"].to_pylist() == [one.target for one in found.arms]
     assert arms["median_s"].to_pylist() == [one.median_s for one in found.arms]
     assert comparisons["candidate"].to_pylist() == [one.pair.flat.candidate for one in found.comparisons]
     assert comparisons["ratio"].to_pylist() == [one.ratio for one in found.comparisons]

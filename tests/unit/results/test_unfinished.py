@@ -25,7 +25,7 @@ def begun(path: Path, rounds: int, looks: tuple[int, ...] = LOOKS) -> RunDir:
     of = plan([A], looks=looks, run=path.name, metrics=("memory", "first"))
     run = run_directory(path, of)
     draw = random.Random(rounds)
-    for place, version in enumerate(of.versions):
+    for place, version in enumerate(of.targets):
         batches = []
         for number in range(1, rounds + 1):
             wall = int(10 * MS * (1.2 if place else 1.0) * math.exp(draw.gauss(0, 0.15)))

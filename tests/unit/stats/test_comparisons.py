@@ -171,7 +171,7 @@ def test_an_arm_that_died_midway_shows_what_it_had_and_is_never_a_verdict():
 def test_there_is_one_comparison_a_pair_in_the_plans_order():
     cases = [case(style="eager"), case(style="graph")]
     asked = plan(cases, versions=("1", "2", "3"))
-    arms = [arm(one, version) for one in cases for version in asked.versions]
+    arms = [arm(one, version) for one in cases for version in asked.targets]
     assert [found.pair for found in compare(asked, {}, arms)] == list(asked.pairs)
 
 

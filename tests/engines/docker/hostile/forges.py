@@ -25,7 +25,7 @@ def build(tf, params):
     for number, batch in enumerate(batches):
         columns = {name: batch.column(place).to_pylist() for place, name in enumerate(batch.schema.names)}
         columns["replicate"] = [1000 + number] * batch.num_rows
-        columns["version"] = ["1.14.0"] * batch.num_rows
+        columns["target"] = ["1.14.0"] * batch.num_rows
         columns["wall_ns"] = [wall * 3 for wall in columns["wall_ns"]]
         arrays = [pa.array(columns[field.name], field.type) for field in schema]
         forged = pa.RecordBatch.from_arrays(arrays, schema=schema)

@@ -280,7 +280,7 @@ def test_a_run_is_imported_once(call, history: Path, run: Path):
     assert (code, out) == (0, "")
     assert "added as the night of 2026-01-02: 1 comparison, 1 of them with a time, in " in err
     (point,) = [point for point in Store(history).read().points() if point.case == POWER.label]
-    assert (point.version, point.stage, point.rounds) == (NEW, "screen", 6)
+    assert (point.target, point.stage, point.rounds) == (NEW, "screen", 6)
     code, _, err = call("import", run, "--history", history)
     assert code == 2
     assert f"run {plan().run} is in the history {history} already" in err
@@ -292,7 +292,7 @@ def test_a_run_is_imported_into_an_empty_history_under_another_night_and_name(ca
     code, _, _ = call("import", run, "--history", fresh, "--night", "2025-05-06", "--name", f"{NEW}=nightly")
     assert code == 0
     (point,) = Store(fresh).read().points()
-    assert (str(point.night), point.version, point.build) == ("2025-05-06", "nightly", NEW)
+    assert (str(point.night), point.target, point.build) == ("2025-05-06", "nightly", NEW)
     code, out, _ = call("power", "--history", fresh)
     assert (code, "nightly against 1.0.0" in out) == (0, True)
 

@@ -19,7 +19,7 @@ from tests.support.night_reports import alarm
 def told(exit_code: int, outcome: Any = "measured", **more: Any) -> NightReport:
     at = datetime(2026, 11, 4, 2, tzinfo=UTC)
     end = Night(
-        at=at, night=date(2026, 11, 4), started=at, host="h", suite="studies", versions=("2.13",), run="r",
+        at=at, night=date(2026, 11, 4), started=at, host="h", suite="studies", targets=("2.13",), run="r",
         outcome=outcome, said=(), cells=1, screened=1, confirmed=0, exit_code=exit_code,
         device="cpu", engine="auto", selected=(), flags=(),
     )  # fmt: skip

@@ -75,7 +75,7 @@ def test_hello_speaks_this_contract():
     assert (ready.facts, ready.import_ns) == ({"python": "3.7.16"}, 7)
     (told,) = tape.told
     assert (told["protocol"], told["fingerprint"]) == (contract.PROTOCOL, contract.FINGERPRINT)
-    assert (told["version"], told["threads"]) == ("2.0.0", [])
+    assert (told["target"], told["threads"]) == ("2.0.0", [])
 
 
 def test_the_host_waits_longer_than_the_worker_so_that_the_worker_can_tell():

@@ -157,7 +157,7 @@ def test_an_alarm_names_what_changed_that_night_and_how_to_look_into_it():
 
 def test_of_a_nightly_tensorflow_the_days_between_are_searched():
     points = [
-        replace(point, build=f"2.23.0.dev{point.night:%Y%m%d}") if point.version == "nightly" else point
+        replace(point, build=f"2.23.0.dev{point.night:%Y%m%d}") if point.target == "nightly" else point
         for point in made(30, {STEP: 1.2}, ("nightly",))
     ]
     [alarm] = opened(lived(points, first=STEP - 2))
@@ -174,10 +174,10 @@ def test_a_series_of_few_nights_raises_nothing(nights: int):
 
 def test_what_vanishes_and_what_appears_is_listed_once():
     both = history(4, 2, ["2.0.0", "2.13.0"])
-    gone = [point for point in both if point.version != "2.13.0" or point.night < day(2)]
+    gone = [point for point in both if point.target != "2.13.0" or point.night < day(2)]
     assert judged(gone, [], day(2)).vanished == tuple(f"{case} in 2.13.0" for case in sorted(labels(2)))
     assert judged(gone, [], day(3)).vanished == ()
-    new = [point for point in both if point.version != "2.13.0" or point.night >= day(2)]
+    new = [point for point in both if point.target != "2.13.0" or point.night >= day(2)]
     assert judged(new, [], day(2)).appeared == tuple(f"{case} in 2.13.0" for case in sorted(labels(2)))
     assert judged(new, [], day(0)).appeared == ()
 
@@ -204,7 +204,7 @@ def test_a_version_that_died_is_listed_with_its_reason_and_is_no_alarm():
     points = history(6, 3)
     points = [
         replace(point, outcome="died", reason="import: no module", effect=None, error=None, rounds=0)
-        if point.version == "2.13.0" and point.night >= day(5)
+        if point.target == "2.13.0" and point.night >= day(5)
         else point
         for point in points
     ]

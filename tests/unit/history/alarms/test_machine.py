@@ -43,9 +43,9 @@ def made(
     return [
         replace(
             point,
-            build=f"2.22.0.dev{point.night:%Y%m%d}" if point.version == NIGHTLY else point.build,
+            build=f"2.22.0.dev{point.night:%Y%m%d}" if point.target == NIGHTLY else point.build,
             # As confirmed nights have.
-            rounds=10 if point.version.endswith("+control") else 72,
+            rounds=10 if point.target.endswith("+control") else 72,
             surroundings=replace(
                 SURROUNDINGS,
                 boot=boot(numbers[point.night]),
@@ -57,7 +57,7 @@ def made(
 
 
 def found(points: list[Point]) -> list[Alarm]:
-    return [alarm for alarm in opened(lived(points, first=REBOOT - 1)) if str(alarm.key.version) == NIGHTLY]
+    return [alarm for alarm in opened(lived(points, first=REBOOT - 1)) if str(alarm.key.target) == NIGHTLY]
 
 
 def test_what_a_start_did_to_versions_that_nobody_changed_too_is_one_notice_and_known():
@@ -65,7 +65,7 @@ def test_what_a_start_did_to_versions_that_nobody_changed_too_is_one_notice_and_
     events = lived(points, first=REBOOT - 1)
     alarms = opened(events)
     assert {alarm.state for alarm in alarms} == {"known"}
-    assert {(alarm.key.case, str(alarm.key.version)) for alarm in alarms} >= {(case, NIGHTLY) for case in CASES[:2]}
+    assert {(alarm.key.case, str(alarm.key.target)) for alarm in alarms} >= {(case, NIGHTLY) for case in CASES[:2]}
     note = "began when the machine changed: boot: 2024-01-01 08:00 UTC -> 2024-01-25 23:00 UTC"
     assert {alarm.note for alarm in alarms} == {note}
     tonight = judged(points, [], day(REBOOT))
@@ -125,7 +125,7 @@ def test_the_control_tells_that_a_machine_moved_levels(moved: bool):
 
 @pytest.mark.parametrize(("off", "near"), [(0, True), (3, True), (4, False)])
 def test_a_step_may_seem_to_begin_some_nights_after_the_start(off: int, near: bool):
-    series = next(series for key, series in series_of(made([1.025])).items() if key.version == NIGHTLY)
+    series = next(series for key, series in series_of(made([1.025])).items() if key.target == NIGHTLY)
     alarm = found(made([1.025]))[0]
     of = machine_change_at(series, replace(alarm.change, first=day(REBOOT + off)))
     assert (of is not None) == near

@@ -35,7 +35,7 @@ def nights(verdicts: Sequence[str], difference: float | None = 0.02, **changes: 
             started=blank.started + timedelta(days=number),
             build=f"2.22.0.dev2024010{number + 1}",
             verdict=verdict,
-            version_figure=difference if verdict == DIFFERS else None,
+            target_figure=difference if verdict == DIFFERS else None,
             **changes,
         )
         for number, verdict in enumerate(verdicts)
@@ -124,14 +124,14 @@ def test_what_else_changed_that_night_hides_no_other_results(what: str):
     events, [alarm] = lived(points)
     assert states(events) == [("opened", 2), ("confirmed", 3)]
     assert any(text.endswith(": old -> new") for text in alarm.surroundings)
-    same = [replace(point, verdict=EQUAL, version_figure=None) for point in points]
+    same = [replace(point, verdict=EQUAL, target_figure=None) for point in points]
     assert lived(same) == ([], ())
 
 
 def differing(*shares: float | None) -> list[Point]:
     """Two nights with equal results, and some that differ by these shares."""
     points = nights([EQUAL, EQUAL, *[DIFFERS if share != 0.0 else EQUAL for share in shares]])
-    return [replace(point, version_figure=share) for point, share in zip(points, (0.0, 0.0, *shares), strict=True)]
+    return [replace(point, target_figure=share) for point, share in zip(points, (0.0, 0.0, *shares), strict=True)]
 
 
 @pytest.mark.parametrize("said", ["known", "muted", None])

@@ -60,7 +60,7 @@ def test_a_case_tells_its_segments_steps_and_nights_without_a_ratio(tmp_path: Pa
     points = changed(history(60, CASES, steps={(CASES[0], "2.13.0"): {40: 1.25}}), 20, driver="550.2")
     dead = [
         replace(one, effect=None, error=None, rounds=0, outcome="died", reason="killed by SIGKILL")
-        if one.version == "2.0.0" and 5 <= (one.night - FIRST).days < 9
+        if one.target == "2.0.0" and 5 <= (one.night - FIRST).days < 9
         else one
         for one in points
     ]
@@ -263,7 +263,7 @@ def test_two_hundred_cases_are_an_overview_of_less_than_a_megabyte(tmp_path: Pat
 
 
 def test_what_is_not_measured_any_more_says_since_when(tmp_path: Path):
-    points = [one for one in history(10, CASES) if one.version != "2.0.0" or one.night < date(2024, 1, 6)]
+    points = [one for one in history(10, CASES) if one.target != "2.0.0" or one.night < date(2024, 1, 6)]
     built = site.build(kept(tmp_path / "history", points), tmp_path / "site")
     assert built.index.read_text().count("not in the suite since 2024-01-05") == 2
     assert "not measured since" in text_of(tmp_path / "site", CASES[0])

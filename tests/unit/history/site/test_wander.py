@@ -27,10 +27,10 @@ def wandering(step: float = 0.0) -> list[Point]:
     nights = sorted({point.night for point in points})
     for point in points:
         assert point.effect is not None
-        key = (point.case, point.version)
-        if point.version == "2.0.0":
+        key = (point.case, point.target)
+        if point.target == "2.0.0":
             levels[key] = 0.7 * levels[key] + draw.gauss(0, 0.01)
-        late = point.case == labels(CASES)[0] and point.version == "2.0.0" and point.night >= nights[40]
+        late = point.case == labels(CASES)[0] and point.target == "2.0.0" and point.night >= nights[40]
         found.append(replace(point, effect=point.effect + levels[key] + (math.log1p(step) if late else 0.0)))
     return found
 

@@ -73,7 +73,7 @@ def test_memory_and_results_are_shown_as_what_they_are(points):
 
 
 def test_nights_without_a_time_are_rows_with_their_reason(points):
-    text = detail(points, case=shown.EAGER, versions=("nightly",), whole=True)
+    text = detail(points, case=shown.EAGER, targets=("nightly",), whole=True)
     lines = [line for line in text.splitlines() if "died" in line]
     assert [line.split()[0] for line in lines] == ["2024-01-21", "2024-02-25"]
     assert f"(1) {shown.BROKEN}" in text or f"(2) {shown.BROKEN}" in text
@@ -92,17 +92,17 @@ def test_a_series_without_any_time_is_shown_with_its_reasons():
 
 
 def test_a_night_that_was_confirmed_is_one_row_that_names_the_rounds_of_both(points):
-    text = detail(points, case=shown.EAGER, versions=("nightly",), whole=True)
+    text = detail(points, case=shown.EAGER, targets=("nightly",), whole=True)
     (line,) = [line for line in text.splitlines() if "▲ step" in line]
     assert line.split()[0] == "2024-02-10"
     assert "10+40" in line
-    (key,) = (key for key in series_of(points) if (key.case, key.version) == (shown.EAGER, "nightly"))
+    (key,) = (key for key in series_of(points) if (key.case, key.target) == (shown.EAGER, "nightly"))
     night = next(row for row in rows(series_of(points)[key]) if str(row.night) == "2024-02-10")
     assert (night.stage, night.value.rounds) == ("confirm", 40)
 
 
 def test_what_changed_since_the_night_before_stands_beside_the_night(points):
-    text = detail(points, case=shown.EAGER, versions=("2.13.0",), whole=True)
+    text = detail(points, case=shown.EAGER, targets=("2.13.0",), whole=True)
     changed = next(line for line in text.splitlines() if " changed (" in line)
     assert changed.split()[0] == str(FIRST + timedelta(days=12))
     assert "kernel: 6.1 -> 6.2" in text
@@ -110,7 +110,7 @@ def test_what_changed_since_the_night_before_stands_beside_the_night(points):
     assert begins.split()[0] == str(FIRST + timedelta(days=25))
     assert "image of the reference: venv-reference -> sha256:bbbbbbbbbbbb" in text
     # Of a version that is followed, that it is another build is no news.
-    assert "image of the version" not in detail(points, case=shown.EAGER, versions=("nightly",), whole=True)
+    assert "image of the version" not in detail(points, case=shown.EAGER, targets=("nightly",), whole=True)
 
 
 def test_a_series_that_ended_is_said_to_and_one_that_ended_long_ago_is_left_out(points):
@@ -131,7 +131,7 @@ def test_versions_stand_in_their_order_and_those_with_names_last():
 def test_the_control_arm_is_shown_where_it_is_asked_for(points):
     assert "+control" not in overview(points)
     assert "1.14.0+control" in overview(points, whole=True)
-    assert "1.14.0+control against 1.14.0" in detail(points, case=shown.EAGER, versions=("1.14.0+control",))
+    assert "1.14.0+control against 1.14.0" in detail(points, case=shown.EAGER, targets=("1.14.0+control",))
 
 
 def test_hosts_are_shown_apart_and_found_by_the_beginning_of_their_names():
@@ -148,7 +148,7 @@ def test_an_open_alarm_stands_on_top_with_its_note_and_one_of_another_series_is_
     assert text.index("1 open alarm") < text.index("host host")
     assert "0f9571 known     ▲ 1.12x slower" in text
     assert "the new [b]allocator[/b]" in text
-    assert "1 open alarm of series that are not shown" in overview(points, alarm, versions=("2.13.0",))
+    assert "1 open alarm of series that are not shown" in overview(points, alarm, targets=("2.13.0",))
     assert "open alarm" not in overview(points, replace(alarm, state="recovered"))
 
 
@@ -161,8 +161,8 @@ def test_no_text_from_elsewhere_steers_the_terminal(alarm, text: str):
         for number, one in enumerate(made)
     ]
     made[-1] = replace(made[-1], outcome="died", reason=f"r{text}", effect=None, error=None, rounds=0)
-    key = next(key for key in series_of(made) if key.version == name)
+    key = next(key for key in series_of(made) if key.target == name)
     odd = replace(alarm, id=f"i{text}", key=key, note=f"n{text}", surroundings=(f"s{text}",), reproduce=f"c{text}")
     listing = "\n".join(line.plain for line in alarmed.render_alarms([odd], whole=True))
-    for found in (overview(made, odd), detail(made, odd, versions=(name,)), listing):
+    for found in (overview(made, odd), detail(made, odd, targets=(name,)), listing):
         assert {character for character in found if not character.isprintable()} <= {"\n"}

@@ -255,7 +255,7 @@ def test_a_margin_of_its_own_is_told_and_drawn():
 
 def test_a_case_holds_its_replicates_ratios_calls_and_phases(measured: Element):
     data = script(measured, "data-case-1")
-    assert data["versions"] == list(runs.VERSIONS)
+    assert data["targets"] == list(runs.VERSIONS)
     assert [len(rounds) for rounds in data["rounds"]] == [runs.ROUNDS] * 3
     assert [one[0] for one in data["comparisons"]] == ["2.0.0", "2.13.0"]
     assert data["phases"][0][0] == 500
@@ -278,11 +278,11 @@ def test_each_plot_says_in_words_what_it_shows_and_what_was_summed_up(measured: 
 def test_a_replicate_of_many_calls_is_summed_up_and_the_caption_says_so(tmp_path: Path):
     of, asked = case(style="eager"), plan([case(style="eager")])
     run = run_directory(tmp_path / "run", asked)
-    for place, version in enumerate(asked.versions):
+    for place, version in enumerate(asked.targets):
         batches = [rows(of, version, round=1, replicate=place + 1, bursts=[MS] * 1000)]
         write_stream(run.settled / f"{version}-1.arrow", batches)
     page = Reader(html.page(run.path)[0]).root
-    assert f"a point is the median of 16 calls of {asked.versions[0]}" in words(with_id(page, "case-0"))
+    assert f"a point is the median of 16 calls of {asked.targets[0]}" in words(with_id(page, "case-0"))
     assert len(script(page, "data-case-0")["calls"][0]["middle"]) == 63
 
 

@@ -52,7 +52,7 @@ def _stream(version: str, place: int, labels: list[str]) -> pa.Table:
     }
     columns = {
         "run": _label(np.zeros(count * rows), [RUN]),
-        "version": _label(np.zeros(count * rows), [version]),
+        "target": _label(np.zeros(count * rows), [version]),
         "case": _label(replicate // ROUNDS, labels),
         "round": replicate % ROUNDS + 1,
         "position": np.zeros(count * rows),
