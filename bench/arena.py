@@ -29,7 +29,7 @@ from orchestrator.model import ArmKey, Case, EnvironmentFacts, Evaluation, Finis
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.progress import Quiet, View
 
@@ -127,9 +127,9 @@ def run(
         timeout_s=300,
         **plain.PLAN,
     )
-    directory = RunDir.create(folder)
-    directory.write_plan(plan)
-    directory.write_manifest(
+    run_folder = RunFolder.create(folder)
+    run_folder.write_plan(plan)
+    run_folder.write_manifest(
         Manifest(
             tool="bench",
             contract=contract.FINGERPRINT,
@@ -141,7 +141,7 @@ def run(
             **plain.MANIFEST,
         )
     )
-    prepared = PreparedRun(plan, environments, directory, WORKLOADS)
+    prepared = PreparedRun(plan, environments, run_folder, WORKLOADS)
     workers = Workers(prepared, lambda text: None, [Target(name) for name in isolated])
     try:
         workers.start_all()
@@ -153,8 +153,8 @@ def run(
     finally:
         workers.kill()
     # The end of a budget is a look, too.
-    directory.record(Finished(how=how, seconds=time.monotonic() - begun, start_s=0.0, cut=False, at_budget=False))
-    evaluation = judge_run(directory)
+    run_folder.record(Finished(how=how, seconds=time.monotonic() - begun, start_s=0.0, cut=False, at_budget=False))
+    evaluation = judge_run(run_folder)
     if evaluation.died:
         raise TfCompareError("\n".join(f"{arm.target}: {arm.reason}" for arm in evaluation.died))
     return evaluation

@@ -16,7 +16,7 @@ from orchestrator.model import ArmKey, Calibrated, Comparison, Evaluation
 from orchestrator.plan.request import RunOptions
 from orchestrator.reports.columns import format_ratio
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats import calibrate
 from orchestrator.terminal.progress import Quiet
 
@@ -64,7 +64,7 @@ def below_the_floor(evaluation: Evaluation, efforts: Mapping[ArmKey, Calibrated]
 def section(program: Program = FULL) -> Section:
     store = Store("bodies", tiny=program == TINY)
     path = store.run("run", measure, program)
-    run = RunDir.open(path)
+    run = RunFolder.open(path)
     evaluation, seconds = judge_run(run), seconds_of(path)
     efforts = efforts_of(run)
     short = below_the_floor(evaluation, efforts)
@@ -75,7 +75,7 @@ def section(program: Program = FULL) -> Section:
     first, *others = program.versions
     heads = " | ".join(f"{version} against {first}" for version in others)
     lines = [
-        f"`tfcompare run --versions {','.join(program.versions)} --engine venv --workload-dir bench/workloads",
+        f"`tfcompare run --versions {','.join(program.versions)} --engine venv --workload-folder bench/workloads",
         f"--case {program.selected} --budget {program.budget_s:.0f}s`. A cell has the ratio with its interval, the",
         "verdict, and the rounds; the last column has bursts x calls in each version.",
         "",
@@ -91,7 +91,7 @@ def section(program: Program = FULL) -> Section:
     return Section("\n".join(lines), figures)
 
 
-def efforts_of(run: RunDir) -> dict[ArmKey, Calibrated]:
+def efforts_of(run: RunFolder) -> dict[ArmKey, Calibrated]:
     return {
         ArmKey(entry.case, entry.target): entry
         for entry in run.entries()

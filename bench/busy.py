@@ -23,7 +23,7 @@ from orchestrator.plan.request import RunOptions
 from orchestrator.reports.columns import format_ratio
 from orchestrator.results.endings import read_endings
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import Quiet
 
 BUSY_CORE = min(os.sched_getaffinity(0))
@@ -55,7 +55,7 @@ class Outcome:
 
     @classmethod
     def read(cls, name: str, path: Path) -> "Outcome":
-        run = RunDir.open(path)
+        run = RunFolder.open(path)
         return cls(name, judge_run(run), frozenset(read_endings(run).postponed), seconds_of(path))
 
     @property

@@ -34,7 +34,7 @@ from orchestrator.plan.pairs import LOOKS
 from orchestrator.results.endings import Endings
 from orchestrator.results.evaluation import compute_comparisons, gather
 from orchestrator.results.replicates import Replicate
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.samples import samples
 
 VERSION = "2.13"
@@ -92,7 +92,7 @@ class Recorded:
 
     @classmethod
     def read(cls, condition: str, path: Path) -> "Recorded":
-        gathered = gather(RunDir.open(path))
+        gathered = gather(RunFolder.open(path))
         return cls(condition, gathered.plan, gathered.replicates)
 
     def judge_by_cpu(self) -> "Recorded":

@@ -17,7 +17,7 @@ from bench.bodies import Program, efforts_of, measure, rows_of
 from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 
 WORKLOAD = Path(__file__).parent / "workloads" / "examples.py"
 HASHES: Mapping[str, str] = {
@@ -56,7 +56,7 @@ def section(program: Program = FULL) -> Section:
     with TemporaryDirectory() as scratch:
         folder = collect(Path(os.environ["EXAMPLES"]), Path(scratch))
         path = store.run("run", measure, program, folder)
-    run = RunDir.open(path)
+    run = RunFolder.open(path)
     evaluation, seconds = judge_run(run), seconds_of(path)
     comparisons = evaluation.comparisons
     decided = sum(comparison.verdict != "inconclusive" for comparison in comparisons)

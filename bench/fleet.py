@@ -39,7 +39,7 @@ from orchestrator.model import Finished
 from orchestrator.plan.planning import plan_elsewhere
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.part_files import read_files
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import Quiet
 from tests.support.fleets import Nodes
 
@@ -165,7 +165,7 @@ def _share_out(scratch: Path, count: int, versions: tuple[str, ...], open_fleet:
     done = measure_on_fleet(planned, FleetOptions(on="auto"), Quiet(), open_fleet)
     assert done.error is None, done.error
     assert len(done.evaluation.arms) == count * len(versions)
-    *_, last = (entry for entry in RunDir(done.path).entries() if isinstance(entry, Finished))
+    *_, last = (entry for entry in RunFolder(done.path).entries() if isinstance(entry, Finished))
     return last.seconds
 
 

@@ -21,7 +21,7 @@ from orchestrator.engines.venv import interpreters
 from orchestrator.errors import EngineUnavailable
 from orchestrator.model import Ended
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 
 VERSIONS = ("1.14.0", "2.0.0", "2.13.0")
 WARM_RUNS = 3
@@ -132,7 +132,7 @@ def _first(folder: Path, base: str) -> tuple[float, float, float]:
             first = time.perf_counter() if _measured(folder) else 0.0
         if process.wait() != 0 or not first:
             raise SystemExit(f"the warm run ended with {process.returncode}; see {folder}")
-    importing = max(arm.import_s or 0.0 for arm in judge_run(RunDir.open(folder)).arms)
+    importing = max(arm.import_s or 0.0 for arm in judge_run(RunFolder.open(folder)).arms)
     return first - begun, importing, first - ready
 
 
@@ -144,7 +144,9 @@ def _workers(folder: Path) -> bool:
 
 
 def _measured(folder: Path) -> bool:
-    return (folder / "journal.jsonl").exists() and any(isinstance(one, Ended) for one in RunDir.open(folder).entries())
+    return (folder / "journal.jsonl").exists() and any(
+        isinstance(one, Ended) for one in RunFolder.open(folder).entries()
+    )
 
 
 def _timed(command: list[str]) -> float:

@@ -20,7 +20,7 @@ from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.model import Comparison
 from orchestrator.options import EngineOptions
 from orchestrator.results.evaluation import gather
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.samples import samples
 from orchestrator.stats.comparisons import Samples
 from orchestrator.stats.paired import estimate
@@ -60,7 +60,7 @@ def section() -> Section:
         found, left_out = arms(Path(scratch), held)
         path = Path(scratch) / "run"
         evaluation = arena.run(found, [TRAIN], folder=path, seed=1, looks=(ROUNDS,), isolated=ISOLATED)
-        times = samples(evaluation.plan, gather(RunDir.open(path)).replicates)
+        times = samples(evaluation.plan, gather(RunFolder.open(path)).replicates)
     rows, figures = [], []
     for comparison in evaluation.comparisons:
         row, figure = _row(comparison, times)

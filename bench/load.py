@@ -17,7 +17,7 @@ from bench import arena, plain
 from bench.figures import Figure, Section
 from orchestrator.model import ArmKey, Case, Ended, EnvironmentFacts, Target
 from orchestrator.plan.pairs import LOOKS
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.progress import Quiet
 from tests.support import stub
@@ -65,7 +65,7 @@ class Recorder(Quiet):
     """Writes a line for each round, once the look after it is done."""
 
     def __init__(self, path: Path) -> None:
-        self._run = RunDir(path)
+        self._run = RunFolder(path)
         self._lines = path.with_suffix(".rounds")
         self._round: Round | None = None
         self._ended = 0.0
@@ -116,7 +116,7 @@ def run(folder: str, cases: str, rounds: str) -> None:
         efforts=dict.fromkeys(arms, EFFORT),
     )  # fmt: skip
     recorder.write()
-    ended = sum(isinstance(entry, Ended) for entry in RunDir.open(path).entries())
+    ended = sum(isinstance(entry, Ended) for entry in RunFolder.open(path).entries())
     print(json.dumps({"peak_mb": _read_status("VmHWM"), "replicates": ended}))
 
 

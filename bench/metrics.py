@@ -24,7 +24,7 @@ from orchestrator.model import Metric
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.evaluation import gather, judge
 from orchestrator.results.outputs import compare_outputs
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.sketches import find_distance, read_sketch
 from orchestrator.terminal.progress import Quiet
 from tests.support.builders import NEW, OLD, plan, replicate, target
@@ -80,7 +80,7 @@ def measure(path: Path, version: str, selected: tuple[str, ...], seed: int, metr
 
 def verdicts(path: Path, metrics: Sequence[Metric]) -> Iterator[Found]:
     """Yield each verdict across the arms of a run, as they are and as if one of them had more."""
-    gathered = gather(RunDir.open(path))
+    gathered = gather(RunFolder.open(path))
     gathered = replace(gathered, plan=replace(gathered.plan, metrics=tuple(metrics)))
     evaluation = judge(gathered)
     for comparison in evaluation.comparisons:

@@ -27,7 +27,7 @@ from orchestrator.model import Case, Finished, Target
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions
 from orchestrator.results import streams
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.calibrate import MOST_IN_BURST
 from orchestrator.terminal.progress import Quiet
 
@@ -201,10 +201,10 @@ def time_whole_run(scratch: Path) -> WholeRun:
     options = RunOptions(versions=VERSIONS, engine="venv", out=scratch / "quick", seed=1)
     with clocked() as took:
         path = measure_run(options, Quiet()).path
-    directory = RunDir.open(path)
-    (finished,) = [entry for entry in directory.entries() if isinstance(entry, Finished)]
+    folder = RunFolder.open(path)
+    (finished,) = [entry for entry in folder.entries() if isinstance(entry, Finished)]
     inside: Counter[str] = Counter()
-    for stream in directory.streams():
+    for stream in folder.streams():
         table = streams.read_stream(stream.path)[0]
         phases, walls = table["phase"].to_pylist(), table["wall_ns"].to_pylist()
         for phase, wall in zip(phases, walls, strict=True):

@@ -26,7 +26,7 @@ from orchestrator.machine.host import host_facts
 from orchestrator.metrics import USUAL
 from orchestrator.model import Case, EnvironmentFacts, Finished, Manifest, Plan, Target
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.streams import check, compact_stream, read_stream
 from workloads.sketches import sketch
 
@@ -90,14 +90,14 @@ the contract takes {check_s:.2f} s ({millions / check_s:.0f} million rows/s), in
 
 
 def write_run(path: Path, count: int = CASES) -> int:
-    """Write a run directory with times drawn around one median per arm; return its number of rows."""
+    """Write a run folder with times drawn around one median per arm; return its number of rows."""
     draw = np.random.default_rng(1)
     cases = tuple(
         Case("power", (("style", style), ("size", str(number))))
         for style in ("eager", "function")
         for number in range(count // 2)
     )
-    run = RunDir.create(path)
+    run = RunFolder.create(path)
     run.write_plan(_plan(cases))
     run.write_manifest(_manifest())
     rows = 0
@@ -110,7 +110,7 @@ def write_run(path: Path, count: int = CASES) -> int:
 
 def compact_run(path: Path) -> None:
     """Compact the streams of a run, as the host does when workers have closed them."""
-    for stream in RunDir.open(path).streams():
+    for stream in RunFolder.open(path).streams():
         files.write_atomically(stream.path, compact_stream(stream.path, stream.path.read_bytes()))
 
 
@@ -138,7 +138,7 @@ def _manifest() -> Manifest:
 
 
 def _stream(
-    run: RunDir, version: str, place: int, cases: tuple[Case, ...], medians: np.ndarray, draw: np.random.Generator
+    run: RunFolder, version: str, place: int, cases: tuple[Case, ...], medians: np.ndarray, draw: np.random.Generator
 ) -> int:
     """Write a stream as a worker does: one flushed batch per replicate, each with separate dictionaries."""
     schema, rows = contract.arrow_schema(pa), 0
@@ -190,7 +190,7 @@ def _timed(arguments: list[str]) -> tuple[float, float, int]:
 
 def _validation(path: Path) -> tuple[float, float]:
     read_s = check_s = 0.0
-    for stream in RunDir.open(path).streams():
+    for stream in RunFolder.open(path).streams():
         begun = time.perf_counter()
         table, _ = read_stream(stream.path, stream.root)
         between = time.perf_counter()

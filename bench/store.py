@@ -15,7 +15,7 @@ from bench.git import current_commit
 from orchestrator import files
 from orchestrator.machine.host import host_facts
 from orchestrator.model import Finished
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 
 BENCH = Path(__file__).resolve().parent
 RAW, MEASURED = BENCH.parent / "runs" / "bench", BENCH / "measured"
@@ -23,15 +23,15 @@ RAW, MEASURED = BENCH.parent / "runs" / "bench", BENCH / "measured"
 
 class Store:
     def __init__(self, bench: str, *, tiny: bool = False) -> None:
-        self.directory = RAW / (f"{bench}-tiny" if tiny else bench)
-        self.directory.mkdir(parents=True, exist_ok=True)
-        self._file = (self.directory if tiny else MEASURED) / f"{bench}.json"
+        self.folder = RAW / (f"{bench}-tiny" if tiny else bench)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._file = (self.folder if tiny else MEASURED) / f"{bench}.json"
         kept = json.loads(self._file.read_text()) if self._file.exists() else {"finished": True}
         self._results: dict[str, Any] = {} if kept["finished"] else kept["results"]
 
     def run(self, name: str, measure: Callable[..., object], *how: object) -> Path:
-        """Return the run directory of this name; measure it unless it was measured to its end before."""
-        path = self.directory / name
+        """Return the run folder of this name; measure it unless it was measured to its end before."""
+        path = self.folder / name
         if not is_finished(path):
             shutil.rmtree(path, ignore_errors=True)
             measure(path, *how)
@@ -60,9 +60,9 @@ class Store:
 
     def retire(self) -> None:
         """Put raw runs aside and let the next bench start from nothing: all this has been reported."""
-        aside = self.directory.with_name(f"{self.directory.name}-last")
+        aside = self.folder.with_name(f"{self.folder.name}-last")
         shutil.rmtree(aside, ignore_errors=True)
-        self.directory.rename(aside)
+        self.folder.rename(aside)
         if self._results and self._file.parent == MEASURED:
             self._save(finished=True)
 
@@ -81,7 +81,7 @@ def is_finished(path: Path) -> bool:
 
 def ending_of(path: Path) -> Finished | None:
     # Without a plan it ended before anything was measured.
-    entries = RunDir.open(path).entries() if (path / "plan.json").exists() else ()
+    entries = RunFolder.open(path).entries() if (path / "plan.json").exists() else ()
     return next((entry for entry in entries if isinstance(entry, Finished) and not entry.cut), None)
 
 

@@ -34,7 +34,7 @@ from bench.overhead import TRAIN
 from bench.store import Store, seconds_of
 from orchestrator.model import ArmKey, Calibrated, Case, Target
 from orchestrator.results.evaluation import gather
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.calibrate import Effort
 
 VERSIONS = ("1.14", "2.0", "2.13")
@@ -171,7 +171,7 @@ class Generation:
 
 def _times(path: Path) -> Floats:
     """Return the log times of the rounds that every worker finished, by worker and round."""
-    gathered = gather(RunDir.open(path))
+    gathered = gather(RunFolder.open(path))
     by_worker: dict[Target, dict[int, float]] = {worker: {} for worker in gathered.plan.targets}
     for replicate in gathered.replicates:
         by_worker[replicate.target][replicate.round] = math.log(replicate.time_ns)
@@ -226,7 +226,7 @@ def measure(
 
 def equal_efforts(path: Path) -> dict[str, Effort]:
     """Return one effort for all workers, so that none differs for what its pilot happened to show."""
-    entries = [entry for entry in RunDir.open(path).entries() if isinstance(entry, Calibrated)]
+    entries = [entry for entry in RunFolder.open(path).entries() if isinstance(entry, Calibrated)]
     calls = sorted(entry.calls for entry in entries)
     effort = Effort(
         max(entry.warmup for entry in entries), max(entry.bursts for entry in entries), calls[len(calls) // 2]

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO
 
 from orchestrator.errors import UsageError
 
-DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Not blocking: a pipe in place of a file would be waited for without end.
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -112,13 +112,13 @@ def read_inside(root: Path, name: str) -> Iterator[BufferedReader]:
 
 
 @contextmanager
-def open_directory(root: Path, *parts: str) -> Iterator[int]:
-    """Open a directory below the root and yield its descriptor."""
+def open_folder(root: Path, *parts: str) -> Iterator[int]:
+    """Open a folder below the root and yield its descriptor."""
     handle = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for depth, part in enumerate(parts, 1):
             try:
-                inner = os.open(part, DIRECTORY, dir_fd=handle)
+                inner = os.open(part, FOLDER, dir_fd=handle)
             except OSError as error:
                 raise _explain(error, root.joinpath(*parts[:depth])) from error
             os.close(handle)
@@ -134,7 +134,7 @@ def _explain(error: OSError, path: Path) -> OSError:
     The kernel's own error for a link depends on how it was opened.
     """
     if error.errno in (errno.ELOOP, errno.ENOTDIR) and path.is_symlink():
-        return RefusedEntry("it is a symbolic link, and a run directory has none", path)
+        return RefusedEntry("it is a symbolic link, and a run folder has none", path)
     return error
 
 
@@ -144,7 +144,7 @@ def read(root: Path, path: Path, most: int, names: int | None = 1) -> bytes:
     The file must have exactly `names` names (hard links); with None, their number is not checked.
     """
     *parents, name = path.relative_to(root).parts
-    with open_directory(root, *parents) as within:
+    with open_folder(root, *parents) as within:
         try:
             handle = os.open(name, READ, dir_fd=within)
         except OSError as error:
@@ -179,11 +179,11 @@ def tree_size(path: Path, leave_out: Path | None = None) -> int:
     The folder `leave_out` in it does not count.
     """
     bytes_by_inode = {}
-    for directory, folders, names in os.walk(path):
-        folders[:] = [folder for folder in folders if os.path.join(directory, folder) != os.fspath(leave_out or "")]
+    for parent, folders, names in os.walk(path):
+        folders[:] = [folder for folder in folders if os.path.join(parent, folder) != os.fspath(leave_out or "")]
         for name in names:
             with suppress(OSError):
-                status = os.lstat(os.path.join(directory, name))
+                status = os.lstat(os.path.join(parent, name))
                 bytes_by_inode[status.st_ino] = status.st_blocks * 512
     return sum(bytes_by_inode.values())
 
@@ -240,7 +240,7 @@ def _read_to_end(handle: int, path: Path, most: int) -> bytes:
 def open_below(root: Path, path: Path, flags: int, mode: int = 0o600) -> int:
     """Open a file below the root and return its descriptor."""
     *parents, name = path.relative_to(root).parts
-    with open_directory(root, *parents) as within:
+    with open_folder(root, *parents) as within:
         try:
             return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=within)
         except OSError as error:
@@ -257,7 +257,7 @@ def open_replacement(root: Path, path: Path, mode: int | None = None, *, durable
     """
     *parents, name = path.relative_to(root).parts
     partial = f".{name}.{secrets.token_hex(4)}"
-    with open_directory(root, *parents) as within:
+    with open_folder(root, *parents) as within:
         handle = os.open(partial, NEW, 0o666 if mode is None else 0o600, dir_fd=within)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -276,10 +276,10 @@ def open_replacement(root: Path, path: Path, mode: int | None = None, *, durable
             _sync_names(within)
 
 
-def _sync_names(directory: int) -> None:
+def _sync_names(folder: int) -> None:
     """Write the names in an open folder through to the disk."""
     try:
-        os.fsync(directory)
+        os.fsync(folder)
     except OSError as error:
         # Some file systems of networks do it by themselves, and refuse.
         if error.errno not in (errno.EINVAL, errno.ENOTSUP):
@@ -320,7 +320,7 @@ def append(root: Path, path: Path, data: bytes) -> None:
 def sync(root: Path, path: Path) -> None:
     """Write a regular file or a folder through to the disk; raise OSError if it is neither, or gone."""
     *parents, name = path.relative_to(root).parts or (".",)
-    with open_directory(root, *parents) as within:
+    with open_folder(root, *parents) as within:
         try:
             handle = os.open(name, READ, dir_fd=within)
         except OSError as error:
@@ -389,8 +389,8 @@ def rewrite(log: Path, most: int, change: Callable[[bytes], bytes]) -> None:
 def open_up(root: Path) -> None:
     """Give the owner access to every folder below, whatever its permissions are."""
     with suppress(OSError):
-        for _, directories, _, within in os.fwalk(root):
-            for name in directories:
+        for _, folders, _, within in os.fwalk(root):
+            for name in folders:
                 with suppress(OSError):
                     inner = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=within)
                     try:
@@ -415,11 +415,11 @@ def strangers(root: Path, skip: tuple[str, ...] = ()) -> Iterator[Path]:
 
     Folders named in `skip`, directly under the root, are not searched.
     """
-    for inner, directories, files in os.walk(root):
+    for inner, folders, files in os.walk(root):
         here = Path(inner)
         if here == root:
-            directories[:] = [name for name in directories if name not in skip or (here / name).is_symlink()]
-        for name in sorted([*directories, *files]):
+            folders[:] = [name for name in folders if name not in skip or (here / name).is_symlink()]
+        for name in sorted([*folders, *files]):
             # A run in progress writes and removes files meanwhile.
             with suppress(FileNotFoundError):
                 mode = (here / name).lstat().st_mode
@@ -455,10 +455,10 @@ def open_atomically(path: Path, mode: int | None = None) -> AbstractContextManag
 
 
 @contextmanager
-def make_directory_atomically(path: Path) -> Iterator[Path]:
-    """Yield a temporary directory that becomes `path` when the block ends, and is removed if the block raises.
+def make_folder_atomically(path: Path) -> Iterator[Path]:
+    """Yield a temporary folder that becomes `path` when the block ends, and is removed if the block raises.
 
-    Raises OSError if `path` is a directory with content by then.
+    Raises OSError if `path` is a folder with content by then.
     """
     partial = path.with_name(f".{path.name}.{secrets.token_hex(4)}")
     partial.mkdir()

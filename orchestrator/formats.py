@@ -50,7 +50,7 @@ class Format:
             raise OtherFormat(f"its format is {mark}, and this tfcompare reads {self.mark}: {self.advice}")
 
 
-# Of a run directory: begun.json, plan.json and manifest.json carry it, for all that is in there.
+# Of a run folder: begun.json, plan.json and manifest.json carry it, for all that is in there.
 RUN = Format("run", 1, "read it with the tfcompare that wrote it, or start a new run")
 PROFILE = Format("profile", 1, "read it with the tfcompare that wrote it, or start a new profile")
 SEARCH = Format("search", 1, "continue it with the tfcompare that wrote it, or start a new search")

@@ -43,7 +43,6 @@ PHRASES = (
 )
 # Words of the code that users never see.
 FOR_USERS = (
-    (r"\bcontrasts?\b", "comparison"),
     (r"\bnights? (?:runs?|begins?|began|starts?|fails?|failed|hung|hangs|takes?|was|were|lists?|gave|of (?!a )\w+,)\b",
      "nightly run"),
     (r"\b(?:measures?|runs?|ends?|waits? for|measured) (?:a|an|the|each|another|this) nights?\b", "nightly run"),
@@ -79,15 +78,6 @@ KEPT = frozenset(
         ("orchestrator/model/journal.py", "beside"),
         ("orchestrator/bisect/search.py", "beside"),
         ("orchestrator/bisect/wording.py", "beside"),
-        # The glossary names what JSON calls a comparison.
-        ("docs/glossary.md", "contrast"),
-        # A table that `export` takes.
-        ("docs/commands.md", "contrasts"),
-        # Of an image.
-        ("docs/workloads.md", "contrast"),
-        # A key of workloads and of claims.
-        ("orchestrator/catalog/workloads.py", "contrasts"),
-        ("orchestrator/catalog/claims.py", "contrasts"),
         # Schedules that are installed hold it, and are compared with what tfcompare would write.
         ("orchestrator/nightly/schedule/units.py", "measures a night"),
         # A variable.

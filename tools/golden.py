@@ -100,9 +100,9 @@ def old_python(scratch: Path) -> Path:
 
 def write(name: str, python: str | Path, scratch: Path) -> None:
     """Write one stream, and next to it a file that says what wrote it."""
-    directory = scratch / name
-    directory.mkdir()
-    bench = Bench(directory, python)
+    folder = scratch / name
+    folder.mkdir()
+    bench = Bench(folder, python)
     try:
         facts = bench.hello().facts
         bench.workload("golden", WORKLOAD)

@@ -26,7 +26,7 @@ from orchestrator.machine.gpu import gpus
 from orchestrator.machine.host import read_processes
 from orchestrator.model import Ended
 from orchestrator.results.run import Run, load_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.streams import read_stream
 
 # The driver makes code for the first on cards that are newer than its wheel; the others hold code for an H100.
@@ -52,7 +52,7 @@ class StepSkipped(Exception):
 class Check:
     """A folder for all that the check leaves, the command that it tries, and how it asks for the card."""
 
-    directory: Path
+    folder: Path
     program: str
     engine: str = "docker"
     request: str = "runtime"
@@ -82,7 +82,7 @@ class Check:
         """Run tfcompare, keep what it prints under this name, and return its standard output."""
         variables = {**os.environ, **(env or {})}
         done = subprocess.run([self.program, *argv], env=variables, capture_output=True, text=True)
-        logs = self.directory / "logs"
+        logs = self.folder / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         (logs / f"{name}.out").write_text(done.stdout)
         (logs / f"{name}.err").write_text(done.stderr)
@@ -91,15 +91,15 @@ class Check:
 
     def _expect(self, name: str, command: str, code: int, expected: Sequence[int]) -> None:
         if code not in expected:
-            told = (self.directory / "logs" / f"{name}.err").read_text().strip().splitlines() or ["it printed nothing"]
+            told = (self.folder / "logs" / f"{name}.err").read_text().strip().splitlines() or ["it printed nothing"]
             raise StepFailed(f"tfcompare {command} ended with exit code {code}: {told[-1]}")
 
     @contextmanager
     def running(self, name: str, *flags: str) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
         """Start a run on the card, keep what it prints under this name, and end it unless it has ended."""
-        out = self.directory / "runs" / name
+        out = self.folder / "runs" / name
         shutil.rmtree(out, ignore_errors=True)
-        logs = self.directory / "logs"
+        logs = self.folder / "logs"
         logs.mkdir(parents=True, exist_ok=True)
         command = (self.program, "run", "--engine", self.engine, *self.on_gpu, *self.installation, *flags)
         with open(logs / f"{name}.out", "w") as printed, open(logs / f"{name}.err", "w") as told:
@@ -132,13 +132,13 @@ def _await_round(out: Path, process: subprocess.Popen[bytes]) -> None:
 
 
 def _measured(out: Path) -> Iterator[Ended]:
-    entries = RunDir.open(out).entries()
+    entries = RunFolder.open(out).entries()
     return (entry for entry in entries if isinstance(entry, Ended) and entry.round >= 1 and entry.outcome == "measured")
 
 
 def find_devices(run: Path) -> set[str | None]:
     """Return the devices of all replicates that were built in a run; None is a CPU."""
-    rows = [row for stream in RunDir.open(run).streams() for row in read_stream(stream.path)[0].to_pylist()]
+    rows = [row for stream in RunFolder.open(run).streams() for row in read_stream(stream.path)[0].to_pylist()]
     return {row["device"] for row in rows if row["phase"] == "build"}
 
 
@@ -169,7 +169,7 @@ def look(check: Check) -> str:
     ):
         with suppress(OSError):
             done = subprocess.run(command, capture_output=True, text=True)
-            (check.directory / "logs" / f"{name}.out").write_text(done.stdout + done.stderr)
+            (check.folder / "logs" / f"{name}.out").write_text(done.stdout + done.stderr)
     return "; ".join(map(str, found))
 
 
@@ -234,14 +234,14 @@ def reload_daemons(check: Check) -> str:
         subprocess.run(command, check=True)
 
     run = check.measure("reload", *check.compared, *STEP, "--gpu-exclusive", meanwhile=reload)
-    lost = sum(entry.how == "gpu lost" for entry in RunDir.open(run.path).entries() if isinstance(entry, Ended))
+    lost = sum(entry.how == "gpu lost" for entry in RunFolder.open(run.path).entries() if isinstance(entry, Ended))
     return f"{_require_gpus(run)}; {lost} replicates lost their GPU"
 
 
 def make_code(check: Check) -> str:
     """Let the driver make the code of an older version, and find it again."""
     # Not in the cache of this user, whose code took hours to make.
-    own = check.directory / "code"
+    own = check.folder / "code"
     shutil.rmtree(own, ignore_errors=True)
     cold, warm = (_verify(check, name, (OLD,), TFCOMPARE_CACHE=str(own))[0] for name in ("cold", "warm"))
     return f"without kept code: {cold}; with it: {warm}"
@@ -255,7 +255,7 @@ def kill_worker(check: Check) -> str:
             os.kill(_find_worker(host), signal.SIGKILL)
             return
         client = connect()
-        running = client.containers.list(filters={"label": f"{RUN_LABEL}={RunDir.open(out).read_plan().run}"})
+        running = client.containers.list(filters={"label": f"{RUN_LABEL}={RunFolder.open(out).read_plan().run}"})
         if not running:
             raise StepFailed("no container of the run could be found")
         running[0].kill()
@@ -279,8 +279,8 @@ def take_turns(check: Check) -> str:
 
 
 def draw(check: Check) -> str:
-    """Draw the report of the first run from its directory alone."""
-    check.call("report", "report", str(check.directory / "runs" / "twins"), "--format", "json")
+    """Draw the report of the first run from its folder alone."""
+    check.call("report", "report", str(check.folder / "runs" / "twins"), "--format", "json")
     return "the run of step 4 can be read; it is in the bundle"
 
 
@@ -351,11 +351,11 @@ def run_steps(check: Check, record: Record, steps: Mapping[str, Callable[[Check]
     return all(each["outcome"] != "failed" for each in record.seen.values())
 
 
-def bundle(directory: Path) -> Path:
+def bundle(folder: Path) -> Path:
     """Pack all that the check has left into one file next to it."""
-    path = directory.with_suffix(".tar.gz")
+    path = folder.with_suffix(".tar.gz")
     with tarfile.open(path, "w:gz") as archive:
-        archive.add(directory, directory.name)
+        archive.add(folder, folder.name)
     return path
 
 
@@ -374,10 +374,10 @@ def main() -> None:
     program = Path(sys.executable).with_name("tfcompare")
     versions = tuple(given.versions.split(","))
     check = Check(given.output, str(program), given.engine, given.gpu_request, given.gpu, given.base, versions)
-    check.directory.mkdir(parents=True, exist_ok=True)
-    record = Record.read(check.directory / "steps.json", check.how)
+    check.folder.mkdir(parents=True, exist_ok=True)
+    record = Record.read(check.folder / "steps.json", check.how)
     passed = run_steps(check, record, steps_on(check.engine), given.again)
-    print(f"\nAll of it is in {bundle(check.directory)}: attach that to a report.")
+    print(f"\nAll of it is in {bundle(check.folder)}: attach that to a report.")
     sys.exit(0 if passed else 1)
 
 

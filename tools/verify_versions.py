@@ -34,7 +34,7 @@ from orchestrator.model import Target
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import View, view
 
 RECORD = IMAGES / "verified.json"
@@ -62,9 +62,9 @@ def verify(version: Version, flavour: Flavour, parent: Path, watching: View, kee
     options = RunOptions(versions=(version.number,), suite="smoke", rounds=ROUNDS, seed=1)
     asked = check_request(options, fewest=1)
     plan = asked.freeze("venv")
-    directory = RunDir.create(parent / f"{version.number}-{flavour.python.number}")
+    folder = RunFolder.create(parent / f"{version.number}-{flavour.python.number}")
     begun = time.monotonic()
-    log = BuildLog(directory.logs / "build.log", lambda line: watching.preparing(version.number, line))
+    log = BuildLog(folder.logs / "build.log", lambda line: watching.preparing(version.number, line))
     with closing(VenvEngine(EngineOptions())) as engine:
         try:
             environment = engine.prepare(alone, log)
@@ -73,13 +73,13 @@ def verify(version: Version, flavour: Flavour, parent: Path, watching: View, kee
         if log.used:
             result["built_s"] = round(time.monotonic() - begun)
         target = Target(version.name)
-        directory.write_plan(plan)
-        directory.write_manifest(make_manifest(asked, {target: environment}))
-        prepared = PreparedRun(plan, {target: environment}, directory)
+        folder.write_plan(plan)
+        folder.write_manifest(make_manifest(asked, {target: environment}))
+        prepared = PreparedRun(plan, {target: environment}, folder)
         error = measure_rounds(prepared, first_rounds(plan), Progress(), watching)
-    evaluation = judge_run(directory)
+    evaluation = judge_run(folder)
     outcomes = [arm.outcome for arm in evaluation.arms]
-    facts = directory.read_manifest().workers.get(target, {})
+    facts = folder.read_manifest().workers.get(target, {})
     problems = [f"{arm.case.label}: {arm.reason}" for arm in evaluation.died] + ([str(error)] if error else [])
     if log.used and not keep:
         remove(environment.path)

@@ -18,7 +18,7 @@ from bench.peers.places import Places, Suite
 from bench.peers.pyperf import Pyperf
 from orchestrator.model import Case
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 
 # In percent, asked of every tool in addition to its own default: a threshold of 5 finds no difference of 5.
 THRESHOLD = 2
@@ -121,7 +121,7 @@ class ByTfcompare:
         begun = time.monotonic()
         evaluation = arena.run(arms, [self.case], folder=folder, seed=seed, budget_s=self.budget_s)
         wall = time.monotonic() - begun
-        run = RunDir.open(folder)
+        run = RunFolder.open(folder)
         run.write_plan(replace(run.read_plan(), margin=THRESHOLD / 100))
         words = tuple(judged.comparisons[0].verdict for judged in (evaluation, judge_run(run)))
         return Compared(words, wall, evaluation.arms[0].rounds)

@@ -110,7 +110,7 @@ def _run(
     tool = Path(sys.executable).parent / "tfcompare"
     command = [tool, "run", "--engine", "venv", "--quiet", "--format", "json", "--versions", ",".join(versions)]
     cases = [part for case in selected for part in ("--case", case)]
-    said = call([*command, "--workload-dir", arena.WORKLOADS, "--output", out, *cases, *options])
+    said = call([*command, "--workload-folder", arena.WORKLOADS, "--output", out, *cases, *options])
     return time.monotonic() - begun, json.loads(said)["arms"]
 
 

@@ -19,11 +19,11 @@ from pathlib import Path
 
 from bench import arena
 from orchestrator.engines.environment import worker_variables
-from orchestrator.engines.venv.engine import environments_directory
+from orchestrator.engines.venv.engine import environments_folder
 
 HERE = Path(__file__).resolve().parent
 REPOSITORY = HERE.parent.parent
-KEPT = environments_directory().parent / "bench"
+KEPT = environments_folder().parent / "bench"
 TAIL = 2000
 
 

@@ -62,12 +62,12 @@ def _describe_step(metric: Followed) -> str:
     return f"a step takes {low:.1f} to {high:.1f} min where building and calls are short"
 
 
-def _installs(lacking: list[str], state: State, directory: Path) -> list[str]:
+def _installs(lacking: list[str], state: State, folder: Path) -> list[str]:
     if not lacking:
         return ["every version is ready"]
     inside = len(state.candidates) - 2
     likely = len(lacking) if state.question.every else min(len(lacking), most_likely(inside) + 1)
-    free = free_gb(directory)
+    free = free_gb(folder)
     message = (
         f"{len(lacking)} of {len(state.candidates)} versions are not ready, and made so when their turn comes: a "
         f"minute or more and about {CPU_GB} GB each ({free:.0f} GB are free)"

@@ -24,7 +24,7 @@ from orchestrator.model import (
     TargetPair,
     VerdictName,
 )
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.sketches import show_share
 from orchestrator.stats.comparisons import compare_figures
 
@@ -70,7 +70,7 @@ def order(wanted: Wanted) -> tuple[str, ...]:
     return middle, earlier, later
 
 
-def versions_out_of_time(run: RunDir, earlier: Iterable[RunDir] = ()) -> dict[str, bool]:
+def versions_out_of_time(run: RunFolder, earlier: Iterable[RunFolder] = ()) -> dict[str, bool]:
     """Return the versions in which the case exceeded its deadline, and whether each counts as slow.
 
     It does where no round was measured. A single timeout after measured rounds may be the machine's, so it counts where
@@ -85,7 +85,7 @@ def versions_out_of_time(run: RunDir, earlier: Iterable[RunDir] = ()) -> dict[st
     return {version: version not in measured or version in before for version in _timeouts(run)}
 
 
-def _timeouts(run: RunDir) -> set[str]:
+def _timeouts(run: RunFolder) -> set[str]:
     ended = (entry for entry in run.entries() if isinstance(entry, Ended) and entry.outcome == "died")
     return {number_of(entry.target) for entry in ended if entry.how == "timeout"}
 

@@ -47,8 +47,8 @@ STEP_COLUMNS = (
 )
 
 
-def write(state: State, result: SearchResult, directory: Path) -> Path:
-    path = directory / PAGE
+def write(state: State, result: SearchResult, folder: Path) -> Path:
+    path = folder / PAGE
     output_file.write(path, render(state, result), "--output", within=True)
     return path
 

@@ -45,7 +45,7 @@ from orchestrator.metrics.followed import RESULTS, TIME, Followed
 from orchestrator.model import Case, Metric, Target
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import RunOptions, check_judge, suite_of
-from orchestrator.results.rundir import RunDir, refuse_strangers
+from orchestrator.results.run_folder import RunFolder, refuse_strangers
 from orchestrator.terminal.progress import View
 
 # Rounds if the usual ones decide nothing; they are judged only once.
@@ -63,7 +63,7 @@ class Hands:
     measure: Callable[[RunOptions, View], Done] = running.run
     provide: Callable[[Sequence[str], Callable[[str], None], FlavourName], tuple[str, ...]] = changed.provide
     nightlies: Callable[[], Iterable[str]] = lock_on_demand.nightlies
-    obstacle: Callable[[RunOptions, str, RunDir, View], TfCompareError | None] | None = None
+    obstacle: Callable[[RunOptions, str, RunFolder, View], TfCompareError | None] | None = None
     # The machine that measures, and whether another one is the same.
     host: Callable[[], Facts] = host_facts
     is_here: Callable[[Mapping[str, object]], bool] = is_here
@@ -79,10 +79,10 @@ class Bisected:
     error: TfCompareError | None
 
 
-def begin(question: Question, directory: Path | None, view: View, hands: Hands | None = None) -> tuple[Path, State]:
-    """Check the question, and return the directory and the state of its search.
+def begin(question: Question, folder: Path | None, view: View, hands: Hands | None = None) -> tuple[Path, State]:
+    """Check the question, and return the folder and the state of its search.
 
-    If the directory already holds this search, it is resumed.
+    If the folder already holds this search, it is resumed.
     """
     hands = hands or Hands()
     if question.metric == SIZE and hands.obstacle:
@@ -107,12 +107,12 @@ def begin(question: Question, directory: Path | None, view: View, hands: Hands |
         case=case,
         candidates=candidates,
     )
-    directory = directory or Path("runs") / f"bisect-{fresh.created:%Y%m%d-%H%M%S}"
-    if state_file.exists(directory):
-        return directory, again(directory, question, question.run.environments.index_url, hands)
-    if directory.is_dir() and any(directory.iterdir()):
-        raise UsageError(f"{directory} is not empty, and holds no search to continue; choose another --output")
-    return directory, fresh
+    folder = folder or Path("runs") / f"bisect-{fresh.created:%Y%m%d-%H%M%S}"
+    if state_file.exists(folder):
+        return folder, again(folder, question, question.run.environments.index_url, hands)
+    if folder.is_dir() and any(folder.iterdir()):
+        raise UsageError(f"{folder} is not empty, and holds no search to continue; choose another --output")
+    return folder, fresh
 
 
 def common_changes(good: str, bad: str) -> tuple[str, ...]:
@@ -174,37 +174,36 @@ def sources(options: RunOptions, case: Case) -> dict[str, str]:
 
 
 def again(
-    directory: Path, question: Question | None = None, index_url: str | None = None, hands: Hands | None = None
+    folder: Path, question: Question | None = None, index_url: str | None = None, hands: Hands | None = None
 ) -> State:
     """Return the state of a search to resume, unless something that it depends on has changed.
 
     The index's address is not stored and has to be given again.
     """
-    refuse_strangers(directory)
-    state = state_file.read(directory)
-    state_file.require_seal(directory, state)
+    refuse_strangers(folder)
+    state = state_file.read(folder)
+    state_file.require_seal(folder, state)
     if question is not None and question.with_index(None) != state.question:
-        raise UsageError(f"{directory} holds a search with other options; --resume {directory} continues it")
+        raise UsageError(f"{folder} holds a search with other options; --resume {folder} continues it")
     if state.contract != contract.FINGERPRINT:
         raise UsageError(
-            f"{directory} was measured under contract {state.contract}, this tfcompare has {contract.FINGERPRINT}; "
+            f"{folder} was measured under contract {state.contract}, this tfcompare has {contract.FINGERPRINT}; "
             f"take tfcompare {state.tool}, or start a new search"
         )
     if state.sources != sources(state.question.run, state.case):
         raise UsageError(
-            f"the workload has changed since {directory} was started; old and new times do not mix, so "
-            "start a new search"
+            f"the workload has changed since {folder} was started; old and new times do not mix, so start a new search"
         )
     if not (hands or Hands()).is_here(state.host):
         raise UsageError(
-            f"{directory} was measured on another machine ({state.host.get('cpu')}): continue it there, or "
+            f"{folder} was measured on another machine ({state.host.get('cpu')}): continue it there, or "
             "start a new search here"
         )
     return state_file.once_more(replace(state, question=state.question.with_index(index_url)))
 
 
 def bisect(
-    directory: Path, state: State, view: View, most_steps: int | None = None, hands: Hands | None = None
+    folder: Path, state: State, view: View, most_steps: int | None = None, hands: Hands | None = None
 ) -> Bisected:
     """Measure step after step, and save each one, until the version is found that made most of the change.
 
@@ -213,38 +212,38 @@ def bisect(
     hands = hands or Hands()
     begun = len(state.measured)
     if not state.search_result.wanted and (state.deepened or not _deep(state)):
-        return _finish(directory, state)
-    _make(directory)
-    with RunDir(directory).hold():
-        state_file.write(directory, state)
+        return _finish(folder, state)
+    _make(folder)
+    with RunFolder(folder).hold():
+        state_file.write(folder, state)
         while most_steps is None or len(state.measured) - begun < most_steps:
             result = state.search_result
             if result.wanted and not (most_steps is None and result.main and not state.question.every):
-                with _add_resume_hint(directory, state):
-                    state = _step(directory, state, result.wanted[0], view, hands)
+                with _add_resume_hint(folder, state):
+                    state = _step(folder, state, result.wanted[0], view, hands)
                 if so_far := describe_progress(state):
                     view.say(so_far)
             elif _deep(state) and not state.deepened:
                 state = _add_nightlies(state, result, view, hands)
             else:
                 break
-            state_file.write(directory, state)
-        return _finish(directory, state)
+            state_file.write(folder, state)
+        return _finish(folder, state)
 
 
-def _make(directory: Path) -> None:
-    with files.writing(f"the folder {directory}", "choose another --output"):
+def _make(folder: Path) -> None:
+    with files.writing(f"the folder {folder}", "choose another --output"):
         for part in ("steps", "logs"):
-            (directory / part).mkdir(parents=True, exist_ok=True)
+            (folder / part).mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager
-def _add_resume_hint(directory: Path, state: State) -> Iterator[None]:
+def _add_resume_hint(folder: Path, state: State) -> Iterator[None]:
     """Add to an error what is known and how to resume, since every finished step is kept whatever ends this one."""
     try:
         yield
     except (Interrupted, EngineUnavailable, EnvironmentFailed) as error:
-        lines = (str(error), describe_progress(state), f"continue with: tfcompare bisect --resume {directory}")
+        lines = (str(error), describe_progress(state), f"continue with: tfcompare bisect --resume {folder}")
         raise type(error)("\n".join(filter(None, lines))) from error
 
 
@@ -263,13 +262,13 @@ def _add_nightlies(state: State, result: SearchResult, view: View, hands: Hands)
     return replace(state, candidates=candidates, notes=(*state.notes, *notes), deepened=True)
 
 
-def _step(directory: Path, state: State, wanted: Wanted, view: View, hands: Hands) -> State:
+def _step(folder: Path, state: State, wanted: Wanted, view: View, hands: Hands) -> State:
     """Return the state after one more step: a run, or a version that cannot be made ready."""
     number = len(state.measured) + 1
     view.say(announce_step(state, wanted, number))
     options = replace(state.question.run, engine=state.engine or state.question.run.engine)
     begun = time.monotonic()
-    if unready := _skip_middle(directory, wanted, options, state, view, hands):
+    if unready := _skip_middle(folder, wanted, options, state, view, hands):
         step = Step(
             kind=wanted.kind,
             versions=wanted.versions,
@@ -279,19 +278,19 @@ def _step(directory: Path, state: State, wanted: Wanted, view: View, hands: Hand
         )
         return replace(state, steps=(*state.steps, step))
     if state.question.metric == SIZE:
-        sizes, engine = _measure_sizes(directory, wanted, options, state, view)
+        sizes, engine = _measure_sizes(folder, wanted, options, state, view)
         findings = learn_sizes(state.case, wanted, sizes, state.question.margin)
         seconds = time.monotonic() - begun
         step = Step(kind=wanted.kind, versions=wanted.versions, run=None, seconds=seconds, findings=findings)
         return replace(state, engine=engine, steps=(*state.steps, step))
-    path = _free(directory / "steps", number)
+    path = _free(folder / "steps", number)
     measured_as = state.question.targets(order(wanted))
     done = hands.measure(replace(how(options, wanted), versions=measured_as, out=path), view)
     _check_run(done, path, state)
     metric = state.question.metric
     # A call that is not over tells nothing but its time.
-    earlier = (RunDir(directory / step.run) for step in state.steps if step.run)
-    late = versions_out_of_time(RunDir(done.path), earlier) if metric == TIME else {}
+    earlier = (RunFolder(folder / step.run) for step in state.steps if step.run)
+    late = versions_out_of_time(RunFolder(done.path), earlier) if metric == TIME else {}
     if wanted.kind == "ends" and (lost := end_lost(done.evaluation, wanted, late)):
         raise done.error if isinstance(done.error, EnvironmentFailed) else lost
     findings, unmeasured = learn(done.evaluation, wanted, late, metric)
@@ -300,7 +299,7 @@ def _step(directory: Path, state: State, wanted: Wanted, view: View, hands: Hand
     step = Step(
         kind=wanted.kind,
         versions=wanted.versions,
-        run=str(done.path.relative_to(directory)) if done.path.is_relative_to(directory) else str(done.path),
+        run=str(done.path.relative_to(folder)) if done.path.is_relative_to(folder) else str(done.path),
         seconds=time.monotonic() - begun,
         findings=findings,
         skipped=unmeasured,
@@ -309,14 +308,14 @@ def _step(directory: Path, state: State, wanted: Wanted, view: View, hands: Hand
 
 
 def _measure_sizes(
-    directory: Path, wanted: Wanted, options: RunOptions, state: State, view: View
+    folder: Path, wanted: Wanted, options: RunOptions, state: State, view: View
 ) -> tuple[dict[str, int], str]:
     """Make the environments of a step ready; return what each takes of the disk, and the name of their engine."""
     planned = plan_run(replace(options, versions=state.question.targets(wanted.versions)), view.say)
     options = planned.options
     name, engine = choose_engine(options.engine, options.isolation, options.environments, view.say)
     try:
-        made, failures = prepare_run.make_environments(planned.selection.versions, engine, RunDir(directory), view)
+        made, failures = prepare_run.make_environments(planned.selection.versions, engine, RunFolder(folder), view)
     finally:
         engine.close()
     if failures:
@@ -328,14 +327,14 @@ def _measure_sizes(
 
 
 def _skip_middle(
-    directory: Path, wanted: Wanted, options: RunOptions, state: State, view: View, hands: Hands
+    folder: Path, wanted: Wanted, options: RunOptions, state: State, view: View, hands: Hands
 ) -> Skipped | None:
     """Return why the version in the middle cannot be made ready, or None."""
     if len(wanted.versions) < 3:
         return None
     middle = wanted.versions[1]
     (measured_as,) = state.question.targets((middle,))
-    obstacle = (hands.obstacle or obstacle_to)(options, measured_as, RunDir(directory), view)
+    obstacle = (hands.obstacle or obstacle_to)(options, measured_as, RunFolder(folder), view)
     if obstacle is None:
         return None
     view.say(f"{middle} is left out: {obstacle.headline}")
@@ -363,7 +362,7 @@ def how(options: RunOptions, wanted: Wanted) -> RunOptions:
     return replace(options, rounds=rounds, budget_s=budget_s * MORE_TIMES)
 
 
-def obstacle_to(options: RunOptions, target: str, directory: RunDir, view: View) -> TfCompareError | None:
+def obstacle_to(options: RunOptions, target: str, folder: RunFolder, view: View) -> TfCompareError | None:
     """Return why a version cannot be made ready, or None.
 
     A problem that is found here costs only that version, and no round.
@@ -377,22 +376,22 @@ def obstacle_to(options: RunOptions, target: str, directory: RunDir, view: View)
     try:
         if engine.outlook(planned.selection.versions[0]).state == "ready":
             return None
-        _, failures = prepare_run.make_environments(planned.selection.versions, engine, directory, view)
+        _, failures = prepare_run.make_environments(planned.selection.versions, engine, folder, view)
     finally:
         engine.close()
     return next(iter(failures.values()), None)
 
 
-def _free(directory: Path, number: int) -> Path:
-    """Return an unused directory for a run; one that was interrupted keeps its directory."""
+def _free(folder: Path, number: int) -> Path:
+    """Return an unused folder for a run; one that was interrupted keeps its folder."""
     names = (f"{number:02}", *(f"{number:02}-{attempt}" for attempt in range(2, 1000)))
-    return next(directory / name for name in names if not (directory / name).exists())
+    return next(folder / name for name in names if not (folder / name).exists())
 
 
-def _finish(directory: Path, state: State) -> Bisected:
+def _finish(folder: Path, state: State) -> Bisected:
     result = state.search_result
     error = None
     if result.overall is not None and not result.wanted and not result.overall.changed and not state.question.every:
         ends = f"{state.question.good} and {state.question.bad}"
         error = NothingSelected(f"nothing to find: {ends} are not shown to differ")
-    return Bisected(state, result, directory, error)
+    return Bisected(state, result, folder, error)

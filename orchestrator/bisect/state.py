@@ -1,8 +1,8 @@
 """The stored state of a search: the question, the versions it considers, and every step that was measured.
 
-DIR/bisect.json   everything, written as a whole after every step
-DIR/steps/NN/     the run of each step, as `tfcompare run` leaves it
-DIR/logs/         output of the installs of single versions
+FOLDER/bisect.json   everything, written as a whole after every step
+FOLDER/steps/NN/     the run of each step, as `tfcompare run` leaves it
+FOLDER/logs/         output of the installs of single versions
 """
 
 import json
@@ -142,18 +142,18 @@ def _adapter() -> TypeAdapter[State]:
     return TypeAdapter(State)
 
 
-def exists(directory: Path) -> bool:
-    return (directory / STATE_FILE).is_file()
+def exists(folder: Path) -> bool:
+    return (folder / STATE_FILE).is_file()
 
 
-def seal(directory: Path, state: State) -> None:
+def seal(folder: Path, state: State) -> None:
     """Record that this user asked the question, or has looked at it; what follows from it changes with every step."""
-    seals.write(directory, _dump_question(state))
+    seals.write(folder, _dump_question(state))
 
 
-def require_seal(directory: Path, state: State) -> None:
+def require_seal(folder: Path, state: State) -> None:
     """Raise UsageError unless the user asked the question of a search: to continue it runs code that it names."""
-    seals.require(directory, _dump_question(state))
+    seals.require(folder, _dump_question(state))
 
 
 def _dump_question(state: State) -> bytes:
@@ -169,20 +169,20 @@ def describe_question(state: State) -> list[str]:
     return [f"{name}: {value}" for name, value in {**question, **run, **environments}.items() if value]
 
 
-def write(directory: Path, state: State) -> None:
-    seal(directory, state)
-    with files.writing(directory / STATE_FILE, f"what was measured is in {directory / 'steps'}"):
+def write(folder: Path, state: State) -> None:
+    seal(folder, state)
+    with files.writing(folder / STATE_FILE, f"what was measured is in {folder / 'steps'}"):
         stored = replace(state, question=state.question.with_index(None))
-        files.write_atomically(directory / STATE_FILE, SEARCH.stamp(_adapter().dump_json(stored, indent=1)) + b"\n")
+        files.write_atomically(folder / STATE_FILE, SEARCH.stamp(_adapter().dump_json(stored, indent=1)) + b"\n")
 
 
-def read(directory: Path) -> State:
-    path = directory / STATE_FILE
+def read(folder: Path) -> State:
+    path = folder / STATE_FILE
     try:
         return _adapter().validate_json(SEARCH.unstamp(files.read_named(path, MOST_BYTES)))
     except FileNotFoundError as error:
         raise UsageError(
-            f"{directory} holds no search (no {STATE_FILE} in it); `tfcompare bisect --output DIR` makes one"
+            f"{folder} holds no search (no {STATE_FILE} in it); `tfcompare bisect --output FOLDER` makes one"
         ) from error
     except OSError as error:
         raise UsageError(f"{path}: {error.strerror}") from error

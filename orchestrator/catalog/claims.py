@@ -161,8 +161,8 @@ class ClaimTable(_ClaimTable):
         return (*self.sets, *self.parts, *self.comparisons, *self.returns, *self.bounds, *self.shares, *self.holds)
 
 
-def all_claims(workloads: dict[str, Workload], directory: Path = CLAIMS) -> dict[str, Claim]:
-    return {path.stem: read_claim(path, workloads) for path in sorted(directory.glob("*.toml"))}
+def all_claims(workloads: dict[str, Workload], folder: Path = CLAIMS) -> dict[str, Claim]:
+    return {path.stem: read_claim(path, workloads) for path in sorted(folder.glob("*.toml"))}
 
 
 def choose(names: Sequence[str], suite: str | None, by_name: dict[str, Claim]) -> tuple[Claim, ...]:

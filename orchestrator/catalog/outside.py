@@ -20,7 +20,7 @@ def find_allowed(folder: Path | None, typed: Sequence[str]) -> dict[str, Path]:
     """Return the places outside of a workload folder that it may use: those typed as NAME=PATH, and those trusted."""
     if folder is None:
         if typed:
-            raise UsageError("--data names what your own workloads read; it goes with --workload-dir")
+            raise UsageError("--data names what your own workloads read; it goes with --workload-folder")
         return {}
     if not folder.is_dir():
         return {}

@@ -19,34 +19,34 @@ MOST_BYTES_EACH, MOST_BYTES = 10 * 10**6, 100 * 10**6
 # In a container each is a separate mount.
 MOST_LARGE = 50
 MOST_FILES = 20_000
-# A folder with any of these files is the directory of a run, a profile or a search.
+# A folder with any of these files is the folder of a run, a profile or a search.
 OURS = {"begun.json", "plan.json", "profile.json", "bisect.json"}
 
 
-def files(directory: Path) -> Iterator[tuple[str, Path]]:
+def files(folder: Path) -> Iterator[tuple[str, Path]]:
     """Yield every file below a folder with its relative name.
 
     Hidden files, caches and what tfcompare writes are left out. Links that stay in the folder are followed once.
     """
-    return ((name, directory / name) for name, status in _walk(directory) if status)
+    return ((name, folder / name) for name, status in _walk(folder) if status)
 
 
-def folders(directory: Path) -> list[str]:
+def folders(folder: Path) -> list[str]:
     """Return the names of the folders below a folder whose files `files` yields, also of those without any file."""
-    return [name for name, status in _walk_all(directory) if status and stat.S_ISDIR(status.st_mode)]
+    return [name for name, status in _walk_all(folder) if status and stat.S_ISDIR(status.st_mode)]
 
 
-def find_outside(directory: Path) -> dict[str, Path]:
+def find_outside(folder: Path) -> dict[str, Path]:
     """Return the links in a folder that lead out of it or to hidden names, each with the place that it leads to."""
-    return {name: Path(os.path.realpath(directory / name)) for name, status in _walk(directory) if not status}
+    return {name: Path(os.path.realpath(folder / name)) for name, status in _walk(folder) if not status}
 
 
-def _walk(directory: Path) -> Iterator[tuple[str, os.stat_result | None]]:
+def _walk(folder: Path) -> Iterator[tuple[str, os.stat_result | None]]:
     """Yield what `files` yields with its status, and None for a link that leads out of the folder."""
-    return ((name, status) for name, status in _walk_all(directory) if not status or stat.S_ISREG(status.st_mode))
+    return ((name, status) for name, status in _walk_all(folder) if not status or stat.S_ISREG(status.st_mode))
 
 
-def _walk_all(directory: Path) -> Iterator[tuple[str, os.stat_result | None]]:
+def _walk_all(folder: Path) -> Iterator[tuple[str, os.stat_result | None]]:
     """Yield what `_walk` yields, and each folder below the given one before what it holds."""
     seen: set[tuple[int, int]] = set()
     waiting = [""]
@@ -54,13 +54,13 @@ def _walk_all(directory: Path) -> Iterator[tuple[str, os.stat_result | None]]:
         inner = waiting.pop()
         entries: dict[str, os.stat_result | None] = {}
         try:
-            with confined.open_inside(directory, inner) as handle:
+            with confined.open_inside(folder, inner) as handle:
                 own = os.fstat(handle)
                 names = os.listdir(f"/proc/self/fd/{handle}")
                 for name in sorted(name for name in names if not confined.is_hidden(name)):
                     # A link to nothing, or a file that was removed meanwhile.
                     with suppress(OSError):
-                        entries[name] = _look(directory, inner, name, handle)
+                        entries[name] = _look(folder, inner, name, handle)
         except OSError:
             # A folder that this user may not list.
             continue
@@ -79,22 +79,22 @@ def _walk_all(directory: Path) -> Iterator[tuple[str, os.stat_result | None]]:
         waiting += reversed(folders)
 
 
-def _look(directory: Path, inner: str, name: str, within: int) -> os.stat_result | None:
-    """Return the status of what a name in an open folder stands for; None if that is out of the directory."""
+def _look(folder: Path, inner: str, name: str, within: int) -> os.stat_result | None:
+    """Return the status of what a name in an open folder stands for; None if that is out of the folder."""
     status = os.stat(name, dir_fd=within, follow_symlinks=False)
     if not stat.S_ISLNK(status.st_mode):
         return status
     try:
-        with confined.open_inside(directory, f"{inner}/{name}") as handle:
+        with confined.open_inside(folder, f"{inner}/{name}") as handle:
             return os.fstat(handle)
     except confined.LeavesRoot:
         # A link to nothing is no harm, and raises here.
-        os.stat(directory / inner / name)
+        os.stat(folder / inner / name)
         return None
 
 
 def divide(
-    directory: Path, outside: Mapping[str, Path] | None = None
+    folder: Path, outside: Mapping[str, Path] | None = None
 ) -> tuple[list[tuple[str, Path]], tuple[LargeFile, ...]]:
     """Return the files of a workload folder to copy, and those that are not copied.
 
@@ -102,28 +102,26 @@ def divide(
     folder, by its name in it. Without that, links that lead out of the folder are left out. Raises UsageError.
     """
     try:
-        return _divide(directory, outside)
+        return _divide(folder, outside)
     except OSError as error:
-        raise _unusable(directory, error) from error
+        raise _unusable(folder, error) from error
 
 
-def _divide(
-    directory: Path, outside: Mapping[str, Path] | None
-) -> tuple[list[tuple[str, Path]], tuple[LargeFile, ...]]:
+def _divide(folder: Path, outside: Mapping[str, Path] | None) -> tuple[list[tuple[str, Path]], tuple[LargeFile, ...]]:
     sizes: dict[str, int] = {}
     folders = 0
-    for name, status in _walk_all(directory):
+    for name, status in _walk_all(folder):
         if not name.isprintable():
-            raise UsageError(f"--workload-dir {directory}: a name in it cannot be printed: {name!a}; rename the file")
+            raise UsageError(f"--workload-folder {folder}: a name in it cannot be printed: {name!a}; rename the file")
         if status and stat.S_ISDIR(status.st_mode):
             folders += 1
         elif status:
             sizes[name] = status.st_size
         elif outside is not None and name not in outside:
-            raise _refuse(directory, name)
+            raise _refuse(folder, name)
         if len(sizes) + folders > MOST_FILES:
             raise UsageError(
-                f"--workload-dir {directory}: it holds more than {MOST_FILES} files and folders; keep data in another "
+                f"--workload-folder {folder}: it holds more than {MOST_FILES} files and folders; keep data in another "
                 "folder"
             )
     beyond = _beyond(sizes)
@@ -132,37 +130,37 @@ def _divide(
         beyond = {name if _top(name) in with_code else _top(name) for name in beyond}
     if len(beyond) > MOST_LARGE:
         raise UsageError(
-            f"--workload-dir {directory}: {len(beyond)} files exceed {MOST_BYTES_EACH // 10**6} MB each or "
+            f"--workload-folder {folder}: {len(beyond)} files exceed {MOST_BYTES_EACH // 10**6} MB each or "
             f"{MOST_BYTES // 10**6} MB together, and at most {MOST_LARGE} may; put data into a subfolder without code"
         )
-    small = [(name, directory / name) for name in sizes if name not in beyond and _top(name) not in beyond]
+    small = [(name, folder / name) for name in sizes if name not in beyond and _top(name) not in beyond]
     allowed = {name: place for name, place in (outside or {}).items() if not name.startswith(f"{contract.DATA}/")}
     if inner := [name for name in allowed if _top(name) in beyond]:
         raise UsageError(
-            f"--workload-dir {directory}: {inner[0]} is a link out of the folder, in one that is too large to be "
+            f"--workload-folder {folder}: {inner[0]} is a link out of the folder, in one that is too large to be "
             "copied; move the link into another subfolder"
         )
-    places = {name: _find_place(directory, name) for name in beyond} | allowed
+    places = {name: _find_place(folder, name) for name in beyond} | allowed
     return small, tuple(describe(name, places[name]) for name in sorted(places))
 
 
-def _refuse(directory: Path, name: str) -> UsageError:
-    place = os.path.realpath(directory / name)
+def _refuse(folder: Path, name: str) -> UsageError:
+    place = os.path.realpath(folder / name)
     return UsageError(
-        f"--workload-dir {directory}: {name} is a link to {place!r}, which is outside of the folder or hidden; "
-        f"{advise(name, place, directory)}"
+        f"--workload-folder {folder}: {name} is a link to {place!r}, which is outside of the folder or hidden; "
+        f"{advise(name, place, folder)}"
     )
 
 
-def advise(name: str, place: object, directory: Path) -> str:
+def advise(name: str, place: object, folder: Path) -> str:
     """Return how a user allows a workload folder to use a file or folder outside of it."""
-    flag, command = shlex.join(["--data", f"{name}={place}"]), shlex.join(["tfcompare", "trust", str(directory)])
+    flag, command = shlex.join(["--data", f"{name}={place}"]), shlex.join(["tfcompare", "trust", str(folder)])
     return f"`{flag}` allows it, and so does `{command}`"
 
 
-def _find_place(directory: Path, name: str) -> Path:
+def _find_place(folder: Path, name: str) -> Path:
     """Return where a file of the folder really is, whichever links lead to it."""
-    with confined.open_inside(directory, name) as handle:
+    with confined.open_inside(folder, name) as handle:
         return Path(os.readlink(f"/proc/self/fd/{handle}"))
 
 
@@ -182,30 +180,30 @@ def _top(name: str) -> str:
     return name.partition("/")[0]
 
 
-def pin(directory: Path, copy: Path, outside: Mapping[str, Path] | None = None) -> tuple[LargeFile, ...]:
+def pin(folder: Path, copy: Path, outside: Mapping[str, Path] | None = None) -> tuple[LargeFile, ...]:
     """Copy a workload folder with its empty folders; raise UsageError.
 
     An empty file or folder marks the place of what is not copied.
     """
     try:
-        small, large = divide(directory, outside or {})
+        small, large = divide(folder, outside or {})
         # The copy may be in the folder.
-        inner = folders(directory)
+        inner = folders(folder)
         for name, _ in small:
             target = copy / name
             target.parent.mkdir(parents=True, exist_ok=True)
-            with confined.read_inside(directory, name) as source, target.open("xb") as file:
+            with confined.read_inside(folder, name) as source, target.open("xb") as file:
                 shutil.copyfileobj(source, file)
                 os.fchmod(file.fileno(), os.fstat(source.fileno()).st_mode & 0o700)
         for name in inner:
             if not _is_in(name, large):
                 (copy / name).mkdir(parents=True, exist_ok=True)
         _mark(large, copy)
-        # Workers may run as another user; other people do not get past the run directory.
+        # Workers may run as another user; other people do not get past the run folder.
         for path in (copy, *copy.rglob("*")):
             path.chmod(0o755 if path.is_dir() or path.stat().st_mode & 0o100 else 0o644)
     except OSError as error:
-        raise _unusable(directory, error) from error
+        raise _unusable(folder, error) from error
     return large
 
 
@@ -273,8 +271,8 @@ def notes_on(large: Sequence[LargeFile]) -> list[str]:
     ]
 
 
-def _unusable(directory: Path, error: OSError) -> UsageError:
-    return UsageError(f"--workload-dir {directory}: {error.filename or 'copying it'}: {error.strerror}")
+def _unusable(folder: Path, error: OSError) -> UsageError:
+    return UsageError(f"--workload-folder {folder}: {error.filename or 'copying it'}: {error.strerror}")
 
 
 def describe(name: str, path: Path) -> LargeFile:
@@ -314,9 +312,9 @@ def changes_of(large: Sequence[LargeFile]) -> list[str]:
     return [file.path for file in large if not same(file)]
 
 
-def stage_copy(copy: Path, large: Sequence[LargeFile], directory: Path) -> Path:
+def stage_copy(copy: Path, large: Sequence[LargeFile], folder: Path) -> Path:
     """Create the copy as a process without mounts needs it: with links to the large files in their places."""
-    stage = directory / "workloads"
+    stage = folder / "workloads"
     try:
         shutil.copytree(copy, stage, symlinks=True)
         for file in large:

@@ -26,7 +26,7 @@ def all_workloads(
         return suites.all_workloads(folder)
     name = shlex.join(program)
     if folder is None:
-        # The copy in a run directory was removed.
+        # The copy in a run folder was removed.
         return {}
     workload = Workload(
         name=name,
@@ -55,17 +55,17 @@ def check(program: Sequence[str], folder: Path) -> None:
             "run.sh, and name that after --"
         )
     if not folder.is_dir():
-        raise UsageError(f"--workload-dir {folder}: no such folder")
+        raise UsageError(f"--workload-folder {folder}: no such folder")
     script = find_script(program)
     if script is None:
         return
     if Path(script).is_absolute() or ".." in Path(script).parts:
         raise UsageError(
             f"{script}: a version sees {folder.resolve()} and no other folder: name the file as it is seen from there, "
-            "or its own folder with --workload-dir"
+            "or its own folder with --workload-folder"
         )
     if not (folder / script).is_file():
-        raise UsageError(f"there is no {script} in {folder.resolve()}; --workload-dir names another folder")
+        raise UsageError(f"there is no {script} in {folder.resolve()}; --workload-folder names another folder")
     if script == program[0] and not script.endswith(".py") and not os.access(folder / script, os.X_OK):
         raise UsageError(f"{script} in {folder.resolve()} cannot be executed: `chmod +x {script}` allows it")
 

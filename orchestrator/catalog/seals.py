@@ -56,7 +56,7 @@ def _make(content: bytes) -> str:
 
 def _key() -> bytes:
     """Return the user's key, which is made when it is first needed."""
-    path = user_data.directory() / "key"
+    path = user_data.folder() / "key"
     with user_data.changing():
         try:
             return files.read(path.parent, path, KEY_BYTES)

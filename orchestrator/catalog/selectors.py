@@ -32,7 +32,7 @@ def parse_selector(text: str, workloads: dict[str, Workload]) -> Selector:
         path = Path(text)
         raise UsageError(
             f"{text!r} is a file; to measure your own file, name its folder and the workload in it: "
-            f"--workload-dir {path.parent} --case {path.stem}"
+            f"--workload-folder {path.parent} --case {path.stem}"
         )
     if match is None:
         wrong = ": a ] is missing" if text.count("[") > text.count("]") else ""

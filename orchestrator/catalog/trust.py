@@ -40,7 +40,7 @@ def is_everything_trusted() -> bool:
 
 
 def file() -> Path:
-    return user_data.directory() / "trusted.json"
+    return user_data.folder() / "trusted.json"
 
 
 def read_all() -> dict[str, Trust]:

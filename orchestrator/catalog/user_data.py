@@ -16,13 +16,13 @@ from orchestrator.errors import UsageError
 REMEDY = "TFCOMPARE_DATA names another folder"
 
 
-def directory() -> Path:
+def folder() -> Path:
     base = os.environ.get("TFCOMPARE_DATA") or os.environ.get("XDG_DATA_HOME")
     return Path(base or home("TFCOMPARE_DATA") / ".local" / "share") / "tfcompare"
 
 
 def cache() -> Path:
-    """Return the directory for everything that can be created again."""
+    """Return the folder for everything that can be created again."""
     base = os.environ.get("TFCOMPARE_CACHE") or os.environ.get("XDG_CACHE_HOME")
     return Path(base or home("TFCOMPARE_CACHE") / ".cache") / "tfcompare"
 
@@ -54,15 +54,15 @@ def home(variable: str) -> Path:
 
 
 def table() -> Path:
-    return directory() / "versions.toml"
+    return folder() / "versions.toml"
 
 
 def locks() -> Path:
-    return directory() / "locks"
+    return folder() / "locks"
 
 
 def digests_file() -> Path:
-    return directory() / "digests.toml"
+    return folder() / "digests.toml"
 
 
 def digests() -> dict[str, str]:
@@ -90,7 +90,7 @@ def changing() -> Iterator[None]:
 
     Without the lock, what another run writes in between would be lost.
     """
-    path = directory() / ".lock"
+    path = folder() / ".lock"
     with files.writing(path, REMEDY):
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = path.open("w")

@@ -30,7 +30,7 @@ DEFAULT = "quick"
 FILE_NAME = re.compile(r"[\w.-]+")
 # Values of parameters; `build` gets all of them as strings.
 PLAIN = (str, int, float)
-# Of a run's sources, the files next to the workloads; this is also where they are in the directory of a run.
+# Of a run's sources, the files next to the workloads; this is also where they are in the folder of a run.
 NEIGHBOURS = "workloads/"
 # What editors and Python leave next to a file.
 LEFTOVER = re.compile(r".*~|#.*#|.*\.pyc")
@@ -42,12 +42,12 @@ def all_workloads(own: Path | None = None) -> dict[str, Workload]:
     if own is None:
         return workloads
     if own.is_file():
-        raise UsageError(f"--workload-dir {own}: it is a file: name its folder, or tfcompare run ... {own}")
+        raise UsageError(f"--workload-folder {own}: it is a file: name its folder, or tfcompare run ... {own}")
     if not own.is_dir():
-        raise UsageError(f"--workload-dir {own}: no such folder")
+        raise UsageError(f"--workload-folder {own}: no such folder")
     mine = files_in(own)
     if not mine:
-        raise UsageError(f"--workload-dir {own}: the folder holds no workload file (*.py)")
+        raise UsageError(f"--workload-folder {own}: the folder holds no workload file (*.py)")
     for path in mine:
         if path.stem in workloads:
             raise UsageError(f"{path}: {path.stem!r} is a built-in workload's name; rename the file")
@@ -60,9 +60,9 @@ def files_of(own: Path | None) -> list[Path]:
     return [*files_in(BUILTIN), *(files_in(own) if own else ())]
 
 
-def files_in(directory: Path) -> list[Path]:
+def files_in(folder: Path) -> list[Path]:
     """Return the files of a folder that can be workloads."""
-    return sorted(path for path in directory.glob("*.py") if not path.name.startswith(("_", ".")))
+    return sorted(path for path in folder.glob("*.py") if not path.name.startswith(("_", ".")))
 
 
 def is_workload(path: Path) -> bool:

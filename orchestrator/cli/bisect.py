@@ -18,7 +18,7 @@ from orchestrator.cli.options import (
     MeasuringGpuFlags,
     OwnWorkloadsFlags,
     PlaceFlags,
-    RunDirectoryFlags,
+    RunFolderFlags,
     VerbosityFlags,
     choice,
     names_of,
@@ -93,7 +93,7 @@ def bisect(
         Path | None,
         typer.Option(
             help="Continue the search in this folder, or the last one.",
-            metavar="DIR",
+            metavar="FOLDER",
             parser=find_search,
             show_default=False,
         ),
@@ -108,9 +108,9 @@ def bisect(
             "--output",
             "-o",
             help="Folder of the search. If it holds this search already, the search continues.",
-            metavar="DIR",
+            metavar="FOLDER",
             show_default=False,
-            rich_help_panel=RunDirectoryFlags.panel,
+            rich_help_panel=RunFolderFlags.panel,
         ),
     ] = None,
 ) -> None:
@@ -153,8 +153,8 @@ def bisect(
             installation,
             measuring.budget,
             selected=(case,),
-            own_workloads=own.workload_dir,
-            outside=own.find_allowed(own.workload_dir),
+            own_workloads=own.workload_folder,
+            outside=own.find_allowed(own.workload_folder),
             rounds=measuring.rounds,
             margin=margins.share,
             margins=margins.of_metrics,
@@ -174,25 +174,23 @@ def bisect(
         watching = Once(live)
         hands = _take_hands(fleet, resume or output, machine.engine, watching.say)
         if resume:
-            directory, state = resume, run.again(resume, index_url=installation.index_url, hands=hands)
+            folder, state = resume, run.again(resume, index_url=installation.index_url, hands=hands)
         else:
             assert question
-            directory, state = run.begin(question, output, watching, hands)
+            folder, state = run.begin(question, output, watching, hands)
         if state.steps:
-            watching.say(f"{directory}: {len(state.measured)} steps are done already, and are not measured again")
+            watching.say(f"{folder}: {len(state.measured)} steps are done already, and are not measured again")
         plan = estimate.lines(state, None if hands else watching) if state.search_result.wanted else []
         if measuring.dry_run:
             print("\n".join(plan))
             return
         for line in plan:
             watching.say(line)
-        done = run.bisect(directory, state, watching, steps, hands)
+        done = run.bisect(folder, state, watching, steps, hands)
     _show(done, form.format, verbosity)
 
 
-def _take_hands(
-    fleet: "FleetOptions", directory: Path | None, engine: str, say: Callable[[str], None]
-) -> "Hands | None":
+def _take_hands(fleet: "FleetOptions", folder: Path | None, engine: str, say: Callable[[str], None]) -> "Hands | None":
     """Return what measures on one host of a fleet, the same as before; None for this machine."""
     if fleet.is_local:
         return None
@@ -200,7 +198,7 @@ def _take_hands(
     from orchestrator.bisect.run import Hands
     from orchestrator.fleet.single import find_single
 
-    before = state.read(directory).host["id"] if directory and state.exists(directory) else None
+    before = state.read(folder).host["id"] if folder and state.exists(folder) else None
     host = find_single(fleet, engine, say, before)
     return Hands(
         measure=host.measure,

@@ -27,7 +27,7 @@ class Place:
     command: Any
     param: Any
     # The folder of the user's own workloads, if the words name one.
-    workload_dir: Path | None
+    workload_folder: Path | None
 
 
 def find_candidates(root: Any, words: Sequence[str], unfinished: str) -> list[Candidate]:
@@ -36,7 +36,7 @@ def find_candidates(root: Any, words: Sequence[str], unfinished: str) -> list[Ca
     start, equals, value = unfinished.partition("=")
     if unfinished.startswith("-") and equals:
         flag = _flag(place.command, start)
-        inner = _values(Place(place.command, flag, place.workload_dir), value) if flag else ()
+        inner = _values(Place(place.command, flag, place.workload_folder), value) if flag else ()
         found: Iterable[Candidate] = (Candidate(f"{start}={each.word}", each.about, each.whole) for each in inner)
     elif unfinished.startswith("-"):
         found = _flags(place.command)
@@ -52,13 +52,13 @@ def find_place(root: Any, words: Sequence[str]) -> Place:
     given = 0
     for word in words:
         if waiting is not None:
-            folder = Path(word) if waiting.name == "workload_dir" else folder
+            folder = Path(word) if waiting.name == "workload_folder" else folder
             waiting = None
         elif word.startswith("-") and word != "-":
             name, equals, value = word.partition("=")
             flag = _flag(command, name)
             waiting = flag if not equals else None
-            folder = Path(value) if equals and flag and flag.name == "workload_dir" else folder
+            folder = Path(value) if equals and flag and flag.name == "workload_folder" else folder
         elif hasattr(command, "commands") and (inner := command.get_command(None, word)):
             command = inner
         else:
@@ -137,7 +137,7 @@ def _cases(place: Place, unfinished: str) -> Iterator[Candidate]:
     from orchestrator.catalog import workloads
 
     name, bracket, inside = unfinished.partition("[")
-    paths = {path.stem: path for path in workloads.files_of(place.workload_dir)}
+    paths = {path.stem: path for path in workloads.files_of(place.workload_folder)}
     names = [each for each in paths if each == name or (not bracket and each.startswith(name))]
     if not bracket:
         # One that is alone may be meant as a whole or with its parameters.
@@ -179,7 +179,7 @@ def _claims(place: Place, unfinished: str) -> Iterator[Candidate]:
 
 
 def _runs(place: Place, unfinished: str) -> Iterator[Candidate]:
-    """Yield run directories below the folder that was typed, the newest first; `last` and those of runs/ if none was.
+    """Yield run folders below the folder that was typed, the newest first; `last` and those of runs/ if none was.
 
     After `bisect`, these are the folders of searches.
     """

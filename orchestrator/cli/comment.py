@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from orchestrator.cli.report import RunDirectory, keep_garbage
+from orchestrator.cli.report import RunFolder, keep_garbage
 from orchestrator.cli.talk import say
 from orchestrator.errors import UsageError
 
@@ -17,7 +17,7 @@ HEADING = "### tfcompare"
 
 @app.command()
 def comment(
-    run: RunDirectory,
+    run: RunFolder,
     name: Annotated[
         str,
         typer.Option(help="Name of the comment; jobs with different names have separate comments.", metavar="NAME"),

@@ -17,7 +17,7 @@ from orchestrator.terminal.text import print_table, render_plain
 
 app = typer.Typer()
 
-# The page, in the directory of the later run.
+# The page, in the folder of the later run.
 PAGE = "changes.html"
 
 
@@ -25,12 +25,12 @@ PAGE = "changes.html"
 @with_options
 def compare(
     earlier: Annotated[
-        Path, typer.Argument(help="A run directory, or last.", metavar="EARLIER", parser=find_run, show_default=False)
+        Path, typer.Argument(help="A run folder, or last.", metavar="EARLIER", parser=find_run, show_default=False)
     ],
     later: Annotated[
         Path,
         typer.Argument(
-            help="A run directory of the same cases, or last.", metavar="LATER", parser=find_run, show_default=False
+            help="A run folder of the same cases, or last.", metavar="LATER", parser=find_run, show_default=False
         ),
     ],
     report: ReportFormatFlags,
@@ -83,7 +83,7 @@ def compare(
 
 
 def refuse_versions(*paths: Path) -> None:
-    """Raise UsageError for versions of TensorFlow in the place of run directories."""
+    """Raise UsageError for versions of TensorFlow in the place of run folders."""
     from orchestrator import catalog
 
     if not any(path.exists() for path in paths) and all(catalog.find(str(path)) for path in paths):

@@ -47,7 +47,7 @@ def up(
             "--prefix",
             help="Folder of the virtual environment with tfcompare on the machines; by default the same as here.",
             show_default=False,
-            metavar="DIR",
+            metavar="FOLDER",
         ),
     ] = None,
 ) -> None:

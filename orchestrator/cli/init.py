@@ -18,8 +18,8 @@ TEMPLATE, NAME = WORKLOADS / "template.txt", "training.py"
 @app.command("init")
 @with_options
 def init(
-    directory: Annotated[
-        Path, typer.Argument(help="Folder for the workload; made if it does not exist.", metavar="DIR")
+    folder: Annotated[
+        Path, typer.Argument(help="Where the workload goes; made if it does not exist.", metavar="FOLDER")
     ],
 ) -> None:
     """Write a commented workload into a folder, as a beginning for one with your code.
@@ -28,13 +28,13 @@ def init(
 
       tfcompare init mine
     """
-    path = directory / NAME
+    path = folder / NAME
     if path.exists():
         raise UsageError(f"{path} exists already; name another folder")
     with files.writing(str(path), "name another folder"):
-        directory.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
         path.write_text(TEMPLATE.read_text())
-    folder = shlex.quote(str(directory))
+    quoted = shlex.quote(str(folder))
     print(f"{path}: put your code into it, then")
     print(f"  tfcompare check {shlex.quote(str(path))} 2.13 2.16    # does it run, and how long does a call take?")
-    print(f"  tfcompare run --versions 2.13,2.16 --workload-dir {folder}")
+    print(f"  tfcompare run --versions 2.13,2.16 --workload-folder {quoted}")

@@ -155,7 +155,7 @@ LISTINGS = {"versions": _versions, "workloads": _workloads, "suites": _suites, "
 def find_listing(what: str, own: Path | None = None) -> Listing:
     if own is not None:
         if what != "workloads":
-            raise UsageError(f"--workload-dir goes with `tfcompare list workloads`, and not with {what}")
+            raise UsageError(f"--workload-folder goes with `tfcompare list workloads`, and not with {what}")
         return _workloads(own)
     if what not in LISTINGS:
         from orchestrator import catalog
@@ -190,9 +190,9 @@ def list_things(
     what: Annotated[
         str | None, typer.Argument(help="versions, workloads, suites or claims.", metavar="WHAT", show_default=False)
     ] = None,
-    workload_dir: Annotated[
+    workload_folder: Annotated[
         Path | None,
-        typer.Option("--workload-dir", help="With `workloads`: list those in your folder.", metavar="DIR"),
+        typer.Option("--workload-folder", help="With `workloads`: list those in your folder.", metavar="FOLDER"),
     ] = None,
 ) -> None:
     """List versions, workloads, suites or claims.
@@ -203,8 +203,8 @@ def list_things(
 
       tfcompare list versions --format json
 
-      tfcompare list workloads --workload-dir mine
+      tfcompare list workloads --workload-folder mine
     """
     if what is None:
         raise UsageError(f"list what? {', '.join(LISTINGS)}, for example: tfcompare list versions")
-    print_listing(find_listing(what, workload_dir), output.format)
+    print_listing(find_listing(what, workload_folder), output.format)

@@ -20,16 +20,14 @@ app = typer.Typer()
 def merge(
     runs: Annotated[
         list[Path],
-        typer.Argument(
-            help="Run directories, each of other cases.", metavar="RUN...", parser=find_run, show_default=False
-        ),
+        typer.Argument(help="Run folders, each of other cases.", metavar="RUN...", parser=find_run, show_default=False),
     ],
     form: ReportFormatFlags,
     arrangement: ArrangementFlags,
     output: Annotated[
         Path,
         typer.Option(
-            "--output", "-o", help="Folder for the whole run; new or empty.", metavar="DIR", show_default=False
+            "--output", "-o", help="Folder for the whole run; new or empty.", metavar="FOLDER", show_default=False
         ),
     ],
 ) -> None:
@@ -50,5 +48,5 @@ def merge(
     keep_garbage()
     how = choose_report(form.format, None, arrangement.columns, arrangement.only, arrangement.sort)
     run = merge_runs(runs, output, redact.redact_words(sys.argv[1:]))
-    say(f"run directory: {run.path}")
+    say(f"run folder: {run.path}")
     raise_broken(how.report(run.path, None).broken)

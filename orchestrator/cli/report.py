@@ -34,13 +34,13 @@ ABOUT = "; ".join(f"{name}: {entry.about}" for name, entry in REPORTS.items())
 # The names in results/tables.py, which imports what reads a run; a test holds them equal.
 FLAT_TABLES = ("arms", "comparisons", "metrics", "replicates", "calls")
 
-RunDirectory = Annotated[
-    Path, typer.Argument(help="A run directory, or last.", metavar="RUN", parser=find_run, show_default=False)
+RunFolder = Annotated[
+    Path, typer.Argument(help="A run folder, or last.", metavar="RUN", parser=find_run, show_default=False)
 ]
 AnyRun = Annotated[
     Path | None,
     typer.Argument(
-        help="A run directory; last, or none, is the newest below runs/. A folder of runs is listed.",
+        help="A run folder; last, or none, is the newest below runs/. A folder of runs is listed.",
         metavar="RUN",
         parser=find_run,
         show_default=False,
@@ -126,9 +126,9 @@ def report(
     from orchestrator.results.gated import gate_run, name_compared
 
     if alarm.gates:
-        from orchestrator.results.rundir import RunDir
+        from orchestrator.results.run_folder import RunFolder
 
-        compared = name_compared(RunDir.open(run).read_plan()) if metric.names is None else metric.names
+        compared = name_compared(RunFolder.open(run).read_plan()) if metric.names is None else metric.names
         check_compared(alarm.gates, compared, f"{run} does not compare", "name it: --metric {metrics}")
     evaluation = how.report(run, output)
     raise_broken(evaluation.broken)
@@ -143,7 +143,7 @@ def _refuse_gates(alarm: FailOnFlags, why: str) -> None:
 
 @app.command()
 def export(
-    run: RunDirectory,
+    run: RunFolder,
     to: Annotated[str, choice("--to", "format", EXPORTS, "What is written.", also=("--format",), show_default=False)],
     table: Annotated[str | None, choice("--table", "table", FLAT_TABLES, f"What {TABLED} contain.")] = None,
     inconclusive: Annotated[

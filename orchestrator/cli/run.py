@@ -27,7 +27,7 @@ from orchestrator.cli.options import (
     MetricFlags,
     PlaceFlags,
     ReportFormatFlags,
-    RunDirectoryFlags,
+    RunFolderFlags,
     SelectionFlags,
     TargetFlags,
     VerbosityFlags,
@@ -59,12 +59,12 @@ if TYPE_CHECKING:
 # Flags that go with --resume: how long to continue, how to install, what to print. The rest is in the run's plan.
 WITH_RESUME = names_of(
     InstallationFlags, ReportFormatFlags, ArrangementFlags, FailOnFlags, VerbosityFlags, PlaceFlags
-) | {"resume", "workload_dir", "rounds", "budget", "gpu_request", "dry_run"}
+) | {"resume", "workload_folder", "rounds", "budget", "gpu_request", "dry_run"}
 
 # What a program of the user's has itself.
 NOT_OF_PROGRAMS = {"suite", "case", "threads", "shard"}
 # Flags that choose workloads, which a file does by itself.
-OF_WORKLOADS = {"suite", "workload_dir"}
+OF_WORKLOADS = {"suite", "workload_folder"}
 # A word of a program's command line among the targets.
 PROGRAM = re.compile(r"-.*|python[\d.]*|.*\.(py|sh)|\.?/.*")
 
@@ -85,7 +85,7 @@ def run(
     gpu: MeasuringGpuFlags,
     installation: InstallationFlags,
     machines: FleetFlags,
-    directory: RunDirectoryFlags,
+    folder: RunFolderFlags,
     report: ReportFormatFlags,
     arrangement: ArrangementFlags,
     alarm: FailOnFlags,
@@ -155,7 +155,7 @@ def run(
     What you built is a target, too: wheel=FILE, image=NAME. A name follows at the end: `as NAME`.
 
     A program of yours follows --, and is measured as it is. It runs in a scratch folder that shows the files of
-    the working directory, or of --workload-dir. The file of a program or of a workload may also be named alone.
+    the working directory, or of --workload-folder. The file of a program or of a workload may also be named alone.
 
     Without targets, the TensorFlow of the active environment is compared with the newest release.
 
@@ -169,7 +169,7 @@ def run(
 
       tfcompare run 2.15 '2.15 TF_ENABLE_ONEDNN_OPTS=0 as onednn-off'
 
-      tfcompare run --versions 2.0,2.13 --workload-dir mine
+      tfcompare run --versions 2.0,2.13 --workload-folder mine
 
       tfcompare run 2.8 2.15 2.20 -- python train.py --epochs 1
 
@@ -199,7 +199,7 @@ def run(
             run=resume,
             rounds=measuring.rounds,
             budget_s=budget_s,
-            own_workloads=selection.workload_dir,
+            own_workloads=selection.workload_folder,
             environments=environments,
             command=redact.redact_words(sys.argv[1:]),
         )
@@ -220,7 +220,7 @@ def run(
         measuring.budget,
         versions=named,
         **_find_subject(context, selection, requirements, parse.shard(shard), file, verbosity.say),
-        out=directory.output,
+        out=folder.output,
         rounds=measuring.rounds,
         margin=margins.share,
         margins=margins.of_metrics,
@@ -239,7 +239,7 @@ def _split_file(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
     names = [word for word in words if parse.is_file(word)]
     others = tuple(word for word in words if not parse.is_file(word))
     if len(names) > 1 and not any(map(PROGRAM.fullmatch, others)):
-        raise UsageError(f"{shlex.join(names)}: name one file; --workload-dir measures all workloads of a folder")
+        raise UsageError(f"{shlex.join(names)}: name one file; --workload-folder measures all workloads of a folder")
     # A command line is explained as a whole.
     return (tuple(words), "") if any(map(PROGRAM.fullmatch, others)) else (others, "".join(names))
 
@@ -284,8 +284,8 @@ def _find_subject(
             "suite": selection.suite,
             "selected": tuple(selection.case or ()),
             "shard": shard,
-            "own_workloads": selection.workload_dir,
-            "outside": selection.find_allowed(selection.workload_dir),
+            "own_workloads": selection.workload_folder,
+            "outside": selection.find_allowed(selection.workload_folder),
             "hash_data": selection.hash_data,
         }
     from orchestrator.catalog import program
@@ -296,7 +296,7 @@ def _find_subject(
     if others := [given[name][0] for name in sorted(NOT_OF_PROGRAMS & given.keys())]:
         raise UsageError(f"{', '.join(others)}: not for a program behind --, which is measured as it is")
     # The folder of the settings is that of workloads.
-    folder = selection.workload_dir if "workload_dir" in given and selection.workload_dir else Path(".")
+    folder = selection.workload_folder if "workload_folder" in given and selection.workload_folder else Path(".")
     program.check(command, folder)
     # What is allowed in place of a link has its name; other data have their own.
     links = [text for text in selection.data or () if (folder / text.partition("=")[0]).is_symlink()]
@@ -321,7 +321,7 @@ def _recognise(
     if context.obj is not None:
         raise UsageError(f"{file}: there is a program behind -- already; leave one of them out")
     given = find_given_flags(context)
-    folder = selection.workload_dir if "workload_dir" in given and selection.workload_dir else Path()
+    folder = selection.workload_folder if "workload_folder" in given and selection.workload_folder else Path()
     path = folder / file
     if not path.is_file():
         raise UsageError(f"there is no {file} in {folder.resolve()}")
@@ -335,8 +335,8 @@ def _recognise(
     if others := [given[name][0] for name in sorted(OF_WORKLOADS & given.keys())]:
         raise UsageError(f"{', '.join(others)}: {file} is a workload, which is measured alone; leave one of them out")
     cases = list(selection.case or ()) if "case" in given else [path.stem]
-    say(f"{file} is a workload: --workload-dir {path.parent} {shlex.join(f'--case={case}' for case in cases)}")
-    return replace(selection, workload_dir=path.parent, case=cases, suite=None), None
+    say(f"{file} is a workload: --workload-folder {path.parent} {shlex.join(f'--case={case}' for case in cases)}")
+    return replace(selection, workload_folder=path.parent, case=cases, suite=None), None
 
 
 def _split(words: Sequence[str]) -> tuple[str, ...]:
@@ -414,10 +414,10 @@ def _check_gates_of(run: Path, alarm: FailOnFlags) -> None:
     """Raise UsageError for gates that nothing measured of a run can answer; what it compares was planned before."""
     if alarm.gates:
         from orchestrator.results.gated import name_compared
-        from orchestrator.results.rundir import RunDir
+        from orchestrator.results.run_folder import RunFolder
         from orchestrator.results.sealed import read_request
 
-        plan, _ = read_request(RunDir.open(run, unprepared=True))
+        plan, _ = read_request(RunFolder.open(run, unprepared=True))
         compared = name_compared(plan)
         advice = f"leave it out, and judge it afterwards: tfcompare report {run} --metric {{metrics}} --fail-on ..."
         check_compared(alarm.gates, compared, "this run was not planned to compare", advice)
@@ -467,7 +467,7 @@ def _finish(done: "Done", how: "ReportChoice", alarm: FailOnFlags, verbosity: Ve
     finally:
         # Also where stdout cannot be written: the run is kept.
         if not verbosity.quiet:
-            errors.print(safe_text(f"run directory: {done.path}"), soft_wrap=True)
+            errors.print(safe_text(f"run folder: {done.path}"), soft_wrap=True)
     following = "" if verbosity.quiet else next_line(done.path, done.evaluation)
     error = done.error or alarm.find_error(gate_run(done.evaluation), verbosity.say)
     if error:

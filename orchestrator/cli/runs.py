@@ -1,4 +1,4 @@
-"""How a command names a run: by its directory, or by `last` for the newest one."""
+"""How a command names a run: by its folder, or by `last` for the newest one."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ LAST = "last"
 
 
 def find_run(text: str) -> Path:
-    """Return the directory of a run; a folder that is called last is `./last`."""
+    """Return the folder of a run; a folder that is called last is `./last`."""
     from orchestrator.results.find_runs import newest_run
 
     return _report("run", newest_run()) if text == LAST else Path(text)

@@ -32,7 +32,7 @@ NIGHTLY = "nightly"
 # Lists go by what they hold.
 PLURALS = {"targets": "target", "cases": "case"}
 # The flags whose values are paths, and those in which one may be. In a file they are relative to its folder.
-PATHS = frozenset({"workload-dir", "ca-bundle", "wheelhouse", "history", "notify-file", "requirements"})
+PATHS = frozenset({"workload-folder", "ca-bundle", "wheelhouse", "history", "notify-file", "requirements"})
 NAMED_PATHS = frozenset({"data", "target", "versions"})
 # These belong to one call, and not to a folder.
 OF_A_CALL = frozenset({"help", "resume", "dry-run", "output", "quiet", "verbose", "again", "due"})
@@ -177,7 +177,7 @@ def refuse_untrusted(context: Any) -> None:
     if typed or any(context.params.get(name) and not is_setting(context, name) for name in ("versions", "target")):
         used = {param: each for param, each in used.items() if param not in ("target", "versions")}
     if context.find_root().obj or any(map(parse.is_file, words)):
-        used.pop("workload_dir", None)
+        used.pop("workload_folder", None)
     engine = context.params.get("engine")
     keys = [key for key, needs in used.values() if needs == "trust" or engine == "venv"]
     if keys:
@@ -188,7 +188,7 @@ def refuse_untrusted(context: Any) -> None:
         )
     if used and engine == "auto":
         context.params["engine"] = "docker"
-        context.set_parameter_source("engine", context.get_parameter_source("workload_dir"))
+        context.set_parameter_source("engine", context.get_parameter_source("workload_folder"))
         if not context.params.get("quiet"):
             say("note: --engine docker, since you have not trusted the workloads of this folder; see `tfcompare trust`")
 
@@ -213,7 +213,7 @@ def find_needs(flag: str, value: Any, folder: Path = Path()) -> Needs:
     if flag in TARGETS:
         texts = value if isinstance(value, list) else [value]
         return "" if all(map(_is_harmless_target, texts)) else "trust"
-    if flag == "workload-dir":
+    if flag == "workload-folder":
         from orchestrator.catalog.workloads import is_inside
 
         path = Path(value)

@@ -49,13 +49,13 @@ class ReportChoice:
                 print(f"\n{escape_unprintable(last)}")
 
     def report(self, path: Path, output: str | None) -> Evaluation:
-        """Read and show a run directory."""
+        """Read and show a run folder."""
         # A mistake in the flags does not wait for the import of what judges.
         from orchestrator.reports.next_step import next_line
         from orchestrator.results.evaluation import judge_run
-        from orchestrator.results.rundir import RunDir
+        from orchestrator.results.run_folder import RunFolder
 
-        directory = RunDir.open(path)
+        folder = RunFolder.open(path)
         page = PAGES.get(self.format)
         own = page.name if page and output is None else None
         if own:
@@ -69,7 +69,7 @@ class ReportChoice:
             else:
                 put(text, output or "-", within=bool(own))
             return run.evaluation
-        evaluation = judge_run(directory, metrics=self.metrics)
+        evaluation = judge_run(folder, metrics=self.metrics)
         self.show(evaluation, path, output, next_line(path, evaluation) if self.format == "table" else "")
         return evaluation
 

@@ -92,14 +92,14 @@ def trust_folder(
 def _trust_run(folder: Path, yes: bool) -> None:
     """Show what a run or a search of another user would do if it continued here, and let the user allow it."""
     from orchestrator.bisect import state
-    from orchestrator.results.rundir import RunDir
+    from orchestrator.results.run_folder import RunFolder
     from orchestrator.results.sealed import describe_run, read_request, seal_run
 
     if state.exists(folder):
         search = state.read(folder)
         lines, seal = state.describe_question(search), partial(state.seal, folder, search)
     else:
-        run = RunDir.open(folder, unprepared=True)
+        run = RunFolder.open(folder, unprepared=True)
         plan, manifest = read_request(run)
         lines, seal = describe_run(run, plan, manifest), partial(seal_run, run, plan, manifest)
     _print_lines(lines)
@@ -111,7 +111,7 @@ def _trust_run(folder: Path, yes: bool) -> None:
 def _list_folders(settings: Settings | None) -> tuple[Path, ...]:
     """Return the working directory and the workload folders that its settings name, without links."""
     tables = (settings.values, settings.nightly) if settings else ()
-    named = [Path(table["workload-dir"].value) for table in tables if "workload-dir" in table]
+    named = [Path(table["workload-folder"].value) for table in tables if "workload-folder" in table]
     return tuple(dict.fromkeys(path.resolve() for path in (Path(), *named) if path.is_dir()))
 
 

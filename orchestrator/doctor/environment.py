@@ -88,7 +88,7 @@ def look(versions: Sequence[Version], options: EngineOptions, find_gpus: Callabl
         ways=tuple(ways),
         gpus=seen_gpus,
         matches=tuple(judge(version, gpu, gpu_versions) for version in versions for gpu in seen_gpus),
-        disks=tuple((what, free_gb(directory)) for what, directory in sorted(stores)),
+        disks=tuple((what, free_gb(folder)) for what, folder in sorted(stores)),
     )
 
 

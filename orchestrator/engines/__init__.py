@@ -23,7 +23,7 @@ WORKER_TASKS = 8192
 
 @dataclass(frozen=True, kw_only=True)
 class WorkerPaths:
-    """The directories and files that a worker is started with, as paths of this machine."""
+    """The folders and files that a worker is started with, as paths of this machine."""
 
     run: str
     results: Path
@@ -99,7 +99,7 @@ class Engine(Protocol):
         """Build or install the version unless that was done before; raise EnvironmentFailed if it fails."""
 
     def storage(self) -> tuple[str, Path] | None:
-        """Return what the engine keeps and the directory it keeps it in, if that can be seen from here."""
+        """Return what the engine keeps and the folder it keeps it in, if that can be seen from here."""
 
     def close(self) -> None:
         """Free what the engine holds; never raise."""
@@ -114,7 +114,7 @@ class EngineInfo:
     # What a replicate may have for itself, where forks are not wanted.
     isolation: Isolation
     # Whether workers are children of another program: they are not bound by this process's CPUs and do not see its
-    # directories.
+    # folders.
     detached: bool = False
     # The processes and threads that a worker may have, where the engine limits them.
     tasks: int | None = None

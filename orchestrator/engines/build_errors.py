@@ -171,8 +171,8 @@ STEPS = (
         r"temporary failure in name resolution|name or service not known|failed to resolve|"
         r"no address associated with hostname|nameresolutionerror",
         "the package index was not reached: its name cannot be resolved",
-        "Check this machine's network and DNS, or name a mirror with --index-url. Without a network: --wheelhouse DIR, "
-        "or `tfcompare images load`",
+        "Check this machine's network and DNS, or name a mirror with --index-url. Without a network: --wheelhouse "
+        "FOLDER, or `tfcompare images load`",
     ),
     _Sign(
         "index-unreachable",
@@ -228,9 +228,9 @@ def of_image(error: str, log: str, *, base: str, python: str, wheelhouse: Path |
     return failure
 
 
-def of_install(log: str, *, directory: Path, wheelhouse: Path | None = None) -> Failure | None:
-    """Explain a failed install by pip on this machine, into an environment in `directory`."""
-    holds = f"environments that are not used any more can be removed from {directory}"
+def of_install(log: str, *, folder: Path, wheelhouse: Path | None = None) -> Failure | None:
+    """Explain a failed install by pip on this machine, into an environment in `folder`."""
+    holds = f"environments that are not used any more can be removed from {folder}"
     return _first((*ANYWHERE, *STEPS), log, {"base": "", "python": "", "holds": holds, **_origin(wheelhouse)})
 
 

@@ -24,9 +24,9 @@ CACHE_BYTES = 4 * 2**30
 DRIVER = "libcuda.so.1"
 
 
-def code_variables(directory: str) -> dict[str, str]:
-    """Return the variables that keep compiled code in a directory."""
-    return {"CUDA_CACHE_PATH": directory, "CUDA_CACHE_MAXSIZE": str(CACHE_BYTES)}
+def code_variables(folder: str) -> dict[str, str]:
+    """Return the variables that keep compiled code in a folder."""
+    return {"CUDA_CACHE_PATH": folder, "CUDA_CACHE_MAXSIZE": str(CACHE_BYTES)}
 
 
 def find_variables(facts: EnvironmentFacts, prefix: str, own: Mapping[str, str]) -> dict[str, str]:
@@ -46,8 +46,8 @@ def find_variables(facts: EnvironmentFacts, prefix: str, own: Mapping[str, str])
         paths = [f"{root}/{folder}/lib" for folder in FOLDERS]
         found["LD_LIBRARY_PATH"] = _join(":", *paths, own.get("LD_LIBRARY_PATH"))
     if COMPILER in packages and Number(tensorflow) < FINDS_COMPILER:
-        directory = f"--xla_gpu_cuda_data_dir={root}/{COMPILER_FOLDER}"
-        found["XLA_FLAGS"] = _join(" ", directory, own.get("XLA_FLAGS"))
+        compiler = f"--xla_gpu_cuda_data_dir={root}/{COMPILER_FOLDER}"
+        found["XLA_FLAGS"] = _join(" ", compiler, own.get("XLA_FLAGS"))
     return found
 
 

@@ -15,7 +15,7 @@ def sweep(engine: Engine, say: Callable[[str], None]) -> None:
     if ended:
         found.append(_count(ended, "process", "processes"))
     if removed:
-        found.append(f"{_count(len(removed), 'temporary directory', 'temporary directories')} in {removed[0].parent}")
+        found.append(f"{_count(len(removed), 'temporary folder', 'temporary folders')} in {removed[0].parent}")
     if found:
         say(f"removed what runs that were killed had left behind: {', '.join(found)}")
 

@@ -1,4 +1,4 @@
-"""Temporary directories that carry their owner: a lock of the kernel, released with its process, however that ends."""
+"""Temporary folders that carry their owner: a lock of the kernel, released with its process, however that ends."""
 
 import fcntl
 import os
@@ -13,28 +13,28 @@ from typing import Self
 from orchestrator import files
 from orchestrator.errors import UsageError
 
-# With the number of the process, for a user who looks at the directories.
+# With the number of the process, for a user who looks at the folders.
 PREFIX, NAMED = f"tfcompare-{os.getpid()}-", re.compile(r"tfcompare-\d+-\w{8}")
-# Of a directory that is locked at once.
+# Of a folder that is locked at once.
 MOST_TRIES = 10
 
 
 class Scratch:
-    """A temporary directory, which is removed with all that is in it by `cleanup`, or when this process ends."""
+    """A temporary folder, which is removed with all that is in it by `cleanup`, or when this process ends."""
 
     def __init__(self) -> None:
         for _ in range(MOST_TRIES):
-            directory = _make()
-            lock = lock_directory(directory)
+            folder = _make()
+            lock = lock_folder(folder)
             if lock is not None:
                 break
             # Another run removed it as abandoned before it was locked, or this file system cannot lock anything.
             with suppress(OSError):
-                directory.rmdir()
+                folder.rmdir()
         else:
-            raise UsageError(f"{directory.parent}: a folder in there cannot be locked; TMPDIR names another place")
-        self.path = directory
-        self.cleanup = weakref.finalize(self, _remove, directory, lock)
+            raise UsageError(f"{folder.parent}: a folder in there cannot be locked; TMPDIR names another place")
+        self.path = folder
+        self.cleanup = weakref.finalize(self, _remove, folder, lock)
 
     def __enter__(self) -> Self:
         return self
@@ -49,38 +49,38 @@ def _make() -> Path:
     return Path(tempfile.mkdtemp(prefix=PREFIX))
 
 
-def lock_directory(directory: Path) -> int | None:
-    """Return a descriptor that holds the lock of a directory; None if it is locked, gone, or not this user's."""
+def lock_folder(folder: Path) -> int | None:
+    """Return a descriptor that holds the lock of a folder; None if it is locked, gone, or not this user's."""
     try:
-        handle = os.open(directory, files.DIRECTORY)
+        handle = os.open(folder, files.FOLDER)
     except OSError:
         return None
     with suppress(OSError):
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(handle), os.lstat(directory)) and os.fstat(handle).st_uid == os.getuid():
+        if os.path.samestat(os.fstat(handle), os.lstat(folder)) and os.fstat(handle).st_uid == os.getuid():
             return handle
     os.close(handle)
     return None
 
 
-def _remove(directory: Path, lock: int) -> None:
-    files.remove_tree(directory)
+def _remove(folder: Path, lock: int) -> None:
+    files.remove_tree(folder)
     os.close(lock)
 
 
 def reap() -> list[Path]:
-    """Remove the temporary directories of processes that have ended, and return those that are gone."""
+    """Remove the temporary folders of processes that have ended, and return those that are gone."""
     removed = []
     root = Path(tempfile.gettempdir())
     for path in find_named(root):
-        if (lock := lock_directory(path)) is not None:
+        if (lock := lock_folder(path)) is not None:
             _remove(path, lock)
             removed += [] if os.path.lexists(path) else [path]
     return removed
 
 
 def find_named(root: Path) -> list[Path]:
-    """Return what has the name of a directory with an owner."""
+    """Return what has the name of a folder with an owner."""
     with suppress(OSError):
         return sorted(root / name for name in filter(NAMED.fullmatch, os.listdir(root)))
     return []

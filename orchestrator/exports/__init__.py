@@ -24,9 +24,9 @@ class Export:
     name: str
     # The module with `render(run) -> str`, without the last line's end, or with `write(run, path) -> paths`.
     module: str
-    # The file or folder in the run directory that `write` writes to by default; a text goes to stdout.
+    # The file or folder in the run folder that `write` writes to by default; a text goes to stdout.
     usual_name: str = ""
-    is_directory: bool = False
+    is_folder: bool = False
     # The flat table that it holds unless another is asked for; its function takes that as its last argument.
     table: str = ""
     # Whether the user may say what it makes of an open verdict.
@@ -41,10 +41,10 @@ EXPORTS: dict[str, Export] = {
         Export(name="json", module=".json"),
         Export(name="markdown", module=".markdown"),
         Export(name="junit", module=".junit", takes_inconclusive=True),
-        Export(name="pyperf", module=".pyperf", usual_name="pyperf", is_directory=True),
+        Export(name="pyperf", module=".pyperf", usual_name="pyperf", is_folder=True),
         Export(name="bencher", module=".bencher"),
         Export(name="github-benchmark", module=".github_benchmark"),
-        Export(name="asv", module=".asv", usual_name="asv", is_directory=True),
+        Export(name="asv", module=".asv", usual_name="asv", is_folder=True),
         Export(name="openmetrics", module=".openmetrics"),
     )
 }
@@ -75,14 +75,14 @@ def check(to: str, table: str | None = None, output: Path | None = None, *, inco
         raise UsageError(f"--inconclusive goes with --to {' or '.join(able)}; leave it out with --to {to}")
     if table is not None and table not in TABLES:
         raise UsageError(f"no table {table!r}{did_you_mean(table, TABLES)}; it is {', '.join(TABLES)}")
-    if output and not EXPORTS[to].is_directory:
+    if output and not EXPORTS[to].is_folder:
         output_file.check(output)
 
 
 def export(
     run: Run, to: str, table: str | None = None, output: Path | None = None, *, inconclusive: str | None = None
 ) -> Exported:
-    """Export a run; without an output, return a text, or write files to the run directory under their usual names."""
+    """Export a run; without an output, return a text, or write files to the run folder under their usual names."""
     from orchestrator.exports.files import write_text
 
     check(to, table, inconclusive=inconclusive)

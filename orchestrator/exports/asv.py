@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.exports.common import python_of, quartiles, times_ns
 from orchestrator.exports.escape import file_name, key
-from orchestrator.exports.files import new_directory, write_json
+from orchestrator.exports.files import new_folder, write_json
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import MetricSpec, Unit
 from orchestrator.model import ArmKey, ArmResult, Case, Target
@@ -52,18 +52,18 @@ class Benchmark:
         return list(self.parameters.values())
 
 
-def write(run: Run, directory: Path) -> tuple[Path, ...]:
-    new_directory(directory)
+def write(run: Run, folder: Path) -> tuple[Path, ...]:
+    new_folder(folder)
     machine = _machine(run)
     of_times = [_benchmark(run, workload) for workload in dict.fromkeys(case.workload for case in run.plan.cases)]
     of_others = [_of_metric(benchmark, METRICS[metric]) for metric in run.evaluation.metrics for benchmark in of_times]
     if run.plan.judge == "cpu":
         of_times = [replace(_of_metric(benchmark, METRICS["cpu"]), metric=None) for benchmark in of_times]
     benchmarks = [*of_times, *of_others]
-    own = new_directory(directory / machine["machine"])
+    own = new_folder(folder / machine["machine"])
     listed = {benchmark.name: _describe_benchmark(benchmark, run.plan.timeout_s) for benchmark in benchmarks}
     files = [
-        write_json(directory / "benchmarks.json", {**listed, "version": BENCHMARKS_FORMAT}),
+        write_json(folder / "benchmarks.json", {**listed, "version": BENCHMARKS_FORMAT}),
         write_json(own / "machine.json", {**machine, "version": MACHINE_FORMAT}),
     ]
     for target in run.plan.targets:

@@ -21,7 +21,7 @@ def key(text: str, most: int = 1000) -> str:
 
 
 def file_name(text: str) -> str:
-    """Return a name that stays inside its folder, since a run directory may come from anywhere."""
+    """Return a name that stays inside its folder, since a run folder may come from anywhere."""
     safe = re.sub(r"[^A-Za-z0-9.+_-]", "_", text)[:100].lstrip(".")
     return text if safe == text and text else f"{safe}_{_digest(text)}"
 

@@ -28,7 +28,7 @@ def open_output(path: Path) -> Iterator[BinaryIO]:
         yield file
 
 
-def new_directory(path: Path) -> Path:
+def new_folder(path: Path) -> Path:
     with output_file.writing(path):
         if path.is_dir() and any(path.iterdir()):
             raise UsageError(f"{path} is not empty; remove it, or name another folder with --output")

@@ -15,13 +15,13 @@ import pyarrow as pa
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports.common import describe_comparison, python_of
 from orchestrator.exports.escape import file_name, key
-from orchestrator.exports.files import new_directory, write_json
+from orchestrator.exports.files import new_folder, write_json
 from orchestrator.model import ArmKey, Comparison, Target
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results import tables
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.run import Run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.streams import labels
 from orchestrator.terminal.text import escape_unprintable
 
@@ -40,14 +40,14 @@ class TimedReplicate:
     steps: Any
 
 
-def write(run: Run, directory: Path) -> tuple[Path, ...]:
+def write(run: Run, folder: Path) -> tuple[Path, ...]:
     """Write one file for each version that has a time."""
     timed = {arm.key for arm in run.arms if arm.median_ms is not None}
     if not timed and run.evaluation.broken:
         raise ContractBroken("\n".join(run.evaluation.broken))
     if not timed:
         raise UsageError(f"run {run.plan.run} has no time in any version; there is nothing to write for pyperf")
-    new_directory(directory)
+    new_folder(folder)
     calls, comparisons = _calls(run), by_candidate(run.comparisons)
     files = []
     for target in run.plan.targets:
@@ -58,7 +58,7 @@ def write(run: Run, directory: Path) -> tuple[Path, ...]:
                 "metadata": _about_target(run, target),
                 "benchmarks": [_benchmark(name, calls[name], comparisons.get(name)) for name in names],
             }
-            files.append(write_json(directory / f"{file_name(str(target))}.json", suite))
+            files.append(write_json(folder / f"{file_name(str(target))}.json", suite))
     return tuple(files)
 
 
@@ -66,7 +66,7 @@ def _calls(run: Run) -> dict[ArmKey, list[TimedReplicate]]:
     replicates = {(str(replicate.target), replicate.number): replicate for replicate in run.replicates}
     by_arm: dict[ArmKey, list[TimedReplicate]] = defaultdict(list)
     column = "cpu_ns" if run.plan.judge == "cpu" else "wall_ns"
-    for table in tables.streams_of_calls(RunDir.open(run.path), run.plan, run.replicates):
+    for table in tables.streams_of_calls(RunFolder.open(run.path), run.plan, run.replicates):
         for calls in _by_replicate(table, replicates, column):
             by_arm[calls.replicate.arm].append(calls)
     return by_arm

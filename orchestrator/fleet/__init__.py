@@ -8,7 +8,7 @@ dispatch.py  hands units to hosts, one at a time each, and answers to failures; 
 cluster.py   the only module that knows Ray
 host.py      what a host does with a unit, which a separate process measures
 measure.py   that process
-arrive.py    checks what comes back, and adds it to the run directory
+arrive.py    checks what comes back, and adds it to the run folder
 conduct.py   the course of such a run, from top to bottom, also of one that continues
 replicas.py  whether two hosts that measured the same agree
 single.py    one run after another on the same host

@@ -1,4 +1,4 @@
-"""Checks what hosts send, and adds it to the run directory as it arrives.
+"""Checks what hosts send, and adds it to the run folder as it arrives.
 
 What a unit has measured so far is kept below `unused/`, by unit and attempt. Once all of it is there and in order, it
 becomes part of the run, and leaves that place. What stays in it belongs to attempts that were lost, and counts nowhere.
@@ -23,7 +23,7 @@ from orchestrator.results.merge import (
     read_part,
 )
 from orchestrator.results.part_files import check_files, write_files
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 
 UNUSED = "unused"
 # Claims name different targets, and a program may be measured on any number of machines.
@@ -31,9 +31,9 @@ OF_UNITS = {name: word for name, word in OF_PLANS.items() if name not in ("targe
 
 
 class Arrivals:
-    """The run directory of a fleet's run, as results arrive."""
+    """The run folder of a fleet's run, as results arrive."""
 
-    def __init__(self, run: RunDir, plan: Plan, manifest: Manifest) -> None:
+    def __init__(self, run: RunFolder, plan: Plan, manifest: Manifest) -> None:
         self._run = run
         self._plan = plan
         self._manifest = manifest
@@ -103,7 +103,7 @@ class Arrivals:
 
     def _copy_logs(self, part: MergedPart, name: str) -> None:
         """Keep what workers and installs printed, by unit."""
-        for log in sorted(part.directory.logs.glob("*.log")):
+        for log in sorted(part.folder.logs.glob("*.log")):
             with files.writing(self._run.logs, "make room, and continue the run"):
                 data = log.read_bytes()
                 if data:
@@ -134,18 +134,18 @@ def add_host(manifest: Manifest, part: MergedPart, host: Mapping[str, str | int 
     )
 
 
-def find_measured(run: RunDir) -> set[str]:
+def find_measured(run: RunFolder) -> set[str]:
     """Return the labels of the cases that have arrived."""
     return {entry.case for entry in run.entries() if isinstance(entry, Ended)}
 
 
-def find_hosts(run: RunDir) -> dict[str, str]:
+def find_hosts(run: RunFolder) -> dict[str, str]:
     """Return the id of the host that measured each case that has arrived, by the label of the case."""
     ids = {case: str(each.host.get("id")) for each in run.read_manifest().hosts for case in each.cases}
     return {case: ids.get(case, "unknown") for case in find_measured(run)}
 
 
-def drop_unfinished(run: RunDir) -> None:
+def drop_unfinished(run: RunFolder) -> None:
     """Remove rows whose lines never reached the journal: their unit arrived when the run was killed."""
     known: dict[Target, set[int]] = {}
     for entry in run.entries():

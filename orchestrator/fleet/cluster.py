@@ -66,7 +66,7 @@ OPEN_CLUSTER = (
 
 def token_file() -> Path:
     """Return where `tfcompare fleet up` keeps the token of its cluster."""
-    return user_data.directory() / "fleet" / "token"
+    return user_data.folder() / "fleet" / "token"
 
 
 def check_address(on: str) -> None:

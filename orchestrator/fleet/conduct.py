@@ -57,7 +57,7 @@ from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.find_runs import RUNS
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.sealed import require_seal, seal_run
 from orchestrator.terminal.counts import format_count, name_some
 from orchestrator.terminal.progress import View
@@ -164,10 +164,10 @@ class RunRules(HostRules):
 def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View, open_fleet: OpenFleet = join) -> Done:
     """Measure a planned run on a fleet, and judge what was measured."""
     path = planned.options.out or RUNS / planned.run
-    RunDir.refuse_taken(path)
+    RunFolder.refuse_taken(path)
     with open_fleet(options.on, view.say) as fleet:
         rules, roster = _meet(planned, options, fleet, view.say)
-        with RunDir.begin(path, planned.options.command) as run:
+        with RunFolder.begin(path, planned.options.command) as run:
             pinned_run, large = pin_planned(planned, run, view.say)
             rules.workloads = _read_workloads(run, large)
             plan, manifest = pinned_run.freeze(rules.engine, large), make_manifest(pinned_run, {})
@@ -207,7 +207,7 @@ def _outline(planned: PlannedRun, units: int, copies: int) -> str:
 
 def continue_on_fleet(path: Path, options: FleetOptions, view: View, open_fleet: OpenFleet = join) -> Done:
     """Measure what a run on a fleet still lacks: the cases that no host has measured."""
-    run = RunDir.open(path)
+    run = RunFolder.open(path)
     asked = read_request(run)
     if asked is None:
         raise UsageError(f"{path} was measured on one machine: leave --on out to continue it there")
@@ -223,7 +223,7 @@ def continue_on_fleet(path: Path, options: FleetOptions, view: View, open_fleet:
         return _measure(run, planned, options, rules, Dispatch(fleet, roster, rules, view), view)
 
 
-def _plan_again(run: RunDir, options: RunOptions, view: View) -> PlannedRun:
+def _plan_again(run: RunFolder, options: RunOptions, view: View) -> PlannedRun:
     """Return the run as it was planned; raise UsageError if that can no longer be measured."""
     plan = run.read_plan()
     own = run.workloads if run.workloads.is_dir() else None
@@ -277,7 +277,7 @@ def _meet(
     return rules, roster
 
 
-def _read_workloads(run: RunDir, large: Sequence[LargeFile]) -> tuple[Contents, SentFolder]:
+def _read_workloads(run: RunFolder, large: Sequence[LargeFile]) -> tuple[Contents, SentFolder]:
     """Return the user's own workloads, which are sent with every unit; data have to be on the hosts."""
     if not run.workloads.is_dir():
         return {}, SentFolder()
@@ -297,14 +297,14 @@ def _read_workloads(run: RunDir, large: Sequence[LargeFile]) -> tuple[Contents, 
     )
 
 
-def _write_request(run: RunDir, asked: FleetRequest) -> None:
+def _write_request(run: RunFolder, asked: FleetRequest) -> None:
     with files.writing(run.fleet, "choose another --output"):
         data = REQUEST.dump_json(asked, indent=1, exclude=SECRET) + b"\n"
         files.replace(run.path, run.fleet, data, 0o600)
 
 
 def _measure(
-    run: RunDir, planned: PlannedRun, options: FleetOptions, rules: RunRules, dispatch: Dispatch, view: View
+    run: RunFolder, planned: PlannedRun, options: FleetOptions, rules: RunRules, dispatch: Dispatch, view: View
 ) -> Done:
     copies = {number: _open_copy(run, number) for number in range(1, options.replicate_hosts + 1)}
     rules.arrivals = {number: Arrivals(copy, copy.read_plan(), copy.read_manifest()) for number, copy in copies.items()}
@@ -351,22 +351,22 @@ def _measure(
     return Done(evaluation, run.path, error or find_error(evaluation.arms, (), evaluation.broken))
 
 
-def _open_copy(run: RunDir, number: int) -> RunDir:
+def _open_copy(run: RunFolder, number: int) -> RunFolder:
     """Return the run of one copy of all cases; the first one is the run itself."""
     if number == 1:
         return run
     path = run.path / REPLICAS / str(number)
     if (path / "plan.json").exists():
-        copy = RunDir.open(path)
+        copy = RunFolder.open(path)
         drop_unfinished(copy)
         return copy
-    copy = RunDir.create(path)
+    copy = RunFolder.create(path)
     copy.write_plan(run.read_plan())
     copy.write_manifest(replace(run.read_manifest(), hosts=(), environments={}, workers={}))
     return copy
 
 
-def _describe_end(run: RunDir, jobs: Sequence[UnitJob], options: FleetOptions) -> tuple[str, TfCompareError | None]:
+def _describe_end(run: RunFolder, jobs: Sequence[UnitJob], options: FleetOptions) -> tuple[str, TfCompareError | None]:
     """Return what a run has to say of its end, and the error if some units were not measured."""
     lacking = [job for job in jobs if not job.is_done]
     ends = [entry.how for entry in run.entries() if isinstance(entry, Finished)]
@@ -382,11 +382,11 @@ def _describe_end(run: RunDir, jobs: Sequence[UnitJob], options: FleetOptions) -
     return "; ".join((*hows, count)), error
 
 
-def _resume(run: RunDir, options: FleetOptions) -> str:
+def _resume(run: RunFolder, options: FleetOptions) -> str:
     return f"tfcompare run --resume {run.path} --on {options.on}"
 
 
-def _note_replicas(run: RunDir, copies: Mapping[int, RunDir]) -> None:
+def _note_replicas(run: RunFolder, copies: Mapping[int, RunFolder]) -> None:
     """Compare what the two hosts of each case found, and add it to what every report of the run shows."""
     manifest = run.read_manifest()
     # They replace those of before the run was continued, and any that a host has made up.
@@ -394,7 +394,7 @@ def _note_replicas(run: RunDir, copies: Mapping[int, RunDir]) -> None:
     run.write_manifest(replace(manifest, notes=(*others, *describe_replicas(*copies.values()))))
 
 
-def read_request(run: RunDir) -> FleetRequest | None:
+def read_request(run: RunFolder) -> FleetRequest | None:
     """Return what a fleet was asked for by a run, or None if no fleet measured it."""
     try:
         data = files.read(run.path, run.fleet, 2**26, names=None)

@@ -56,7 +56,7 @@ def report() -> bytes:
 
 
 def measure(task: bytes, workloads: Contents, tell: Tell) -> tuple[bytes, Contents]:
-    """Measure a unit, and return how it ended, as JSON, and the files of its run directory."""
+    """Measure a unit, and return how it ended, as JSON, and the files of its run folder."""
     with Scratch() as scratch:
         answer = _measure(TASK.validate_json(task), workloads, tell, scratch.path)
     return END.dump_json(answer.end), answer.files

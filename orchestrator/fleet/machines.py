@@ -105,7 +105,7 @@ STARTED = TypeAdapter(StartedFleet)
 
 
 def state_file() -> Path:
-    return user_data.directory() / "fleet" / "fleet.json"
+    return user_data.folder() / "fleet" / "fleet.json"
 
 
 def read_started() -> StartedFleet | None:

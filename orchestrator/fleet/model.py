@@ -120,7 +120,7 @@ class UnitEnd:
 
 @dataclass(frozen=True)
 class UnitAnswer:
-    """How a unit ended, and the files of its run directory."""
+    """How a unit ended, and the files of its run folder."""
 
     end: UnitEnd
     files: Contents

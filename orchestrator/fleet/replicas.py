@@ -6,7 +6,7 @@ from orchestrator.fleet.arrive import find_hosts
 from orchestrator.metrics import METRICS
 from orchestrator.results.compare_runs import RatioChange, find_changes
 from orchestrator.results.run import load_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.counts import format_count, name_some
 
 MOST_NAMED = 5
@@ -14,7 +14,7 @@ MOST_NAMED = 5
 OF_REPLICAS = ("two hosts ", "one host ")
 
 
-def describe_replicas(first: RunDir, second: RunDir) -> tuple[str, ...]:
+def describe_replicas(first: RunFolder, second: RunFolder) -> tuple[str, ...]:
     """Return which cases two hosts measured and what they found, in lines for every report; it shows the `first`."""
     hosts = find_hosts(first), find_hosts(second)
     cases = [case.label for case in first.read_plan().cases]
@@ -35,7 +35,7 @@ def _name(cases: Sequence[str]) -> str:
 
 
 def _compare(
-    first: RunDir, second: RunDir, hosts: Sequence[Mapping[str, str]], cases: Sequence[str], which: str
+    first: RunFolder, second: RunFolder, hosts: Sequence[Mapping[str, str]], cases: Sequence[str], which: str
 ) -> Iterator[str]:
     """Yield what two hosts found in the cases that both measured."""
     known = set(cases)

@@ -24,4 +24,4 @@ def name_in_commands(history: Path) -> str:
 
 
 def _own() -> Path:
-    return (user_data.directory() / "history").absolute()
+    return (user_data.folder() / "history").absolute()

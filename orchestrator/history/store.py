@@ -2,7 +2,7 @@
 
 points/2026-11/<started>-<run>.parquet   what a nightly run measured
 events/2026-11/<at>-<number>.json        what happened to alarms, how nightly runs ended
-runs/<run>/                              run directories of the nightly runs
+runs/<run>/                              run folders of the nightly runs
 quarantine/                              files whose content could not be understood
 """
 
@@ -63,15 +63,15 @@ class Store:
         """Write points to a separate file for each run and stage, so that concurrent writers do not collide."""
         first = points[0]
         name = f"{first.started:%Y%m%d-%H%M%S}-{first.run}-{first.stage}.parquet"
-        path = self._directory("points", f"{first.night:%Y-%m}") / name
+        path = self._folder("points", f"{first.night:%Y-%m}") / name
         buffer = pa.BufferOutputStream()
         pq.write_table(schema.to_table(points), buffer, compression="zstd")
         self._write(path, buffer.getvalue().to_pybytes())
         return path
 
     def record(self, event: Event) -> Path:
-        directory = self._directory("events", f"{event.at:%Y-%m}")
-        path = directory / f"{event.at.astimezone(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(2)}.json"
+        folder = self._folder("events", f"{event.at:%Y-%m}")
+        path = folder / f"{event.at.astimezone(UTC):%Y%m%d-%H%M%S-%f}-{secrets.token_hex(2)}.json"
         facts = strict_json.dump(_events().dump_python(event, mode="json"), indent=1)
         self._write(path, formats.EVENT.stamp(facts.encode()) + b"\n")
         return path
@@ -124,11 +124,11 @@ class Store:
             return f"{message}; it could not be moved: {error.strerror}"
         return f"{message}; it was moved to {target}"
 
-    def _directory(self, *parts: str) -> Path:
-        directory = self.path.joinpath(*parts)
+    def _folder(self, *parts: str) -> Path:
+        folder = self.path.joinpath(*parts)
         with files.writing(f"the history {self.path}", "take another folder"):
-            directory.mkdir(parents=True, exist_ok=True)
-        return directory
+            folder.mkdir(parents=True, exist_ok=True)
+        return folder
 
     def _write(self, path: Path, data: bytes) -> None:
         with files.writing(path, "once there is room, `tfcompare history import RUN` adds what was measured"):

@@ -87,9 +87,9 @@ def call(images: Sequence[BuiltImage], name: Callable[[str], str]) -> None:
 
 def split_name(name: str) -> tuple[str, str | None]:
     """Split an image's name into repository and tag; the colon of a registry's port begins no tag."""
-    directory, slash, last = name.rpartition("/")
+    folder, slash, last = name.rpartition("/")
     last, _, tag = last.partition(":")
-    return f"{directory}{slash}{last}", tag or None
+    return f"{folder}{slash}{last}", tag or None
 
 
 def _built(version: Version, result: ReadyEnvironment, size: int) -> BuiltImage:

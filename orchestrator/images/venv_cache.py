@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 
 from orchestrator.catalog.version import Flavour, Version
-from orchestrator.engines.directory_lock import DirectoryLock, is_locked
+from orchestrator.engines.folder_lock import FolderLock, is_locked
 from orchestrator.engines.venv import interpreters
-from orchestrator.engines.venv.engine import MARKER, environment_path, environments_directory
+from orchestrator.engines.venv.engine import MARKER, environment_path, environments_folder
 from orchestrator.engines.venv.interpreters import Interpreter
 
 
@@ -21,7 +21,7 @@ def find_outdated(versions: Iterable[Version]) -> list[Path]:
         for flavour in version.flavours:
             by_lock[flavour.lock.stem].append(flavour)
     with suppress(FileNotFoundError):
-        folders = [path for path in environments_directory().iterdir() if path.is_dir()]
+        folders = [path for path in environments_folder().iterdir() if path.is_dir()]
         return sorted(path for path in folders if not _is_wanted(path, by_lock[path.name.rpartition("-")[0]]))
     return []
 
@@ -32,7 +32,7 @@ def find_environments(flavour: Flavour) -> list[Path]:
     Environments of that name whose Python is gone are included.
     """
     with suppress(FileNotFoundError):
-        folders = [path for path in environments_directory().iterdir() if path.is_dir()]
+        folders = [path for path in environments_folder().iterdir() if path.is_dir()]
         named = [path for path in folders if path.name.rpartition("-")[0] == flavour.lock.stem]
         return sorted(path for path in named if not (path / "bin" / "python").exists() or _is_wanted(path, [flavour]))
     return []
@@ -59,9 +59,9 @@ def _has_worker(path: Path) -> bool:
 
     A worker may outlive the process that has the lock.
     """
-    directory = Path(os.path.realpath(path))
+    folder = Path(os.path.realpath(path))
     processes = [entry for entry in Path("/proc").iterdir() if entry.name.isdigit()]
-    return any(_find_folder(process).is_relative_to(directory) for process in processes)
+    return any(_find_folder(process).is_relative_to(folder) for process in processes)
 
 
 def _find_folder(process: Path) -> Path:
@@ -77,7 +77,7 @@ def _find_folder(process: Path) -> Path:
 def remove(path: Path) -> bool:
     """Remove an environment unless it is in use; return whether it is gone."""
     try:
-        lock = DirectoryLock(path)
+        lock = FolderLock(path)
         try:
             if path.is_symlink() or not lock.exclude() or _has_worker(path):
                 return False

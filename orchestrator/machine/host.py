@@ -341,8 +341,8 @@ def find_stranger(gpus: Collection[str] | None) -> str:
     return "" if gpus is None else describe_processes(read_gpus(only=gpus))
 
 
-def free_gb(directory: Path) -> float:
-    """Return how much is free on the disk that a directory is on, or would be on."""
-    while not directory.exists():
-        directory = directory.parent
-    return shutil.disk_usage(directory).free / 1e9
+def free_gb(folder: Path) -> float:
+    """Return how much is free on the disk that a folder is on, or would be on."""
+    while not folder.exists():
+        folder = folder.parent
+    return shutil.disk_usage(folder).free / 1e9

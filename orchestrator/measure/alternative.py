@@ -11,7 +11,7 @@ from orchestrator.errors import EnvironmentFailed
 from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.results.exit_error import join_failures
 
-# The run directory of the command that failed exists already, and the index was recorded without its login.
+# The run folder of the command that failed exists already, and the index was recorded without its login.
 DROPPED = ("--versions", "--output", "--index-url")
 
 

@@ -17,7 +17,7 @@ from orchestrator.measure.workers import Workers
 from orchestrator.model import Ended, Evaluation, Finished, Machine
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.exit_error import find_error
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import View
 
 
@@ -33,10 +33,10 @@ class Done:
 def conduct(run: PreparedRun, rounds: RoundRange, progress: Progress, view: View) -> Done:
     """Measure the rounds and judge the run."""
     error = measure_rounds(run, rounds, progress, view)
-    evaluation = judge_run(run.directory)
+    evaluation = judge_run(run.folder)
     again = sum(arm.external for arm in evaluation.died)
     error = error or find_error(evaluation.arms, run.failures, evaluation.broken, again=again)
-    return Done(evaluation, run.directory.path, error)
+    return Done(evaluation, run.folder.path, error)
 
 
 def measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, view: View) -> TfCompareError | None:
@@ -47,22 +47,22 @@ def measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, vie
 
 def _measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, view: View) -> TfCompareError | None:
     """Start the workers, measure, and end the workers whatever happens."""
-    directory = run.directory
+    folder = run.folder
     begun = time.monotonic()
     workers = Workers(run, view.say)
     how, cut = "an error ended the run", True
     error: TfCompareError | None = None
-    directory.record(Machine(when="begin", readings=moment()))
-    directory.sync_workloads()
-    directory.sync()
+    folder.record(Machine(when="begin", readings=moment()))
+    folder.sync_workloads()
+    folder.sync()
     try:
         for target in run.environments:
             view.preparing(str(target), "starting its worker")
         ready = workers.start_all(rounds.first_round)
         begun = time.monotonic()
-        manifest = directory.read_manifest()
+        manifest = folder.read_manifest()
         facts = {target: answer.facts for target, answer in ready.items()}
-        directory.write_manifest(replace(manifest, workers={**manifest.workers, **facts}))
+        folder.write_manifest(replace(manifest, workers={**manifest.workers, **facts}))
         how = RoundLoop(run, workers, view, rounds, progress).measure()
         measure_shares(run, workers, progress)
         cut = False
@@ -74,18 +74,18 @@ def _measure_rounds(run: PreparedRun, rounds: RoundRange, progress: Progress, vi
     finally:
         with interrupts.hold():
             workers.kill()
-            directory.record(Machine(when="end", readings=moment()))
+            folder.record(Machine(when="end", readings=moment()))
             # What is not on the disk yet has not ended.
-            directory.sync()
+            folder.sync()
             took_s, at_budget = time.monotonic() - begun, bool(how) and not cut
-            directory.record(Finished(how=how, seconds=took_s, start_s=workers.start_s, cut=cut, at_budget=at_budget))
-            directory.sync_journal()
+            folder.record(Finished(how=how, seconds=took_s, start_s=workers.start_s, cut=cut, at_budget=at_budget))
+            folder.sync_journal()
     if error is None:
         return None
-    if not _has_results(directory):
+    if not _has_results(folder):
         raise error
-    return type(error)(f"{error}; what was measured before is kept: tfcompare report {directory.path}")
+    return type(error)(f"{error}; what was measured before is kept: tfcompare report {folder.path}")
 
 
-def _has_results(directory: RunDir) -> bool:
-    return any(isinstance(entry, Ended) and entry.outcome == "measured" for entry in directory.entries())
+def _has_results(folder: RunFolder) -> bool:
+    return any(isinstance(entry, Ended) and entry.outcome == "measured" for entry in folder.entries())

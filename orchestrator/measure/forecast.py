@@ -19,7 +19,7 @@ from orchestrator.measure.prepare_run import note_keras
 from orchestrator.measure.resume import ResumeOptions, find_open_of_more, outline_of_more, plan_rounds
 from orchestrator.plan.request import PlannedRun
 from orchestrator.results.find_runs import RUNS
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 
 SCHEMA = "tfcompare.forecast/1"
 
@@ -30,7 +30,7 @@ class Forecast:
 
     headline: str
     run: str
-    directory: Path
+    folder: Path
     continues: bool
     engine: str
     device: str
@@ -55,7 +55,7 @@ class Forecast:
         return {
             "schema": SCHEMA,
             "run": self.run,
-            "directory": str(self.directory),
+            "folder": str(self.folder),
             "continues": self.continues,
             "engine": self.engine,
             "device": self.device,
@@ -80,8 +80,8 @@ def forecast(planned: PlannedRun, say: Callable[[str], None]) -> Forecast:
     """Check what a new run would check before its first change, and return what it would do."""
     options, selection = planned.options, planned.selection
     name, engine = choose_engine(options.engine, options.isolation, options.environments, say)
-    directory = options.out or RUNS / planned.run
-    check_new_directory(directory)
+    folder = options.out or RUNS / planned.run
+    check_new_folder(folder)
     notes: list[str] = []
     if options.own_workloads and not all(workload.builtin for workload in planned.workloads.values()):
         notes = pinned.notes_on(pinned.divide(options.own_workloads, options.outside)[1])
@@ -90,7 +90,7 @@ def forecast(planned: PlannedRun, say: Callable[[str], None]) -> Forecast:
         headline=outline(planned, name),
         open_at_once=find_open_at_once(planned, name),
         run=planned.run,
-        directory=directory,
+        folder=folder,
         continues=False,
         engine=name,
         device=options.environments.device,
@@ -117,7 +117,7 @@ def forecast_more(options: ResumeOptions, say: Callable[[str], None]) -> Forecas
             headline=outline_of_more(more),
             open_at_once=find_open_of_more(more),
             run=more.plan.run,
-            directory=options.run,
+            folder=options.run,
             continues=True,
             engine=more.plan.engine,
             device=more.plan.device,
@@ -128,11 +128,11 @@ def forecast_more(options: ResumeOptions, say: Callable[[str], None]) -> Forecas
         )
 
 
-def check_new_directory(path: Path) -> None:
-    """Raise UsageError if no new run directory could be made here."""
-    RunDir.refuse_taken(path)
+def check_new_folder(path: Path) -> None:
+    """Raise UsageError if no new run folder could be made here."""
+    RunFolder.refuse_taken(path)
     parent = path if path.is_dir() else next(each for each in path.absolute().parents if each.exists())
-    with files.writing(f"the run directory {path}", "choose another --output"):
+    with files.writing(f"the run folder {path}", "choose another --output"):
         # Only a try shows it: root may write where nothing can be made.
         os.rmdir(mkdtemp(prefix=".tfcompare-", dir=parent))
 

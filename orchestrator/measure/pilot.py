@@ -60,7 +60,7 @@ class Calibration:
         """Journal the efforts of these arms; of several records of an arm the last one counts."""
         counts = self.is_round(efforts)
         for arm, effort in efforts.items():
-            visitor.prepared.directory.record(
+            visitor.prepared.folder.record(
                 Calibrated(case=arm.case.label, target=arm.target, counts=counts, **asdict(effort))
             )
 

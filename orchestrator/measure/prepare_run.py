@@ -1,4 +1,4 @@
-"""What a run, a profile and a search prepare: the engine, the run directory, workloads and environments."""
+"""What a run, a profile and a search prepare: the engine, the run folder, workloads and environments."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -26,18 +26,18 @@ from orchestrator.model import LargeFile, Lost, Manifest, Plan, Target, Workload
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import PlannedRun
 from orchestrator.results import exit_error
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import View
 
 
 @dataclass(frozen=True)
 class OpenRun:
-    """A run that has an engine and a locked directory, and no environments yet."""
+    """A run that has an engine and a locked folder, and no environments yet."""
 
     planned: PlannedRun
     engine_name: str
     engine: Engine
-    directory: RunDir
+    folder: RunFolder
     view: View
     held: ExitStack
     large: tuple[LargeFile, ...] = ()
@@ -49,7 +49,7 @@ class PreparedRun:
 
     plan: Plan
     environments: dict[Target, Environment]
-    directory: RunDir
+    folder: RunFolder
     own_workloads: Path | None = None
     fitting: Fitting = NO_GPUS
     failures: tuple[EnvironmentFailed, ...] = ()
@@ -59,39 +59,39 @@ class PreparedRun:
 
 @contextmanager
 def open_run(planned: PlannedRun, path: Path, view: View) -> Iterator[OpenRun]:
-    """Choose the engine, then create and lock the run directory."""
+    """Choose the engine, then create and lock the run folder."""
     options = planned.options
     name, engine = choose_engine(options.engine, options.isolation, options.environments, view.say)
     with ExitStack() as held:
         held.callback(engine.close)
         sweep(engine, view.say)
-        directory = held.enter_context(RunDir.begin(options.out or path, options.command))
-        yield OpenRun(planned, name, engine, directory, view, held)
+        folder = held.enter_context(RunFolder.begin(options.out or path, options.command))
+        yield OpenRun(planned, name, engine, folder, view, held)
 
 
 def pin_workloads(run: OpenRun) -> OpenRun:
-    """Copy the user's own workloads into the run directory, if any of them is measured, and use the copies."""
-    planned, large = pin_planned(run.planned, run.directory, run.view.say)
+    """Copy the user's own workloads into the run folder, if any of them is measured, and use the copies."""
+    planned, large = pin_planned(run.planned, run.folder, run.view.say)
     return replace(run, planned=planned, large=large)
 
 
 def pin_planned(
-    planned: PlannedRun, directory: RunDir, say: Callable[[str], None]
+    planned: PlannedRun, folder: RunFolder, say: Callable[[str], None]
 ) -> tuple[PlannedRun, tuple[LargeFile, ...]]:
     """Return a run that uses copies of the user's own workloads, and the files that were not copied."""
     own = planned.options.own_workloads
     if own is None or all(workload.builtin for workload in planned.workloads.values()):
         return planned, ()
-    large = pinned.pin(own, directory.workloads, planned.options.outside)
+    large = pinned.pin(own, folder.workloads, planned.options.outside)
     for name, workload in planned.workloads.items():
         # A program is alone in its folder.
         inner = "" if planned.options.program else f"{name}/"
         data = {f"{inner}{key}": place for key, place in workload.data.items()}
-        large += pinned.place_data(data, directory.workloads)
+        large += pinned.place_data(data, folder.workloads)
     for note in pinned.notes_on(large):
         say(f"note: {note}")
     mine = {
-        name: replace(workload, path=directory.workloads / workload.path.relative_to(own))
+        name: replace(workload, path=folder.workloads / workload.path.relative_to(own))
         for name, workload in planned.workloads.items()
         if not workload.builtin
     }
@@ -103,20 +103,20 @@ def prepare_environments(run: OpenRun, *, enough: Callable[[Collection[str]], bo
 
     Failures are journaled and reported.
     """
-    planned, directory, view = run.planned, run.directory, run.view
+    planned, folder, view = run.planned, run.folder, run.view
     engine_name, environments, failures = _make_on_first_able_engine(run)
     if failures and not enough(environments):
         raise alternative.make_error(planned.options, planned.selection.versions, failures)
     for message in exit_error.join_failures(failures.values()):
         view.say(f"warning: {message}")
-    record_lost(failures, directory)
+    record_lost(failures, folder)
     plan = planned.freeze(engine_name, run.large)
     of_targets = add_control(environments, plan)
     return PreparedRun(
         plan=plan,
         environments=of_targets,
-        directory=directory,
-        own_workloads=find_workloads(plan, directory, run.held),
+        folder=folder,
+        own_workloads=find_workloads(plan, folder, run.held),
         fitting=planned.fitting,
         failures=tuple(failures.values()),
         layers=make_layers(planned.workloads.values(), of_targets, planned.options.environments, view.say),
@@ -148,7 +148,7 @@ def _make_on_first_able_engine(run: OpenRun) -> tuple[str, dict[str, Environment
     """
     options, versions = run.planned.options, run.planned.selection.versions
     name = run.engine_name
-    environments, failures = make_environments(versions, run.engine, run.directory, run.view)
+    environments, failures = make_environments(versions, run.engine, run.folder, run.view)
     candidates = find_candidates(options.engine, options.isolation, options.environments)
     for other in candidates[candidates.index(name) + 1 :]:
         if environments:
@@ -157,30 +157,30 @@ def _make_on_first_able_engine(run: OpenRun) -> tuple[str, dict[str, Environment
         run.view.say(f"no image could be made ({first}); taking {ENGINES[other].title} instead")
         name, engine = other, ENGINES[other].make(options.environments)
         run.held.callback(engine.close)
-        environments, failures = make_environments(versions, engine, run.directory, run.view)
+        environments, failures = make_environments(versions, engine, run.folder, run.view)
     return name, environments, failures
 
 
 def make_environments(
-    versions: tuple[Version, ...], engine: Engine, directory: RunDir, view: View
+    versions: tuple[Version, ...], engine: Engine, folder: RunFolder, view: View
 ) -> tuple[dict[str, Environment], dict[str, EnvironmentFailed]]:
     """Make every version ready on this engine, side by side, and return the environments and the failures.
 
     A version that cannot be made ready affects only itself.
     """
     try:
-        results = make_ready(versions, engine, directory.logs, view)
+        results = make_ready(versions, engine, folder.logs, view)
     except KeyboardInterrupt as stop:
         raise Interrupted("interrupted before anything was measured; environments that are done are kept") from stop
     ready = {number: result.environment for number, result in results.items() if isinstance(result, ReadyEnvironment)}
     return ready, {number: result for number, result in results.items() if isinstance(result, EnvironmentFailed)}
 
 
-def record_lost(failures: Mapping[str, EnvironmentFailed], directory: RunDir) -> None:
+def record_lost(failures: Mapping[str, EnvironmentFailed], folder: RunFolder) -> None:
     """Journal the versions that have no environment."""
     for number, error in failures.items():
         failure = classify_environment(error.headline)
-        directory.record(
+        folder.record(
             Lost(
                 target=Target(number),
                 stage="environment",
@@ -198,13 +198,13 @@ def add_control(environments: Mapping[str, Environment], plan: Plan) -> dict[Tar
     return own | {target: environments[target.name] for target in controls}
 
 
-def find_workloads(plan: Plan, directory: RunDir, held: ExitStack) -> Path | None:
-    """Return the directory from which workers load the user's own workloads."""
-    if not directory.workloads.is_dir():
+def find_workloads(plan: Plan, folder: RunFolder, held: ExitStack) -> Path | None:
+    """Return the folder from which workers load the user's own workloads."""
+    if not folder.workloads.is_dir():
         return None
     if ENGINES[plan.engine].detached or not plan.large:
-        return directory.workloads
-    return pinned.stage_copy(directory.workloads, plan.large, held.enter_context(Scratch()).path)
+        return folder.workloads
+    return pinned.stage_copy(folder.workloads, plan.large, held.enter_context(Scratch()).path)
 
 
 def note_variables(variables: Mapping[str, str]) -> tuple[str, ...]:

@@ -214,5 +214,5 @@ class LiveReplicate:
             target=target, case=case.label, round=self.round, replicate=self.number,
             once=self.once, **how,
         )  # fmt: skip
-        self.of.prepared.directory.record(ended)
+        self.of.prepared.folder.record(ended)
         return ended

@@ -44,7 +44,7 @@ from orchestrator.plan.pairs import looks_left
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.exit_error import join_failures
 from orchestrator.results.replicates import load
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.sealed import read_request, require_seal
 from orchestrator.terminal.counts import format_count, name_some
 from orchestrator.terminal.progress import View
@@ -87,7 +87,7 @@ def extension(options: ResumeOptions, plan: Plan, past: Past) -> Extended:
 class PlannedRounds:
     """The rounds with which a run continues: decided, and not begun."""
 
-    directory: RunDir
+    folder: RunFolder
     plan: Plan
     past: Past
     cases: tuple[Case, ...]
@@ -101,22 +101,22 @@ class PlannedRounds:
 
 @contextmanager
 def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[PlannedRounds]:
-    """Check that a run can be continued, and yield how, while its directory is locked."""
-    directory = RunDir.open(options.run, unprepared=True)
-    if directory.fleet.is_file():
+    """Check that a run can be continued, and yield how, while its folder is locked."""
+    folder = RunFolder.open(options.run, unprepared=True)
+    if folder.fleet.is_file():
         raise UsageError(f"{options.run} was measured by a fleet, which can measure what is missing: add --on FLEET")
     with ExitStack() as held:
-        held.enter_context(directory.hold())
+        held.enter_context(folder.hold())
         held.enter_context(occupy(alone=False))
-        plan, manifest = read_request(directory)
-        same_sources(plan, manifest, directory, options.own_workloads)
+        plan, manifest = read_request(folder)
+        same_sources(plan, manifest, folder, options.own_workloads)
         _same_machine(manifest, say)
-        require_seal(directory, plan, manifest)
+        require_seal(folder, plan, manifest)
         past, cases = Past(Progress(), 0), plan.cases
-        if directory.is_prepared:
-            written = load(directory.streams(), plan.run).replicates
-            past = beyond(read_past(plan, tuple(directory.entries())), written, plan)
-            cases = tuple(open_cases(judge_run(directory), past))
+        if folder.is_prepared:
+            written = load(folder.streams(), plan.run).replicates
+            past = beyond(read_past(plan, tuple(folder.entries())), written, plan)
+            cases = tuple(open_cases(judge_run(folder), past))
         if not cases:
             raise NothingSelected(describe_nothing_open(options.run, past))
         for line in describe_deaths(past):
@@ -132,7 +132,7 @@ def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[
         engine = _make_engine(replace(options.environments, variables=inherited), plan, fitting)
         held.callback(engine.close)
         yield PlannedRounds(
-            directory=directory,
+            folder=folder,
             plan=plan,
             past=past,
             cases=cases,
@@ -142,7 +142,7 @@ def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[
             versions=tuple(
                 version
                 for version in versions
-                if not directory.is_prepared or Target(version.name) in manifest.environments
+                if not folder.is_prepared or Target(version.name) in manifest.environments
             ),
             held=held,
         )
@@ -161,27 +161,27 @@ def _device(plan: Plan) -> FlavourName:
 
 def add_rounds(options: ResumeOptions, view: View) -> Done:
     with plan_rounds(options, view.say) as more:
-        directory, plan, ahead = more.directory, more.plan, more.ahead
+        folder, plan, ahead = more.folder, more.plan, more.ahead
         view.say(outline_of_more(more))
         view.say(f"engine: {more.engine.check()}")
         sweep(more.engine, view.say)
-        manifest = None if directory.is_prepared else read_request(directory)[1]
-        environments, failures = _prepare_again(directory, plan, more.engine, view)
+        manifest = None if folder.is_prepared else read_request(folder)[1]
+        environments, failures = _prepare_again(folder, plan, more.engine, view)
         if manifest:
             facts = {target: environment.facts for target, environment in environments.items()}
-            directory.write_plan(plan)
-            directory.write_manifest(replace(manifest, environments=facts))
-        directory.record(ahead)
-        record_lost(failures, directory)
+            folder.write_plan(plan)
+            folder.write_manifest(replace(manifest, environments=facts))
+        folder.record(ahead)
+        record_lost(failures, folder)
         environments = {target: made for target, made in environments.items() if target not in more.past.unable}
-        own = find_workloads(plan, directory, more.held)
+        own = find_workloads(plan, folder, more.held)
         named = {case.workload for case in plan.cases}
         available = program.all_workloads(plan.program, plan.requirements, own)
         workloads = [workload for name, workload in available.items() if name in named]
         prepared = PreparedRun(
             plan=plan,
             environments=environments,
-            directory=directory,
+            folder=folder,
             own_workloads=own,
             fitting=more.fitting,
             failures=tuple(failures.values()),
@@ -211,17 +211,17 @@ def find_open_of_more(more: PlannedRounds) -> OpenAtOnce:
     return open_at_once(more.plan, more.cases, read_capacity(more.plan))
 
 
-def same_sources(plan: Plan, manifest: Manifest, directory: RunDir, own: Path | None) -> None:
+def same_sources(plan: Plan, manifest: Manifest, folder: RunFolder, own: Path | None) -> None:
     """Raise UsageError unless the workloads are the measured ones: those that the run keeps, and those named."""
     if manifest.contract != contract.FINGERPRINT:
         raise UsageError(
             f"{plan.run} was measured under contract {manifest.contract}, this tfcompare has {contract.FINGERPRINT}; "
             f"take tfcompare {manifest.tool}, or start a new run"
         )
-    pinned_copy = directory.workloads if directory.workloads.is_dir() else None
+    pinned_copy = folder.workloads if folder.workloads.is_dir() else None
     _same_files(plan, manifest, pinned_copy)
     if own:
-        _same_files(plan, manifest, own, f", or leave --workload-dir out: {directory.path} keeps the files it measured")
+        _same_files(plan, manifest, own, f", or leave --workload-folder out: {folder.path} keeps the files it measured")
     recorded = {name: digest for name, digest in manifest.sources.items() if name.startswith(f"{contract.DATA}/")}
     if recorded and pinned.hash_all_data(plan.large) != recorded:
         raise UsageError(f"the data of {plan.run} have other contents than when it was measured; start a new run")
@@ -266,18 +266,18 @@ def _make_engine(options: EngineOptions, plan: Plan, fitting: Fitting) -> Engine
 
 
 def _prepare_again(
-    directory: RunDir, plan: Plan, engine: Engine, view: View
+    folder: RunFolder, plan: Plan, engine: Engine, view: View
 ) -> tuple[dict[Target, Environment], dict[str, EnvironmentFailed]]:
     """Prepare the run's environments again.
 
     An environment that has changed is left out: it must not continue under the old name.
     """
     by_name = versions_of(plan)
-    known = directory.read_manifest().environments if directory.is_prepared else {}
-    ready = [version for version in plan.targets if version in known or not directory.is_prepared]
+    known = folder.read_manifest().environments if folder.is_prepared else {}
+    ready = [version for version in plan.targets if version in known or not folder.is_prepared]
     measured = [version.name for version in ready if not version.control]
     wanted = [by_name[name] for name in measured if name in by_name]
-    environments, failures = make_environments(tuple(wanted), engine, directory, view)
+    environments, failures = make_environments(tuple(wanted), engine, folder, view)
     for name in measured:
         if name not in by_name:
             failures[name] = EnvironmentFailed("left out, it is no longer in the table of versions", target=name)

@@ -54,7 +54,7 @@ class RoundLoop:
         keep_workers: bool = False,
     ) -> None:
         self.plan = prepared.plan
-        self.run = prepared.directory
+        self.run = prepared.folder
         self.slow_starts = prepared.fitting.slow_starts
         self.workers = workers
         self.view = view

@@ -18,7 +18,7 @@ PROFILE = TypeAdapter(Profile)
 
 def measure_shares(run: PreparedRun, workers: Workers, progress: Progress) -> None:
     """Profile each of these arms once, unless the run did so before, and record the shares."""
-    done = {ArmKey(entry.case, entry.target) for entry in run.directory.entries() if isinstance(entry, Shares)}
+    done = {ArmKey(entry.case, entry.target) for entry in run.folder.entries() if isinstance(entry, Shares)}
     arms = {arm.key: arm for arm in run.plan.arms()}
     for key, functions in functions_to_profile(run.plan).items():
         if key not in done:
@@ -26,7 +26,7 @@ def measure_shares(run: PreparedRun, workers: Workers, progress: Progress) -> No
             answer = _profile(run.plan, workers, arms[key], progress.replicates)
             reason = answer if isinstance(answer, str) else ""
             shares = {} if isinstance(answer, str) else {name: answer.share(name) for name in sorted(functions)}
-            run.directory.record(Shares(case=key.case, target=key.target, shares=shares, reason=reason))
+            run.folder.record(Shares(case=key.case, target=key.target, shares=shares, reason=reason))
 
 
 def functions_to_profile(plan: Plan) -> Mapping[ArmKey, set[str]]:

@@ -54,7 +54,7 @@ def try_workloads(planned: PlannedRun, view: View) -> list[TriedArm]:
     with TemporaryDirectory(prefix="tfcompare-") as scratch, open_run(planned, Path(scratch) / "run", view) as opened:
         opened = pin_workloads(opened)
         prepared = prepare_environments(opened)
-        prepared.directory.write_manifest(make_manifest(opened.planned, prepared.environments))
+        prepared.folder.write_manifest(make_manifest(opened.planned, prepared.environments))
         workers = Workers(prepared, view.say)
         try:
             workers.start_all()
@@ -75,7 +75,7 @@ def _try_one(run: PreparedRun, workers: Workers, arm: Arm, number: int) -> Tried
     case, target = arm
     worker = workers.acquire(target)
     if worker is None:
-        lost = [entry for entry in run.directory.entries() if isinstance(entry, Lost) and entry.target == target]
+        lost = [entry for entry in run.folder.entries() if isinstance(entry, Lost) and entry.target == target]
         reason = "; ".join(f"{entry.stage}: {entry.reason}" for entry in lost[-1:])
         return TriedArm(case=case, target=target, outcome="died", reason=reason)
     plan = run.plan

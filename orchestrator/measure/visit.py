@@ -184,9 +184,9 @@ class Visitor:
                 idle=meanwhile.idle_share,
                 waiting=meanwhile.waiting_share,
             )
-            self.prepared.directory.record(load)
+            self.prepared.folder.record(load)
         if spans := witness.spans():
-            self.prepared.directory.record(Watched(cases=cases, round=number, cards=spans))
+            self.prepared.folder.record(Watched(cases=cases, round=number, cards=spans))
         return witness.disturbance(meanwhile)
 
     def _witness(self, order: Iterable[Arm]) -> Witness:

@@ -67,14 +67,14 @@ class Workers:
     ) -> None:
         """Take the versions that get one worker per replicate; by default the plan says which."""
         self._plan = run.plan
-        self._run = run.directory
+        self._run = run.folder
         self._own = run.own_workloads
         self._layers = run.layers
         self._say = say
         self._fitting = run.fitting
         # Workers of a detached engine have their scratch folder, and a limit of memory, in their containers.
         self.limited = ENGINES[run.plan.engine].detached
-        folders = (run.directory.path,) if self.limited else (run.directory.path, Path(gettempdir()))
+        folders = (run.folder.path,) if self.limited else (run.folder.path, Path(gettempdir()))
         self.scene = Scene(folders, run.plan.gpus if run.plan.device == "gpu" else ())
         if isolated is None:
             isolated = () if run.plan.isolation == "fork" else run.environments
@@ -85,7 +85,7 @@ class Workers:
         self._first_strays = threading.Lock()
         # The seconds that the resident workers last took to start.
         self.start_s = 0.0
-        parts = run.directory.parts()
+        parts = run.folder.parts()
         self._slots = {
             target: WorkerSlot(environment, parts[target], isolated=target in isolated)
             for target, environment in run.environments.items()
@@ -194,7 +194,7 @@ class Workers:
         slot.stream = stream = self._run.stream(target, slot.parts)
         paths = WorkerPaths(
             run=self._plan.run,
-            results=self._run.create_results_directory(target, slot.parts),
+            results=self._run.create_results_folder(target, slot.parts),
             log=self._run.create_worker_log(target),
             own_workloads=self._own,
             seed=seed_of_round(self._plan.seed, self._round),
@@ -327,7 +327,7 @@ class Workers:
         self._settle(slot)
 
     def _settle(self, slot: WorkerSlot) -> None:
-        """Move an ended worker's stream out of the directory it could write to, however the worker ended."""
+        """Move an ended worker's stream out of the folder it could write to, however the worker ended."""
         slot.client = None
         if slot.stream:
             self._run.settle(slot.stream)

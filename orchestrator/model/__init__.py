@@ -1,4 +1,4 @@
-"""The frozen types that the modules pass to each other; pydantic validates those stored in a run directory."""
+"""The frozen types that the modules pass to each other; pydantic validates those stored in a run folder."""
 
 from orchestrator.model.cases import (
     Arm,

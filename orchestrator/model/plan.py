@@ -63,7 +63,7 @@ class Plan:
     exclusive: bool
     # The frequency at which the clocks of the GPUs are held.
     lock_mhz: int | None
-    # Of the user's own workload folder, what was not copied into the run directory.
+    # Of the user's own workload folder, what was not copied into the run folder.
     large: tuple[LargeFile, ...]
     # Of the targets that change a version: from these they can be made again.
     definitions: tuple[str, ...]

@@ -33,7 +33,7 @@ from orchestrator.nightly.subprocess_run import ChildEnd
 from orchestrator.nightly.versions import is_nightly
 from orchestrator.profiling.in_words import describe_difference
 from orchestrator.profiling.stored import read as read_profile
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 
 # One profile of two versions takes a minute or two; one that hangs must not cost the others their time.
 PROFILE_LIMIT_S = 300.0
@@ -42,7 +42,7 @@ ID = re.compile(r"[0-9a-f]{6}")
 # Flags of a night that mean something else for a single case, or that the other command does not have.
 NOT_FOR_SEARCHES = frozenset(("--budget",))
 IN_COMMANDS = frozenset(("--engine", "--gpu", "--judge"))
-OF_PATHS = frozenset(("--workload-dir", "--data", "--wheelhouse", "--ca-bundle"))
+OF_PATHS = frozenset(("--workload-folder", "--data", "--wheelhouse", "--ca-bundle"))
 OF_FLEETS = frozenset(("--on", "--where"))
 NOT_FOR_PROFILES = NOT_FOR_SEARCHES | OF_FLEETS | {"--gpu-exclusive", "--lock-clocks", "--judge"}
 
@@ -218,6 +218,6 @@ def _compare_commits(path: Path, found: searches.State, part: PathPart) -> str:
     for step in found.measured:
         # One damaged run costs the commits that only it knows.
         with suppress(TfCompareError):
-            manifest = RunDir(path / str(step.run)).read_manifest()
+            manifest = RunFolder(path / str(step.run)).read_manifest()
             commits |= {version: commit_of(manifest, Target.parse(version)) for version in step.versions}
     return compare_link(commits.get(part.earlier, ""), commits.get(part.later, ""))

@@ -1,7 +1,7 @@
 """A lock that permits one nightly run at a time on a machine: two at the same time would disturb each other.
 
 The kernel releases the lock with the last process that has its descriptor, however that ends: the one that took it, and
-those that measure for it. The lock file is in the user's data directory and not in a history, so that all histories on
+those that measure for it. The lock file is in the user's data folder and not in a history, so that all histories on
 this machine share it, and none of another machine does.
 """
 
@@ -37,17 +37,17 @@ class Holder:
 
 @contextmanager
 def hold(
-    directory: Path | None = None,
+    folder: Path | None = None,
     name: str = NIGHT,
     about: str = "",
     wait_s: float = 0.0,
     say: Callable[[str], None] = lambda text: None,
 ) -> Iterator[int]:
     """Hold the lock and yield its descriptor; raise UsageError if another process still holds it after `wait_s`."""
-    path = _path(directory, name)
+    path = _path(folder, name)
     with _open(path) as file:
         if not _wait_for_lock(file, PATIENCE_S):
-            other = holder(directory, name)
+            other = holder(folder, name)
             who = f"since {other.since:%Y-%m-%d %H:%M} (pid {other.pid})" if other else "already"
             if wait_s:
                 say(f"another {name} runs here {who}: waiting for its end")
@@ -62,9 +62,9 @@ def hold(
             os.truncate(file, 0)
 
 
-def holder(directory: Path | None = None, name: str = NIGHT) -> Holder | None:
+def holder(folder: Path | None = None, name: str = NIGHT) -> Holder | None:
     """Return the current holder of the lock, if any."""
-    path = _path(directory, name)
+    path = _path(folder, name)
     if not path.is_file():
         return None
     deadline = time.monotonic() + PATIENCE_S
@@ -80,9 +80,9 @@ def holder(directory: Path | None = None, name: str = NIGHT) -> Holder | None:
     return None
 
 
-def _path(directory: Path | None, name: str) -> Path:
+def _path(folder: Path | None, name: str) -> Path:
     # A home may be shared by machines, and so may its locks.
-    return (directory or user_data.directory()) / f"{name}-{socket.gethostname()}.lock"
+    return (folder or user_data.folder()) / f"{name}-{socket.gethostname()}.lock"
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The course of a nightly run, from top to bottom: measure, measure again what looks changed, judge and report.
 
 The measurement is a separate process, `tfcompare run`: if it hangs it can be ended, and what it had measured is read
-from its run directory like that of any other run.
+from its run folder like that of any other run.
 """
 
 from collections.abc import Callable, Sequence

@@ -17,8 +17,8 @@ from orchestrator.plan.request import suite_name
 # Flags that change what is measured or in what, next to device and engine.
 DECISIVE = frozenset(
     (
-        "--workload-dir", "--gpus", "--gpu-exclusive", "--lock-clocks", "--base", "--threads", "--cpuset", "--memory",
-        "--judge",
+        "--workload-folder", "--gpus", "--gpu-exclusive", "--lock-clocks", "--base", "--threads", "--cpuset",
+        "--memory", "--judge",
     )
 )  # fmt: skip
 NOTHING = versions.ResolvedVersions(versions=(), names={})

@@ -18,7 +18,7 @@ from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.redact import redact_words
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.run import Run, load_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 
 STAMP = "%Y%m%d-%H%M%S"
 
@@ -59,7 +59,7 @@ def _list_words(options: NightOptions, night: NightContext, cases: Iterable[str]
 
 
 def _settle(run: Run, night: NightContext) -> Run:
-    """Give the directory of a run that has ended its name in the history."""
+    """Give the folder of a run that has ended its name in the history."""
     path = night.store.runs / run.plan.run
     run.path.rename(path)
     return replace(run, path=path)
@@ -84,27 +84,29 @@ def find_screen(options: NightOptions, night: NightContext, counted: Collection[
 
 
 def _is_screen(options: NightOptions, night: NightContext, path: Path) -> bool:
-    """Return whether a run directory holds the whole of what tonight's screen would measure, measured on its day."""
-    directory = RunDir(path)
-    run, flag, output, *words = directory.read_begun().command
+    """Return whether a run folder holds the whole of what tonight's screen would measure, measured on its day."""
+    folder = RunFolder(path)
+    run, flag, output, *words = folder.read_begun().command
     started, _, stage = Path(output).name.rpartition("-")
     if (run, flag, stage) != ("run", "--output", "screen"):
         return False
     day = options.find_date(datetime.strptime(started, STAMP).replace(tzinfo=UTC))
     if day != night.date or tuple(words) != redact_words(_list_words(options, night, options.selected, options.rounds)):
         return False
-    with directory.hold():
-        *entries, last = directory.entries()
+    with folder.hold():
+        *entries, last = folder.entries()
     if not isinstance(last, Finished) or last.cut or any(isinstance(entry, Extended) for entry in entries):
         return False
-    manifest = directory.read_manifest()
-    same_sources(directory.read_plan(), manifest, directory, options.own_workloads)
+    manifest = folder.read_manifest()
+    same_sources(folder.read_plan(), manifest, folder, options.own_workloads)
     return manifest.variables == (find_of_tensorflow() if "--inherit-env" in options.flags else {})
 
 
 def _describe_end(run: Run) -> ChildEnd:
     """Return how the process ended, or would have ended, that measured a run to its end."""
-    lost = [entry for entry in RunDir(run.path).entries() if isinstance(entry, Lost) and entry.stage == "environment"]
+    lost = [
+        entry for entry in RunFolder(run.path).entries() if isinstance(entry, Lost) and entry.stage == "environment"
+    ]
     failures = [EnvironmentFailed(entry.reason, target=str(entry.target)) for entry in lost]
     error = find_error(run.arms, failures, run.evaluation.broken)
     return ChildEnd(error.exit_code if error else 0, hung=False, last_lines=str(error or ""))

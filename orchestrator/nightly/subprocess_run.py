@@ -25,8 +25,8 @@ BOUND_PROGRAM = (
     f"from orchestrator.interrupts import end_with_stdin; end_with_stdin(); {PROGRAM[-1]}",
 )
 TOLD_LINES = 12
-# Lines that name the run's directory.
-NAMING = ("run directory: ", "Next:  ")
+# Lines that name the run's folder.
+NAMING = ("run folder: ", "Next:  ")
 
 
 @dataclass(frozen=True)
@@ -130,7 +130,7 @@ class Child:
                 if logged:
                     self._try_to_say(f"{self._log} is not complete: {error.strerror}")
                 logged = False
-            # The directory gets another name when the night is done.
+            # The folder gets another name when the night is done.
             if line.startswith(NAMING):
                 continue
             last.append(line.rstrip("\n"))

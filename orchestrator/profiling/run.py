@@ -31,7 +31,7 @@ from orchestrator.profiling.model import Heading, Profiled, ProfiledArm, stem
 from orchestrator.profiling.stored import ARM, HEADING, PROFILE_FILE
 from orchestrator.results.endings import read_endings
 from orchestrator.results.exit_error import find_error
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.progress import View
@@ -68,7 +68,7 @@ def plan_profile(options: ProfileOptions, say: Callable[[str], None]) -> Planned
 def profile(options: ProfileOptions, view: View) -> Profiled:
     planned = plan_profile(options, view.say)
     with open_run(planned, Path("runs") / f"profile-{planned.run}", view) as opened:
-        (opened.directory.path / "profiles").mkdir()
+        (opened.folder.path / "profiles").mkdir()
         cases, targets = len(planned.selection.cases), len(planned.selection.targets)
         view.say(
             f"plan: {format_count(cases, 'case')} x {format_count(targets, 'version')}, "
@@ -78,7 +78,7 @@ def profile(options: ProfileOptions, view: View) -> Profiled:
             view.say(f"note: {note}")
         opened = pin_workloads(opened)
         prepared = prepare_environments(opened)
-        prepared.directory.write_manifest(make_manifest(opened.planned, prepared.environments))
+        prepared.folder.write_manifest(make_manifest(opened.planned, prepared.environments))
         return _profile(options, prepared, view)
 
 
@@ -97,7 +97,7 @@ def _profile(options: ProfileOptions, run: PreparedRun, view: View) -> Profiled:
             for target in run.plan.targets:
                 view.preparing(str(target), f"profiling {case.label}")
                 arms.append(profiler.profile(case, target, len(arms)))
-                _keep(arms[-1], run.directory)
+                _keep(arms[-1], run.folder)
                 reason = f": {arms[-1].reason}" if arms[-1].reason else ""
                 view.say(f"{target} {arms[-1].outcome} {case.label}{reason}")
         workers.stop()
@@ -109,21 +109,21 @@ def _profile(options: ProfileOptions, run: PreparedRun, view: View) -> Profiled:
         with interrupts.hold():
             workers.kill()
             # A worker opens its stream before it gets its first command; a profile writes no rows to it.
-            for directory in (run.directory.results, run.directory.settled):
-                shutil.rmtree(directory, ignore_errors=True)
+            for folder in (run.folder.results, run.folder.settled):
+                shutil.rmtree(folder, ignore_errors=True)
     if error and (heading is None or not any(arm.outcome == "profiled" for arm in arms)):
         raise error
     assert heading is not None
-    error = error or find_error(arms, run.failures, read_endings(run.directory).broken)
-    return Profiled(heading=heading, arms=tuple(arms), path=run.directory.path, error=error)
+    error = error or find_error(arms, run.failures, read_endings(run.folder).broken)
+    return Profiled(heading=heading, arms=tuple(arms), path=run.folder.path, error=error)
 
 
 def _write_heading(options: ProfileOptions, run: PreparedRun, ready: dict[Target, Ready]) -> Heading:
     """Write and return what is known before the first profile."""
-    plan, directory = run.plan, run.directory
+    plan, folder = run.plan, run.folder
     facts = {target: answer.facts for target, answer in ready.items()}
-    manifest = replace(directory.read_manifest(), workers=facts)
-    directory.write_manifest(manifest)
+    manifest = replace(folder.read_manifest(), workers=facts)
+    folder.write_manifest(manifest)
     heading = Heading(
         run=plan.run,
         created=plan.created,
@@ -137,7 +137,7 @@ def _write_heading(options: ProfileOptions, run: PreparedRun, ready: dict[Target
         top=options.top,
         pythons={target: str(answer.facts.get("python")) for target, answer in ready.items()},
     )
-    _write(directory.path / PROFILE_FILE, formats.PROFILE.stamp(HEADING.dump_json(heading, indent=1)) + b"\n")
+    _write(folder.path / PROFILE_FILE, formats.PROFILE.stamp(HEADING.dump_json(heading, indent=1)) + b"\n")
     return heading
 
 
@@ -160,9 +160,7 @@ class Profiler:
         died = partial(ProfiledArm, case=case, target=target, outcome="died")
         worker = self.workers.acquire(target)
         if worker is None:
-            lost = [
-                entry for entry in self.run.directory.entries() if isinstance(entry, Lost) and entry.target == target
-            ]
+            lost = [entry for entry in self.run.folder.entries() if isinstance(entry, Lost) and entry.target == target]
             return died(reason="; ".join(f"{entry.stage}: {entry.reason}" for entry in lost[-1:]))
         plan = self.run.plan
         timeout_s = max(plan.timeout_s, SLOW_START_TIMEOUT_S) if target.name in self.cold else plan.timeout_s
@@ -185,9 +183,9 @@ class Profiler:
             return died(reason=f"its worker sent no profile: {error.errors()[0]['msg']}")
 
 
-def _keep(arm: ProfiledArm, directory: RunDir) -> None:
+def _keep(arm: ProfiledArm, folder: RunFolder) -> None:
     """Write the arm's files: all that is known about it, and its stacks for flame graphs."""
-    stem_path = directory.path / "profiles" / stem(arm.case, arm.target)
+    stem_path = folder.path / "profiles" / stem(arm.case, arm.target)
     _write(Path(f"{stem_path}.json"), formats.PROFILE.stamp(ARM.dump_json(arm, indent=1)) + b"\n")
     if arm.profile:
         stacks = arm.profile.stacks

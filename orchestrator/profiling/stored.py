@@ -12,7 +12,7 @@ from orchestrator.errors import UsageError
 from orchestrator.formats import PROFILE, NoFormat, OtherFormat
 from orchestrator.profiling.model import Heading, Profiled, ProfiledArm, stem
 from orchestrator.results.damaged import damage_error, format_error
-from orchestrator.results.rundir import refuse_strangers
+from orchestrator.results.run_folder import refuse_strangers
 
 PROFILE_FILE = "profile.json"
 # Of each file: the line that a profile comes in has at most a quarter of it.
@@ -22,7 +22,7 @@ HEADING, ARM = TypeAdapter(Heading), TypeAdapter(ProfiledArm)
 
 
 def read(path: Path) -> Profiled:
-    """Read a profile from its directory."""
+    """Read a profile from its folder."""
     refuse_strangers(path)
     try:
         heading = HEADING.validate_json(_read(path / PROFILE_FILE))
@@ -32,7 +32,7 @@ def read(path: Path) -> Profiled:
         arms = tuple(ARM.validate_json(_read(file)) for file in paths if file.exists())
     except OSError as error:
         raise UsageError(
-            f"{path} holds no profile ({error.strerror}); `tfcompare profile --output DIR` makes one"
+            f"{path} holds no profile ({error.strerror}); `tfcompare profile --output FOLDER` makes one"
         ) from error
     except ValidationError as error:
         raise damage_error(path, error) from error

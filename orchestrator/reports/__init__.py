@@ -53,7 +53,7 @@ class Report:
 class Page:
     """A report that shows more of a run than its comparison.
 
-    `name` is the file in the run directory that it is written to; without a name it goes to stdout.
+    `name` is the file in the run folder that it is written to; without a name it goes to stdout.
     """
 
     make: Callable[[Path], tuple[str, Run]]

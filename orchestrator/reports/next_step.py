@@ -14,7 +14,7 @@ from orchestrator.measure.resume import ResumeOptions, extension, same_sources
 from orchestrator.model import ArmKey, Ended, Entry, Evaluation, Extended, Finished, Lost, Manifest, Plan, Target
 from orchestrator.options import LONGEST_S
 from orchestrator.results.evaluation import FIRST_ROUND
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.terminal.durations import format_budget
 
@@ -32,7 +32,7 @@ def next_line(path: Path, evaluation: Evaluation) -> str:
 
 def next_command(path: Path, evaluation: Evaluation) -> tuple[str, ...]:
     plan, manifest = evaluation.plan, evaluation.manifest
-    entries = tuple(RunDir.open(path).entries())
+    entries = tuple(RunFolder.open(path).entries())
     past = read_past(plan, entries)
     cases = open_cases(evaluation, past)
     lost = targets_lost_last(entries)
@@ -100,11 +100,11 @@ def targets_lost_last(entries: Sequence[Entry]) -> set[Target]:
 
 
 def _continues_here(plan: Plan, manifest: Manifest, path: Path) -> bool:
-    directory = RunDir(path)
-    if directory.fleet.is_file():
+    folder = RunFolder(path)
+    if folder.fleet.is_file():
         return False
     try:
-        same_sources(plan, manifest, directory, None)
+        same_sources(plan, manifest, folder, None)
     except UsageError:
         return False
-    return is_here(manifest.host) and not directory.is_held
+    return is_here(manifest.host) and not folder.is_held

@@ -1,1 +1,1 @@
-"""From a run directory to a comparison: streams, replicates, comparisons, tables."""
+"""From a run folder to a comparison: streams, replicates, comparisons, tables."""

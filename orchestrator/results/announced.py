@@ -11,7 +11,7 @@ from pathlib import Path
 from orchestrator.errors import ContractBroken
 from orchestrator.model import ArmKey, Ended, Entry, Finished, Machine, Plan, Synced, Target
 from orchestrator.results.replicates import ReadStream, Replicate
-from orchestrator.results.rundir import Journal
+from orchestrator.results.run_folder import Journal
 
 # By version and number.
 Key = tuple[Target, int]

@@ -25,7 +25,7 @@ from orchestrator.model import (
 from orchestrator.results.endings import read_endings
 from orchestrator.results.rewritten import WORKER, Rewritten, find_rewritten
 from orchestrator.results.run import Run, load_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.samples import samples
 from orchestrator.stats.comparisons import (
     DIFFERENCE_ERROR,
@@ -133,7 +133,7 @@ class Changes:
 
 def compare_runs(earlier: Path, later: Path, find_between: FindBetween = lambda earlier, later: {}) -> Changes:
     for path in (earlier, later):
-        if RunDir.open(path).is_held:
+        if RunFolder.open(path).is_held:
             raise UsageError(f"{path} is still being measured; wait for its end")
     runs = load_run(earlier), load_run(later)
     if len({run.plan.run for run in runs}) == 1:
@@ -258,7 +258,7 @@ def _measure_pairs(run: Run, pairs: list[Pair]) -> list[Stopped | None]:
 
 
 def _schedule(run: Run) -> LookSchedule:
-    return read_endings(RunDir.open(run.path)).schedule(run.plan.looks)
+    return read_endings(RunFolder.open(run.path)).schedule(run.plan.looks)
 
 
 def _change(

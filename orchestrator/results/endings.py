@@ -23,7 +23,7 @@ from orchestrator.model import (
     Target,
     Watched,
 )
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.looks import (
     BystanderSchedule,
     LookSchedule,
@@ -121,7 +121,7 @@ class Endings:
         return frozenset((entry.target, entry.part) for entry in self.discarded if entry.stream)
 
 
-def read_endings(run: RunDir) -> Endings:
+def read_endings(run: RunFolder) -> Endings:
     return summarise_endings(run.entries())
 
 

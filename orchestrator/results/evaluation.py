@@ -1,4 +1,4 @@
-"""Reads and judges a run directory: the same way at every look during the run and for every report afterwards."""
+"""Reads and judges a run folder: the same way at every look during the run and for every report afterwards."""
 
 import json
 import math
@@ -33,7 +33,7 @@ from orchestrator.results.means import find_means, find_set_means
 from orchestrator.results.of_targets import find_import_s
 from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.replicates import Replicate, load
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.samples import ByArm, group_by_arm
 from orchestrator.results.two_speeds import check_two_speeds, find_two_speeds
 from orchestrator.results.warnings import (
@@ -61,7 +61,7 @@ POSTPONED = "the budget holds too few rounds; --resume measures it"
 
 @dataclass(frozen=True)
 class Gathered:
-    """Contents of a run directory, without discarded replicates."""
+    """Contents of a run folder, without discarded replicates."""
 
     plan: Plan
     manifest: Manifest
@@ -79,8 +79,8 @@ class Gathered:
         return ByArm.of(self.replicates, self.openings)
 
 
-def gather(run: RunDir, also: Callable[[pa.Table], None] | None = None, *, at_look: bool = False) -> Gathered:
-    """Read a run directory; `also` is called with the rows of each stream, which are not kept.
+def gather(run: RunFolder, also: Callable[[pa.Table], None] | None = None, *, at_look: bool = False) -> Gathered:
+    """Read a run folder; `also` is called with the rows of each stream, which are not kept.
 
     Of a run that is still measuring, only the rounds up to its last look count, unless it is just taking one.
     """
@@ -147,8 +147,8 @@ def _find_openings(
     return tuple(each for each in openings if each.number not in endings.counted or each.arm not in warm)
 
 
-def judge_run(run: RunDir, *, at_look: bool = False, metrics: Iterable[str] | None = None) -> Evaluation:
-    """Judge a run directory.
+def judge_run(run: RunFolder, *, at_look: bool = False, metrics: Iterable[str] | None = None) -> Evaluation:
+    """Judge a run folder.
 
     A look delays the measurement, so it skips what needs no more rounds. `metrics` are compared in addition to
     times instead of those of the plan.

@@ -1,4 +1,4 @@
-"""Finds run directories, and says of each what it holds; nothing of a run is judged for that."""
+"""Finds run folders, and says of each what it holds; nothing of a run is judged for that."""
 
 import time
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ FUTURE_S = 600.0
 
 @dataclass(frozen=True)
 class FoundRun:
-    """A run directory, and what its plan says."""
+    """A run folder, and what its plan says."""
 
     path: Path
     created: str
@@ -26,7 +26,7 @@ class FoundRun:
 
 
 def runs_in(folder: Path, file: str = PLAN) -> list[Path]:
-    """Return the directories in a folder that hold this file, those of runs if none is named, the newest first.
+    """Return the folders in a folder that hold this file, those of runs if none is named, the newest first.
 
     Last are those that claim to be of the future: the clock was set back after them, and all others may be newer.
     """
@@ -44,7 +44,7 @@ def runs_in(folder: Path, file: str = PLAN) -> list[Path]:
 def newest_run(folder: Path = RUNS) -> Path:
     paths = runs_in(folder)
     if not paths:
-        raise UsageError(f"there is no run in {folder}/; name a run directory, or make one with `tfcompare run`")
+        raise UsageError(f"there is no run in {folder}/; name a run folder, or make one with `tfcompare run`")
     return paths[0]
 
 
@@ -66,10 +66,10 @@ def describe_runs(folder: Path) -> list[FoundRun]:
 
 def _describe(path: Path) -> FoundRun:
     # The Tab key lists runs as well, and needs nothing of them.
-    from orchestrator.results.rundir import RunDir
+    from orchestrator.results.run_folder import RunFolder
 
     try:
-        plan = RunDir(path).read_plan()
+        plan = RunFolder(path).read_plan()
     except (ContractBroken, UsageError):
         return FoundRun(path, "", (), 0)
     created = plan.created.isoformat().replace("+00:00", "Z")

@@ -1,4 +1,4 @@
-"""Puts the runs of several machines together into one run directory, as if one machine had measured all of it.
+"""Puts the runs of several machines together into one run folder, as if one machine had measured all of it.
 
 Each case was measured on one machine, so no ratio is between two. What the runs have in common has to be the same;
 replicates and workers get new numbers, since each run began with 1.
@@ -33,7 +33,7 @@ from orchestrator.model import (
     Target,
 )
 from orchestrator.results.endings import summarise_endings
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.streams import read_stream
 from orchestrator.terminal.counts import format_count
 
@@ -67,14 +67,14 @@ MOST_REPLICATES = 2**31 - 1
 class MergedPart:
     """A run that is put together with others."""
 
-    directory: RunDir
+    folder: RunFolder
     plan: Plan
     manifest: Manifest
     entries: tuple[Entry, ...]
 
     @property
     def path(self) -> Path:
-        return self.directory.path
+        return self.folder.path
 
     @property
     def finished(self) -> Finished | None:
@@ -82,18 +82,18 @@ class MergedPart:
 
 
 def read_part(path: Path) -> MergedPart:
-    directory = RunDir.open(path)
-    if directory.is_held:
+    folder = RunFolder.open(path)
+    if folder.is_held:
         raise UsageError(f"{path} is still being measured; wait for its end")
-    return MergedPart(directory, directory.read_plan(), directory.read_manifest(), directory.read_journal().entries)
+    return MergedPart(folder, folder.read_plan(), folder.read_manifest(), folder.read_journal().entries)
 
 
-def merge(paths: Sequence[Path], output: Path, command: Sequence[str]) -> RunDir:
-    """Put runs together in a new directory, and return that."""
+def merge(paths: Sequence[Path], output: Path, command: Sequence[str]) -> RunFolder:
+    """Put runs together in a new folder, and return that."""
     parts = [read_part(path) for path in paths]
     check(parts)
     plan, manifest = merge_plans(parts), merge_manifests(parts, command)
-    with RunDir.begin(output, command) as run:
+    with RunFolder.begin(output, command) as run:
         try:
             run.write_manifest(manifest)
             run.write_plan(plan)
@@ -217,17 +217,17 @@ def join_hosts(hosts: Sequence[MergedHost]) -> dict[str, str | int | float | Non
     }
 
 
-def _copy_workloads(parts: Sequence[MergedPart], run: RunDir) -> None:
+def _copy_workloads(parts: Sequence[MergedPart], run: RunFolder) -> None:
     """Copy the users' workloads, which all parts have alike as far as they have them."""
     for part in parts:
-        if part.directory.workloads.is_dir():
+        if part.folder.workloads.is_dir():
             with files.writing(run.workloads, "choose another --output"):
-                shutil.copytree(part.directory.workloads, run.workloads, dirs_exist_ok=True, symlinks=True)
+                shutil.copytree(part.folder.workloads, run.workloads, dirs_exist_ok=True, symlinks=True)
 
 
 def add_part(
     part: MergedPart,
-    run: RunDir,
+    run: RunFolder,
     name: str,
     first: int,
     workers: Counter[Target],
@@ -241,7 +241,7 @@ def add_part(
     taken = 0
     tables: dict[Target, list[pa.Table]] = {}
     unclosed: set[Target] = set()
-    for stream in part.directory.streams():
+    for stream in part.folder.streams():
         if stream.target is None:
             raise ContractBroken(f"{stream.path} does not say which version it is of; measure that part again")
         table, cut = read_stream(stream.path, stream.root, live=stream.live)
@@ -308,7 +308,7 @@ def _renumber(table: pa.Table, name: str, first: int) -> pa.Table:
     return table.set_column(schema.get_field_index("replicate"), schema.field("replicate"), numbers)
 
 
-def _write(run: RunDir, name: str, table: pa.Table, *, cut: bool) -> None:
+def _write(run: RunFolder, name: str, table: pa.Table, *, cut: bool) -> None:
     sink = pa.BufferOutputStream()
     writer = pa.ipc.new_stream(sink, table.schema)
     writer.write_table(table)

@@ -13,7 +13,7 @@ from orchestrator.results.sketches import Distance, Sketch, find_distance, read_
 
 # Each round has other seeds.
 FEWEST_ROUNDS = 2
-UNSTEADY = (
+VARYING = (
     "replicates of {target} already differ from each other{size}: give its model the same weights with "
     "compat.fix_weights, or seed what is random"
 )
@@ -87,7 +87,7 @@ def _compare_call(unknown: OutputComparison, baseline: Sketches, candidate: Sket
     for target, floor in zip((unknown.baseline, unknown.candidate), floors, strict=True):
         if floor.exceeds:
             size = f" by {show_share(floor.share)}" if math.isfinite(floor.share) else f" ({floor.where})"
-            return replace(unknown, reason=UNSTEADY.format(target=target, size=size))
+            return replace(unknown, reason=VARYING.format(target=target, size=size))
     found, floor_share = find_distance(known[0][0], known[1][0]), max(floor.share for floor in floors)
     # Replicates that differ by nearly as much as is allowed may differ twice as much from those of another version.
     differs = found.share > max(found.allowed, 2 * floor_share)

@@ -1,4 +1,4 @@
-"""The files of a run directory as they travel between machines: names and contents, with limits, and no links."""
+"""The files of a run folder as they travel between machines: names and contents, with limits, and no links."""
 
 import os
 import re
@@ -22,7 +22,7 @@ NAMES = re.compile(
 
 
 def read_files(run: Path) -> dict[str, bytes]:
-    """Return what makes up a run directory, also one that is still measured; what is too large is left out."""
+    """Return what makes up a run folder, also one that is still measured; what is too large is left out."""
     contents: dict[str, bytes] = {}
     left = MOST_BYTES
     for name in _names(run):
@@ -36,8 +36,8 @@ def read_files(run: Path) -> dict[str, bytes]:
 
 
 def _names(run: Path) -> Iterator[str]:
-    for inner, directories, names in os.walk(run):
-        directories.sort()
+    for inner, folders, names in os.walk(run):
+        folders.sort()
         for name in sorted(names):
             yield Path(inner, name).relative_to(run).as_posix()
 
@@ -67,7 +67,7 @@ def _find_place(folder: Path, name: str) -> Path:
 
 
 def check_files(contents: Mapping[str, bytes]) -> None:
-    """Raise ContractBroken unless these can be the files of a run directory: another machine sent them."""
+    """Raise ContractBroken unless these can be the files of a run folder: another machine sent them."""
     if len(contents) > MOST_FILES or sum(map(len, contents.values())) > MOST_BYTES:
         raise ContractBroken(f"it sent more than {MOST_FILES} files, or more than {MOST_BYTES // 2**20} MB")
     for name in contents:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from orchestrator import contract
 from orchestrator.catalog.workloads import NEIGHBOURS
 from orchestrator.results.run import Run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.counts import name_some
 from orchestrator.terminal.text import escape_unprintable
 
@@ -42,7 +42,7 @@ def find_rewritten(earlier: Run, later: Run) -> Rewritten:
 
 def _find_own(run: Run) -> set[str]:
     """Return the workloads of a run that are not built in: it keeps their files."""
-    copy = RunDir.open(run.path).workloads
+    copy = RunFolder.open(run.path).workloads
     return {case.workload for case in run.plan.cases if (copy / f"{case.workload}.py").is_file()}
 
 

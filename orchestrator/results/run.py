@@ -13,7 +13,7 @@ from orchestrator.model import ArmResult, Comparison, Evaluation, Manifest, Plan
 from orchestrator.results import tables
 from orchestrator.results.evaluation import gather, judge
 from orchestrator.results.replicates import Replicate
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 
 if TYPE_CHECKING:
     import pandas
@@ -58,7 +58,7 @@ class Run:
         if what not in tables.TABLES:
             raise UsageError(f"no table {what!r}{did_you_mean(what, tables.TABLES)}; it is {', '.join(tables.TABLES)}")
         if what == "calls":
-            return tables.calls(RunDir.open(self.path), self.plan, self.replicates)
+            return tables.calls(RunFolder.open(self.path), self.plan, self.replicates)
         if what == "replicates":
             return tables.replicates(self.plan, self.replicates)
         if what == "arms":
@@ -71,11 +71,11 @@ class Run:
 
 
 def load_run(path: str | Path, also: Callable[[pa.Table], None] | None = None) -> Run:
-    """Load whatever can be read of a run directory, finished or not.
+    """Load whatever can be read of a run folder, finished or not.
 
     `also` is called with the rows of each stream as it is read, for callers that need every call without holding all of
     them in memory.
     """
-    directory = RunDir.open(Path(path))
-    contents = gather(directory, also)
-    return Run(directory.path, judge(contents), contents.replicates, contents.openings)
+    folder = RunFolder.open(Path(path))
+    contents = gather(folder, also)
+    return Run(folder.path, judge(contents), contents.replicates, contents.openings)

@@ -1,4 +1,4 @@
-"""What a run directory would do if it continued, sealed by the user who began it."""
+"""What a run folder would do if it continued, sealed by the user who began it."""
 
 import hashlib
 import json
@@ -10,33 +10,33 @@ from orchestrator import files
 from orchestrator.catalog import seals
 from orchestrator.errors import UsageError
 from orchestrator.model import Manifest, Plan
-from orchestrator.results.rundir import PLAN, RunDir
+from orchestrator.results.run_folder import PLAN, RunFolder
 
 MOST_BYTES = 2**26
 
 
-def seal_run(run: RunDir, plan: Plan, manifest: Manifest) -> None:
+def seal_run(run: RunFolder, plan: Plan, manifest: Manifest) -> None:
     """Record that this user began a run with this plan, or has looked at it."""
     seals.write(run.path, _list_content(run, plan, manifest))
 
 
-def require_seal(run: RunDir, plan: Plan, manifest: Manifest) -> None:
+def require_seal(run: RunFolder, plan: Plan, manifest: Manifest) -> None:
     """Raise UsageError unless the user began the run as it is now: to continue it runs the code that is in it."""
     seals.require(run.path, _list_content(run, plan, manifest))
 
 
-def read_request(directory: RunDir) -> tuple[Plan, Manifest]:
+def read_request(folder: RunFolder) -> tuple[Plan, Manifest]:
     """Return what a run is about to do; one that ended before its environments were ready has it in another file."""
-    if directory.is_prepared:
-        return directory.read_plan(), directory.read_manifest()
-    begun = directory.read_begun()
+    if folder.is_prepared:
+        return folder.read_plan(), folder.read_manifest()
+    begun = folder.read_begun()
     if begun.plan is None or begun.manifest is None:
         # Says which file is missing.
-        return directory.read_plan(), directory.read_manifest()
+        return folder.read_plan(), folder.read_manifest()
     return begun.plan, begun.manifest
 
 
-def describe_run(run: RunDir, plan: Plan, manifest: Manifest) -> list[str]:
+def describe_run(run: RunFolder, plan: Plan, manifest: Manifest) -> list[str]:
     """Return what a run would execute and read if it continued, one line each."""
     targets = plan.definitions or tuple(str(target) for target in plan.targets)
     lines = [f"engine: {plan.engine}", *(f"target: {target}" for target in targets)]
@@ -48,7 +48,7 @@ def describe_run(run: RunDir, plan: Plan, manifest: Manifest) -> list[str]:
     return [*lines, f"request to a fleet: {run.fleet}"] if run.fleet.exists() else lines
 
 
-def _list_content(run: RunDir, plan: Plan, manifest: Manifest) -> bytes:
+def _list_content(run: RunFolder, plan: Plan, manifest: Manifest) -> bytes:
     """Return all that decides what a run executes: its plan, variables, request to a fleet, and workloads."""
     try:
         request = files.read(run.path, run.fleet, MOST_BYTES, names=None) if os.path.lexists(run.fleet) else b""
@@ -57,7 +57,7 @@ def _list_content(run: RunDir, plan: Plan, manifest: Manifest) -> bytes:
             for path in _list_files(run.workloads)
         }
     except OSError as error:
-        raise UsageError(f"{error.filename}: {error.strerror}; a run directory must be readable to continue") from error
+        raise UsageError(f"{error.filename}: {error.strerror}; a run folder must be readable to continue") from error
     parts = [json.dumps(digests), json.dumps(manifest.variables), hashlib.sha256(request).hexdigest()]
     return b"\n".join([PLAN.dump_json(plan), *(part.encode() for part in parts)])
 

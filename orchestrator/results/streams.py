@@ -87,7 +87,7 @@ class Stream:
 
     @classmethod
     def at(cls, path: Path) -> "Stream":
-        """Return a stream outside of any run directory."""
+        """Return a stream outside of any run folder."""
         return cls(None, 0, path, path.parent)
 
     @property

@@ -12,7 +12,7 @@ from orchestrator.errors import ContractBroken
 from orchestrator.model import ArmResult, Comparison, Evaluation, Params, Plan
 from orchestrator.results.announced import of_journal
 from orchestrator.results.replicates import Replicate, admit_rows, read_replicates
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 
 TABLES = ("arms", "comparisons", "metrics", "replicates", "calls")
 
@@ -85,13 +85,13 @@ def replicates(plan: Plan, replicates: Sequence[Replicate]) -> pa.Table:
     return _table([cases.get(replicate.case, (None, replicate.case, ())) for replicate in replicates], rows, REPLICATE)
 
 
-def calls(run: RunDir, plan: Plan, replicates: Sequence[Replicate]) -> pa.Table:
+def calls(run: RunFolder, plan: Plan, replicates: Sequence[Replicate]) -> pa.Table:
     """Return one row per timed call of each valid replicate, with the columns of the contract."""
     schema = contract.arrow_schema(pa)
     return pa.concat_tables([schema.empty_table(), *streams_of_calls(run, plan, replicates)]).unify_dictionaries()
 
 
-def streams_of_calls(run: RunDir, plan: Plan, replicates: Iterable[Replicate]) -> Iterator[pa.Table]:
+def streams_of_calls(run: RunFolder, plan: Plan, replicates: Iterable[Replicate]) -> Iterator[pa.Table]:
     """Yield the timed calls stream by stream, since together they may be too large to hold in memory."""
     numbers = pa.array(sorted({replicate.number for replicate in replicates}), pa.int32())
     admit = of_journal(plan, run.read_journal())

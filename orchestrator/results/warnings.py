@@ -17,7 +17,7 @@ NOISY_SHARE, FEWEST_TO_TELL_NOISE = 1 / 3, 3
 # Of the visits that were watched, more than this share.
 CROWDED_SHARE = 1 / 2
 # A clock that falls below this share of its highest has moved more than most margins.
-STEADY_CLOCK = 0.95
+EVEN_CLOCK = 0.95
 # A control arm that chance makes come out different more often than this is no proof against the machine.
 PLAUSIBLE = 0.05
 # With fewer, it is not the machine that hides a difference.
@@ -195,7 +195,7 @@ def compare_threads(plan: Plan, endings: Endings) -> list[str]:
 
 
 def _clocks(watched: Sequence[Watched]) -> list[str]:
-    """Return one note per GPU whose clock was not steady.
+    """Return one note per GPU whose clock changed.
 
     A ratio is formed within a round, but a GPU that cools down between two arms still affects it.
     """
@@ -209,7 +209,7 @@ def _clocks(watched: Sequence[Watched]) -> list[str]:
 def _clock(index: int, spans: Sequence[GpuSpan]) -> str:
     slowest = min((span.sm_mhz_min for span in spans if span.sm_mhz_min is not None), default=None)
     fastest = max((span.sm_mhz_max for span in spans if span.sm_mhz_max is not None), default=None)
-    if slowest is None or fastest is None or slowest >= fastest * STEADY_CLOCK:
+    if slowest is None or fastest is None or slowest >= fastest * EVEN_CLOCK:
         return ""
     hottest = max((span.temperature_c for span in spans if span.temperature_c is not None), default=None)
     heat = f", up to {hottest} C" if hottest is not None else ""

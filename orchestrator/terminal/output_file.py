@@ -16,12 +16,12 @@ def check(path: Path) -> None:
         if path.is_file():
             path.open("ab").close()
         elif not path.exists():
-            # Permissions are not enough: a superuser has them in directories that take no file.
+            # Permissions are not enough: a superuser has them in folders that take no file.
             tempfile.TemporaryFile(dir=path.parent).close()
 
 
 def write(path: Path, text: str, flag: str = "--output", *, within: bool = False) -> None:
-    """Write a file that a user names or, `within` a run directory, one of ours that no link may replace."""
+    """Write a file that a user names or, `within` a run folder, one of ours that no link may replace."""
     with writing(path, flag):
         if within:
             files.write_atomically(path, text.encode())

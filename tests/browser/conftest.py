@@ -1,6 +1,6 @@
 """A real Chromium without a window; REQUIRE_CHROMIUM=1 turns a missing one into a failure.
 
-`TFCOMPARE_SCREENSHOTS=DIR` keeps the pictures that the tests take.
+`TFCOMPARE_SCREENSHOTS=FOLDER` keeps the pictures that the tests take.
 """
 
 import os

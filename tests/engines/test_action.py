@@ -214,7 +214,18 @@ def small_run(stub_cache: dict[str, str], tmp_path_factory: pytest.TempPathFacto
     folder = tmp_path_factory.mktemp("small")
     copy(WORKLOADS / "pace.py", folder)
     (folder / "pace.json").write_text(json.dumps({"1.14": (1, 1, 1.0), "2.0": (1, 1, 1.0)}))
-    flags = ("--versions", "1.14,2.0", "--case", "pace", "--engine", "venv", "--rounds", "2", "--workload-dir", folder)
+    flags = (
+        "--versions",
+        "1.14,2.0",
+        "--case",
+        "pace",
+        "--engine",
+        "venv",
+        "--rounds",
+        "2",
+        "--workload-folder",
+        folder,
+    )
     tfcompare = Path(os.environ["PATH"].split(":")[0]) / "tfcompare"
     subprocess.run([tfcompare, "run", *flags, "--output", folder / "run"], env={**os.environ, **stub_cache}, check=True)
     return folder / "run"

@@ -47,7 +47,7 @@ class Place:
             wheel(self.folder / "index", "tf_nightly", number)
 
     def night(self, *flags: str):
-        own = ("--workload-dir", self.folder / "own", "--case", "pace", "--engine", "venv", "--rounds", "3")
+        own = ("--workload-folder", self.folder / "own", "--case", "pace", "--engine", "venv", "--rounds", "3")
         versions = ("--versions", "2.13,nightly", "--history", self.store.path)
         return run_command(self.command, "nightly", "run", *versions, *own, *flags, env=self.env)
 

@@ -20,7 +20,7 @@ from orchestrator.history.model import Night
 from orchestrator.history.store import Store
 from orchestrator.model import Ended
 from orchestrator.results.run import Run, load_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from tests.conftest import ROOT, run_command
 from tests.support.fleets import Nodes, free_port
 from tests.support.processes import PATIENCE_S
@@ -76,7 +76,8 @@ class FleetScene:
 
     def words(self, out: str, *flags: str) -> list[str]:
         return [
-            self.command, "run", *VERSIONS, "--workload-dir", str(self.own), "--output", str(self.folder / out), *flags,
+            self.command, "run", *VERSIONS, "--workload-folder", str(self.own),
+            "--output", str(self.folder / out), *flags,
         ]  # fmt: skip
 
     def run(self, out: str, *flags: str, env: dict[str, str] | None = None) -> "subprocess.CompletedProcess[str]":
@@ -99,7 +100,7 @@ class FleetScene:
         until = time.monotonic() + PATIENCE_S
         while True:
             kept = [path.parent for path in (self.folder / out).glob("unused/*/plan.json")]
-            if kept and any(isinstance(entry, Ended) for entry in RunDir(kept[0]).entries()):
+            if kept and any(isinstance(entry, Ended) for entry in RunFolder(kept[0]).entries()):
                 return kept[0]
             assert time.monotonic() < until, "no host has sent anything"
             time.sleep(0.05)
@@ -198,7 +199,7 @@ def test_a_second_copy_waits_for_a_second_host(scene: FleetScene):
         assert "a: it has the other copy, and each copy needs another host" in ended.stderr
         assert "one host alone measured own[style=eager,size=1]" in " ".join(ended.stdout.split())
         assert "two hosts" not in ended.stdout
-    assert RunDir(scene.folder / "half" / "replicas" / "2").read_manifest().hosts == ()
+    assert RunFolder(scene.folder / "half" / "replicas" / "2").read_manifest().hosts == ()
     whole = scene.resume("half", "--on", "auto", "--where", "host=b")
     assert whole.returncode == 0, whole.stderr
     first, second = scene.load("half"), scene.load("half/replicas/2")
@@ -237,7 +238,7 @@ def test_no_cluster_at_an_address_is_one_sentence(scene: FleetScene):
 @pytest.mark.long
 def test_a_search_has_one_host_and_only_that_continues_it(scene: FleetScene):
     words = ("bisect", "--good", "1.14", "--bad", "2.0", "--case", "own[style=eager,size=1]", "--rounds", "4")
-    flags = ("--engine", "venv", "--workload-dir", scene.own, "--output", scene.folder / "hunt")
+    flags = ("--engine", "venv", "--workload-folder", scene.own, "--output", scene.folder / "hunt")
     done = run_command(scene.command, *words, *flags, "--on", "auto", env=scene.nodes.env)
     assert done.returncode == 3, done.stderr
     assert "nothing to find" in done.stderr
@@ -255,7 +256,7 @@ def test_a_search_has_one_host_and_only_that_continues_it(scene: FleetScene):
 @pytest.mark.long
 def test_a_night_is_of_one_host(scene: FleetScene):
     words = (
-        "nightly", "run", "--versions", "1.14,2.0", "--engine", "venv", "--workload-dir", scene.own, "--rounds", "2",
+        "nightly", "run", "--versions", "1.14,2.0", "--engine", "venv", "--workload-folder", scene.own, "--rounds", "2",
         "--case", "own[size=1]", "--history", scene.folder / "history", "--on", "auto",
     )  # fmt: skip
     several = run_command(scene.command, *words, env=scene.nodes.env)
@@ -325,7 +326,7 @@ def test_a_process_that_is_killed_costs_its_unit_a_new_beginning(scene: FleetSce
     assert "begins again at its first round: its process on the host died" in stderr
     check_whole(scene.load("killed"))
     # What it had measured is kept, and counts nowhere.
-    assert any(isinstance(entry, Ended) for entry in RunDir(kept).entries())
+    assert any(isinstance(entry, Ended) for entry in RunFolder(kept).entries())
     assert {arm.rounds for arm in scene.load("killed").arms} == {4}
 
 

@@ -200,7 +200,7 @@ def test_a_fleet_is_started_measures_and_is_ended(fleet: FleetOverSsh, tmp_path:
     status = fleet.call("fleet", "status")
     assert status.returncode == 0, status.stderr
     assert FAR in status.stdout
-    words = ("--versions", "1.14,2.0", "--engine", "venv", "--workload-dir", own, "--on", "auto")
+    words = ("--versions", "1.14,2.0", "--engine", "venv", "--workload-folder", own, "--on", "auto")
     done = fleet.call("run", *words, "--rounds", "2", "--output", tmp_path / "run")
     assert done.returncode == 0, done.stderr
     assert "warning" not in done.stderr

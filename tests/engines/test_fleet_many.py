@@ -39,7 +39,7 @@ share_out(folder / "whole", folder / "template", 0.2, int(sys.argv[2]), tuple(sy
 def test_forty_cases_on_two_nodes_all_arrive_once(tfcompare: str, stub_cache: dict[str, str], tmp_path: Path) -> None:
     own = fleet.write_cases(tmp_path / "own", COUNT)
     one = run_command(
-        tfcompare, "run", "--versions", ",".join(VERSIONS), "--engine", "venv", "--workload-dir", own,
+        tfcompare, "run", "--versions", ",".join(VERSIONS), "--engine", "venv", "--workload-folder", own,
         "--case", f"{fleet.WORKLOAD}[n={fleet.FIRST}]", "--rounds", str(fleet.ROUNDS),
         "--output", tmp_path / "template", env=stub_cache,
     )  # fmt: skip

@@ -11,7 +11,7 @@ from tests.support.end_to_end import Answer, compare, comparison, parse
 
 OWN = Path(__file__).parent / "workloads"
 VERSIONS = ("1.14.0", "2.0.0")
-SHARED = ("--versions", "1.14,2.0", "--workload-dir", OWN, "--quiet")
+SHARED = ("--versions", "1.14,2.0", "--workload-folder", OWN, "--quiet")
 
 
 def told(run: Path) -> list[tuple[str, str, str]]:
@@ -70,7 +70,7 @@ def test_more_rounds_keep_the_limits_and_are_judged_after_too_few_for_a_verdict(
     before = parse(run_command(tfcompare, "report", limited, "--format", "json"))
     assert [comparison["exploratory"] for comparison in before["comparisons"]] == [False]
     done = run_command(
-        tfcompare, "run", "--resume", limited, "--rounds", "2", "--workload-dir", OWN, "--format", "json"
+        tfcompare, "run", "--resume", limited, "--rounds", "2", "--workload-folder", OWN, "--format", "json"
     )
     assert done.returncode == 0, done.stderr
     assert "exploratory" not in done.stderr

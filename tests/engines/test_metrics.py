@@ -63,7 +63,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def measure(tfcompare: str, own: Path, out: Path, *more: str) -> tuple[int, Answer, str]:
-    flags = ("--engine", "venv", "--versions", "1.14,2.0", "--quiet", "--rounds", "4", "--workload-dir", str(own))
+    flags = ("--engine", "venv", "--versions", "1.14,2.0", "--quiet", "--rounds", "4", "--workload-folder", str(own))
     return compare(tfcompare, *flags, "--output", out, *more)
 
 

@@ -53,7 +53,7 @@ class House:
         (self.folder / "own" / "pace.json").write_text(json.dumps(paces))
 
     def night(self, *flags: str):
-        own = ("--workload-dir", self.folder / "own", "--case", "pace", "--engine", "venv", "--rounds", str(ROUNDS))
+        own = ("--workload-folder", self.folder / "own", "--case", "pace", "--engine", "venv", "--rounds", str(ROUNDS))
         kept = ("--history", self.store.path, "--notify", self.address)
         return run_command(self.command, "nightly", "run", "--versions", VERSIONS, *own, *kept, *flags, env=self.env)
 

@@ -13,7 +13,7 @@ from orchestrator import catalog
 from orchestrator.catalog import lock_on_demand, user_data
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker.engine import connect
-from orchestrator.engines.venv.engine import VenvEngine, environments_directory
+from orchestrator.engines.venv.engine import VenvEngine, environments_folder
 from orchestrator.history.points import of_run
 from orchestrator.metrics.followed import TIME
 from orchestrator.nightly import cleanup, versions
@@ -94,7 +94,7 @@ def test_wheels_that_cannot_be_installed_or_imported_are_rows_and_all_others_are
     monkeypatch.setenv("PIP_FIND_LINKS", str(packages))
     done = run_command(
         tfcompare, "run", "--versions", ",".join(["2.13", *DAYS]), "--engine", "venv", "--rounds", "2", "--control",
-        "--workload-dir", tmp_path / "own", "--output", tmp_path / "run",
+        "--workload-folder", tmp_path / "own", "--output", tmp_path / "run",
     )  # fmt: skip
     assert done.returncode == 5, done.stderr
     assert f"died (start): {DAYS[0]} one: environment: " in done.stdout.replace("\n", " ")
@@ -121,8 +121,8 @@ def with_2_13_of(cache: dict[str, str], tmp_path: Path, monkeypatch: pytest.Monk
     """A cache of this test's own, with one environment that there is already."""
     [path] = Path(cache["TFCOMPARE_CACHE"]).glob("tfcompare/environments/2.13.0-*")
     monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path / "cache"))
-    environments_directory().mkdir(parents=True)
-    (environments_directory() / path.name).symlink_to(path)
+    environments_folder().mkdir(parents=True)
+    (environments_folder() / path.name).symlink_to(path)
 
 
 def pins(*names: str) -> str:
@@ -155,7 +155,7 @@ def build(packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bu
 def test_old_environments_are_removed_and_those_in_use_when_they_no_longer_are(build: Build) -> None:
     paths = [build(number, 9) for number in DAYS[:2]]
     lock(DAYS[2], 9)
-    other = environments_directory() / f"{DAYS[0]}-cpu-py3.11-0123456789abcdef"
+    other = environments_folder() / f"{DAYS[0]}-cpu-py3.11-0123456789abcdef"
     (other / "bin").mkdir(parents=True)
     (other / "bin" / "python").symlink_to(paths[1] / "bin" / "python")
     with subprocess.Popen([paths[1] / "bin" / "python", "-c", "input()"], stdin=subprocess.PIPE) as worker:
@@ -191,7 +191,7 @@ def test_an_old_environment_that_a_run_has_prepared_stays(build: Build, packages
 def test_what_an_install_that_failed_has_left_goes_too(build: Build) -> None:
     half = build(DAYS[0], 9)
     (half / "tfcompare.json").unlink()
-    gone = environments_directory() / f"{DAYS[0]}-cpu-py3.11-fedcba9876543210"
+    gone = environments_folder() / f"{DAYS[0]}-cpu-py3.11-fedcba9876543210"
     (gone / "bin").mkdir(parents=True)
     (gone / "bin" / "python").symlink_to("/nowhere/python")
     lock(DAYS[1])

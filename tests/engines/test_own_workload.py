@@ -29,7 +29,7 @@ def test_the_documented_example_runs_with_the_documented_command(tfcompare: str,
 def test_the_documented_example_refuses_where_it_says_so(tfcompare: str, tmp_path: Path) -> None:
     [source] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     (tmp_path / "multiply.py").write_text(source)
-    flags = ("--versions", "1.14,2.0", "--workload-dir", tmp_path, "--case", "multiply[size=64]")
+    flags = ("--versions", "1.14,2.0", "--workload-folder", tmp_path, "--case", "multiply[size=64]")
     code, answer, stderr = compare(tfcompare, *flags, "--engine", "venv", "--rounds", "2", "--output", tmp_path / "run")
     assert code == 0, stderr
     refused = [arm for arm in answer["arms"] if arm["target"] == "1.14.0"]
@@ -81,7 +81,7 @@ def test_packages_data_and_helpers_are_there_in_every_version(
     env = (
         {"TFCOMPARE_BASE": request.getfixturevalue("docker_base")} if docker else request.getfixturevalue("stub_cache")
     )
-    flags = ("--engine", engine, "--rounds", "2", "--workload-dir", own, "--hash-data", "--output", tmp_path / "run")
+    flags = ("--engine", engine, "--rounds", "2", "--workload-folder", own, "--hash-data", "--output", tmp_path / "run")
     flags += ("--data", f"words={data}")
     code, answer, stderr = compare(tfcompare, "--versions", "1.14,2.0", *flags, env=env)
     assert code == 0, stderr
@@ -106,7 +106,7 @@ def test_what_init_writes_returns_the_same_in_two_versions_and_shows_a_change(tf
     other = "scale=0.1 if tf.__version__.startswith('1.') else 0.11"
     (own / "changed.py").write_text(written.read_text().replace(factor, other))
     flags = ("--engine", "venv", "--rounds", "4", "--quiet", "--output", tmp_path / "run")
-    code, answer, stderr = compare(tfcompare, "--versions", "1.14,2.13", "--workload-dir", own, *flags)
+    code, answer, stderr = compare(tfcompare, "--versions", "1.14,2.13", "--workload-folder", own, *flags)
     assert code == 0, stderr
     verdicts = {(each["workload"], each["params"]["units"]): each["verdict"] for each in answer["outputs"]}
     assert {verdicts[written.stem, units] for units in ("32", "256")} <= {"equal", "equal within tolerance"}

@@ -38,7 +38,7 @@ def test_onednn_half_precision_and_a_transposed_axis_are_told_apart(tfcompare: s
     (tmp_path / "own" / "returned.py").write_text(WORKLOAD)
     code, answer, stderr = compare(
         tfcompare, "2.13", "2.13 TF_ENABLE_ONEDNN_OPTS=0 as plain", "--engine", "venv", "--rounds", "2", "--quiet",
-        "--metric", "output", "--workload-dir", tmp_path / "own", "--output", tmp_path / "run",
+        "--metric", "output", "--workload-folder", tmp_path / "own", "--output", tmp_path / "run",
     )  # fmt: skip
     assert code == 0, stderr
     softmax, half, transposed = (
@@ -97,7 +97,7 @@ def test_results_of_all_kinds_are_equal_in_two_versions_unless_one_part_differs(
     (tmp_path / "own" / "kinds.py").write_text(KINDS)
     code, answer, stderr = compare(
         tfcompare, "--versions", "1.14,2.13", "--engine", "venv", "--rounds", "2", "--quiet",
-        "--metric", "output", "--workload-dir", tmp_path / "own", "--output", tmp_path / "run",
+        "--metric", "output", "--workload-folder", tmp_path / "own", "--output", tmp_path / "run",
     )  # fmt: skip
     assert code == 0, stderr
     verdicts = {entry["params"]["changed"]: entry["verdict"] for entry in answer["outputs"]}

@@ -109,7 +109,7 @@ def test_cron_calls_it_at_its_time_with_its_words_and_its_environment(crontab, c
         at=f"{at:%H:%M}",
         flags=("--case", odd),
         history=str(folder / "history"),
-        directory=folder,
+        folder=folder,
         environment={"PATH": os.environ["PATH"], "TFCOMPARE_HISTORY": str(folder / "history")},
     )
     Cron().install(planned)
@@ -147,7 +147,7 @@ def test_systemd_reads_the_units_without_a_complaint(analyze: str, tmp_path, nam
     made = wanted(
         (str(program),),
         flags=("--case", "power[a='b' %c $HOME]", "--notify", 'json://"${WHO}"\\@here'),
-        directory=folder,
+        folder=folder,
         env_file=tmp_path / name.replace("\\", "") / "variables",
         environment={"PATH": os.environ["PATH"], "ODD": 'a "b" %h $c\\', "LINES": "a\nb\tc"},
     )

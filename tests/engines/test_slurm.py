@@ -54,7 +54,7 @@ echo "export TFCOMPARE_HOST=$SLURMD_NODENAME"
 """
 # What docs/several-machines.md gives to sbatch, as a step of two tasks.
 TASK = """
-exec {command} run --versions 1.14,2.0 --engine venv --workload-dir {own} --rounds 2 \\
+exec {command} run --versions 1.14,2.0 --engine venv --workload-folder {own} --rounds 2 \\
     --shard $((SLURM_PROCID + 1))/$SLURM_NTASKS --output {folder}/shard-$SLURM_PROCID
 """
 WORKLOAD = """
@@ -73,7 +73,7 @@ FLEET = """
 export RAY_AUTH_MODE=token RAY_AUTH_TOKEN_PATH={folder}/token RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO=0
 srun ray symmetric-run --address "{head}" --min-nodes 2 --num-cpus=1 --resources='{{"bench_slot": 1}}' \\
     --disable-usage-stats -- \\
-    tfcompare run --versions 1.14,2.0 --engine venv --workload-dir {own} --rounds 2 --on auto --output {folder}/whole
+    tfcompare run --versions 1.14,2.0 --engine venv --workload-folder {own} --rounds 2 --on auto --output {folder}/whole
 """
 
 

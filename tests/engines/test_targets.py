@@ -69,7 +69,7 @@ def differences(answer: Answer, candidate: str) -> dict[str, tuple[str, str]]:
 @pytest.mark.tensorflow
 def test_wheels_and_variables_are_compared_in_virtual_environments(tfcompare: str, scene: Path, wheels: dict[str, str]):
     told = wheels["quick"].replace(" as ", " TF_TOLD=more as told-")
-    flags = ("--engine", "venv", "--workload-dir", scene / "own", "--rounds", "4", "--output", scene / "venv")
+    flags = ("--engine", "venv", "--workload-folder", scene / "own", "--rounds", "4", "--output", scene / "venv")
     code, answer, stderr = compare(
         tfcompare, wheels["quick"], "--target", wheels["slow"], "-t", told, *flags, env=environment(scene)
     )
@@ -89,7 +89,7 @@ def test_wheels_and_variables_are_compared_in_virtual_environments(tfcompare: st
 
 @pytest.mark.tensorflow
 def test_the_variables_of_the_shell_reach_all_targets_if_asked(tfcompare: str, scene: Path, wheels: dict[str, str]):
-    flags = ("--engine", "venv", "--workload-dir", scene / "own", "--rounds", "2", "--output", scene / "inherited")
+    flags = ("--engine", "venv", "--workload-folder", scene / "own", "--rounds", "2", "--output", scene / "inherited")
     code, answer, stderr = compare(tfcompare, *wheels.values(), "--inherit-env", *flags, env=environment(scene))
     assert code == 0, stderr
     assert "is not passed on" not in stderr
@@ -99,7 +99,7 @@ def test_the_variables_of_the_shell_reach_all_targets_if_asked(tfcompare: str, s
 
 @pytest.mark.tensorflow
 def test_an_image_cannot_be_a_virtual_environment(tfcompare: str, scene: Path, wheels: dict[str, str]):
-    flags = ("--engine", "venv", "--workload-dir", scene / "own", "--rounds", "2", "--output", scene / "no-image")
+    flags = ("--engine", "venv", "--workload-folder", scene / "own", "--rounds", "2", "--output", scene / "no-image")
     code, answer, stderr = compare(
         tfcompare, *wheels.values(), "-t", "image=some/image as image", *flags, env=environment(scene)
     )
@@ -115,7 +115,7 @@ def test_wheels_and_an_image_are_compared_on_docker(
     """The image is another's work: it has a program that runs before every other, and lacks what writes results."""
     client = docker.from_env()
     env = environment(scene) | {"TFCOMPARE_BASE": docker_base}
-    flags = ("--engine", "docker", "--workload-dir", scene / "own", "--rounds", "4")
+    flags = ("--engine", "docker", "--workload-folder", scene / "own", "--rounds", "4")
     code, answer, stderr = compare(tfcompare, *wheels.values(), *flags, "--output", scene / "docker", env=env)
     assert code == 0, stderr
     assert comparison(answer, "work", "target", {"candidate": "slow"})["verdict"] == "slower"

@@ -55,7 +55,7 @@ def inbox() -> Iterator[Inbox]:
 
 
 NIGHT = """
-workload-dir = "own"
+workload-folder = "own"
 [nightly]
 versions = "1.14,2.0"
 rounds = 2
@@ -68,7 +68,7 @@ VENV = ("--engine", "venv")
 @pytest.mark.slow
 def test_no_variable_goes_to_a_recipient_that_a_folder_names(stranger: Stranger, inbox: Inbox) -> None:
     pytest.importorskip("apprise")
-    night = ("nightly", "run", *VENV, "--workload-dir", "own", "--case", "pace", "--backfill", "0", "--history", "h")
+    night = ("nightly", "run", *VENV, "--workload-folder", "own", "--case", "pace", "--backfill", "0", "--history", "h")
     stranger.write(NIGHT.format(port=inbox.port, path="${SECRET_PLANTED}"))
     for trusts in ("0", "1"):
         done = stranger.call(*night, TFCOMPARE_TRUST=trusts)
@@ -161,7 +161,7 @@ def test_the_token_of_our_fleet_goes_to_no_other_cluster(stranger: Stranger, mon
 @pytest.mark.slow
 def test_a_run_of_a_stranger_is_not_continued_without_a_question(stranger: Stranger, tmp_path: Path) -> None:
     begun = stranger.call(
-        "run", "--versions", "1.14,2.0", "--workload-dir", "own", "--rounds", "2", *VENV, "--output", "theirs",
+        "run", "--versions", "1.14,2.0", "--workload-folder", "own", "--rounds", "2", *VENV, "--output", "theirs",
         TFCOMPARE_DATA=str(tmp_path / "stranger"),
     )  # fmt: skip
     assert begun.returncode == 0, begun.stderr

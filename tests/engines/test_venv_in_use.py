@@ -22,7 +22,7 @@ from orchestrator import catalog
 from orchestrator.catalog.version import Version
 from orchestrator.cli.images import prune as prune_command
 from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.directory_lock import DirectoryLock
+from orchestrator.engines.folder_lock import FolderLock
 from orchestrator.engines.venv import engine as venv
 from orchestrator.engines.venv.engine import MARKER, VenvEngine
 from orchestrator.images import venv_cache
@@ -184,7 +184,7 @@ def test_an_interrupt_ends_a_run_that_waits_for_another_install(tfcompare: str, 
         for version in catalog.resolve(versions):
             flavour, interpreter = venv._choose(version, "cpu")
             assert interpreter is not None
-            lock = DirectoryLock(venv.environment_path(flavour, interpreter))
+            lock = FolderLock(venv.environment_path(flavour, interpreter))
             held.callback(lock.release)
             assert lock.exclude()
         argv = [tfcompare, "run", "--engine", "venv", "--versions", ",".join(versions), "--verbose"]

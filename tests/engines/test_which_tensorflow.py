@@ -35,7 +35,7 @@ def test_an_environment_with_another_tensorflow_is_lost_and_made_again_it_counts
     env = stub_environments.build(tmp_path / "cache", ("1.14", "2.0", "2.13"))
     [packages] = (tmp_path / "cache").glob("tfcompare/environments/2.0.0-*/lib/python*/site-packages")
     exchange(packages, "1.14.0")
-    flags = ("--engine", "venv", "--workload-dir", own, "--rounds", "2")
+    flags = ("--engine", "venv", "--workload-folder", own, "--rounds", "2")
     code, answer, stderr = compare(tfcompare, "1.14", "2.0", "2.13", *flags, "--output", tmp_path / "run", env=env)
     assert code == 7, stderr
     found = reasons(answer)
@@ -57,7 +57,7 @@ def test_a_profile_loses_it_as_well(tfcompare: str, own: Path, tmp_path: Path) -
     env = stub_environments.build(tmp_path / "cache", ("1.14", "2.0"))
     [packages] = (tmp_path / "cache").glob("tfcompare/environments/2.0.0-*/lib/python*/site-packages")
     exchange(packages, "2.0.1")
-    flags = ("--engine", "venv", "--workload-dir", own, "--output", tmp_path / "profile")
+    flags = ("--engine", "venv", "--workload-folder", own, "--output", tmp_path / "profile")
     done = run_command(tfcompare, "profile", "--versions", "1.14,2.0", *flags, env=env)
     assert done.returncode == 7, done.stderr
     assert "its TensorFlow states 2.0.1, and 2.0.0 is 2.0.0" in done.stderr

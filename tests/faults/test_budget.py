@@ -22,7 +22,7 @@ def test_a_budget_ends_the_first_round_and_the_cases_it_did_not_hold_are_postpon
     tfcompare: str, tmp_path: Path
 ) -> None:
     run = tmp_path / "run"
-    flags = ("--engine", "venv", "--versions", "1.14,2.0", "--workload-dir", OWN, "--case", "many", "--output", run)
+    flags = ("--engine", "venv", "--versions", "1.14,2.0", "--workload-folder", OWN, "--case", "many", "--output", run)
     code, answer, stderr = compare(tfcompare, *flags, "--budget", "2s")
     assert code == 0, stderr
     assert "Traceback" not in stderr

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("stubbed")
 
 
 def own(*names: str) -> list[str]:
-    return ["--workload-dir", str(OWN), *(part for name in names for part in ("--case", name))]
+    return ["--workload-folder", str(OWN), *(part for name in names for part in ("--case", name))]
 
 
 def test_broken_workloads_leave_the_others_measured(tfcompare: str, tmp_path: Path) -> None:

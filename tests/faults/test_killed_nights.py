@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.history.model import Night
 from orchestrator.history.store import Store
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from tests.conftest import run_command
 from tests.soak.kills import begun_at, check_history, ended_at, marked, until
 
@@ -26,7 +26,7 @@ class House:
         name, _, value = MARK.partition("=")
         self.env = {**stub_cache, "TFCOMPARE_DATA": str(self.data), "TMPDIR": str(folder / "tmp"), name: value}
         self._tfcompare = tfcompare
-        self._flags = ["--versions", "2.0,2.13", "--engine", "venv", "--workload-dir", str(TICKS)]
+        self._flags = ["--versions", "2.0,2.13", "--engine", "venv", "--workload-folder", str(TICKS)]
         self._flags += ["--rounds", "2", "--backfill", "0", "--history", str(self.store.path)]
 
     def argv(self, *words: str, case: str = "tick") -> list[str]:
@@ -77,7 +77,7 @@ def test_a_screen_of_another_selection_stays_where_it_is(house: House) -> None:
     assert done.returncode == 0, done.stderr
     [left] = check_history(house.store.path)
     assert left.name.endswith("-screen")
-    assert len(RunDir(left).read_plan().cases) > len({point.case for point in house.store.read().points()})
+    assert len(RunFolder(left).read_plan().cases) > len({point.case for point in house.store.read().points()})
 
 
 @pytest.mark.slow

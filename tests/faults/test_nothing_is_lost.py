@@ -12,13 +12,13 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from tests.conftest import run_command
 from tests.support.end_to_end import Answer, compare, parse
 from tests.support.live_runs import kinds, mount, until
 
 OWN = Path(__file__).parent / "workloads"
-VENV = ("--engine", "venv", "--versions", "1.14,2.0", "--quiet", "--workload-dir", str(OWN))
+VENV = ("--engine", "venv", "--versions", "1.14,2.0", "--quiet", "--workload-folder", str(OWN))
 
 pytestmark = pytest.mark.usefixtures("stubbed")
 
@@ -81,7 +81,7 @@ def test_a_scratch_folder_that_is_full_is_named_and_its_arms_are_tried_again(
 
 
 @pytest.mark.parametrize("size", ["1m", "3m"])
-def test_a_run_directory_that_is_full_is_named_and_its_run_is_continued(
+def test_a_run_folder_that_is_full_is_named_and_its_run_is_continued(
     tfcompare: str, small: Callable[[str], Path], size: str
 ) -> None:
     disk = small(size)
@@ -127,7 +127,7 @@ def test_an_arm_whose_worker_was_killed_twice_is_tried_again_by_resume(tfcompare
 
 
 def planned(run: Path) -> bool:
-    return (run / "begun.json").exists() and RunDir(run).read_begun().plan is not None
+    return (run / "begun.json").exists() and RunFolder(run).read_begun().plan is not None
 
 
 MOMENTS: dict[str, Callable[[Path], object]] = {
@@ -167,13 +167,13 @@ def test_a_host_that_is_killed_at_any_moment_leaves_a_run_that_is_continued(
         assert across[arm["workload"], str(arm["params"])] <= arm["rounds"] <= rounds_of(run, arm)
 
 
-# Stops a run at the call of a function of its run directory, and says so. The rest of it is real.
+# Stops a run at the call of a function of its run folder, and says so. The rest of it is real.
 STOP = """
 import sys, time
 from pathlib import Path
 if sys.argv[:1] and Path(sys.argv[0]).name == "tfcompare":
     from orchestrator import files
-    from orchestrator.results.rundir import RunDir
+    from orchestrator.results.run_folder import RunFolder
     def stop(*arguments, **options):
         Path({mark!r}).touch()
         time.sleep(600)
@@ -182,7 +182,7 @@ if sys.argv[:1] and Path(sys.argv[0]).name == "tfcompare":
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("function", ["files.replace", "RunDir.write_begun"], ids=["before it begins", "begun"])
+@pytest.mark.parametrize("function", ["files.replace", "RunFolder.write_begun"], ids=["before it begins", "begun"])
 def test_a_host_that_is_killed_before_its_plan_leaves_its_folder_to_the_next_run(
     tfcompare: str, tmp_path: Path, function: str
 ) -> None:
@@ -203,7 +203,7 @@ def test_a_host_that_is_killed_before_its_plan_leaves_its_folder_to_the_next_run
     assert "holds no run" in more.stderr
     more = run_command(tfcompare, "run", "--resume", run, env={"COLUMNS": "1000"})
     assert more.returncode == 2
-    if function == "RunDir.write_begun":
+    if function == "RunFolder.write_begun":
         assert f"then repeat `tfcompare {shlex.join(command)}`" in more.stderr
     done = run_command(tfcompare, *command, "--format", "json")
     assert done.returncode == 0, done.stderr

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from orchestrator.model import Finished
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from tests.conftest import run_command
 from tests.soak import kills
 from tests.soak.kills import marked
@@ -24,7 +24,7 @@ from tests.support.live_runs import PATIENCE_S, kinds, mount_read_only, until
 
 OWN = Path(__file__).parent / "workloads"
 VERSIONS = ("--engine", "venv", "--versions", "2.0,2.1")
-NAPS = ("--workload-dir", str(OWN), "--case", "naps", "--quiet")
+NAPS = ("--workload-folder", str(OWN), "--case", "naps", "--quiet")
 
 
 class Scene:
@@ -90,7 +90,7 @@ def has_rounds(run: Path, count: int = 1) -> bool:
 
 
 @pytest.mark.parametrize("gone", ["renamed", "removed"])
-def test_a_run_directory_that_is_gone_ends_the_run_in_one_line(scene: Scene, gone: str) -> None:
+def test_a_run_folder_that_is_gone_ends_the_run_in_one_line(scene: Scene, gone: str) -> None:
     elsewhere = scene.folder / "elsewhere"
     with scene.measure("--rounds", "500") as process:
         until(lambda: has_rounds(scene.out), process)
@@ -181,7 +181,7 @@ def read_only(scene: Scene) -> Iterator[list[Path]]:
         subprocess.run(["umount", "-l", str(folder)], check=True)
 
 
-def test_a_run_directory_that_becomes_read_only_is_named_and_its_run_is_continued(
+def test_a_run_folder_that_becomes_read_only_is_named_and_its_run_is_continued(
     scene: Scene, read_only: list[Path]
 ) -> None:
     with scene.measure("--rounds", "500") as process:
@@ -261,7 +261,7 @@ def test_a_run_whose_standard_streams_are_closed_measures_all(scene: Scene) -> N
     with scene.measure("--rounds", "2", before=closed) as process:
         code, stdout, stderr = scene.end(process)
     assert (code, stdout, stderr) == (0, "", "")
-    (finished,) = (entry for entry in RunDir.open(scene.out).entries() if isinstance(entry, Finished))
+    (finished,) = (entry for entry in RunFolder.open(scene.out).entries() if isinstance(entry, Finished))
     assert finished.how == ""
     report = run_command(scene.tfcompare, "report", scene.out, "--format", "json", env=scene.env)
     assert (report.returncode, {arm["outcome"] for arm in parse(report)["arms"]}) == (0, {"measured"}), report.stderr
@@ -276,7 +276,7 @@ def test_a_run_with_few_descriptors_measures_all(scene: Scene) -> None:
     assert {arm["outcome"] for arm in json.loads(stdout)["arms"]} == {"measured"}
 
 
-def test_of_two_runs_into_one_directory_one_wins(scene: Scene) -> None:
+def test_of_two_runs_into_one_folder_one_wins(scene: Scene) -> None:
     with scene.measure("--rounds", "2") as first, scene.measure("--rounds", "2") as second:
         ended = [(process.communicate(timeout=PATIENCE_S), process.returncode) for process in (first, second)]
     (won, lost) = sorted(ended, key=lambda each: each[1])
@@ -321,7 +321,7 @@ def test_a_clock_that_is_set_back_disturbs_rounds_and_nothing_else(scene: Scene)
 def test_a_search_that_is_killed_is_continued_where_it_was(scene: Scene) -> None:
     """In its second step: the first is not measured again."""
     hunt = scene.folder / "hunt"
-    case = ("--workload-dir", str(OWN), "--case", "paced", "--rounds", "4")
+    case = ("--workload-folder", str(OWN), "--case", "paced", "--rounds", "4")
     ends = ("--engine", "venv", "--good", "2.0", "--bad", "2.2")
 
     def steps() -> list[Answer]:

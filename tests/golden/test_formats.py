@@ -14,7 +14,7 @@ from orchestrator.history.schema import FORMAT, SCHEMA
 from orchestrator.history.store import Store
 from orchestrator.profiling import stored
 from orchestrator.results.run import load_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from tests.support.golden import GOLDEN, PROFILED, TRUSTED
 from tests.support.night_reports import NIGHT, alarm
 from tests.support.nights import history
@@ -37,7 +37,7 @@ def test_every_format_has_a_file_of_its_number(of: Format):
 
 
 def test_a_run_is_the_one_that_was_written(tmp_path: Path):
-    before, now = RunDir.open(GOLDEN / "run"), RunDir.open(write_run(tmp_path / "run"))
+    before, now = RunFolder.open(GOLDEN / "run"), RunFolder.open(write_run(tmp_path / "run"))
     assert (before.read_plan(), before.read_manifest()) == (now.read_plan(), now.read_manifest())
     assert before.read_journal() == now.read_journal()
     assert before.read_begun() == replace(now.read_begun(), created=before.read_begun().created)

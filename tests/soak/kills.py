@@ -18,7 +18,7 @@ from pathlib import Path
 from orchestrator.history.model import Night
 from orchestrator.history.store import Store
 from orchestrator.results.run import load_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.streams import read_stream
 from tests.conftest import run_command
 
@@ -81,7 +81,7 @@ def recorded(run: Path) -> list[tuple[str, int]]:
 def written(run: Path) -> list[tuple[str, int]]:
     """The replicates that are in some stream, each as often as streams have it."""
     found: list[tuple[str, int]] = []
-    for stream in RunDir(run).streams():
+    for stream in RunFolder(run).streams():
         table, _ = read_stream(stream.path, stream.root)
         found += {(str(stream.target), number) for number in table["replicate"].to_pylist()}
     return found

@@ -22,7 +22,7 @@ from tests.soak.kills import (
 
 OWN = Path(__file__).parent / "workloads"
 VICTIMS = ("host", "worker", "replicate")
-FLAGS = ("--engine", "venv", "--versions", "2.0,2.13", "--workload-dir", str(OWN), "--case", "tick", "--quiet")
+FLAGS = ("--engine", "venv", "--versions", "2.0,2.13", "--workload-folder", str(OWN), "--case", "tick", "--quiet")
 # A run of these flags takes about as long on an idle machine; a later kill finds nothing to kill, which counts as well.
 LONGEST_S = 4.5
 # A nightly run measures the baseline twice, and judges.

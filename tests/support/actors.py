@@ -1,6 +1,6 @@
 """Workers that speak the real protocol over no wire and take the times that a script gives them.
 
-The workers, the clients, the run directory and the judge around them are the real ones.
+The workers, the clients, the run folder and the judge around them are the real ones.
 """
 
 import math
@@ -27,9 +27,9 @@ from orchestrator.measure.workers import Workers
 from orchestrator.model import Case, EnvironmentFacts, Evaluation, Plan
 from orchestrator.options import EngineOptions
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import Quiet, View
-from tests.support.builders import MS, environment_facts, rows, run_directory
+from tests.support.builders import MS, environment_facts, rows, run_folder
 
 MOST_IN_BURST = 50
 # An order by its kind and its round, as in ("burst", 2).
@@ -79,8 +79,8 @@ class Stage:
     # What the driver says where they see none.
     driver: dict[str, Any] = field(default_factory=dict)
     doors: list[tuple[str, str]] = field(default_factory=list)
-    # The directory of the user's own workloads that each worker was given.
-    workload_directories: list[Path | None] = field(default_factory=list)
+    # The folder of the user's own workloads that each worker was given.
+    workload_folders: list[Path | None] = field(default_factory=list)
     # The seed that each worker was given.
     seeds: list[int] = field(default_factory=list)
     # Those of replicates, by round.
@@ -220,7 +220,7 @@ class Dressing:
         if self.facts.target in self.stage.broken:
             raise EnvironmentFailed("does not start", target=self.facts.target)
         self.stage.on_start(self.facts.target)
-        self.stage.workload_directories.append(paths.own_workloads)
+        self.stage.workload_folders.append(paths.own_workloads)
         self.stage.seeds.append(paths.seed)
         return Started(Actor(self.stage, self.facts.target, stream), ("/suite",), str(stream))
 
@@ -230,7 +230,7 @@ class Play:
     """A run that was played to its end."""
 
     ending: str
-    run: RunDir
+    run: RunFolder
     evaluation: Evaluation
 
 
@@ -238,7 +238,7 @@ def play(
     folder: Path, plan: Plan, stage: Stage, fitting: Fitting = NO_GPUS, view: View | None = None, **loop: Any
 ) -> Play:
     """A whole run, from the workers' start to the judged comparison."""
-    run = run_directory(folder / "run", plan)
+    run = run_folder(folder / "run", plan)
     environments = {
         version: Dressing(stage, environment_facts(version=str(version), kind="venv")) for version in plan.targets
     }

@@ -37,7 +37,7 @@ from orchestrator.model import (
 )
 from orchestrator.plan.pairs import plan_pairs
 from orchestrator.results.replicates import Replicate
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.streams import Stream
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import seed_percent
@@ -296,11 +296,11 @@ def replicate(**figures: Any) -> Replicate:
 
 
 def write_stream(path: Path | Stream, batches: Iterable[list[Row]], schema: pa.Schema | None = None) -> Path:
-    """A stream as `write_rows` writes it; in a run directory its replicates are journaled as measured, too."""
+    """A stream as `write_rows` writes it; in a run folder its replicates are journaled as measured, too."""
     batches = list(batches)
     if isinstance(path, Stream):
         assert path.target
-        RunDir(path.root).create_results_directory(path.target, path.part)
+        RunFolder(path.root).create_results_folder(path.target, path.part)
         path = path.path
     for batch in batches:
         journal(path, batch)
@@ -318,14 +318,14 @@ def write_rows(path: Path, batches: Iterable[list[Row]], schema: pa.Schema | Non
 
 
 def journal(stream: Path, batch: Sequence[Row]) -> None:
-    """The journal entries of a batch's replicates, if the stream is in a run directory."""
+    """The journal entries of a batch's replicates, if the stream is in a run folder."""
     counts = Counter(row["replicate"] for row in batch)
     for root in stream.parents[1:3]:
         if (root / "plan.json").exists():
             found = WORKER.fullmatch(stream.stem) or WORKER.fullmatch(stream.parent.name)
             part = int(found["part"]) if found else 0
             for row in {row["replicate"]: row for row in batch}.values():
-                RunDir(root).record(
+                RunFolder(root).record(
                     Ended(
                         target=target(row["target"]), case=row["case"], round=row["round"],
                         replicate=row["replicate"], outcome="measured", part=part, rows=counts[row["replicate"]],
@@ -345,9 +345,9 @@ def finished(how: str = "", seconds: float = 1.0, **changes: Any) -> Finished:
     return replace(Finished(how=how, seconds=seconds, start_s=0.0, cut=False, at_budget=False), **changes)
 
 
-def run_directory(path: Path, of: Plan, **changes: Any) -> RunDir:
-    """A run directory as it stands before the first round."""
-    run = RunDir.create(path)
+def run_folder(path: Path, of: Plan, **changes: Any) -> RunFolder:
+    """A run folder as it stands before the first round."""
+    run = RunFolder.create(path)
     run.write_plan(of)
     run.write_manifest(manifest(of.targets, **changes))
     return run

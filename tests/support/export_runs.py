@@ -1,4 +1,4 @@
-"""Runs for the tests of exports: one with everything in it, as a directory; one whose names fight back; and scenes."""
+"""Runs for the tests of exports: one with everything in it, as a folder; one whose names fight back; and scenes."""
 
 from collections.abc import Sequence
 from itertools import count
@@ -6,8 +6,8 @@ from pathlib import Path
 
 from orchestrator.model import Case, Disturbed, Ended, Evaluation
 from orchestrator.results.run import Run
-from orchestrator.results.rundir import RunDir
-from tests.support.builders import MS, case, ended, finished, plan, rows, run_directory, target, write_stream
+from orchestrator.results.run_folder import RunFolder
+from tests.support.builders import MS, case, ended, finished, plan, rows, run_folder, target, write_stream
 
 VERSIONS = OLD, MID, NEW = ("1.14.0", "2.0.0", "2.13.0")
 ROUNDS = range(1, 9)
@@ -36,10 +36,10 @@ HOST = {
 }  # fmt: skip
 
 
-def everything(path: Path) -> RunDir:
+def everything(path: Path) -> RunFolder:
     """Every verdict; an arm that refused, two that died; a pilot, and a round that was redone."""
     asked = plan(CASES, VERSIONS, metrics=("first", "memory"), outputs=True)
-    run = run_directory(path, asked, host=HOST, command=("run", "--versions", ",".join(VERSIONS)))
+    run = run_folder(path, asked, host=HOST, command=("run", "--versions", ",".join(VERSIONS)))
     numbers = count(1)
     for place, version in enumerate(VERSIONS):
         batches = []
@@ -87,12 +87,12 @@ def of_scene(evaluation: Evaluation) -> Run:
     return Run(Path("nowhere"), evaluation, (), ())
 
 
-def hostile_directory(path: Path, text: str) -> RunDir:
+def hostile_folder(path: Path, text: str) -> RunFolder:
     """This text in the names of workload, parameter, value, run and machine, and in a reason."""
     named = case(f"{text}w", **{f"p{text}": f"{text}v", "shared": "x"})
     other = case(f"{text}w", **{f"p{text}": "b", "shared": "x"})
     asked = plan([named, other], (OLD, NEW), run=f"run{text}", device=f"cpu{text}")
-    run = run_directory(path, asked, host={**HOST, "cpu": f"CPU{text}", "id": text}, command=("run", text))
+    run = run_folder(path, asked, host={**HOST, "cpu": f"CPU{text}", "id": text}, command=("run", text))
     numbers = count(1)
     for version, ms in ((OLD, 10.0), (NEW, 30.0)):
         batches = [

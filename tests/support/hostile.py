@@ -11,7 +11,7 @@ VERSIONS = ("1.14.0", "2.0.0")
 
 def attack(tfcompare: str, out: Path, *cases: str, engine: tuple[str, ...], code: int = 0) -> tuple[Answer, str]:
     """Measure hostile cases and an innocent one in two versions; return the answer and stderr."""
-    flags = ["--versions", "1.14,2.0", "--rounds", "2", "--quiet", "--workload-dir", HOSTILE, "--output", out]
+    flags = ["--versions", "1.14,2.0", "--rounds", "2", "--quiet", "--workload-folder", HOSTILE, "--output", out]
     names = [part for case in cases for part in ("--case", case)]
     got, answer, stderr = compare(tfcompare, *flags, *names, *engine)
     assert got == code, stderr

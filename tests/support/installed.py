@@ -103,7 +103,7 @@ def use(tfcompare: Path, number: str, folder: Path, stubs: Stubs) -> None:
     assert call("--version").startswith(f"tfcompare {number} (contract ")
     (folder / "mine").mkdir()
     (folder / "mine" / "counts.py").write_text(WORKLOAD)
-    flags = ("--engine", "venv", "--workload-dir", "mine", "--rounds", "2", "--quiet", "--output", "run")
+    flags = ("--engine", "venv", "--workload-folder", "mine", "--rounds", "2", "--quiet", "--output", "run")
     answer = json.loads(call("run", *stubs.targets, *flags, "--format", "json"))
     assert [arm["outcome"] for arm in answer["arms"]] == ["measured"] * len(stubs.targets)
     assert "counts" in call("report", "run")

@@ -1,4 +1,4 @@
-"""Run directories that the page is drawn from in a browser: one of everything, and one that fights back."""
+"""Run folders that the page is drawn from in a browser: one of everything, and one that fights back."""
 
 import math
 import random
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from orchestrator.model import Case, Ended, Plan, Workload
 from orchestrator.plan.pairs import plan_pairs
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from tests.support.builders import (
     MS,
     case,
@@ -16,7 +16,7 @@ from tests.support.builders import (
     finished,
     plan,
     rows,
-    run_directory,
+    run_folder,
     targets,
     workload,
     write_stream,
@@ -50,7 +50,7 @@ Times = Callable[[Case, str, int], Sequence[int] | None]
 def everything(path: Path) -> Path:
     """Seven cases of two workloads in three versions: all verdicts, a refusal, a death, a drift."""
     asked = _plan((*LOOPS, *POWERS), VERSIONS, {"train_loop": LOOP, "power": POWER})
-    run = run_directory(path, asked, host={"cpu": "A CPU", "usable_cores": 2, "kernel": "6.1", "memory_mb": 24000})
+    run = run_folder(path, asked, host={"cpu": "A CPU", "usable_cores": 2, "kernel": "6.1", "memory_mb": 24000})
     _write(run, asked, _measured)
     for version in ("1.14.0", "2.0.0"):
         run.record(_ended(POWERS[2], version, "refused", NO_JIT))
@@ -65,7 +65,7 @@ def hostile(path: Path, text: str = HOSTILE) -> Path:
     cases = (Case(f"w{text}", ((f"p{text}", f"a{text}"),)), Case(f"w{text}", ((f"p{text}", "b"),)))
     known = workload(f"w{text}", params={f"p{text}": ()}, comparisons={f"p{text}": "b"})
     asked = replace(_plan(cases, versions, {known.name: known}), device=f"cpu{text}", suite=f"suite{text}")
-    run = run_directory(path, asked, host={f"fact{text}": f"value{text}", "cpu": text}, command=("run", text))
+    run = run_folder(path, asked, host={f"fact{text}": f"value{text}", "cpu": text}, command=("run", text))
     _write(run, asked, lambda of, version, number: [MS + number * 1000] * 5)
     run.record(_ended(cases[1], versions[1], "died", f"died{text}"))
     run.record(finished(how=f"ended{text}", seconds=1.0))
@@ -88,7 +88,7 @@ def _measured(of: Case, version: str, number: int) -> Sequence[int] | None:
     return [int(MS * base * (1 + rise * call / 40) * math.exp(draw.gauss(0, 0.02))) for call in range(40)]
 
 
-def _write(run: RunDir, asked: Plan, times: Times) -> None:
+def _write(run: RunFolder, asked: Plan, times: Times) -> None:
     number = 0
     for place, version in enumerate(asked.targets):
         batches = []

@@ -3,15 +3,15 @@
 from pathlib import Path
 
 from orchestrator.model import Case, Ended, Machine
-from orchestrator.results.rundir import RunDir
-from tests.support.builders import MS, NEW, OLD, finished, plan, rows, run_directory, target, write_rows
+from orchestrator.results.run_folder import RunFolder
+from tests.support.builders import MS, NEW, OLD, finished, plan, rows, run_folder, target, write_rows
 
 ROUNDS = 4
 
 
-def measured(folder: Path, of: Case, name: str, ratio: float = 1.0, rounds: int = ROUNDS) -> RunDir:
+def measured(folder: Path, of: Case, name: str, ratio: float = 1.0, rounds: int = ROUNDS) -> RunFolder:
     """A part as a host leaves it: each round has a worker of each version, and the later one takes `ratio` as long."""
-    run = run_directory(folder, plan((of,), run=name), host={"cpu": "A CPU", "usable_cores": 2, "id": "abc"})
+    run = run_folder(folder, plan((of,), run=name), host={"cpu": "A CPU", "usable_cores": 2, "id": "abc"})
     run.record(Machine(when="begin", readings={}))
     number = 0
     for round in range(1, rounds + 1):

@@ -12,7 +12,7 @@ from tests.support.workflows import Forge, Job
 WORKLOADS = ROOT / "tests" / "engines" / "workloads"
 SETTINGS = """
 targets = ["1.14", "2.0"]
-workload-dir = "own"
+workload-folder = "own"
 rounds = 4
 fail-on = "slower"
 """

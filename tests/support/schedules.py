@@ -25,8 +25,8 @@ def planned(**fields: Any) -> Planned:
 
 def wanted(program: tuple[str, ...] = ("/usr/bin/tfcompare",), **fields: Any) -> Schedule:
     """Fields of the plan, or of the schedule around it."""
-    own = {name: fields.pop(name) for name in ("environment", "directory", "env_file", "limit_s") if name in fields}
+    own = {name: fields.pop(name) for name in ("environment", "folder", "env_file", "limit_s") if name in fields}
     given: dict[str, Any] = {
-        "environment": {"PATH": "/usr/bin:/bin"}, "directory": Path("/"), "env_file": None, "limit_s": 3600.0, **own
+        "environment": {"PATH": "/usr/bin:/bin"}, "folder": Path("/"), "env_file": None, "limit_s": 3600.0, **own
     }  # fmt: skip
     return Schedule(planned=planned(**fields), program=program, **given)

@@ -1,17 +1,17 @@
-"""A run directory that is written in milliseconds and has a verdict of each kind that commands tell apart."""
+"""A run folder that is written in milliseconds and has a verdict of each kind that commands tell apart."""
 
 from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator.model import Case
-from tests.support.builders import MS, NEW, OLD, RUN, case, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, NEW, OLD, RUN, case, plan, rows, run_folder, write_stream
 
 SLOWER, SAME = case("power", style="eager"), case("predict", model="tiny")
 
 
 def write_run(path: Path, memory_kb: int = 1000, run: str = RUN, cases: Sequence[Case] = (SLOWER, SAME)) -> Path:
     """Two cases in two versions: one three times slower, one the same; the later version needs this much memory."""
-    made = run_directory(path, plan(cases, metrics=("memory",), run=run))
+    made = run_folder(path, plan(cases, metrics=("memory",), run=run))
     for place, version in enumerate((OLD, NEW)):
         batches = [
             rows(

@@ -27,7 +27,7 @@ main()
 
 
 class Scene:
-    """A folder with workloads, the runs in it, and its own temporary directory."""
+    """A folder with workloads, the runs in it, and its own temporary folder."""
 
     def __init__(self, folder: Path) -> None:
         self.out = folder / "run"
@@ -43,7 +43,7 @@ class Scene:
         (self.own / "own.py").write_text(dedent(source))
         self.out = self.out.with_name(out)
         argv = [
-            "run", "--engine", "venv", "--versions", "1.14,2.0", "--workload-dir", str(self.own), "--format", "json",
+            "run", "--engine", "venv", "--versions", "1.14,2.0", "--workload-folder", str(self.own), "--format", "json",
             "--output", str(self.out), *flags, str(self.stub),
         ]  # fmt: skip
         return subprocess.Popen(

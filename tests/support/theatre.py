@@ -3,7 +3,7 @@
 from orchestrator.catalog import workloads
 from orchestrator.engines import Outlook
 from orchestrator.machine.host import host_facts
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from tests.support.actors import Dressing, Part, Stage
 from tests.support.builders import case, environment_facts, manifest, target
 
@@ -45,7 +45,7 @@ VERSIONS = ("1.14.0", "2.0.0")
 STAGE = {(OPEN.label, "2.0.0"): Part(noisy)}
 
 
-def dressed(run: RunDir, sources: dict[str, str] | None = None, **host: str) -> RunDir:
+def dressed(run: RunFolder, sources: dict[str, str] | None = None, **host: str) -> RunFolder:
     """With the manifest of a run of this machine and these sources."""
     environments = {target(version): environment_facts(version, identity="") for version in VERSIONS}
     own = sources or workloads.source_hashes([workloads.all_workloads()["power"]])

@@ -1,11 +1,11 @@
-"""A run directory with many versions, for what is drawn of trends."""
+"""A run folder with many versions, for what is drawn of trends."""
 
 import math
 from dataclasses import replace
 from pathlib import Path
 
 from orchestrator.model import Case
-from tests.support.builders import MS, RUN, case, ended, finished, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, RUN, case, ended, finished, plan, rows, run_folder, write_stream
 
 RELEASES = (
     "1.13.2", "1.14.0", "1.15.5", "2.0.0", "2.1.4", "2.2.3", "2.3.4", "2.4.4", "2.5.3", "2.6.5", "2.7.4", "2.8.4",
@@ -28,7 +28,7 @@ def level(of: Case, version: str) -> float:
 def written(path: Path, name: str = RUN) -> Path:
     """Two cases, six rounds; one refusal, and one version that scatters."""
     asked = replace(plan((PREDICT, POWER), RELEASES, looks=(6,)), run=name)
-    run = run_directory(path, asked)
+    run = run_folder(path, asked)
     number = 0
     for version in RELEASES:
         batches = []

@@ -57,7 +57,7 @@ class Stage:
             [
                 sys.executable, "-m", "tests.support.truths", json.dumps(truth), "run", "--engine", "venv",
                 "--versions", f"{OLD},{NEW}", "--format", "json", "--output", str(where / "run"),
-                *map(str, flags), *(("--", "python", program) if program else ("--workload-dir", str(own))),
+                *map(str, flags), *(("--", "python", program) if program else ("--workload-folder", str(own))),
             ],
             cwd=own if program else ROOT,
             env={**os.environ, "PYTHONPATH": str(ROOT)},

@@ -7,7 +7,7 @@ import numpy as np
 
 from orchestrator.model import Plan
 from orchestrator.results.compare_runs import Changes, RatioChange
-from tests.support.builders import MS, case, finished, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, case, finished, plan, rows, run_folder, write_stream
 
 A, B = case("a"), case("b")
 ROUNDS = 8
@@ -28,7 +28,7 @@ def run(
     The ratio rises by the share `moves` from the first round to the last.
     """
     of = replace(of or plan([A, B]), run=path.name)
-    made = run_directory(path, of, **changes)
+    made = run_folder(path, of, **changes)
     draw = np.random.default_rng(len(path.name))
     for place, version in enumerate(of.targets):
         batches = []

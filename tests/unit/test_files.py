@@ -185,17 +185,17 @@ def test_a_file_written_in_parts_has_the_usual_permissions(root: Path):
     assert (root / "file").stat().st_mode == (root / "usual").stat().st_mode
 
 
-def test_a_directory_appears_when_all_of_it_is_written(root: Path):
-    with files.make_directory_atomically(root / "new") as partial:
+def test_a_folder_appears_when_all_of_it_is_written(root: Path):
+    with files.make_folder_atomically(root / "new") as partial:
         (partial / "file").write_text("content")
         assert not (root / "new").exists()
     assert (root / "new" / "file").read_text() == "content"
     assert sorted(path.name for path in root.iterdir()) == ["in", "new"]
 
 
-def test_a_directory_that_is_written_in_part_is_removed(root: Path):
+def test_a_folder_that_is_written_in_part_is_removed(root: Path):
     def write_half() -> None:
-        with files.make_directory_atomically(root / "new") as partial:
+        with files.make_folder_atomically(root / "new") as partial:
             (partial / "file").write_text("half")
             raise KeyboardInterrupt
 
@@ -204,9 +204,9 @@ def test_a_directory_that_is_written_in_part_is_removed(root: Path):
     assert [path.name for path in root.iterdir()] == ["in"]
 
 
-def test_a_directory_with_content_is_not_replaced(root: Path):
+def test_a_folder_with_content_is_not_replaced(root: Path):
     link_to_a_file(root)
-    with pytest.raises(OSError, match=r"not empty|exists"), files.make_directory_atomically(root / "in") as partial:
+    with pytest.raises(OSError, match=r"not empty|exists"), files.make_folder_atomically(root / "in") as partial:
         (partial / "file").write_text("new")
     assert (root / "in" / "file").is_symlink()
     assert [path.name for path in root.iterdir()] == ["in"]

@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 
 # The only place that reads a format, and the only one that reads the streams of workers.
 READERS = {
-    "RUN": "results/rundir.py",
+    "RUN": "results/run_folder.py",
     "PROFILE": "profiling/stored.py",
     "SEARCH": "bisect/state.py",
     "POINTS": "history/schema.py",

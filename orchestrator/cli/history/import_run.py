@@ -9,7 +9,7 @@ import typer
 
 from orchestrator.cli.history.common import open_store, parse_day
 from orchestrator.cli.options import HistoryFlags, with_options
-from orchestrator.cli.report import RunDirectory
+from orchestrator.cli.report import RunFolder
 from orchestrator.cli.talk import say
 from orchestrator.errors import ContractBroken, NothingSelected, UsageError
 from orchestrator.terminal.counts import format_count
@@ -21,7 +21,7 @@ app = typer.Typer()
 @with_options
 def import_run(
     history: HistoryFlags,
-    run: RunDirectory,
+    run: RunFolder,
     night: Annotated[
         str | None,
         typer.Option(
@@ -37,7 +37,7 @@ def import_run(
         ),
     ] = None,
 ) -> None:
-    """Add the comparisons of a run to the history as a separate night. The run directory stays where it is.
+    """Add the comparisons of a run to the history as a separate night. The run folder stays where it is.
 
     [bold]Examples[/bold]
 
@@ -47,13 +47,13 @@ def import_run(
     """
     from orchestrator.history.points import of_run
     from orchestrator.results.run import load_run
-    from orchestrator.results.rundir import RunDir
+    from orchestrator.results.run_folder import RunFolder
 
     day = parse_day("--night", night)
     store = open_store(history)
-    directory = RunDir.open(run)
+    folder = RunFolder.open(run)
     # One that is still being measured would be in with what it has now, and never with the rest.
-    with directory.hold() if access(run, W_OK) else nullcontext():
+    with folder.hold() if access(run, W_OK) else nullcontext():
         loaded = load_run(run)
     if loaded.evaluation.broken:
         raise ContractBroken(

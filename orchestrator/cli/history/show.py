@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 EMPTY = (
     "there is nothing in the history {path} yet: `tfcompare nightly run --versions 2.13,nightly` measures a first "
-    "night, `tfcompare history import RUN` adds a run that is there, --history DIR looks elsewhere"
+    "night, `tfcompare history import RUN` adds a run that is there, --history FOLDER looks elsewhere"
 )
 HISTORY = r"""Show what the nights measured: all series and alarms, or one case night by night, as a table and a plot.
 

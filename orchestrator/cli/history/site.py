@@ -22,7 +22,7 @@ def write_site(
             "--output",
             "-o",
             help="Folder for the pages; older pages in it are replaced.",
-            metavar="DIR",
+            metavar="FOLDER",
             show_default=False,
         ),
     ],
@@ -33,7 +33,7 @@ def write_site(
         str | None,
         typer.Option(
             "--runs-url",
-            help="Address of the published run directories, if they are not next to the history.",
+            help="Address of the published run folders, if they are not next to the history.",
             metavar="URL",
         ),
     ] = None,

@@ -46,7 +46,7 @@ def build_images(
         number("--at-once", 1, 100, "Number of images to build at a time; default: one per core, at most 4."),
     ] = None,
     sbom: Annotated[
-        Path | None, typer.Option("--sbom", help="Folder for an SBOM of each image (CycloneDX).", metavar="DIR")
+        Path | None, typer.Option("--sbom", help="Folder for an SBOM of each image (CycloneDX).", metavar="FOLDER")
     ] = None,
     name: Annotated[
         str | None,
@@ -126,7 +126,7 @@ def write_sbom(
     resolved = _resolve_versions([version], "gpu" if gpu else "cpu", say)
     if len(resolved) != 1:
         raise UsageError(
-            f"{version}: these are {len(resolved)} versions; `images build --sbom DIR` writes one for each"
+            f"{version}: these are {len(resolved)} versions; `images build --sbom FOLDER` writes one for each"
         )
     text = _sbom(resolved[0], gpu, installation.base)
     if output == "-":

@@ -162,7 +162,7 @@ def run(
         names=names,
         suite=selection.suite,
         selected=selected,
-        own_workloads=selection.workload_dir,
+        own_workloads=selection.workload_folder,
         flags=words,
         fleet=machines.fleet(),
         # The settings of the folder are among the flags.

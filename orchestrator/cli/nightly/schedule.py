@@ -251,7 +251,7 @@ def _schedule(
         planned=planned,
         program=_program(),
         environment={**environment, VARIABLE: str(history)},
-        directory=Path.cwd(),
+        folder=Path.cwd(),
         env_file=env_file.absolute() if env_file else None,
         limit_s=parse.seconds("--limit", asked["limit"]),
         secrets=_variables(command_line),

@@ -41,7 +41,7 @@ from orchestrator.cli.options.output import (
     FormatFlags,
     QuietFlags,
     ReportFormatFlags,
-    RunDirectoryFlags,
+    RunFolderFlags,
     VerbosityFlags,
 )
 from orchestrator.cli.options.selection import DataFlags, OwnWorkloadsFlags, SelectionFlags, TargetFlags
@@ -74,7 +74,7 @@ __all__ = [
     "PlaceFlags",
     "QuietFlags",
     "ReportFormatFlags",
-    "RunDirectoryFlags",
+    "RunFolderFlags",
     "SeedFlags",
     "SelectionFlags",
     "SourcesFlags",

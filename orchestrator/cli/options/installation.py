@@ -53,7 +53,7 @@ class SourcesFlags(BaseFlags):
             "--wheelhouse",
             envvar="TFCOMPARE_WHEELHOUSE",
             help="Folder of wheels to install from. Without --index-url, nothing else is used.",
-            metavar="DIR",
+            metavar="FOLDER",
         ),
     ] = None
 

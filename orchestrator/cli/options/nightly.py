@@ -19,8 +19,8 @@ class HistoryFlags(Group):
         typer.Option(
             "--history",
             envvar="TFCOMPARE_HISTORY",
-            help="History directory. Default: ~/.local/share/tfcompare/history.",
-            metavar="DIR",
+            help="History folder. Default: ~/.local/share/tfcompare/history.",
+            metavar="FOLDER",
             show_default=False,
         ),
     ] = None

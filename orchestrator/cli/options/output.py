@@ -18,12 +18,12 @@ REPORT_FORMATS = (*FORMATS, "html")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunDirectoryFlags(Group):
+class RunFolderFlags(Group):
     panel = "Output"
 
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="Run directory; runs/<stamp> if not given.", metavar="DIR"),
+        typer.Option("--output", "-o", help="Run folder; runs/<stamp> if not given.", metavar="FOLDER"),
     ] = None
 
 
@@ -44,7 +44,7 @@ class ReportFormatFlags(Group):
             "--format",
             "format",
             REPORT_FORMATS,
-            "What is printed on stdout; html is a page in the run directory.",
+            "What is printed on stdout; html is a page in the run folder.",
             elsewhere={
                 name: f"`tfcompare export RUN --to {name}` writes that"
                 for name in EXPORTS

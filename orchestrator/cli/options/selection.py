@@ -31,12 +31,12 @@ class DataFlags(Group):
 
 @dataclass(frozen=True, kw_only=True)
 class OwnWorkloadsFlags(DataFlags):
-    workload_dir: Annotated[
+    workload_folder: Annotated[
         Path | None,
         typer.Option(
-            "--workload-dir",
+            "--workload-folder",
             help="Folder with your own workload files. All are measured unless cases or a suite are named.",
-            metavar="DIR",
+            metavar="FOLDER",
         ),
     ] = None
 
@@ -62,7 +62,7 @@ class SelectionFlags(OwnWorkloadsFlags):
         str | None,
         typer.Option(
             "--suite",
-            help="Suite of cases: smoke, quick, studies or full. Default: quick, or all of --workload-dir.",
+            help="Suite of cases: smoke, quick, studies or full. Default: quick, or all of --workload-folder.",
             show_default=False,
             metavar="SUITE",
         ),

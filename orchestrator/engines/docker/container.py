@@ -135,10 +135,10 @@ def _read_start(pid: int) -> str:
 def create(client: docker.DockerClient, spec: Spec) -> str:
     """Create a container and return its id.
 
-    It has no network, a read-only file system, no capabilities and one writable directory. With a GPU there is a second
+    It has no network, a read-only file system, no capabilities and one writable folder. With a GPU there is a second
     one, for the code that the GPU's driver compiles.
     """
-    # Mounts, not binds: an engine that does not see a directory says so, where a bind makes an empty one.
+    # Mounts, not binds: an engine that does not see a folder says so, where a bind makes an empty one.
     mounted = host_paths.mounts(client)
 
     def mount(name: str, source: Path, *, read_only: bool = True) -> Mount:
@@ -155,10 +155,10 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
         mounts.append(mount(contract.LIBRARY, spec.library))
     layers = list(dict.fromkeys(layer.folder for layer in spec.layers.values() if layer.folder))
     mounts += [mount(f"layers/{place}", folder) for place, folder in enumerate(layers)]
-    for name, directory in (("results", spec.results), ("jit", spec.jit)):
-        if directory:
-            hand_over(directory, user)
-            mounts.append(mount(name, directory, read_only=False))
+    for name, writable in (("results", spec.results), ("jit", spec.jit)):
+        if writable:
+            hand_over(writable, user)
+            mounts.append(mount(name, writable, read_only=False))
     # The engine's memory: Docker's may be a virtual machine with less than this machine has.
     memory = spec.memory_mb * 2**20 if spec.memory_mb else limits.share_memory(info["MemTotal"], spec.workers)
     cpus = spec.cpus or limits.find_granted(info["NCPU"])
@@ -238,21 +238,21 @@ def confine(
     return host_config
 
 
-def hand_over(directory: Path, user: tuple[int, int]) -> None:
-    """Give root's directory, and what earlier workers left in it, to the user that the worker runs as."""
-    if os.getuid() or not directory.is_dir():
+def hand_over(folder: Path, user: tuple[int, int]) -> None:
+    """Give root's folder, and what earlier workers left in it, to the user that the worker runs as."""
+    if os.getuid() or not folder.is_dir():
         return
     try:
-        # By descriptors: another container may hold the directory of a GPU, and could put a link into the way.
-        for _, directories, files, within in os.fwalk(directory):
+        # By descriptors: another container may hold the folder of a GPU, and could put a link into the way.
+        for _, folders, files, within in os.fwalk(folder):
             os.chown(within, *user)
-            for name in (*directories, *files):
+            for name in (*folders, *files):
                 os.chown(name, *user, dir_fd=within, follow_symlinks=False)
     except (RecursionError, OSError) as error:
         # Newer Pythons have a descriptor per level, and no frame.
         if isinstance(error, OSError) and error.errno != errno.EMFILE:
             raise
-        raise EnvironmentFailed(f"{directory} has too many folders inside each other", "remove it") from error
+        raise EnvironmentFailed(f"{folder} has too many folders inside each other", "remove it") from error
 
 
 class Log:

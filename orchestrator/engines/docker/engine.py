@@ -156,7 +156,7 @@ class DockerEnvironment:
             results=paths.results,
             gpu=self.options.gpu_request if self.options.gpu else None,
             devices=self.devices,
-            jit=nvidia.jit_directory(self.facts.identity, self.options.chosen_gpus) if self.options.gpu else None,
+            jit=nvidia.jit_folder(self.facts.identity, self.options.chosen_gpus) if self.options.gpu else None,
             cpus=self.options.cpus,
             memory_mb=self.options.memory_mb,
             runtime=self.options.runtime,

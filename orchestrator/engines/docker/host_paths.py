@@ -1,6 +1,6 @@
-"""Translates directories for a tfcompare that runs in a container of the same Docker engine.
+"""Translates folders for a tfcompare that runs in a container of the same Docker engine.
 
-A directory that such a container mounts has another path outside, and a directory that it does not mount does not exist
+A folder that such a container mounts has another path outside, and a folder that it does not mount does not exist
 there.
 """
 
@@ -44,14 +44,14 @@ def find_engine_path(path: Path, mounted: Mapping[Path, Path] | None) -> Path | 
     path = path.resolve()
     if mounted is None:
         return path
-    for directory in (path, *path.parents):
-        if directory in mounted:
-            return mounted[directory] / path.relative_to(directory)
+    for folder in (path, *path.parents):
+        if folder in mounted:
+            return mounted[folder] / path.relative_to(folder)
     return None
 
 
 def source(path: Path, mounted: Mapping[Path, Path] | None, *, read_only: bool) -> Path:
-    """Return what to mount for a directory.
+    """Return what to mount for a folder.
 
     If it is only read, this may be a copy that the engine sees and that the worker's user may read.
     """
@@ -77,21 +77,21 @@ def _readable(path: Path) -> bool:
     return all(inner.stat().st_mode & bits == bits for inner, bits in needed.items())
 
 
-def _copy(directory: Path) -> Path:
-    """Return a copy of a directory, named after its contents so that it is made only once."""
-    originals = sorted(path for path in directory.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+def _copy(folder: Path) -> Path:
+    """Return a copy of a folder, named after its contents so that it is made only once."""
+    originals = sorted(path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
     digest = hashlib.sha256()
     for path in originals:
         content = path.read_bytes()
-        digest.update(f"{path.relative_to(directory)} {len(content)}\n".encode() + content)
+        digest.update(f"{path.relative_to(folder)} {len(content)}\n".encode() + content)
     copy = cache() / "seen" / digest.hexdigest()[:16]
     if copy.is_dir():
         return copy
     try:
         copy.parent.mkdir(parents=True, exist_ok=True)
-        with files.make_directory_atomically(copy) as partial:
+        with files.make_folder_atomically(copy) as partial:
             for path in originals:
-                duplicate = partial / path.relative_to(directory)
+                duplicate = partial / path.relative_to(folder)
                 duplicate.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copyfile(path, duplicate)
                 duplicate.chmod(0o644)

@@ -22,7 +22,7 @@ from orchestrator.catalog.user_data import cache
 from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines import Outlook, build_errors
 from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.directory_lock import exclusive
+from orchestrator.engines.folder_lock import exclusive
 from orchestrator.errors import EnvironmentFailed
 
 SPEC_LABEL = "tfcompare.spec"
@@ -71,9 +71,9 @@ class Recipe:
 
 
 def builder() -> str:
-    """Return a name for this user and their data directory; it is a hash, since a pushed image carries its labels."""
-    directory = os.path.realpath(user_data.directory())
-    return f"{os.getuid()}-{hashlib.sha256(directory.encode()).hexdigest()[:12]}"
+    """Return a name for this user and their data folder; it is a hash, since a pushed image carries its labels."""
+    folder = os.path.realpath(user_data.folder())
+    return f"{os.getuid()}-{hashlib.sha256(folder.encode()).hexdigest()[:12]}"
 
 
 def base_reference(flavour: Flavour, override: str | None) -> str:

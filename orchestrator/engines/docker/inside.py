@@ -88,9 +88,9 @@ def look(
     client: docker.DockerClient, image_id: str, number: str, *, own: bool = False, runtime: str = ""
 ) -> Inside | str:
     """Return what is reported from inside an image, or why it could not; `own` is one that tfcompare has not built."""
-    with _make_folder() as directory:
+    with _make_folder() as folder:
         # Next to what the image may write to, and not in it: it could put a link there.
-        log, results = Path(directory) / "log", Path(directory) / "results"
+        log, results = Path(folder) / "log", Path(folder) / "results"
         results.mkdir()
         spec = container.Spec(
             image=image_id,

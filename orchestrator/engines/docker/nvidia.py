@@ -1,6 +1,6 @@
 """Asks a Docker engine for GPUs, and checks that it can provide them: NVIDIA's runtime, a device request, or CDI.
 
-One directory per image and set of GPUs keeps the code that the driver compiles from PTX, for later containers and runs.
+One folder per image and set of GPUs keeps the code that the driver compiles from PTX, for later containers and runs.
 """
 
 import io
@@ -56,10 +56,10 @@ def options(request: GpuRequest | None, devices: Sequence[str] = (), runtime: st
     return {"group_add": find_groups(), **shared, **_request(request, devices), **named}
 
 
-def find_groups(directory: Path = Path("/dev")) -> list[int]:
+def find_groups(folder: Path = Path("/dev")) -> list[int]:
     """Return the groups that may open the driver's device files, where not everybody may."""
     groups = set()
-    for path in directory.glob("nvidia*"):
+    for path in folder.glob("nvidia*"):
         with suppress(OSError):
             status = path.stat()
             if stat.S_ISCHR(status.st_mode) and status.st_mode & 0o066 == 0o060:
@@ -173,10 +173,9 @@ def cdi_refusal(info: dict[str, Any]) -> str:
         )
     listed = _cdi_devices(info)
     if listed is not None and not any(name.startswith(KIND) for name in listed):
-        directories = ", ".join(info["CDISpecDirs"])
+        folders = ", ".join(info["CDISpecDirs"])
         return (
-            f"it finds no {KIND[:-1]} in {directories}. "
-            "`nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` writes one"
+            f"it finds no {KIND[:-1]} in {folders}. `nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml` writes one"
         )
     return ""
 
@@ -214,7 +213,7 @@ def _find_refusal(client: docker.DockerClient, request: GpuRequest, devices: Seq
 
 @dataclass(frozen=True)
 class CompiledCode:
-    """A directory of code that a driver compiled, and the image that it was compiled for."""
+    """A folder of code that a driver compiled, and the image that it was compiled for."""
 
     path: Path
     image: str
@@ -225,25 +224,25 @@ def jit_root() -> Path:
     return cache() / "jit"
 
 
-def jit_directory(image: str, gpus: Sequence[Gpu]) -> Path:
-    """Return the directory for what the drivers of these GPUs compile from an image's PTX, and create it if necessary.
+def jit_folder(image: str, gpus: Sequence[Gpu]) -> Path:
+    """Return the folder for what the drivers of these GPUs compile from an image's PTX, and create it if necessary.
 
     All GPUs of a compute capability share it: the driver itself keeps apart what it compiled for different ones. It
     belongs to this user, like the container's processes. A volume of the engine would belong to root.
     """
     key = "-".join(sorted({f"sm{(gpu.capability or 'any').replace('.', '')}" for gpu in gpus})) or "any"
-    directory = jit_root() / f"{image.removeprefix('sha256:')[:12]}-{key}"
+    folder = jit_root() / f"{image.removeprefix('sha256:')[:12]}-{key}"
     try:
-        directory.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EnvironmentFailed(
-            f"cannot write {directory}: {error.strerror}; TFCOMPARE_CACHE names another place"
+            f"cannot write {folder}: {error.strerror}; TFCOMPARE_CACHE names another place"
         ) from error
-    return directory
+    return folder
 
 
 def jit_kept() -> Iterator[CompiledCode]:
-    """Yield all such directories, for freeing disk space; `image` is the beginning of the image's id."""
+    """Yield all such folders, for freeing disk space; `image` is the beginning of the image's id."""
     root = jit_root()
     for path in sorted(root.iterdir()) if root.is_dir() else ():
         size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())

@@ -32,7 +32,7 @@ def _identify(info: Mapping[str, Any]) -> tuple[str, str]:
 
 def find_options(info: Mapping[str, Any]) -> list[str]:
     """Return a container's security options."""
-    # SELinux lets no container read directories that are not labelled for it, and the user's labels stay as they are.
+    # SELinux lets no container read folders that are not labelled for it, and the user's labels stay as they are.
     return ["no-new-privileges", *(["label=disable"] if "selinux" in read_option_names(info) else [])]
 
 

@@ -45,7 +45,7 @@ class Body(Protocol):
 class Index:
     """An index server that runs from its first build until it is closed.
 
-    It does nothing if neither an index nor a directory was named.
+    It does nothing if neither an index nor a folder was named.
     """
 
     def __init__(self, index_url: str | None, wheelhouse: Path | None, ca_bundle: Path | None) -> None:

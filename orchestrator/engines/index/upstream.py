@@ -1,4 +1,4 @@
-"""Sources of packages that the user names: an index with its login, or a directory of wheels."""
+"""Sources of packages that the user names: an index with its login, or a folder of wheels."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -105,25 +105,21 @@ def _address(url: str) -> SplitResult:
 
 
 class Wheelhouse:
-    """A directory of wheels and source packages."""
+    """A folder of wheels and source packages."""
 
-    def __init__(self, directory: Path) -> None:
-        if not directory.is_dir():
-            raise UsageError(
-                f"--wheelhouse {directory}: there is no such folder; it is to hold the wheels of the locks"
-            )
-        self._directory = directory
+    def __init__(self, folder: Path) -> None:
+        if not folder.is_dir():
+            raise UsageError(f"--wheelhouse {folder}: there is no such folder; it is to hold the wheels of the locks")
+        self._folder = folder
         if not any(map(project_of, self._names())):
-            raise UsageError(
-                f"--wheelhouse {directory}: there is no package in it; docs/images.md says how to fill one"
-            )
+            raise UsageError(f"--wheelhouse {folder}: there is no package in it; docs/images.md says how to fill one")
 
     def files(self, project: str) -> dict[Link, Path]:
-        paths = [self._directory / name for name in self._names() if project_of(name) == project]
+        paths = [self._folder / name for name in self._names() if project_of(name) == project]
         return {Link(path.name, path.resolve().as_uri()): path for path in paths}
 
     def _names(self) -> list[str]:
-        return sorted(path.name for path in self._directory.iterdir() if path.is_file())
+        return sorted(path.name for path in self._folder.iterdir() if path.is_file())
 
 
 def project_of(filename: str) -> str:

@@ -31,7 +31,7 @@ from orchestrator.child_environment import pass_variables
 from orchestrator.engines import Outlook, Started, WorkerPaths, build_errors
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.cuda_libraries import add_driver, code_variables, find_variables
-from orchestrator.engines.directory_lock import DirectoryLock, wait
+from orchestrator.engines.folder_lock import FolderLock, wait
 from orchestrator.engines.docker.limits import share_processes
 from orchestrator.catalog.user_data import cache
 from orchestrator.engines.environment import worker_variables
@@ -58,7 +58,7 @@ NO_IMAGES = ("an image runs on the docker engine only", "take --engine docker")
 NO_LIBRARIES = ("its CUDA comes with an image, and not as packages", "take --engine docker, or 2.5 and newer")
 
 
-def environments_directory() -> Path:
+def environments_folder() -> Path:
     return cache() / "environments"
 
 
@@ -70,7 +70,7 @@ class VenvEnvironment:
     # The home of its workers, empty when the run begins.
     home: Path
     # Keeps the environment from being removed until the engine is closed, or this object is dropped.
-    lock: DirectoryLock | None = field(default=None, repr=False, compare=False)
+    lock: FolderLock | None = field(default=None, repr=False, compare=False)
     # The number that TensorFlow has to state.
     tensorflow: str = ""
 
@@ -145,10 +145,10 @@ class VenvEngine:
             )
         memory_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2**20
         self._options.check_limits(os.sched_getaffinity(0), memory_mb)
-        return f"virtual environments, kept in {environments_directory()}"
+        return f"virtual environments, kept in {environments_folder()}"
 
     def sweep(self) -> list[str]:
-        # Workers end with their host, and directories are removed for every engine.
+        # Workers end with their host, and folders are removed for every engine.
         return []
 
     def outlook(self, version: Version) -> Outlook:
@@ -205,10 +205,10 @@ class VenvEngine:
             self._homes = self._homes or self._held.enter_context(Scratch())
         return Path(tempfile.mkdtemp(dir=self._homes.path))
 
-    def _lock(self, path: Path, build: Callable[[], None], version: Version, log: BuildLog) -> DirectoryLock | None:
+    def _lock(self, path: Path, build: Callable[[], None], version: Version, log: BuildLog) -> FolderLock | None:
         """Return the shared lock of an environment, built unless it is ready; None if a ready one cannot be locked."""
         try:
-            lock = DirectoryLock(path)
+            lock = FolderLock(path)
             try:
                 _share(lock, path, build, log)
             except BaseException:
@@ -271,13 +271,13 @@ class VenvEngine:
             return
         head = "its environment could not be installed"
         failure = build_errors.of_install(
-            log.end, directory=environments_directory(), wheelhouse=self._index.wheelhouse
+            log.end, folder=environments_folder(), wheelhouse=self._index.wheelhouse
         )
         message = f"{head}: {failure}" if failure else f"{head} ({argv[0]} ended with {code}). {build_errors.UNKNOWN}"
         raise EnvironmentFailed(message, target=version.name, detail=f"{log.tail()}\nThe whole log is {log.path}")
 
     def storage(self) -> tuple[str, Path]:
-        return "environments", environments_directory()
+        return "environments", environments_folder()
 
     def close(self) -> None:
         self._index.close()
@@ -310,7 +310,7 @@ def _check_packages(version: Version, path: Path, flavour: Flavour) -> None:
         )
 
 
-def _share(lock: DirectoryLock, path: Path, build: Callable[[], None], log: BuildLog) -> None:
+def _share(lock: FolderLock, path: Path, build: Callable[[], None], log: BuildLog) -> None:
     """Take the shared lock of an environment that is ready.
 
     Before that, build it alone, or wait until another process has built it.
@@ -358,11 +358,11 @@ def _numbers(version: Version, device: FlavourName) -> tuple[str, ...]:
 
 def environment_path(flavour: Flavour, interpreter: Interpreter) -> Path:
     key = hashlib.sha256(f"{lock_hash(flavour)} {interpreter.version} {interpreter.prefix}".encode()).hexdigest()
-    return environments_directory() / f"{flavour.lock.stem}-{key[:16]}"
+    return environments_folder() / f"{flavour.lock.stem}-{key[:16]}"
 
 
 def identify(path: Path, interpreter: Interpreter) -> str:
-    """Return what distinguishes an environment from others: its directory and, if that changed, its Python's build.
+    """Return what distinguishes an environment from others: its folder and, if that changed, its Python's build.
 
     The build is included if it is no longer the one of the install. An environment links to that Python, so a new build
     needs no new install.
@@ -377,7 +377,7 @@ def identify(path: Path, interpreter: Interpreter) -> str:
 
 
 def _unwritable(version: str, path: Path, error: OSError) -> EnvironmentFailed:
-    failure = build_errors.of_install(error.strerror or "", directory=environments_directory())
+    failure = build_errors.of_install(error.strerror or "", folder=environments_folder())
     if failure:
         return EnvironmentFailed(f"cannot write {path}: {failure}", target=version)
     return EnvironmentFailed(

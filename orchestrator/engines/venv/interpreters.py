@@ -75,17 +75,17 @@ def _probe(number: str) -> Iterator[Interpreter | Unusable]:
 
 
 def _candidates(number: str) -> Iterator[Path]:
-    directories = [Path(directory) for directory in os.environ.get("PATH", "").split(os.pathsep) if directory]
+    folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
     names = (f"python{number}", "python3", "python")
-    yield from (directory / name for name in names[:1] for directory in directories if (directory / name).is_file())
+    yield from (folder / name for name in names[:1] for folder in folders if (folder / name).is_file())
     yield from _interpreters_of_tools(_pyenv_versions(), f"{number}.*", number)
     yield from _interpreters_of_tools(_uv_pythons(), f"cpython-{number}.*", number)
     yield from _interpreters_of_tools(own_pythons(), f"cpython-{number}.*", number)
-    yield from (directory / name for name in names[1:] for directory in directories if (directory / name).is_file())
+    yield from (folder / name for name in names[1:] for folder in folders if (folder / name).is_file())
 
 
 def _interpreters_of_tools(root: Path, pattern: str, number: str) -> Iterator[Path]:
-    """Yield the interpreters of Python `number` in a directory, newest patch release first."""
+    """Yield the interpreters of Python `number` in a folder, newest patch release first."""
     installs = [path for path in root.glob(pattern) if (path / "bin" / f"python{number}").exists()]
 
     def patch(path: Path) -> tuple[int, ...]:
@@ -113,7 +113,7 @@ def _uv_pythons() -> Path:
 
 
 def own_pythons() -> Path:
-    """Return the directory of the Pythons that tfcompare has downloaded."""
+    """Return the folder of the Pythons that tfcompare has downloaded."""
     return user_data.cache() / "pythons"
 
 

@@ -1,4 +1,4 @@
-"""Installs Pythons that this machine lacks: uv downloads them into a directory in tfcompare's cache."""
+"""Installs Pythons that this machine lacks: uv downloads them into a folder in tfcompare's cache."""
 
 import os
 import re
@@ -51,28 +51,28 @@ class Downloads:
 
     def install(self, number: str, log: BuildLog) -> Interpreter:
         """Download Python `number` unless another process has done it meanwhile; raise NotDownloaded."""
-        directory = interpreters.own_pythons()
+        folder = interpreters.own_pythons()
         try:
-            with hold_lock(directory / f".{number}.lock", log, f"Python {number} is being downloaded; waiting for it"):
+            with hold_lock(folder / f".{number}.lock", log, f"Python {number} is being downloaded; waiting for it"):
                 interpreters.forget()
-                return interpreters.find(number) or self._download_once(number, directory, log)
+                return interpreters.find(number) or self._download_once(number, folder, log)
         except OSError as error:
-            raise NotDownloaded(f"{directory} cannot be written: {error.strerror}") from error
+            raise NotDownloaded(f"{folder} cannot be written: {error.strerror}") from error
 
-    def _download_once(self, number: str, directory: Path, log: BuildLog) -> Interpreter:
+    def _download_once(self, number: str, folder: Path, log: BuildLog) -> Interpreter:
         if number not in self._failed:
             try:
-                return self._download(number, directory, log)
+                return self._download(number, folder, log)
             except NotDownloaded as error:
                 self._failed[number] = str(error)
         raise NotDownloaded(self._failed[number])
 
-    def _download(self, number: str, directory: Path, log: BuildLog) -> Interpreter:
+    def _download(self, number: str, folder: Path, log: BuildLog) -> Interpreter:
         uv = find_uv()
         if uv is None:
             raise NotDownloaded("uv is not installed")
-        log.announce(f"downloading Python {number} (about {SIZE_MB} MB) into {directory}")
-        if log.run(_command(uv, number, directory), self._variables()) != 0:
+        log.announce(f"downloading Python {number} (about {SIZE_MB} MB) into {folder}")
+        if log.run(_command(uv, number, folder), self._variables()) != 0:
             raise NotDownloaded(explain(log.end))
         interpreters.forget()
         if interpreter := interpreters.find(number):
@@ -86,8 +86,8 @@ class Downloads:
         return {**variables, "SSL_CERT_FILE": str(bundle.absolute())} if bundle else variables
 
 
-def _command(uv: str, number: str, directory: Path) -> list[str]:
-    command = [uv, "python", "install", number, "--install-dir", str(directory)]
+def _command(uv: str, number: str, folder: Path) -> list[str]:
+    command = [uv, "python", "install", number, "--install-dir", str(folder)]
     command += ["--no-bin", "--no-registry", "--no-config", "--no-cache", "--no-progress"]
     if number in OWN_LISTED and LIST_VARIABLE not in os.environ:
         command += ["--python-downloads-json-url", OWN_LIST.as_uri()]

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from orchestrator.engines.scratch import PREFIX, find_named, lock_directory
+from orchestrator.engines.scratch import PREFIX, find_named, lock_folder
 
 ROOT = Path("/")
 END_S, POLL_S = 5.0, 0.005
@@ -25,9 +25,9 @@ LIMIT = "pids.max"
 
 @dataclass
 class _Group:
-    """One directory, and the lock by which the next run knows whose it is."""
+    """One folder, and the lock by which the next run knows whose it is."""
 
-    directory: Path
+    folder: Path
     lock: int
 
 
@@ -41,12 +41,12 @@ class Cgroup:
         """Put a process into new cgroups, which allow this many processes and threads; return None if none can be."""
         made = cls([group for parent in find_parents(root) if (group := _enter(parent, pid))])
         for group in made._groups:
-            made.limits_tasks |= _limit(group.directory, tasks)
+            made.limits_tasks |= _limit(group.folder, tasks)
         return made if made._groups else None
 
     @property
-    def directories(self) -> list[Path]:
-        return [group.directory for group in self._groups]
+    def folders(self) -> list[Path]:
+        return [group.folder for group in self._groups]
 
     def end(self) -> int:
         """End what is in the cgroups, remove them, and return how many processes were in them."""
@@ -54,14 +54,14 @@ class Cgroup:
         groups, self._groups = self._groups, []
         pids: set[int] = set()
         until = time.monotonic() + END_S
-        while (left := [group.directory for group in groups if group.directory.exists()]) and time.monotonic() < until:
-            for directory in left:
-                pids |= _kill(directory)
+        while (left := [group.folder for group in groups if group.folder.exists()]) and time.monotonic() < until:
+            for folder in left:
+                pids |= _kill(folder)
                 # Those that a worker has made inside come first.
-                for inner, _, _ in os.walk(directory, topdown=False):
+                for inner, _, _ in os.walk(folder, topdown=False):
                     with suppress(OSError):
                         os.rmdir(inner)
-            time.sleep(POLL_S if any(directory.exists() for directory in left) else 0)
+            time.sleep(POLL_S if any(folder.exists() for folder in left) else 0)
         for group in groups:
             os.close(group.lock)
         return len(pids)
@@ -69,18 +69,18 @@ class Cgroup:
 
 def _enter(parent: Path, pid: int) -> _Group | None:
     """Make a cgroup in another one and put a process into it; return None where that is not possible."""
-    directory = parent / f"{PREFIX}{secrets.token_hex(4)}"
+    folder = parent / f"{PREFIX}{secrets.token_hex(4)}"
     try:
-        directory.mkdir()
+        folder.mkdir()
     except OSError:
         return None
-    lock = lock_directory(directory)
+    lock = lock_folder(folder)
     if lock is None:
         return None
-    group = _Group(directory, lock)
+    group = _Group(folder, lock)
     try:
-        if not _shares_cpus(directory):
-            (directory / "cgroup.procs").write_text(str(pid))
+        if not _shares_cpus(folder):
+            (folder / "cgroup.procs").write_text(str(pid))
             return group
     except OSError:
         pass
@@ -88,33 +88,33 @@ def _enter(parent: Path, pid: int) -> _Group | None:
     return None
 
 
-def _shares_cpus(directory: Path) -> bool:
+def _shares_cpus(folder: Path) -> bool:
     """Return whether a cgroup has its own share of the CPUs; of version 1, only a hierarchy without any is used."""
     with suppress(FileNotFoundError):
-        return "cpu" in (directory / "cgroup.controllers").read_text().split()
+        return "cpu" in (folder / "cgroup.controllers").read_text().split()
     return False
 
 
-def _limit(directory: Path, tasks: int) -> bool:
+def _limit(folder: Path, tasks: int) -> bool:
     """Allow this many processes and threads; return False if they are not counted here."""
     with suppress(OSError):
-        if (directory / LIMIT).exists():
-            (directory / LIMIT).write_text(str(tasks))
+        if (folder / LIMIT).exists():
+            (folder / LIMIT).write_text(str(tasks))
             return True
     return False
 
 
-def _kill(directory: Path) -> set[int]:
+def _kill(folder: Path) -> set[int]:
     # So that none can start another. The kernel counts those below as well.
-    _limit(directory, 0)
+    _limit(folder, 0)
     pids: set[int] = set()
-    for inner in directory.rglob("cgroup.procs"):
+    for inner in folder.rglob("cgroup.procs"):
         with suppress(OSError):
             pids |= set(map(int, inner.read_text().split()))
     with suppress(OSError):
         # All at once. Kernels before 5.14 lack it, and version 1 has none.
-        if (directory / "cgroup.kill").exists():
-            (directory / "cgroup.kill").write_text("1")
+        if (folder / "cgroup.kill").exists():
+            (folder / "cgroup.kill").write_text("1")
     for pid in pids:
         with suppress(ProcessLookupError, PermissionError):
             os.kill(pid, signal.SIGKILL)
@@ -122,7 +122,7 @@ def _kill(directory: Path) -> set[int]:
 
 
 def find_parents(root: Path = ROOT) -> list[Path]:
-    """Return the directories of this process's own cgroup, in the hierarchies in which one can be made for a worker."""
+    """Return the folders of this process's own cgroup, in the hierarchies in which one can be made for a worker."""
     with suppress(OSError, ValueError):
         lines = (root / "proc/self/mountinfo").read_text().splitlines()
         own = dict(line.split(":", 2)[1:] for line in (root / "proc/self/cgroup").read_text().splitlines())
@@ -156,9 +156,9 @@ def _is_counting(controllers: str, kind: str, options: str) -> bool:
 def reap(root: Path = ROOT) -> int:
     """End what is in the cgroups of runs whose process has ended, remove them, and return how many processes it was."""
     groups = [
-        _Group(directory, lock)
+        _Group(folder, lock)
         for parent in find_parents(root)
-        for directory in find_named(parent)
-        if (lock := lock_directory(directory)) is not None
+        for folder in find_named(parent)
+        if (lock := lock_folder(folder)) is not None
     ]
     return Cgroup(groups).end()

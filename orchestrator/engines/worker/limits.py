@@ -53,7 +53,7 @@ def describe_excess(results: Path, most_bytes: int = contract.LARGEST_FILE) -> s
     while waiting:
         parts = waiting.pop()
         try:
-            with files.open_directory(results, *parts) as handle, os.scandir(handle) as found:
+            with files.open_folder(results, *parts) as handle, os.scandir(handle) as found:
                 for entry in found:
                     status = entry.stat(follow_symlinks=False)
                     entries += 1

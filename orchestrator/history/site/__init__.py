@@ -29,11 +29,11 @@ class BuiltSite:
     warnings: tuple[str, ...]
 
 
-def build(store: Store, directory: Path, *, runs_url: str | None = None, title: str | None = None) -> BuiltSite:
+def build(store: Store, folder: Path, *, runs_url: str | None = None, title: str | None = None) -> BuiltSite:
     """Write the site into a folder that is empty or already holds one.
 
-    `runs_url` is where run directories are published, if not next to the history.
+    `runs_url` is where run folders are published, if not next to the history.
     """
     from orchestrator.history.site.builder import write
 
-    return write(store, directory, runs_url, title or TITLE)
+    return write(store, folder, runs_url, title or TITLE)

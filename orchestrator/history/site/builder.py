@@ -31,9 +31,9 @@ MARK = '<meta name="generator" content="tfcompare history site">'
 LATEST_NIGHTS = 14
 
 
-def write(store: Store, directory: Path, runs_url: str | None, title: str) -> BuiltSite:
-    runs = runs_at(store.runs, directory, runs_url)
-    _prepare(directory)
+def write(store: Store, folder: Path, runs_url: str | None, title: str) -> BuiltSite:
+    runs = runs_at(store.runs, folder, runs_url)
+    _prepare(folder)
     read = store.read()
     events, unread = store.events()
     alarms = state.current(events)
@@ -52,21 +52,21 @@ def write(store: Store, directory: Path, runs_url: str | None, title: str) -> Bu
         pages.add(page)
         of_case = [wording.show_alarm(alarm, sources.cases) for alarm in alarms if alarm.key.case == name]
         _write(
-            directory / page,
+            folder / page,
             _page("case.html.j2", home=case.HOME, case=name, sections=sections, alarms=of_case, run_link=runs.link),
         )
     descriptions = [wording.show_alarm(alarm, sources.cases) for alarm in alarms]
     descriptions.sort(key=lambda description: not description.open)
     _write(
-        directory / ALARMS,
+        folder / ALARMS,
         _page("alarms.html.j2", home="", alarms=descriptions, where=wording.where, run_link=runs.link),
     )
     first_run = sources.columns["run"].text(0) if len(read.table) else ""
-    _put(directory / FEED, feed.atom(feed.entries(events), first_run, sources.cases))
+    _put(folder / FEED, feed.atom(feed.entries(events), first_run, sources.cases))
     nights = [event for event in events if isinstance(event, Night)]
     # Last: it is there when all that it leads to is.
     _write(
-        directory / INDEX,
+        folder / INDEX,
         _page(
             "overview.html.j2",
             home="",
@@ -79,10 +79,10 @@ def write(store: Store, directory: Path, runs_url: str | None, title: str) -> Bu
             built=datetime.now(UTC),
         ),
     )
-    for stale in {f"{CASES}/{path.name}" for path in (directory / CASES).glob("*.html")} - pages:
-        (directory / stale).unlink()
+    for stale in {f"{CASES}/{path.name}" for path in (folder / CASES).glob("*.html")} - pages:
+        (folder / stale).unlink()
     return BuiltSite(
-        index=directory / INDEX,
+        index=folder / INDEX,
         pages=len(pages) + 2,
         cases=len(sources.cases),
         series=len(sources.series),
@@ -91,21 +91,21 @@ def write(store: Store, directory: Path, runs_url: str | None, title: str) -> Bu
     )
 
 
-def _prepare(directory: Path) -> None:
-    with files.writing(f"the site {directory}", "name another folder with --output"):
-        if directory.is_dir() and any(directory.iterdir()) and not _is_site(directory):
+def _prepare(folder: Path) -> None:
+    with files.writing(f"the site {folder}", "name another folder with --output"):
+        if folder.is_dir() and any(folder.iterdir()) and not _is_site(folder):
             raise UsageError(
-                f"{directory} holds something else than a site; name an empty folder or a new one with --output"
+                f"{folder} holds something else than a site; name an empty folder or a new one with --output"
             )
-        (directory / CASES).mkdir(parents=True, exist_ok=True)
+        (folder / CASES).mkdir(parents=True, exist_ok=True)
 
 
-def _is_site(directory: Path) -> bool:
+def _is_site(folder: Path) -> bool:
     # What an interrupted build left has no first page yet.
-    names = {path.name for path in directory.iterdir() if not path.name.startswith(".")}
-    if not (directory / INDEX).is_file():
+    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
+    if not (folder / INDEX).is_file():
         return names <= {CASES, ALARMS, FEED}
-    return MARK in (directory / INDEX).read_text(encoding="utf-8", errors="replace")[:4096]
+    return MARK in (folder / INDEX).read_text(encoding="utf-8", errors="replace")[:4096]
 
 
 def _facts(sources: Sources) -> str:

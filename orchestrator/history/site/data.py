@@ -85,9 +85,9 @@ class DrawableSeries:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Runs:
-    """The location of run directories as seen from the site: next to the history, or where they are published."""
+    """The location of run folders as seen from the site: next to the history, or where they are published."""
 
-    directory: Path
+    folder: Path
     address: str
     url: str | None
 
@@ -98,7 +98,7 @@ class Runs:
         """
         if not NAME.fullmatch(run):
             return ""
-        path = self.directory / run
+        path = self.folder / run
         page = "report.html" if (path / "report.html").is_file() else ""
         if self.url is None and not path.is_dir():
             return ""
@@ -106,12 +106,12 @@ class Runs:
         return f"{'' if '://' in base or base.startswith('/') else home}{base}/{quote(run, safe='')}/{page}"
 
 
-def runs_at(directory: Path, site_directory: Path, url: str | None) -> Runs:
+def runs_at(folder: Path, site_folder: Path, url: str | None) -> Runs:
     if url is not None and urlsplit(url).scheme not in ("", "http", "https"):
         raise UsageError(f"--runs-url {url}: give an http or https address, or a path as seen from the site")
     return Runs(
-        directory=directory,
-        address=quote(os.path.relpath(directory.resolve(), site_directory.resolve())),
+        folder=folder,
+        address=quote(os.path.relpath(folder.resolve(), site_folder.resolve())),
         url=url.rstrip("/") if url is not None else None,
     )
 

@@ -30,11 +30,11 @@ class Cron:
 
     @property
     def script(self) -> Path:
-        return user_data.directory() / "nightly.sh"
+        return user_data.folder() / "nightly.sh"
 
     @property
     def begun(self) -> Path:
-        return user_data.directory() / "nightly.begun"
+        return user_data.folder() / "nightly.begun"
 
     @property
     def crontab(self) -> str:

@@ -24,7 +24,7 @@ ON_TIME = timedelta(minutes=10)
 
 
 def marker_file(device: FlavourName) -> Path:
-    return user_data.directory() / f"serve-{device}.begun"
+    return user_data.folder() / f"serve-{device}.begun"
 
 
 def serve(

@@ -60,7 +60,7 @@ class Schedule:
     program: tuple[str, ...]
     environment: Mapping[str, str]
     # Where relative paths among the flags begin.
-    directory: Path
+    folder: Path
     env_file: Path | None
     limit_s: float
     # What a night gets in its environment and must be in no file or argument; only `serve` can hand it on.
@@ -130,7 +130,7 @@ def units(schedule: Schedule, *, system: bool) -> dict[str, str]:
     command = " ".join(_quote(word).replace("$", "$$") for word in (*through, *schedule.command))
     service = (
         f"[Unit]\nDescription=tfcompare measures a night\n{after}"
-        f"\n[Service]\nType=exec\nWorkingDirectory={_check_path(schedule.directory)}\n{variables}{env_file}"
+        f"\n[Service]\nType=exec\nWorkingDirectory={_check_path(schedule.folder)}\n{variables}{env_file}"
         f"ExecStart={command}\n"
         # Only tfcompare itself knows what it has to free, so only it is asked to end.
         f"KillMode=mixed\nRuntimeMaxSec={schedule.belt_s}\nTimeoutStopSec={POLITE_S}\n"
@@ -174,7 +174,7 @@ def script(schedule: Schedule, begun: Path) -> str:
     """
     planned = schedule.planned
     log = Path(planned.history) / "log"
-    lines = [f"cd {_shell(schedule.directory)} || exit"]
+    lines = [f"cd {_shell(schedule.folder)} || exit"]
     exports = {name: f"export {name}={_shell(value)}" for name, value in sorted(schedule.environment.items())}
     # Before anything asks for the time.
     lines += [exports.pop("TZ")] if "TZ" in exports else []

@@ -4,11 +4,11 @@ import base64
 import hashlib
 from pathlib import Path
 
-DIRECTORY = Path(__file__).parent
+FOLDER = Path(__file__).parent
 
 
 def asset(name: str) -> str:
-    return (DIRECTORY / name).read_text(encoding="utf-8")
+    return (FOLDER / name).read_text(encoding="utf-8")
 
 
 def policy(style: str, *scripts: str) -> str:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from orchestrator.reports import changes as texts
 from orchestrator.reports.changes import OWN_TIMES_RULE, RULE, describe_weighed, summary
 from orchestrator.reports.html.assets import asset, policy
-from orchestrator.reports.html.document import DIRECTORY, template_environment
+from orchestrator.reports.html.document import FOLDER, template_environment
 from orchestrator.reports.html.escape import escape_value
 from orchestrator.reports.html.rows import Verdict, format_ends, verdict_by
 from orchestrator.reports.magnitudes import show_estimate
@@ -32,7 +32,7 @@ def render_changes(changes: Changes) -> str:
     titles = [texts.between(change) for change in changes.changes]
     rows = [_row(name, change) for name, change in zip(texts.names(changes), changes.changes, strict=True)]
     return (
-        template_environment(DIRECTORY)
+        template_environment(FOLDER)
         .get_template("changes.html.j2")
         .render(
             policy=policy(style),

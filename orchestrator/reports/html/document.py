@@ -41,7 +41,7 @@ from orchestrator.reports.steps import describe_losses
 from orchestrator.reports.summary import sentences
 from orchestrator.results.run import Run
 
-DIRECTORY = Path(__file__).parent
+FOLDER = Path(__file__).parent
 NOTHING_MEASURED = "Nothing was compared."
 # A picture of more ratios would be longer than any screen.
 MOST_PLOTTED = 200
@@ -58,7 +58,7 @@ def render_page(run: Run, calls: Calls) -> str:
     claims_summary, claims = build_claims(evaluation)
     matrices = build_matrices(evaluation, dict(names.anchors))
     return (
-        template_environment(DIRECTORY)
+        template_environment(FOLDER)
         .get_template("page.html.j2")
         .render(
             policy=policy(style, runtime, script),
@@ -181,9 +181,9 @@ def _join_with_and(words: tuple[str, ...]) -> str:
     return " and ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 
-def template_environment(directory: Path) -> jinja2.Environment:
+def template_environment(folder: Path) -> jinja2.Environment:
     return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(directory),
+        loader=jinja2.FileSystemLoader(folder),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,

@@ -67,7 +67,7 @@ def until(true: Callable[[], Any], what: str) -> Any:
 
 
 def containers(client: docker.DockerClient, run: Path) -> list[dict[str, Any]]:
-    """The containers of a run directory, running or not."""
+    """The containers of a run folder, running or not."""
     plan = run / "plan.json"
     text = plan.read_text() if plan.exists() else ""
     return containers_of(client, json.loads(text)["run"]) if text else []
@@ -239,7 +239,7 @@ def start(tfcompare: str, stub_base: str, tmp_path: Path) -> Iterator[Start]:
             "docker",
             "--base",
             stub_base,
-            "--workload-dir",
+            "--workload-folder",
             str(OWN),
         ]
         out = out or tmp_path / name

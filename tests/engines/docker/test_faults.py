@@ -82,7 +82,7 @@ def test_a_disk_that_fills_up_is_named_and_its_run_is_continued(
 
 
 @pytest.mark.long
-def test_a_run_directory_that_becomes_read_only_is_named_and_its_run_is_continued(
+def test_a_run_folder_that_becomes_read_only_is_named_and_its_run_is_continued(
     client: docker.DockerClient, tfcompare: str, stub_base: str, start: Start, small: Small
 ) -> None:
     """With temporary files nowhere: a run on Docker needs none."""
@@ -102,7 +102,7 @@ def test_a_run_directory_that_becomes_read_only_is_named_and_its_run_is_continue
     continued(tfcompare, going.out, stub_base)
 
 
-def test_a_run_directory_that_is_removed_ends_its_run_in_one_line(client: docker.DockerClient, start: Start) -> None:
+def test_a_run_folder_that_is_removed_ends_its_run_in_one_line(client: docker.DockerClient, start: Start) -> None:
     going = start(*ENDLESS)
     going.until_measuring()
     number = json.loads((going.out / "plan.json").read_text())["run"]

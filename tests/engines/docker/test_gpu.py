@@ -31,7 +31,7 @@ from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions, check_request
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import Quiet
 from tests.conftest import run_command
 from tests.engines.docker.conftest import (
@@ -394,17 +394,17 @@ def test_versions_hold_the_gpu_in_turn_where_that_is_asked_for(
     engine = DockerEngine(places)
     log = BuildLog(tmp_path / "build.log", lambda line: None)
     environments = {target(full.number): engine.prepare(full, log) for full in asked.selection.versions}
-    directory = RunDir.create(tmp_path / "run")
-    directory.write_plan(plan)
-    directory.write_manifest(make_manifest(asked, environments))
+    folder = RunFolder.create(tmp_path / "run")
+    folder.write_plan(plan)
+    folder.write_manifest(make_manifest(asked, environments))
     begun = time.time()
     try:
-        prepared = PreparedRun(plan, environments, directory, own_workloads=OWN)
+        prepared = PreparedRun(plan, environments, folder, own_workloads=OWN)
         error = measure_rounds(prepared, first_rounds(plan), Progress(), Quiet())
     finally:
         engine.close()
     assert error is None
-    assert not any(stream.live for stream in directory.streams())
+    assert not any(stream.live for stream in folder.streams())
     assert alive(client, plan.run, begun) == most
     client.close()
     assert on_private.shim_log.count('"NVIDIA_VISIBLE_DEVICES=GPU-4d6a4d6a"') >= 2
@@ -441,7 +441,7 @@ def test_the_steps_of_the_gpu_check_that_measure_pass_on_a_card(
     tfcompare: str, stub_base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """All that a run asks of a card and records of it, in real containers."""
-    few = ("--workload-dir", str(OWN), "--case", "naps[which=first]", "--rounds")
+    few = ("--workload-folder", str(OWN), "--case", "naps[which=first]", "--rounds")
     monkeypatch.setattr(gpu_check, "STEP", (*few, "2"))
     monkeypatch.setattr(gpu_check, "USUAL", (*few, "4"))
     check = gpu_check.Check(tmp_path / "check", tfcompare, base=stub_base, versions=("1.14", "2.0"))

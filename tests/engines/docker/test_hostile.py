@@ -25,7 +25,7 @@ def attacked(
     """The arms by workload and version, the whole answer, and stderr."""
     done = run_command(
         tfcompare, "run", "--versions", "1.14,2.0", "--engine", "docker", "--base", base, "--rounds", "2", "--format",
-        "json", "--workload-dir", folder, *(word for name in names for word in ("--case", name)), "--output", out,
+        "json", "--workload-folder", folder, *(word for name in names for word in ("--case", name)), "--output", out,
     )  # fmt: skip
     assert done.returncode == code, done.stderr
     assert "Traceback" not in done.stderr

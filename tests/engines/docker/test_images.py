@@ -22,7 +22,7 @@ from orchestrator.engines.docker import image
 from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.measure.prepare_run import make_environments
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import View, view
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version
 from tests.engines.docker.registry import registry as running_registry
@@ -192,9 +192,9 @@ def stub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Non
 def told(view: View, engine: DockerEngine, folder: Path) -> str:
     """Prepares a stub through `view`; the tag of its image."""
     full = version("1.14.0")
-    directory = RunDir.create(folder / "run")
+    run = RunFolder.create(folder / "run")
     with view:
-        environments, failures = make_environments((full,), engine, directory, view)
+        environments, failures = make_environments((full,), engine, run, view)
     assert not failures
     return environments["1.14.0"].facts.details["tag"]
 

@@ -58,7 +58,7 @@ def test_no_night_measures_beside_one_that_was_killed(
     history = tmp_path / "history"
     argv = [
         tfcompare, "nightly", "run", "--versions", "1.14,2.0", "--engine", "docker", "--base", stub_base,
-        "--workload-dir", str(OWN), *MEASURE, "--backfill", "0", "--history", str(history),
+        "--workload-folder", str(OWN), *MEASURE, "--backfill", "0", "--history", str(history),
     ]  # fmt: skip
     env = {"TFCOMPARE_DATA": str(tmp_path / "data")}
     for run in check_killed_night(argv, history, env, seed, LONGEST_S):

@@ -60,7 +60,7 @@ def find_private(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and PRIVATE.encode() in path.read_bytes()]
 
 
-WORKLOADS = ("--versions", "1.14,2.0", "--workload-dir", "mine")
+WORKLOADS = ("--versions", "1.14,2.0", "--workload-folder", "mine")
 
 
 @pytest.mark.slow
@@ -106,7 +106,7 @@ def test_a_dry_run_lists_what_is_read_outside_of_the_folder(run: Run, secret: Pa
 def test_a_program_sees_no_file_that_a_link_of_its_project_leads_to(run: Run, secret: Path, tmp_path: Path) -> None:
     (tmp_path / "mine" / "train.py").write_text(PROGRAM)
     (tmp_path / "mine" / "assets").symlink_to(secret)
-    words = ("1.14", "2.0", "--workload-dir", "mine")
+    words = ("1.14", "2.0", "--workload-folder", "mine")
     code, text = run(*words, "--", "python", "train.py")
     assert code == 2
     [line] = text.splitlines()

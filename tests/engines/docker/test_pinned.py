@@ -38,7 +38,7 @@ def test_large_files_are_mounted_and_small_ones_copied(tfcompare: str, stub_base
     out = tmp_path / "run"
     done = run_command(
         tfcompare, "run", "--versions", "1.14,2.0", "--engine", "docker", "--base", stub_base, "--rounds", "2",
-        "--workload-dir", mine, "--format", "json", "--output", out,
+        "--workload-folder", mine, "--format", "json", "--output", out,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert {arm["outcome"] for arm in json.loads(done.stdout)["arms"]} == {"measured"}

@@ -59,7 +59,7 @@ def test_what_a_container_has_that_none_may_have_is_found(
 def test_a_user_that_is_another_one_outside_is_found(client: docker.DockerClient, monkeypatch):
     # As on an engine that maps users: the folders belong to somebody else.
     monkeypatch.setattr(security, "find_user", lambda: (12345, 12345))
-    monkeypatch.setattr(container, "hand_over", lambda directory, user: None)
+    monkeypatch.setattr(container, "hand_over", lambda folder, user: None)
     finding = probe.find_fault(client, client.info())
     assert finding.startswith("user 12345 cannot read and write there what belongs to user 12345 here (cat: ")
     assert finding.endswith("Permission denied)")

@@ -133,7 +133,7 @@ def test_workloads_with_requirements_run_in_containers_and_a_source_package_is_o
     source(wheelhouse, "evilpkg", "1.0", tmp_path / "marker")
     (own / "needy.py").write_text(NEEDY.format("plots"))
     (own / "evil.py").write_text(NEEDY.format("evilpkg"))
-    flags = ("--engine", "docker", "--rounds", "2", "--workload-dir", own, "--wheelhouse", wheelhouse)
+    flags = ("--engine", "docker", "--rounds", "2", "--workload-folder", own, "--wheelhouse", wheelhouse)
     code, answer, stderr = compare(
         tfcompare, "--versions", "1.14,2.0", *flags, "--output", tmp_path / "run", env={"TFCOMPARE_BASE": stub_base}
     )

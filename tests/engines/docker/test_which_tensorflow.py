@@ -12,7 +12,7 @@ from tests.support.end_to_end import compare
 def test_an_image_that_passes_for_another_version_is_lost(
     tfcompare: str, client: docker.DockerClient, stubs: dict[str, object], stub_base: str, tmp_path: Path
 ) -> None:
-    flags = ("--engine", "docker", "--base", stub_base, "--workload-dir", OWN, "--rounds", "2", "--case", "naps")
+    flags = ("--engine", "docker", "--base", stub_base, "--workload-folder", OWN, "--rounds", "2", "--case", "naps")
     try:
         stand_in(client, stubs["1.14.0"].facts.identity, "2.0.0", "cpu", STUB_BASE)
         code, answer, stderr = compare(tfcompare, "1.14", "2.0", *flags, "--output", tmp_path / "forged")

@@ -6,7 +6,7 @@ from bench.injected import CHANGES, SIZES, judge_injected
 from bench.metrics import figures_of, later_results_that_differ, results_that_differ
 from orchestrator.model import Metric
 from orchestrator.results.evaluation import Gathered, gather, judge
-from tests.support.builders import MS, NEW, OLD, RUN, case, plan, rows, run_directory, target, write_stream
+from tests.support.builders import MS, NEW, OLD, RUN, case, plan, rows, run_folder, target, write_stream
 from tests.support.result_pairs import DIFFERENCES, NOISE
 
 METRICS: tuple[Metric, ...] = tuple(CHANGES)
@@ -15,7 +15,7 @@ METRICS: tuple[Metric, ...] = tuple(CHANGES)
 @pytest.fixture(scope="module")
 def equal(tmp_path_factory: pytest.TempPathFactory) -> Gathered:
     """A run of eight rounds whose arms differ by noise of a thousandth, with 1,000 calls in each replicate."""
-    run = run_directory(tmp_path_factory.mktemp("equal") / "run", plan([case()], metrics=METRICS))
+    run = run_folder(tmp_path_factory.mktemp("equal") / "run", plan([case()], metrics=METRICS))
     for place, version in enumerate((OLD, NEW)):
         noise = [1 + 0.001 * ((number * 7 + place * 3) % 5 - 2) for number in range(1, 9)]
         batches = [

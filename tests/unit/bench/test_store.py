@@ -8,8 +8,8 @@ import pytest
 
 from bench import store
 from bench.store import Store
-from orchestrator.results.rundir import RunDir
-from tests.support.builders import finished, plan, run_directory
+from orchestrator.results.run_folder import RunFolder
+from tests.support.builders import finished, plan, run_folder
 
 
 @pytest.fixture
@@ -21,24 +21,24 @@ def raw(tmp_path, monkeypatch) -> Store:
 
 def measure(path: Path, calls: list[str], *, cut: bool = False) -> None:
     calls.append(path.name)
-    run_directory(path, plan()).record(finished(how="", seconds=1.0, cut=cut))
+    run_folder(path, plan()).record(finished(how="", seconds=1.0, cut=cut))
 
 
 def test_a_run_that_came_to_its_end_is_not_measured_again(raw):
     calls: list[str] = []
     assert raw.run("run-1", measure, calls) == raw.run("run-1", measure, calls)
-    assert store.is_finished(raw.directory / "run-1")
+    assert store.is_finished(raw.folder / "run-1")
     assert calls == ["run-1"]
 
 
 def test_a_run_that_was_cut_short_is_measured_again(raw):
     calls: list[str] = []
-    measure(raw.directory / "run-1", calls, cut=True)
-    RunDir.create(raw.directory / "run-2")
+    measure(raw.folder / "run-1", calls, cut=True)
+    RunFolder.create(raw.folder / "run-2")
     for name in ("run-1", "run-2"):
-        assert not store.is_finished(raw.directory / name)
+        assert not store.is_finished(raw.folder / name)
         raw.run(name, measure, calls)
-        assert store.is_finished(raw.directory / name)
+        assert store.is_finished(raw.folder / name)
     assert calls == ["run-1", "run-1", "run-2"]
 
 
@@ -63,7 +63,7 @@ def test_a_bench_that_is_done_starts_from_nothing_and_can_still_be_looked_at(raw
     kept = json.loads((tmp_path / "measured" / "made.json").read_text())
     assert kept["results"]["trial"]["result"] == RESULT
     second = Store("made")
-    assert not store.is_finished(second.directory / "run-1")
+    assert not store.is_finished(second.folder / "run-1")
     assert second.read("trial") is None
 
 

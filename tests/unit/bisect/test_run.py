@@ -31,7 +31,7 @@ from orchestrator.measure.run import run as measure_run
 from orchestrator.metrics.followed import FOLLOWED, Followed
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import Quiet, View
 from tests.conftest import ROOT
 from tests.support.actors import Dressing, Part, Stage, offer
@@ -119,7 +119,7 @@ def test_the_version_is_found_and_every_step_is_a_run_that_can_be_reported(unmad
     assert "2.0.0, in the middle of the 4 versions between them" in steps[1]
     assert len(steps) == len(done.state.measured) <= estimate.most_likely(4)
     for step in done.state.measured:
-        judged = judge_run(RunDir.open(done.path / step.run))
+        judged = judge_run(RunFolder.open(done.path / step.run))
         assert set(judged.plan.targets) == set(step.versions)
 
 
@@ -254,7 +254,7 @@ def test_an_end_that_dies_in_a_later_step_is_compared_with_nothing(unmade, stage
 
 def measured_as(done: Bisected, step: state.Step) -> list[str]:
     assert step.run
-    return [target.name for target in judge_run(RunDir.open(done.path / step.run)).plan.targets]
+    return [target.name for target in judge_run(RunFolder.open(done.path / step.run)).plan.targets]
 
 
 ENDS = {

@@ -238,7 +238,7 @@ def test_a_folder_of_many_files_is_used_where_it_is(mine: Path, tmp_path: Path, 
 
 
 def test_what_tfcompare_itself_wrote_is_not_part_of_a_workload_folder(mine: Path, tmp_path: Path):
-    """As with --workload-dir . where runs lie beside the workloads."""
+    """As with --workload-folder . where runs lie beside the workloads."""
     write(mine / "one.py", f"import _helper\n{BUILD}")
     write(mine / "_helper.py", "x = 1\n")
     before = digest(mine)

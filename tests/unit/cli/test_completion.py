@@ -33,7 +33,7 @@ def test_commands_come_first_and_those_of_a_group_after_its_name():
 
 def test_flags_are_those_of_the_command_by_their_long_names():
     assert words("run", "--bu") == ["--budget"]
-    assert words("run", "--wo") == ["--workload-dir"]
+    assert words("run", "--wo") == ["--workload-folder"]
     assert words("list", "versions", "--bu") == []
 
 
@@ -71,10 +71,10 @@ def test_a_case_is_completed_step_by_step():
 
 def test_cases_of_a_folder_that_was_named_are_offered_too(tmp_path: Path):
     (tmp_path / "training.py").write_text("PARAMS = {'size': ('1', '2')}\ndef build(tf, params):\n    return len\n")
-    assert words("run", "--workload-dir", str(tmp_path), "--case", "training[size=") == [
+    assert words("run", "--workload-folder", str(tmp_path), "--case", "training[size=") == [
         "training[size=1]", "training[size=2]",
     ]  # fmt: skip
-    assert words("run", f"--workload-dir={tmp_path}", "--case", "traini") == ["training", "training["]
+    assert words("run", f"--workload-folder={tmp_path}", "--case", "traini") == ["training", "training["]
 
 
 def test_runs_are_offered_newest_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -104,7 +104,7 @@ def test_claims_suites_kinds_and_columns_have_names():
 
 
 def test_where_only_files_fit_nothing_is_offered():
-    assert words("run", "--workload-dir", "") == []
+    assert words("run", "--workload-folder", "") == []
     assert words("run", "--budget", "") == []
     assert words("run", "x") == []
 

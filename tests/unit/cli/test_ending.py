@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.model import Finished
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from tests.conftest import ROOT, require_python, run_command
-from tests.support.builders import MS, NEW, OLD, case, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, NEW, OLD, case, plan, rows, run_folder, write_stream
 
 CASE = case("power", style="eager")
 BUG = """\
@@ -47,7 +47,7 @@ RUN = ("run", "--engine", "venv", "--versions", "1.14,2.0", "--case", "power[sty
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = run_directory(tmp_path_factory.mktemp("run") / "run", plan([CASE]))
+    made = run_folder(tmp_path_factory.mktemp("run") / "run", plan([CASE]))
     for place, version in enumerate((OLD, NEW)):
         batches = [
             rows(CASE, version, round=number, replicate=number * 2 + place, bursts=((1 + place) * MS * 10,) * 3)
@@ -208,10 +208,10 @@ def test_a_closed_pipe_during_a_run_loses_nothing_of_it(tmp_path, closed_pipe: i
     out = tmp_path / "out"
     code, _ = ended(sys.executable, "-c", ACTORS, *RUN, "--output", out, **{closed: closed_pipe})
     assert code == 0
-    (finished,) = (entry for entry in RunDir.open(out).entries() if isinstance(entry, Finished))
+    (finished,) = (entry for entry in RunFolder.open(out).entries() if isinstance(entry, Finished))
     # Nothing ended it early.
     assert finished.how == ""
-    streams = {(stream.target, stream.part) for stream in RunDir.open(out).streams()}
+    streams = {(stream.target, stream.part) for stream in RunFolder.open(out).streams()}
     assert streams == {(version, part) for version in ("1.14.0", "2.0.0") for part in (1, 2)}
 
 
@@ -219,7 +219,7 @@ def test_a_run_whose_table_cannot_be_written_says_where_it_is(tmp_path, full: in
     out = tmp_path / "out"
     code, said = ended(sys.executable, "-c", ACTORS, *RUN, "--output", out, stdout=full)
     assert code == 2
-    assert f"run directory: {out}\n" in said
+    assert f"run folder: {out}\n" in said
     assert said.splitlines()[-1].startswith("tfcompare: cannot write to stdout: No space left on device")
 
 

@@ -70,7 +70,7 @@ def measure(tfcompare: str, tmp_path: Path, machine: dict[str, str], *flags: str
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "naps.py").write_text(WORKLOAD)
     out = tmp_path / "run"
-    flags = ("--engine", "venv", *flags, "--workload-dir", str(tmp_path / "mine"), "--case", "naps", "--rounds", "2")
+    flags = ("--engine", "venv", *flags, "--workload-folder", str(tmp_path / "mine"), "--case", "naps", "--rounds", "2")
     done = run_command(tfcompare, "run", *flags, "--output", out, env=machine)
     assert done.returncode == 0, done.stderr
     return out, done.stderr
@@ -144,7 +144,7 @@ def test_the_steps_of_the_gpu_check_pass_without_docker(
     """But for the one in which the driver has to tell of another process: this one tells of none."""
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "naps.py").write_text(WORKLOAD)
-    few = ("--workload-dir", str(tmp_path / "mine"), "--case", "naps", "--rounds")
+    few = ("--workload-folder", str(tmp_path / "mine"), "--case", "naps", "--rounds")
     monkeypatch.setattr(gpu_check, "STEP", (*few, "2"))
     monkeypatch.setattr(gpu_check, "USUAL", (*few, "2"))
     monkeypatch.setattr(gpu_check.Check, "compared", tuple(targets))

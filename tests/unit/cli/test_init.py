@@ -10,13 +10,21 @@ def test_it_is_a_workload_for_every_python(monkeypatch, capsys, tmp_path: Path):
     monkeypatch.chdir(tmp_path)
     assert called(monkeypatch, "init", "my code") == 0
     out = capsys.readouterr().out
-    assert "--workload-dir 'my code'" in out
+    assert "--workload-folder 'my code'" in out
     path = tmp_path / "my code" / "training.py"
     assert read_workload(path, builtin=False).params == {"units": ("32", "256")}
     check_syntax(path, "3.6")
     assert (
         called(
-            monkeypatch, "run", "--versions", "2.13,2.16", "--engine", "venv", "--dry-run", "--workload-dir", "my code"
+            monkeypatch,
+            "run",
+            "--versions",
+            "2.13,2.16",
+            "--engine",
+            "venv",
+            "--dry-run",
+            "--workload-folder",
+            "my code",
         )
         == 0
     )

@@ -30,11 +30,11 @@ def test_markup_in_a_message_is_shown_as_it_is(monkeypatch, capsys):
 
 def test_workloads_of_a_folder_are_listed_with_what_they_do(monkeypatch, capsys, tmp_path):
     (tmp_path / "words.py").write_text('"""Read words from a file."""\ndef build(tf, params): return len\n')
-    assert called(monkeypatch, "list", "workloads", "--workload-dir", str(tmp_path), "--format", "json") == 0
+    assert called(monkeypatch, "list", "workloads", "--workload-folder", str(tmp_path), "--format", "json") == 0
     [listed] = json.loads(capsys.readouterr().out)
     assert (listed["workload"], listed["summary"]) == ("words", "Read words from a file.")
-    assert called(monkeypatch, "list", "claims", "--workload-dir", str(tmp_path)) == 2
-    assert "--workload-dir goes with" in capsys.readouterr().err
+    assert called(monkeypatch, "list", "claims", "--workload-folder", str(tmp_path)) == 2
+    assert "--workload-folder goes with" in capsys.readouterr().err
 
 
 def test_no_name_of_a_claim_breaks_at_80_columns(monkeypatch, capsys):

@@ -19,7 +19,7 @@ OWN = {
     ("doctor", "cpuset"), ("images build", "gpu"), ("images sbom", "gpu"), ("images lock", "gpu"),
     ("history show", "engine"), ("history show", "format"), ("history query", "format"),
     ("history site", "output"), ("nightly status", "quiet"), ("report", "output"), ("export", "output"),
-    ("compare", "output"), ("list", "workload_dir"), ("images sbom", "output"), ("history show", "case"),
+    ("compare", "output"), ("list", "workload_folder"), ("images sbom", "output"), ("history show", "case"),
     ("history query", "output"), ("bisect", "metric"), ("history show", "metric"), ("comment", "dry_run"),
     ("merge", "output"),
 }  # fmt: skip

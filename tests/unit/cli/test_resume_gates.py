@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.model import Ended
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from tests.support.actors import Part, Stage, offer
 from tests.support.commands import called
 from tests.support.engines import offer_engines
@@ -29,7 +29,7 @@ def offer_versions(monkeypatch: pytest.MonkeyPatch, *, differ: bool) -> None:
 
 
 def count_rounds(run: Path) -> int:
-    return len({entry.round for entry in RunDir.open(run).entries() if isinstance(entry, Ended)})
+    return len({entry.round for entry in RunFolder.open(run).entries() if isinstance(entry, Ended)})
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ BAD_CALLS = {
     "an unknown workload": (["--case", "powr"], 2, "did you mean power?"),
     "an unknown value": (["--case", "predict[state=compile]"], 2, "did you mean compiled?"),
     "an unknown parameter": (["--case", "predict[stat=compiled]"], 2, "did you mean state?"),
-    "a file for a case": (["--case", "mine/training.py"], 2, "--workload-dir mine --case training"),
+    "a file for a case": (["--case", "mine/training.py"], 2, "--workload-folder mine --case training"),
     "an excluded case": (["--case", "train_loop[model=large,data=small]"], 3, "leaves that combination"),
     "an unknown format": (["--format", "jsno"], 2, "did you mean json?"),
     "a margin of nothing": (["--margin", "0"], 2, "--margin '0'"),
@@ -60,7 +60,7 @@ BAD_CALLS = {
         4,
         "neither NVML nor nvidia-smi shows a GPU",
     ),
-    "a folder that is not there": (["--workload-dir", "no/such/folder"], 2, "no such folder"),
+    "a folder that is not there": (["--workload-folder", "no/such/folder"], 2, "no such folder"),
     "one round": (["--rounds", "1"], 2, "--rounds '1': a whole number from 2 to 1000"),
     "rounds in words": (["--rounds", "many"], 2, "--rounds 'many': a whole number"),
     "a margin that is no number": (["--margin", "nan"], 2, "--margin 'nan'"),
@@ -114,7 +114,7 @@ def test_a_bad_call_ends_before_any_work(monkeypatch, capsys, tmp_path, flags: l
 
 def test_a_folder_of_workloads_is_what_a_dry_run_lists(monkeypatch, capsys, tmp_path):
     (tmp_path / "words.py").write_text("def build(tf, params): return lambda: 1\n")
-    flags = ("--versions", "2.0,2.13", "--engine", "venv", "--workload-dir", str(tmp_path), "--dry-run")
+    flags = ("--versions", "2.0,2.13", "--engine", "venv", "--workload-folder", str(tmp_path), "--dry-run")
     assert called(monkeypatch, "run", *flags) == 0
     out = capsys.readouterr().out
     assert out.splitlines()[-1] == "  words"
@@ -124,7 +124,7 @@ def test_a_folder_of_workloads_is_what_a_dry_run_lists(monkeypatch, capsys, tmp_
 def test_the_example_of_the_readme_is_a_workload_and_its_command_selects_it(monkeypatch, capsys, tmp_path):
     page = (ROOT / "README.md").read_text()
     [(path, source)] = re.findall(r"```python\n# (\S+)\n(.*?)```", page, re.DOTALL)
-    command = re.search(r"^    tfcompare (run .*?--workload-dir mine)", page, re.MULTILINE)
+    command = re.search(r"^    tfcompare (run .*?--workload-folder mine)", page, re.MULTILINE)
     monkeypatch.chdir(tmp_path)
     (tmp_path / path).parent.mkdir()
     (tmp_path / path).write_text(source)
@@ -151,7 +151,7 @@ def test_the_workload_of_the_worked_migration_is_one_and_its_commands_select_it(
 
 def test_syntax_that_is_too_new_for_a_version_is_found_before_any_work(monkeypatch, capsys, tmp_path):
     (tmp_path / "words.py").write_text("def build(tf, params):\n    if (x := 1): return lambda: x\n")
-    flags = ("--versions", "2.0,2.13", "--engine", "venv", "--workload-dir", str(tmp_path), "--dry-run")
+    flags = ("--versions", "2.0,2.13", "--engine", "venv", "--workload-folder", str(tmp_path), "--dry-run")
     assert called(monkeypatch, "run", *flags) == 2
     assert "words.py, line 2: Python 3.7 cannot read this" in capsys.readouterr().err
 

@@ -55,13 +55,13 @@ def test_the_file_of_a_workload_is_measured_alone(call: Caller, words: tuple[str
     Path("mine/other.py").write_text(WORKLOAD)
     cases, versions, err = call.plan(*words)
     assert (cases, versions) == (["training[size=1]", "training[size=2]"], ["2.13.0", "2.14.1"])
-    assert "mine/training.py is a workload: --workload-dir mine --case=training\n" in err
+    assert "mine/training.py is a workload: --workload-folder mine --case=training\n" in err
 
 
 def test_cases_of_the_file_can_be_chosen(call: Caller):
     cases, _, err = call.plan("2.13", "2.14", "mine/training.py", "--case", "training[size=2]")
     assert cases == ["training[size=2]"]
-    assert "--workload-dir mine '--case=training[size=2]'\n" in err
+    assert "--workload-folder mine '--case=training[size=2]'\n" in err
 
 
 @pytest.mark.parametrize("text", PROGRAMS.values(), ids=PROGRAMS)
@@ -74,7 +74,7 @@ def test_any_other_file_is_a_program(call: Caller, text: str):
 
 def test_a_program_may_be_in_another_folder(call: Caller):
     Path("mine/train.py").write_text("pass\n")
-    assert call.plan("2.13", "2.14", "train.py", "--workload-dir", "mine")[0] == ["python train.py"]
+    assert call.plan("2.13", "2.14", "train.py", "--workload-folder", "mine")[0] == ["python train.py"]
     assert call.plan("2.13", "2.14", "mine/train.py")[0] == ["python mine/train.py"]
 
 
@@ -82,15 +82,21 @@ REFUSED = {
     "no file": (("no.py",), "there is no no.py in "),
     "a folder": (("folder.py",), "there is no folder.py in "),
     "no Python": (("broken.py",), "broken.py: cannot be read as Python: "),
-    "two files": (("mine/training.py", "train.py"), "name one file; --workload-dir measures all"),
+    "two files": (("mine/training.py", "train.py"), "name one file; --workload-folder measures all"),
     "a command line": (("python", "train.py"), "A program of yours stands behind --"),
     "a program as well": (("train.py", "--", "python", "train.py"), "there is a program behind -- already"),
     "a suite": (("mine/training.py", "--suite", "smoke"), "--suite: mine/training.py is a workload"),
-    "a folder of workloads": (("training.py", "--workload-dir", "mine"), "--workload-dir: training.py is a workload"),
+    "a folder of workloads": (
+        ("training.py", "--workload-folder", "mine"),
+        "--workload-folder: training.py is a workload",
+    ),
     "cases of a program": (("train.py", "--case", "power"), "--case: not for a program"),
     "packages of a workload": (("mine/training.py", "--requirements", "r.txt"), "a workload file has REQUIREMENTS"),
     "a file outside": (("../outside.py",), "a version sees"),
-    "the file as a folder": (("--workload-dir", "mine/training.py"), "it is a file: name its folder, or tfcompare run"),
+    "the file as a folder": (
+        ("--workload-folder", "mine/training.py"),
+        "it is a file: name its folder, or tfcompare run",
+    ),
 }
 
 
@@ -107,7 +113,7 @@ def test_what_a_file_does_not_go_with_is_said(call: Caller, words: tuple[str, ..
 
 def test_a_file_takes_the_place_of_the_workloads_of_a_folders_settings(call: Caller):
     Path("train.py").write_text("pass\n")
-    Path("tfcompare.toml").write_text('workload-dir = "../elsewhere"\nsuite = "smoke"\ncases = ["power"]\n')
+    Path("tfcompare.toml").write_text('workload-folder = "../elsewhere"\nsuite = "smoke"\ncases = ["power"]\n')
     assert call.plan("2.13", "2.14", "train.py")[0] == ["python train.py"]
     assert call.plan("2.13", "2.14", "mine/training.py")[0] == ["training[size=1]", "training[size=2]"]
 

@@ -15,7 +15,7 @@ from tests.support.commands import called
 OWN = "def build(tf, params): return len\n"
 SETTINGS = """
 targets = ["2.13", "2.13 TF_X=1 as told"]
-workload-dir = "mine"
+workload-folder = "mine"
 cases = ["one"]
 budget = "7m"
 margin = 3
@@ -148,10 +148,10 @@ def test_each_command_takes_the_settings_whose_flags_it_has(folder: Path):
     (folder / "tfcompare.toml").write_text(SETTINGS.replace('"2.13 TF_X=1 as told"', '"2.14"'))
     root = main.typer.main.get_command(main.app)
     assert find_defaults(root, ["profile"]).by_command["profile"] == {
-        "versions": "2.13,2.14", "workload_dir": "mine", "case": ["one"], "engine": "venv",
+        "versions": "2.13,2.14", "workload_folder": "mine", "case": ["one"], "engine": "venv",
     }  # fmt: skip
     assert find_defaults(root, ["bisect"]).by_command["bisect"] == {
-        "workload_dir": "mine", "budget": "7m", "margin": "3", "engine": "venv",
+        "workload_folder": "mine", "budget": "7m", "margin": "3", "engine": "venv",
     }  # fmt: skip
     assert find_defaults(root, ["reproduce"]).by_command["reproduce"] == {"engine": "venv"}
 
@@ -170,7 +170,7 @@ def test_a_night_takes_its_own_table_and_hands_all_of_it_on(folder: Path, monkey
     assert (options.names, options.selected, options.limit_s) == (("2.13", "nightly"), ("one",), 7200.0)
     # The budget is that of other runs; the run of the night reads no settings, it gets them as flags.
     assert dict(zip(options.flags[::2], options.flags[1::2], strict=True)) == {
-        "--workload-dir": "mine", "--engine": "venv", "--memory": "4g",
+        "--workload-folder": "mine", "--engine": "venv", "--memory": "4g",
     }  # fmt: skip
     assert options.variables == {"TFCOMPARE_CONFIG": ""}
 

@@ -70,7 +70,7 @@ def test_the_nearest_folder_with_settings_decides_alone(tree: Tree):
 def test_paths_are_relative_to_the_folder_of_the_file(tree: Tree):
     tree.monkeypatch.setenv("TFCOMPARE_TRUST", "1")
     (tree.project / "tfcompare.toml").write_text(
-        'workload-dir = "mine"\nwheelhouse = "/w"\nca-bundle = "~/ca.pem"\nrequirements = "r.txt"\n'
+        'workload-folder = "mine"\nwheelhouse = "/w"\nca-bundle = "~/ca.pem"\nrequirements = "r.txt"\n'
         'targets = ["wheel=dist/x.whl TF_X=1 as mine", "2.13"]\ndata = ["images=d/i"]\n'
         '[nightly]\nversions = "2.13"\nhistory = "h"\n'
     )
@@ -78,7 +78,7 @@ def test_paths_are_relative_to_the_folder_of_the_file(tree: Tree):
     found = settings.read_settings(group)
     assert found is not None
     assert {name: each.value for name, each in found.values.items()} == {
-        "workload-dir": "../../mine",
+        "workload-folder": "../../mine",
         "wheelhouse": "/w",
         "ca-bundle": "~/ca.pem",
         "requirements": "../../r.txt",
@@ -86,7 +86,7 @@ def test_paths_are_relative_to_the_folder_of_the_file(tree: Tree):
         "data": ["images=../../d/i"],
     }
     assert {name: each.value for name, each in found.nightly.items()} == {"versions": "2.13", "history": "../../h"}
-    (tree.project / "tfcompare.toml").write_text(f'{TARGETS}workload-dir = "mine"\n')
+    (tree.project / "tfcompare.toml").write_text(f'{TARGETS}workload-folder = "mine"\n')
     assert tree.plan()["cases"] == ["one"]
 
 
@@ -95,7 +95,7 @@ def test_every_flag_that_takes_a_path_is_placed():
     commands = (group.get_command(None, "run"), group.get_command(None, "nightly").commands["run"])
     flags = {name: param for each in commands for name, param in settings.flags_of(each).items()}
     paths = {name for name, param in flags.items() if "ath" in type(param.type_descriptor).__name__}
-    shown = {name for name, param in flags.items() if param.metavar in ("FILE", "DIR")}
+    shown = {name for name, param in flags.items() if param.metavar in ("FILE", "FOLDER")}
     assert shown | paths == settings.PATHS & flags.keys() == settings.PATHS
     assert flags.keys() >= settings.NAMED_PATHS
 
@@ -136,12 +136,12 @@ def test_trust_can_be_withdrawn_from_below(tree: Tree):
 
 @pytest.mark.parametrize(("place", "needs"), [("mine", "docker"), ("../mine", "trust"), (".hidden", "trust")])
 def test_a_workload_folder_is_judged_by_the_folder_of_the_settings(tree: Tree, place: str, needs: str):
-    (tree.project / "tfcompare.toml").write_text(f'workload-dir = "{place}"\n')
+    (tree.project / "tfcompare.toml").write_text(f'workload-folder = "{place}"\n')
     (tree.home / "mine").mkdir()
     (tree.project / ".hidden").mkdir()
     found = settings.read_settings(main.typer.main.get_command(main.app))
     assert found is not None
-    assert found.values["workload-dir"].needs == needs
+    assert found.values["workload-folder"].needs == needs
 
 
 def test_the_home_folder_and_what_is_above_it_are_left_out(tree: Tree):

@@ -122,7 +122,7 @@ def test_nothing_of_a_killed_run_goes_on_and_the_next_one_removes_and_reports_it
     assert len(left) == 2
     code, _, stderr = scene.run(ANNOUNCES, "--rounds", "2", out="next")
     assert code == 0
-    line = f"removed what runs that were killed had left behind: 2 temporary directories in {scene.temporary}"
+    line = f"removed what runs that were killed had left behind: 2 temporary folders in {scene.temporary}"
     assert stderr.splitlines().count(line) == 1
     assert list(scene.temporary.iterdir()) == []
 

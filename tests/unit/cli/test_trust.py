@@ -71,7 +71,7 @@ GATED = {
     "gpu": "gpu = true",
     "memory": 'memory = "4g"',
     "data": 'data = ["images=/data"]',
-    "workload-dir": 'workload-dir = "../elsewhere"',
+    "workload-folder": 'workload-folder = "../elsewhere"',
 }
 GATED_TARGETS = {
     "a wheel": "wheel=evil.whl as x",
@@ -251,10 +251,10 @@ def test_the_command_shows_what_workloads_read_elsewhere_and_allows_it(folder: P
     (folder.parent / "images").mkdir()
     (folder / "mine" / "two.py").write_text(f"DATA = {{'images': '../../images'}}\n{OWN}")
     (folder / "mine" / "link").symlink_to(folder.parent / "images")
-    write(folder, f"{TARGETS}workload-dir = 'mine'\n")
-    assert "tfcompare trust mine" in plan("--workload-dir", "mine", *VENV)[1]
+    write(folder, f"{TARGETS}workload-folder = 'mine'\n")
+    assert "tfcompare trust mine" in plan("--workload-folder", "mine", *VENV)[1]
     shown = plan.trust()
-    assert "workload-dir = mine" in shown
+    assert "workload-folder = mine" in shown
     assert f"DATA['images'] of two in {folder}/mine: {folder.parent}/images" in shown
     assert f"the link link in {folder}/mine: {folder.parent}/images" in shown
     code, text = plan(*VENV)
@@ -266,10 +266,10 @@ def test_the_command_shows_what_workloads_read_elsewhere_and_allows_it(folder: P
 
 @pytest.mark.slow
 def test_workloads_in_the_folder_count_without_trust_under_docker_alone(folder: Path, plan: Plan, tfcompare: str):
-    write(folder, f"{TARGETS}workload-dir = 'mine'\n")
+    write(folder, f"{TARGETS}workload-folder = 'mine'\n")
     code, text = plan(*VENV)
     assert code == 2
-    assert "workload-dir counts only in a folder that you trust" in text
+    assert "workload-folder counts only in a folder that you trust" in text
     # Without a choice it is Docker, which does not answer here, and nothing else.
     done = run_command(tfcompare, "run", "--dry-run")
     assert done.returncode == 4
@@ -285,18 +285,18 @@ def test_workloads_in_the_folder_count_without_trust_under_docker_alone(folder: 
 def test_a_workload_folder_elsewhere_needs_trust_on_every_engine(folder: Path, plan: Plan, place: str):
     (folder.parent / "elsewhere").mkdir()
     (folder / "out").symlink_to(folder.parent / "elsewhere")
-    write(folder, f"{TARGETS}workload-dir = '{place}'\n")
+    write(folder, f"{TARGETS}workload-folder = '{place}'\n")
     code, text = plan("--engine", "docker")
     assert code == 2
-    assert "workload-dir counts only" in text
+    assert "workload-folder counts only" in text
 
 
 def test_the_whole_folder_may_be_that_of_workloads(folder: Path):
-    assert settings.find_needs("workload-dir", ".") == settings.find_needs("workload-dir", "mine") == "docker"
+    assert settings.find_needs("workload-folder", ".") == settings.find_needs("workload-folder", "mine") == "docker"
 
 
 def test_a_program_behind_the_sign_needs_no_trust_in_the_workloads_of_the_folder(folder: Path, plan: Plan):
-    write(folder, f"{TARGETS}workload-dir = 'mine'\n")
+    write(folder, f"{TARGETS}workload-folder = 'mine'\n")
     (folder / "train.py").write_text("print(1)\n")
     code, text = plan(*VENV, "--", "python", "train.py")
     assert code == 0, text
@@ -317,11 +317,11 @@ def test_settings_are_no_link_out_of_the_folder(folder: Path, plan: Plan):
 
 
 def test_settings_that_need_trust_are_marked(folder: Path, plan: Plan):
-    write(folder, f"{TARGETS}workload-dir = 'mine'\nengine = 'venv'\n")
+    write(folder, f"{TARGETS}workload-folder = 'mine'\nengine = 'venv'\n")
     code, text = plan.call("config", "--format", "json")
     assert code == 0
     found = {each["setting"]: each["needs"] for each in json.loads(text)}
-    assert (found["targets"], found["workload-dir"], found["engine"], found["base"]) == ("", "docker", "trust", "")
+    assert (found["targets"], found["workload-folder"], found["engine"], found["base"]) == ("", "docker", "trust", "")
     shown = " ".join(plan.call("config")[1].split())
     assert "needs trust" in shown
     plan.trust()
@@ -348,10 +348,10 @@ def test_a_night_of_untrusted_workloads_takes_docker_for_all_its_runs(folder: Pa
         raise KeyboardInterrupt
 
     monkeypatch.setattr(night, "run_night", stop)
-    write(folder, f"workload-dir = 'mine'\n{NIGHT}")
+    write(folder, f"workload-folder = 'mine'\n{NIGHT}")
     assert plan.call("nightly", "run")[0] == 130
     assert dict(zip(asked[0].flags[::2], asked[0].flags[1::2], strict=True)) == {
-        "--workload-dir": "mine", "--engine": "docker",
+        "--workload-folder": "mine", "--engine": "docker",
     }  # fmt: skip
 
 

@@ -119,7 +119,7 @@ def test_what_a_step_prints(kind: str, said: str):
     found = build_errors.of_image(STEP, f"Collecting six==1.17.0\n{said}", base=BASE, python="3.7")
     assert found is not None
     assert found.kind == kind
-    installed = build_errors.of_install(said, directory=Path("/cache"))
+    installed = build_errors.of_install(said, folder=Path("/cache"))
     assert installed is not None
     assert installed.kind == kind
 
@@ -143,8 +143,8 @@ def test_a_digest_that_a_registry_lacks_is_not_a_name_that_it_lacks():
 
 def test_what_is_missing_is_told_by_name_and_from_where():
     said = "ERROR: No matching distribution found for six==1.17.0"
-    index = build_errors.of_install(said, directory=Path("/cache"))
-    house = build_errors.of_install(said, directory=Path("/cache"), wheelhouse=Path("wheels"))
+    index = build_errors.of_install(said, folder=Path("/cache"))
+    house = build_errors.of_install(said, folder=Path("/cache"), wheelhouse=Path("wheels"))
     assert index is not None
     assert house is not None
     assert index.what == "the index has no file of six==1.17.0 for this Python"
@@ -165,4 +165,4 @@ def test_a_base_whose_pull_went_well_is_not_blamed_for_what_a_step_says():
 
 def test_what_is_not_known_is_left_as_it_was_said():
     assert build_errors.of_image("invalid reference format", "", base="No Image", python="3.7") is None
-    assert build_errors.of_install("Segmentation fault", directory=Path("/cache")) is None
+    assert build_errors.of_install("Segmentation fault", folder=Path("/cache")) is None

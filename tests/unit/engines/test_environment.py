@@ -90,11 +90,11 @@ def test_the_seed_of_a_run_is_that_of_its_workers_hashes():
 
 
 @pytest.mark.parametrize(
-    ("variable", "folder"), [("TFCOMPARE_CACHE", cache), ("TFCOMPARE_DATA", user_data.directory)], ids=["cache", "data"]
+    ("variable", "folder"), [("TFCOMPARE_CACHE", cache), ("TFCOMPARE_DATA", user_data.folder)], ids=["cache", "data"]
 )
 def test_a_user_without_a_home_learns_what_to_set(monkeypatch: pytest.MonkeyPatch, variable: str, folder):
     def home() -> Path:
-        raise RuntimeError("Could not determine home directory.")
+        raise RuntimeError("Could not determine home folder.")
 
     monkeypatch.setattr(Path, "home", home)
     for name in (variable, "XDG_CACHE_HOME", "XDG_DATA_HOME"):

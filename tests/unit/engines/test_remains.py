@@ -1,4 +1,4 @@
-"""Temporary directories are removed with their run, or reported and removed by the next one, and no others are."""
+"""Temporary folders are removed with their run, or reported and removed by the next one, and no others are."""
 
 import errno
 import fcntl
@@ -50,7 +50,7 @@ def path_of(process: "subprocess.Popen[str]") -> Path:
     return Path(process.stdout.readline().strip())
 
 
-def test_a_directory_lives_as_long_as_it_is_used(temporary: Path):
+def test_a_folder_lives_as_long_as_it_is_used(temporary: Path):
     with Scratch() as made:
         assert made.path.parent == temporary
         assert made.path.name.startswith(f"tfcompare-{os.getpid()}-")
@@ -60,7 +60,7 @@ def test_a_directory_lives_as_long_as_it_is_used(temporary: Path):
     made.cleanup()
 
 
-def test_where_nothing_can_be_locked_a_directory_is_an_error_and_none_is_left(
+def test_where_nothing_can_be_locked_a_folder_is_an_error_and_none_is_left(
     temporary: Path, monkeypatch: pytest.MonkeyPatch
 ):
     def refuse(file: int, kind: int) -> None:
@@ -72,16 +72,16 @@ def test_where_nothing_can_be_locked_a_directory_is_an_error_and_none_is_left(
     assert list(temporary.iterdir()) == []
 
 
-def test_a_directory_of_another_live_process_is_left_alone(temporary: Path):
+def test_a_folder_of_another_live_process_is_left_alone(temporary: Path):
     with start(temporary) as process:
         path = path_of(process)
         assert reap() == []
         assert path.is_dir()
         process.communicate()
-    assert not path.exists(), "it removed the directory itself"
+    assert not path.exists(), "it removed the folder itself"
 
 
-def test_a_directory_whose_owner_was_killed_is_removed_whatever_is_in_it(temporary: Path):
+def test_a_folder_whose_owner_was_killed_is_removed_whatever_is_in_it(temporary: Path):
     with start(temporary) as process:
         path = path_of(process)
         process.kill()
@@ -104,14 +104,14 @@ def test_what_no_run_has_made_is_left_alone(temporary: Path):
     assert sorted(temporary.iterdir()) == before
 
 
-def test_a_directory_of_another_user_is_left_alone(temporary: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_folder_of_another_user_is_left_alone(temporary: Path, monkeypatch: pytest.MonkeyPatch):
     (temporary / "tfcompare-123-abcdefgh").mkdir()
     monkeypatch.setattr("os.getuid", lambda: os.geteuid() + 1)
     assert reap() == []
     assert len(list(temporary.iterdir())) == 1
 
 
-def test_a_directory_that_is_taken_before_it_is_locked_is_made_again(monkeypatch: pytest.MonkeyPatch):
+def test_a_folder_that_is_taken_before_it_is_locked_is_made_again(monkeypatch: pytest.MonkeyPatch):
     made: list[Path] = []
 
     def make() -> Path:
@@ -134,7 +134,7 @@ def test_what_was_left_is_reported_in_one_line(temporary: Path):
     (temporary / "tfcompare-124-abcdefgh").mkdir()
     sweep(SimpleNamespace(sweep=lambda: ["1 container"]), said.append)  # type: ignore[arg-type]
     assert said == [
-        f"removed what runs that were killed had left behind: 1 container, 2 temporary directories in {temporary}"
+        f"removed what runs that were killed had left behind: 1 container, 2 temporary folders in {temporary}"
     ]
 
 
@@ -147,7 +147,7 @@ if os.fork() == 0:
 """
 
 
-def test_processes_that_began_with_a_directory_that_was_left_are_ended_with_it(
+def test_processes_that_began_with_a_folder_that_was_left_are_ended_with_it(
     temporary: Path, monkeypatch: pytest.MonkeyPatch
 ):
     # Those of runs that other tests kill meanwhile are in groups of the whole machine.
@@ -161,5 +161,5 @@ def test_processes_that_began_with_a_directory_that_was_left_are_ended_with_it(
         said: list[str] = []
         sweep(SimpleNamespace(sweep=list), said.append)  # type: ignore[arg-type]
     wait_for_end(pid)
-    words = "removed what runs that were killed had left behind: 1 process, 1 temporary directory in "
+    words = "removed what runs that were killed had left behind: 1 process, 1 temporary folder in "
     assert said == [f"{words}{temporary}"]

@@ -16,7 +16,7 @@ from asv_runner.statistics import get_err
 
 from orchestrator.exports import asv
 from orchestrator.results.run import Run, load_run
-from tests.support.builders import case, evaluation, manifest, plan, run_directory, target, unmeasured
+from tests.support.builders import case, evaluation, manifest, plan, run_folder, target, unmeasured
 from tests.support.export_runs import BATCH, CASES, EAGER, FIT, JIT, MID, NEW, OLD, ROUNDS, VERSIONS, calls, of_scene
 
 POWER, LOOP = "tfcompare.power", "tfcompare.train_loop"
@@ -161,9 +161,9 @@ def test_a_workload_called_version_does_not_break_the_format(tmp_path: Path):
 
 
 def test_a_version_that_was_never_installed_has_a_result_without_values(tmp_path: Path):
-    directory = run_directory(tmp_path / "run", plan([EAGER, FIT, JIT, BATCH], (OLD, NEW)))
-    directory.write_manifest(manifest((OLD,)))
-    found = load_run(directory.path)
+    folder = run_folder(tmp_path / "run", plan([EAGER, FIT, JIT, BATCH], (OLD, NEW)))
+    folder.write_manifest(manifest((OLD,)))
+    found = load_run(folder.path)
     asv.write(found, tmp_path / "asv")
     (lost,) = [one for one in iter_results(str(tmp_path / "asv")) if one.params["tensorflow"] == NEW]
     assert (lost.params["python"], lost.commit_hash) == ("", asv.commit_hash(target(NEW), ""))

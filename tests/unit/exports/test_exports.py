@@ -46,20 +46,20 @@ def test_a_text_is_handed_back_or_written_where_it_is_wanted(run: Run, tmp_path:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_files_go_into_the_run_directory_unless_told_otherwise(tmp_path: Path, name: str):
-    directory = everything(tmp_path / "run")
-    before = load_run(directory.path)
+def test_files_go_into_the_run_folder_unless_told_otherwise(tmp_path: Path, name: str):
+    folder = everything(tmp_path / "run")
+    before = load_run(folder.path)
     made = export(before, name)
     assert made.text is None
     assert made.files
-    inside = directory.path / FILES[name]
+    inside = folder.path / FILES[name]
     assert all(path.is_file() and (path == inside or inside in path.parents) for path in made.files)
-    assert load_run(directory.path) == before
+    assert load_run(folder.path) == before
 
 
-def test_another_table_has_its_name_in_the_run_directory(tmp_path: Path):
-    directory = everything(tmp_path / "run")
-    assert export(load_run(directory.path), "parquet", "arms").files == (directory.path / "arms.parquet",)
+def test_another_table_has_its_name_in_the_run_folder(tmp_path: Path):
+    folder = everything(tmp_path / "run")
+    assert export(load_run(folder.path), "parquet", "arms").files == (folder.path / "arms.parquet",)
 
 
 BAD = {

@@ -17,8 +17,8 @@ from asv.results import iter_results
 from orchestrator.exports import EXPORTS, export
 from orchestrator.results.run import load_run
 from tests.support import scenes
-from tests.support.builders import case, plan, rows, run_directory, write_stream
-from tests.support.export_runs import OLD, POISONS, ROUNDS, hostile_directory, of_scene
+from tests.support.builders import case, plan, rows, run_folder, write_stream
+from tests.support.export_runs import OLD, POISONS, ROUNDS, hostile_folder, of_scene
 
 TEXTS = [name for name, entry in EXPORTS.items() if not entry.usual_name]
 FILES = [name for name, entry in EXPORTS.items() if entry.usual_name]
@@ -41,7 +41,7 @@ def test_every_scene_is_a_text_in_every_format(scene, name: str):
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_no_text_moves_a_cursor_or_turns_the_reading_direction(tmp_path: Path, poison: str, name: str):
-    run = load_run(hostile_directory(tmp_path / "run", poison).path)
+    run = load_run(hostile_folder(tmp_path / "run", poison).path)
     for one in (run, of_scene(scenes.poisoned(poison))):
         text = export(one, name).text
         assert text
@@ -76,13 +76,13 @@ def test_json_stays_json(poison: str, name: str):
 
 
 def test_parquet_keeps_the_very_names(tmp_path: Path, poison: str):
-    run = load_run(hostile_directory(tmp_path / "run", poison).path)
+    run = load_run(hostile_folder(tmp_path / "run", poison).path)
     (path,) = export(run, "parquet").files
     assert set(pandas.read_parquet(path)["case"]) == {run.arms[0].case.label}
 
 
 def test_pyperf_reads_and_shows_them(tmp_path: Path, poison: str):
-    run = load_run(hostile_directory(tmp_path / "run", poison).path)
+    run = load_run(hostile_folder(tmp_path / "run", poison).path)
     files = export(run, "pyperf").files
     assert len(files) == 2
     for path in files:
@@ -97,7 +97,7 @@ def test_pyperf_reads_and_shows_them(tmp_path: Path, poison: str):
 
 
 def test_asv_reads_them(tmp_path: Path, poison: str):
-    run = load_run(hostile_directory(tmp_path / "run", poison).path)
+    run = load_run(hostile_folder(tmp_path / "run", poison).path)
     files = export(run, "asv").files
     assert all((run.path / "asv") in path.parents for path in files)
     found = list(iter_results(str(run.path / "asv")))
@@ -112,13 +112,13 @@ def test_asv_reads_them(tmp_path: Path, poison: str):
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("version", ["../../evil", "/evil", "..", "a/b", "é\x00"])
 def test_no_version_leads_out_of_the_folder(tmp_path: Path, name: str, version: str):
-    """A run directory may come from anywhere."""
+    """A run folder may come from anywhere."""
     only = case("only")
-    directory = run_directory(tmp_path / "deep" / "run", plan([only], (OLD, version)))
+    folder = run_folder(tmp_path / "deep" / "run", plan([only], (OLD, version)))
     for number, one in enumerate((OLD, version), 1):
-        write_stream(directory.settled / f"{number}.arrow", [rows(only, one, replicate=number)])
+        write_stream(folder.settled / f"{number}.arrow", [rows(only, one, replicate=number)])
     output = tmp_path / "deep" / "out"
-    files = export(load_run(directory.path), name, output=output).files
+    files = export(load_run(folder.path), name, output=output).files
     assert files
     assert all(path.resolve().is_relative_to(output) and path.is_file() for path in files)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["deep"]

@@ -12,7 +12,7 @@ import pytest
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports.pyperf import write
 from orchestrator.results.run import Run, load_run
-from tests.support.builders import MS, case, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, case, plan, rows, run_folder, write_stream
 from tests.support.export_runs import BATCH, EAGER, FIT, FUNCTION, JIT, MID, NEW, OLD, ROUNDS, calls, ended
 
 
@@ -56,7 +56,7 @@ def test_pyperf_checks_and_describes_a_file(files: Sequence[Path]):
     assert f"Number of run with values: {len(ROUNDS)}" in run_pyperf("stats", files[2])
 
 
-def test_a_run_is_a_replicate_with_its_steady_calls_as_values_by_the_step(files: Sequence[Path]):
+def test_a_run_is_a_replicate_with_the_calls_of_its_bursts_as_values_by_the_step(files: Sequence[Path]):
     suite = pyperf.BenchmarkSuite.load(str(files[0]))
     fit = suite.get_benchmark(FIT.label)
     assert fit.get_unit() == "second"
@@ -69,7 +69,7 @@ def test_a_run_is_a_replicate_with_its_steady_calls_as_values_by_the_step(files:
         assert one.get_loops() == 10 * len(walls)
 
 
-def test_the_calls_before_the_steady_ones_are_warmups_and_the_build_is_none(files: Sequence[Path]):
+def test_the_calls_before_the_bursts_are_warmups_and_the_build_is_none(files: Sequence[Path]):
     eager = pyperf.BenchmarkSuite.load(str(files[0])).get_benchmark(EAGER.label)
     assert {one.warmups for one in eager.get_runs()} == {((1, 0.05), (1, 0.02), (1, 0.01))}
     assert eager.get_runs()[0].get_metadata()["mem_max_rss"] == 2048 * 1024
@@ -86,37 +86,35 @@ def test_the_json_is_strict(files: Sequence[Path]):
 def test_a_time_of_nothing_is_a_nanosecond(tmp_path: Path):
     """pyperf refuses a file with a zero in it."""
     only = case("quick")
-    directory = run_directory(tmp_path / "run", plan([only], (OLD, NEW)))
+    folder = run_folder(tmp_path / "run", plan([only], (OLD, NEW)))
     for number, version in enumerate((OLD, NEW), 1):
-        write_stream(
-            directory.settled / f"{version}-1.arrow", [rows(only, version, replicate=number, bursts=(0, 0, 0))]
-        )
-    old, _new = write(load_run(directory.path), tmp_path / "out")
+        write_stream(folder.settled / f"{version}-1.arrow", [rows(only, version, replicate=number, bursts=(0, 0, 0))])
+    old, _new = write(load_run(folder.path), tmp_path / "out")
     assert pyperf.BenchmarkSuite.load(str(old)).get_benchmark("quick").get_values() == (1e-9,)
 
 
 def test_a_version_in_several_streams_is_one_file(tmp_path: Path):
     """A worker that was started again opened the next part."""
     only = case("restarted")
-    directory = run_directory(tmp_path / "run", plan([only], (OLD, NEW)))
+    folder = run_folder(tmp_path / "run", plan([only], (OLD, NEW)))
     for part in range(1, 4):
         batch = rows(only, NEW, round=part, replicate=part, bursts=(part * MS,) * 2)
-        write_stream(directory.settled / f"{NEW}-{part}.arrow", [batch])
-    (path,) = write(load_run(directory.path), tmp_path / "out")
+        write_stream(folder.settled / f"{NEW}-{part}.arrow", [batch])
+    (path,) = write(load_run(folder.path), tmp_path / "out")
     values = pyperf.BenchmarkSuite.load(str(path)).get_benchmark("restarted").get_values()
     assert values == pytest.approx((1e-3, 2e-3, 3e-3))
 
 
 def test_a_run_without_a_time_has_nothing_for_pyperf(tmp_path: Path):
-    directory = run_directory(tmp_path / "run", plan([EAGER], (OLD, NEW)))
-    directory.record(ended(EAGER, OLD, "died", reason="it broke"))
+    folder = run_folder(tmp_path / "run", plan([EAGER], (OLD, NEW)))
+    folder.record(ended(EAGER, OLD, "died", reason="it broke"))
     with pytest.raises(UsageError, match="no time in any version"):
-        write(load_run(directory.path), tmp_path / "out")
+        write(load_run(folder.path), tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_where_the_times_cannot_be_read_that_is_what_is_said(tmp_path: Path):
-    directory = run_directory(tmp_path / "run", plan([EAGER], (OLD, NEW)))
-    (directory.settled / f"{OLD}-1.arrow").write_bytes(b"no stream")
+    folder = run_folder(tmp_path / "run", plan([EAGER], (OLD, NEW)))
+    (folder.settled / f"{OLD}-1.arrow").write_bytes(b"no stream")
     with pytest.raises(ContractBroken, match="is no Arrow stream"):
-        write(load_run(directory.path), tmp_path / "out")
+        write(load_run(folder.path), tmp_path / "out")

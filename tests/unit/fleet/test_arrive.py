@@ -15,8 +15,8 @@ from orchestrator.fleet.units import Unit
 from orchestrator.model import Ended, Lost
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.part_files import read_files
-from orchestrator.results.rundir import RunDir
-from tests.support.builders import NEW, OLD, case, plan, rows, run_directory, target, write_rows
+from orchestrator.results.run_folder import RunFolder
+from tests.support.builders import NEW, OLD, case, plan, rows, run_folder, target, write_rows
 from tests.support.parts import ROUNDS, measured
 
 ONE, TWO = case(size="1"), case(size="2")
@@ -26,7 +26,7 @@ REPORT = HostReport(tool="1", contract="c", facts={"id": "abc"}, engines={"venv"
 
 @pytest.fixture
 def arrivals(tmp_path: Path) -> Arrivals:
-    run = run_directory(tmp_path / "whole", WHOLE)
+    run = run_folder(tmp_path / "whole", WHOLE)
     run.write_manifest(replace(run.read_manifest(), environments={}, workers={}))
     return Arrivals(run, run.read_plan(), run.read_manifest())
 
@@ -39,7 +39,7 @@ def test_units_become_one_run_with_new_numbers(tmp_path: Path, arrivals: Arrival
     for unit in units():
         part = measured(tmp_path / f"part-{unit.number}", unit.cases[0], f"run-{unit.number}")
         arrivals.accept(unit, 1, 1, REPORT, read_files(part.path))
-    whole = RunDir(tmp_path / "whole")
+    whole = RunFolder(tmp_path / "whole")
     evaluation = judge_run(whole)
     assert {(arm.outcome, arm.rounds) for arm in evaluation.arms} == {("measured", ROUNDS)}
     assert evaluation.broken == ()
@@ -58,8 +58,8 @@ def test_what_was_measured_so_far_is_kept_beside_the_run(tmp_path: Path, arrival
     part = measured(tmp_path / "part", ONE, "run-1")
     place = arrivals.keep(unit, 1, 1, read_files(part.path))
     assert place == tmp_path / "whole" / "unused" / "1-1-1"
-    assert len(RunDir.open(place).read_journal().entries) == 2 + 2 * ROUNDS
-    assert find_measured(RunDir(tmp_path / "whole")) == set()
+    assert len(RunFolder.open(place).read_journal().entries) == 2 + 2 * ROUNDS
+    assert find_measured(RunFolder(tmp_path / "whole")) == set()
     # Another command numbers its attempts after that.
     assert arrivals.count_attempts(unit, 1) == 1
     assert arrivals.count_attempts(unit, 2) == 0
@@ -109,12 +109,12 @@ def test_what_is_not_in_order_is_refused_and_counts_nowhere(
     alter(files)
     with pytest.raises(ContractBroken, match=told):
         arrivals.accept(units()[0], 1, 1, REPORT, files)
-    assert find_measured(RunDir(tmp_path / "whole")) == set()
+    assert find_measured(RunFolder(tmp_path / "whole")) == set()
     # The next answer is taken as if nothing had been.
     good = measured(tmp_path / "good", ONE, "run-2")
     arrivals.accept(units()[0], 1, 2, REPORT, read_files(good.path))
-    assert find_measured(RunDir(tmp_path / "whole")) == {ONE.label}
-    assert judge_run(RunDir(tmp_path / "whole")).broken == ()
+    assert find_measured(RunFolder(tmp_path / "whole")) == {ONE.label}
+    assert judge_run(RunFolder(tmp_path / "whole")).broken == ()
 
 
 def test_cases_that_were_not_asked_for_are_refused(tmp_path: Path, arrivals: Arrivals):
@@ -144,7 +144,7 @@ def test_a_version_that_one_host_lacks_is_lost_for_its_cases_alone(tmp_path: Pat
     files = {name: data for name, data in files.items() if NEW not in name}
     arrivals.accept(first, 1, 1, REPORT, files)
     arrivals.accept(second, 1, 1, REPORT, read_files(measured(tmp_path / "b", TWO, "run-2").path))
-    evaluation = judge_run(RunDir(tmp_path / "whole"))
+    evaluation = judge_run(RunFolder(tmp_path / "whole"))
     outcomes = {(arm.case.label, str(arm.target)): (arm.outcome, arm.reason) for arm in evaluation.arms}
     assert outcomes[ONE.label, NEW] == ("died", "environment: no Python 3.7")
     assert {outcome for key, (outcome, _) in outcomes.items() if key != (ONE.label, NEW)} == {"measured"}
@@ -153,7 +153,7 @@ def test_a_version_that_one_host_lacks_is_lost_for_its_cases_alone(tmp_path: Pat
 def test_rows_of_a_unit_that_was_arriving_when_the_run_was_killed_are_removed(tmp_path: Path, arrivals: Arrivals):
     first, second = units()
     arrivals.accept(first, 1, 1, REPORT, read_files(measured(tmp_path / "a", ONE, "run-1").path))
-    whole = RunDir(tmp_path / "whole")
+    whole = RunFolder(tmp_path / "whole")
     before = sorted(path.name for path in whole.settled.iterdir())
     orphan = whole.settled / f"{target(OLD)}-9.arrow"
     write_rows(orphan, [rows(TWO, OLD, replicate=90, run="whole")])
@@ -173,11 +173,11 @@ def interrupt(*about: object) -> None:
 def test_a_case_is_of_the_host_whose_rows_count(tmp_path: Path, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch):
     """The run is killed when the manifest has the first host and the journal has nothing of it."""
     first, second = units()
-    whole = RunDir(tmp_path / "whole")
+    whole = RunFolder(tmp_path / "whole")
     arrivals.accept(second, 1, 1, REPORT, read_files(measured(tmp_path / "a", TWO, "run-1").path))
     lost = read_files(measured(tmp_path / "b", ONE, "run-2").path)
     with monkeypatch.context() as dying:
-        dying.setattr(RunDir, "record", interrupt)
+        dying.setattr(RunFolder, "record", interrupt)
         with pytest.raises(KeyboardInterrupt):
             arrivals.accept(first, 1, 1, REPORT, lost)
     assert {case for each in whole.read_manifest().hosts for case in each.cases} == {ONE.label, TWO.label}

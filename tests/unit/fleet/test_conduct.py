@@ -18,7 +18,7 @@ from orchestrator.measure.run import measure_planned
 from orchestrator.plan.planning import plan_elsewhere, plan_run
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.part_files import read_files
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Stage, offer
 from tests.support.theatre import DECIDED, Theatre
@@ -72,13 +72,13 @@ class Scene:
     folder: Path
 
     @property
-    def run(self) -> RunDir:
-        return RunDir.open(self.folder / "run")
+    def run(self) -> RunFolder:
+        return RunFolder.open(self.folder / "run")
 
     @property
     def hosts(self) -> list[dict[str, str]]:
         """By copy, which host measured each case."""
-        return [find_hosts(self.run), find_hosts(RunDir.open(self.run.path / "replicas" / "2"))]
+        return [find_hosts(self.run), find_hosts(RunFolder.open(self.run.path / "replicas" / "2"))]
 
     @property
     def notes(self) -> list[str]:

@@ -9,17 +9,17 @@ from orchestrator.fleet.model import HostReport
 from orchestrator.fleet.replicas import OF_REPLICAS, describe_replicas
 from orchestrator.fleet.units import Unit
 from orchestrator.results.part_files import read_files
-from orchestrator.results.rundir import RunDir
-from tests.support.builders import case, plan, run_directory
+from orchestrator.results.run_folder import RunFolder
+from tests.support.builders import case, plan, run_folder
 from tests.support.parts import measured
 
 CASES = {size: case(size=size) for size in "1234"}
 ROUNDS = 10
 
 
-def copied(folder: Path, hosts: Mapping[str, tuple[str, float]]) -> RunDir:
+def copied(folder: Path, hosts: Mapping[str, tuple[str, float]]) -> RunFolder:
     """A copy of the cases, by size: which host measured it, and how many times as long the later version takes."""
-    run = run_directory(folder, plan(tuple(CASES.values()), run=folder.name))
+    run = run_folder(folder, plan(tuple(CASES.values()), run=folder.name))
     run.write_manifest(replace(run.read_manifest(), environments={}, workers={}))
     arrivals = Arrivals(run, run.read_plan(), run.read_manifest())
     for size, (host, ratio) in hosts.items():

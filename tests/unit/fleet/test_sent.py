@@ -15,7 +15,7 @@ from orchestrator.fleet import host
 from orchestrator.fleet.conduct import _read_workloads
 from orchestrator.fleet.model import Contents, SentFolder, UnitTask
 from orchestrator.plan.request import RunOptions
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 
 # Takes the place of the process that measures, and answers what it finds where its workloads are.
 LISTS = """
@@ -43,7 +43,7 @@ def test_a_host_gets_what_can_be_executed_and_empty_folders(tmp_path: Path, monk
     for name, mode in (("train.py", 0o644), ("run.sh", 0o755), ("code/tool", 0o4700), ("code/table.json", 0o600)):
         (mine / name).write_text("x")
         (mine / name).chmod(mode)
-    run = RunDir.create(tmp_path / "run")
+    run = RunFolder.create(tmp_path / "run")
     pinned.pin(mine, run.workloads)
     large = pinned.place_data({"a/numbers": mine / "train.py"}, run.workloads)
     found = arrive(*_read_workloads(run, large), monkeypatch)
@@ -54,7 +54,7 @@ def test_a_host_gets_what_can_be_executed_and_empty_folders(tmp_path: Path, monk
     os.umask(umask)
     plain = 0o666 & ~umask
     assert files == {"train.py": plain, "run.sh": 0o755, "code/tool": 0o755, "code/table.json": plain}
-    again = RunDir.create(tmp_path / "again")
+    again = RunFolder.create(tmp_path / "again")
     assert _read_workloads(again, ()) == ({}, SentFolder()), "built-in workloads are on every host"
 
 

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.history.model import Point
 from orchestrator.history.points import commit_of, of_run
 from orchestrator.results.run import Run, load_run
-from tests.support.builders import environment_facts, manifest, plan, rows, run_directory, target, write_stream
+from tests.support.builders import environment_facts, manifest, plan, rows, run_folder, target, write_stream
 from tests.support.trends import POWER, PREDICT, RELEASES, written
 from workloads.sketches import sketch
 
@@ -48,7 +48,7 @@ def test_the_effect_is_that_of_the_comparison(run: Run, points: dict[tuple[str, 
 
 def test_other_metrics_and_results_are_followed_as_well(tmp_path: Path):
     asked = plan(looks=(4,), metrics=("memory",), outputs=True)
-    directory = run_directory(tmp_path / "run", asked)
+    folder = run_folder(tmp_path / "run", asked)
     for place, version in enumerate(asked.targets):
         batches = []
         for count in range(1, 5):
@@ -57,8 +57,8 @@ def test_other_metrics_and_results_are_followed_as_well(tmp_path: Path):
                 memory_kb=1000 * (1 + place) + count, output=sketch(2.0 + place), fifth_output=sketch(2.0)
             )
             batches.append(of_replicate)
-        write_stream(directory.settled / f"{version}-1.arrow", batches)
-    points = {point.metric: point for point in of_run(load_run(directory.path), "screen")}
+        write_stream(folder.settled / f"{version}-1.arrow", batches)
+    points = {point.metric: point for point in of_run(load_run(folder.path), "screen")}
     assert set(points) == {"time", "memory", "output"}
     memory, results, times = points["memory"], points["output"], points["time"]
     assert memory.effect is not None

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.directory_lock import DirectoryLock
+from orchestrator.engines.folder_lock import FolderLock
 from orchestrator.engines.venv import engine as venv
 from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.engine import MARKER, VenvEngine, environment_path
@@ -185,7 +185,7 @@ def test_one_that_is_being_installed_stays(cache: Path):
 
 def test_one_that_was_prepared_stays_and_counts_as_in_use(cache: Path):
     made = make(cache / "one")
-    lock = DirectoryLock(made)
+    lock = FolderLock(made)
     assert lock.share()
     assert venv_cache.in_use(made)
     assert not venv_cache.remove(made)

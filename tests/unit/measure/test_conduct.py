@@ -20,7 +20,7 @@ from orchestrator.reports.json import as_object
 from orchestrator.reports.reasons import describe_reasons
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.exit_error import find_error
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import Quiet, View
 from tests.support.actors import Dressing, Part, Stage
 from tests.support.builders import environment_facts
@@ -30,12 +30,12 @@ POWER = "power[style=eager]"
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> RunDir:
-    return RunDir.create(tmp_path / "run")
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder.create(tmp_path / "run")
 
 
 def conducted(
-    directory: RunDir,
+    folder: RunFolder,
     stage: Stage,
     *,
     without: tuple[str, ...] = (),
@@ -52,37 +52,37 @@ def conducted(
     )
     asked = check_request(options)
     plan = asked.freeze("venv")
-    directory.write_plan(plan)
+    folder.write_plan(plan)
     environments = {
         version: Dressing(stage, environment_facts(version=str(version), kind="venv"))
         for version in plan.targets
         if version not in without
     }
-    directory.write_manifest(make_manifest(asked, environments))
-    prepared = PreparedRun(plan, environments, directory)
+    folder.write_manifest(make_manifest(asked, environments))
+    prepared = PreparedRun(plan, environments, folder)
     return measure_rounds(prepared, first_rounds(plan), Progress(), view or Quiet())
 
 
-def ending(directory: RunDir) -> str:
-    (finished,) = [entry for entry in directory.entries() if isinstance(entry, Finished)]
+def ending(folder: RunFolder) -> str:
+    (finished,) = [entry for entry in folder.entries() if isinstance(entry, Finished)]
     return finished.how
 
 
-def test_a_run_that_goes_well_leaves_a_manifest_settled_streams_and_its_end(directory: RunDir):
-    assert conducted(directory, Stage()) is None
-    manifest = directory.read_manifest()
+def test_a_run_that_goes_well_leaves_a_manifest_settled_streams_and_its_end(folder: RunFolder):
+    assert conducted(folder, Stage()) is None
+    manifest = folder.read_manifest()
     assert set(manifest.environments) == set(manifest.workers) == {"1.14.0", "2.0.0"}
     assert set(manifest.sources) == {"worker", "power"}
-    assert [stream.path.name for stream in directory.streams()] == [
+    assert [stream.path.name for stream in folder.streams()] == [
         f"{version}-{part}.arrow" for version in ("1.14.0", "2.0.0") for part in (1, 2)
     ]
-    assert ending(directory) == ""
+    assert ending(folder) == ""
 
 
-def test_variables_that_reach_every_target_are_in_the_manifest_and_in_every_report(directory: RunDir):
-    conducted(directory, Stage(), variables=(("TF_ENABLE_ONEDNN_OPTS", "0"),))
-    assert directory.read_manifest().variables == {"TF_ENABLE_ONEDNN_OPTS": "0"}
-    [warning] = [text for text in judge_run(directory).warnings if "variables of your shell" in text]
+def test_variables_that_reach_every_target_are_in_the_manifest_and_in_every_report(folder: RunFolder):
+    conducted(folder, Stage(), variables=(("TF_ENABLE_ONEDNN_OPTS", "0"),))
+    assert folder.read_manifest().variables == {"TF_ENABLE_ONEDNN_OPTS": "0"}
+    [warning] = [text for text in judge_run(folder).warnings if "variables of your shell" in text]
     assert "TF_ENABLE_ONEDNN_OPTS=0" in warning
 
 
@@ -106,19 +106,19 @@ def raising(error: BaseException):
         (EngineUnavailable("no answer"), EngineUnavailable, "no answer"),
     ],
 )
-def test_a_run_that_is_cut_short_keeps_its_rounds_and_says_where(directory: RunDir, error, kind: type, how: str):
+def test_a_run_that_is_cut_short_keeps_its_rounds_and_says_where(folder: RunFolder, error, kind: type, how: str):
     """Interrupted in the second of two rounds: the first is there."""
-    found = conducted(directory, Stage({(POWER, "2.0.0"): Part(raising(error))}))
+    found = conducted(folder, Stage({(POWER, "2.0.0"): Part(raising(error))}))
     assert type(found) is kind
-    assert f"tfcompare report {directory.path}" in str(found)
-    assert ending(directory) == how
-    judged = judge_run(directory)
+    assert f"tfcompare report {folder.path}" in str(found)
+    assert ending(folder) == how
+    judged = judge_run(folder)
     assert how in judged.warnings
     assert {found.rounds for found in judged.arms} == {1}
 
 
 def test_a_budget_that_ends_a_run_is_information_and_what_cuts_it_short_a_warning(tmp_path: Path):
-    asked, cut = RunDir.create(tmp_path / "asked"), RunDir.create(tmp_path / "cut")
+    asked, cut = RunFolder.create(tmp_path / "asked"), RunFolder.create(tmp_path / "cut")
     assert conducted(asked, Stage(), budget_s=0.001) is None
     ended = "the budget of 0 s ended the run after 1 round"
     judged = judge_run(asked)
@@ -131,49 +131,49 @@ def test_a_budget_that_ends_a_run_is_information_and_what_cuts_it_short_a_warnin
     assert ("interrupted" in judged.warnings, judged.ended_by_budget) == (True, "")
 
 
-def test_a_run_says_when_it_is_on_the_disk(directory: RunDir):
-    conducted(directory, Stage())
-    kinds = [entry.kind for entry in directory.entries()]
+def test_a_run_says_when_it_is_on_the_disk(folder: RunFolder):
+    conducted(folder, Stage())
+    kinds = [entry.kind for entry in folder.entries()]
     synced = [place for place, kind in enumerate(kinds) if kind == "synced"]
     assert kinds[:2] == ["machine", "synced"]
     assert kinds[-2:] == ["synced", "finished"]
     assert len(synced) == 2 + 2, "before the first round, after each, and at the end"
 
 
-def test_results_that_are_removed_are_named_in_the_same_round(directory: RunDir):
+def test_results_that_are_removed_are_named_in_the_same_round(folder: RunFolder):
     """By the workload, or by a user who cleans up."""
 
     def remove(number: int) -> float:
         if number == 2:
-            shutil.rmtree(directory.results / "2.0.0-2", ignore_errors=True)
+            shutil.rmtree(folder.results / "2.0.0-2", ignore_errors=True)
         return 10.0
 
     said: list[str] = []
     view = Quiet()
     view.say = said.append
-    conducted(directory, Stage({(POWER, "2.0.0"): Part(remove)}), view=view)
+    conducted(folder, Stage({(POWER, "2.0.0"): Part(remove)}), view=view)
     assert said[1:] == ["warning: the results of 2.0.0 were removed: what it measured in round 2 is lost"]
-    assert judge_run(directory).broken == (
+    assert judge_run(folder).broken == (
         "2.0.0: the results of 2 replicates are lost: measured, and in no file. Measure 2.0.0 again, in a new run",
     )
 
 
-def test_an_error_of_ones_own_is_no_good_end_either(directory: RunDir):
+def test_an_error_of_ones_own_is_no_good_end_either(folder: RunFolder):
     with pytest.raises(ZeroDivisionError):
-        conducted(directory, Stage({(POWER, "2.0.0"): Part(raising(ZeroDivisionError()))}))
-    assert ending(directory) == "an error ended the run"
+        conducted(folder, Stage({(POWER, "2.0.0"): Part(raising(ZeroDivisionError()))}))
+    assert ending(folder) == "an error ended the run"
 
 
-def test_a_version_that_is_left_alone_is_not_measured(directory: RunDir):
+def test_a_version_that_is_left_alone_is_not_measured(folder: RunFolder):
     stage = Stage()
-    assert conducted(directory, stage, without=("2.0.0",)) is None
+    assert conducted(folder, stage, without=("2.0.0",)) is None
     assert stage.log == []
 
 
 @pytest.mark.parametrize("lost", ["1.14.0", "2.0.0"])
-def test_a_version_whose_only_other_does_not_start_is_not_measured_and_has_not_died(directory: RunDir, lost: str):
-    assert conducted(directory, Stage(broken=(lost,))) is None
-    judged = judge_run(directory)
+def test_a_version_whose_only_other_does_not_start_is_not_measured_and_has_not_died(folder: RunFolder, lost: str):
+    assert conducted(folder, Stage(broken=(lost,))) is None
+    judged = judge_run(folder)
     ends = {str(arm.target): (arm.outcome, arm.reason) for arm in judged.arms}
     start = f"start: {lost}: does not start"
     assert ends.pop(lost) == ("died", start)
@@ -187,8 +187,8 @@ def test_a_version_whose_only_other_does_not_start_is_not_measured_and_has_not_d
     assert any(line.startswith("not measured: ") for line in describe_reasons(judged))
 
 
-def test_what_an_interrupt_left_unmeasured_says_so(directory: RunDir):
+def test_what_an_interrupt_left_unmeasured_says_so(folder: RunFolder):
     stage = Stage({(POWER, "1.14.0"): Part(interrupt), (POWER, "2.0.0"): Part(interrupt)})
     with pytest.raises(errors.Interrupted):
-        conducted(directory, stage)
-    assert {(arm.outcome, arm.reason) for arm in judge_run(directory).arms} == {("not measured", "interrupted")}
+        conducted(folder, stage)
+    assert {(arm.outcome, arm.reason) for arm in judge_run(folder).arms} == {("not measured", "interrupted")}

@@ -11,7 +11,7 @@ import pytest
 
 from orchestrator.model import Evaluation
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from tests.support.actors import Part, offer
 from tests.support.clock import Clock
 from tests.support.commands import called
@@ -66,12 +66,12 @@ def test_the_next_command_suffices_for_another_look_on_a_loaded_machine(
         selected = [word for case in CASES for word in ("--case", case.label)]
         flags = ("--versions", "1.14,2.0", *selected, "--budget", budget_s, "--output", str(out), "--seed", str(seed))
         assert called(monkeypatch, "run", *flags) == 0
-        look = find_next_look(judge_run(RunDir.open(out)))
+        look = find_next_look(judge_run(RunFolder.open(out)))
         command = capsys.readouterr().err.splitlines()[-1]
         assert command.startswith(f"Next:  tfcompare run --resume {out} --budget ")
         machine.change_load()
         assert called(monkeypatch, *shlex.split(command.removeprefix("Next:  "))[1:]) == 0
-        reached = max(comparison.rounds for comparison in judge_run(RunDir.open(out)).comparisons)
+        reached = max(comparison.rounds for comparison in judge_run(RunFolder.open(out)).comparisons)
         if reached < look:
             short[seed] = f"{reached} of {look} rounds: {command}"
     assert len(short) <= 1, short

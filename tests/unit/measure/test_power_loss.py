@@ -16,7 +16,7 @@ from orchestrator.measure.round_range import first_rounds
 from orchestrator.model import Ended, Synced
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.evaluation import gather, judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.sealed import seal_run
 from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Dressing, Stage, offer
@@ -38,35 +38,35 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
         disk.keep()
 
     monkeypatch.setattr(files, "append", keep)
-    _measure(RunDir.create(tmp_path / "run"))
+    _measure(RunFolder.create(tmp_path / "run"))
     monkeypatch.undo()
     yield disk
     disk.close()
 
 
-def _measure(directory: RunDir) -> TfCompareError | None:
+def _measure(folder: RunFolder) -> TfCompareError | None:
     planned = check_request(ASKED)
     plan, bare = planned.freeze("venv"), make_manifest(planned, {})
-    seal_run(directory, plan, bare)
-    directory.write_begun(plan, bare)
+    seal_run(folder, plan, bare)
+    folder.write_begun(plan, bare)
     environments = {version: Dressing(Stage(), environment_facts(version, identity="")) for version in plan.targets}
     facts = {version: environment.facts for version, environment in environments.items()}
-    directory.write_plan(plan)
-    directory.write_manifest(replace(bare, environments=facts))
-    return measure_rounds(PreparedRun(plan, environments, directory), first_rounds(plan), Progress(), Quiet())
+    folder.write_plan(plan)
+    folder.write_manifest(replace(bare, environments=facts))
+    return measure_rounds(PreparedRun(plan, environments, folder), first_rounds(plan), Progress(), Quiet())
 
 
-def _restore(disk: Disk, moment: Moment, folder: Path, *, journal: bool) -> RunDir | None:
+def _restore(disk: Disk, moment: Moment, folder: Path, *, journal: bool) -> RunFolder | None:
     """Return the run as the disk has it; None if there is no run, or nothing of it was planned yet."""
     restore(moment, disk.root.stat().st_ino, folder, journal=journal)
     if not (folder / "plan.json").exists() or not (folder / "manifest.json").exists():
         with pytest.raises((UsageError, ContractBroken), match=r"holds no run|`tfcompare run --resume"):
-            RunDir.open(folder).read_manifest()
+            RunFolder.open(folder).read_manifest()
         return None
-    return RunDir.open(folder)
+    return RunFolder.open(folder)
 
 
-def _rounds_said_to_be_synced(run: RunDir) -> int:
+def _rounds_said_to_be_synced(run: RunFolder) -> int:
     """Return the last round of which the journal says that it is on the disk."""
     last = synced = 0
     for entry in run.entries():
@@ -115,9 +115,9 @@ def test_a_run_is_continued_whenever_the_power_goes(disk: Disk, tmp_path: Path, 
     for number, moment in list(enumerate(disk.moments))[::12]:
         folder = tmp_path / f"{number}"
         restore(moment, disk.root.stat().st_ino, folder, journal=True)
-        if not (folder / "begun.json").exists() or RunDir(folder).read_begun().plan is None:
+        if not (folder / "begun.json").exists() or RunFolder(folder).read_begun().plan is None:
             continue
-        run = RunDir.open(folder, unprepared=True)
+        run = RunFolder.open(folder, unprepared=True)
         before = {arm.target: arm.rounds for arm in judge_run(run).arms} if run.is_prepared else {}
         done = add_rounds(ResumeOptions(run=folder, rounds=4), Quiet())
         assert done.evaluation.broken == ()

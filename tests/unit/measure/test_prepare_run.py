@@ -13,7 +13,7 @@ from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure.alternative import can_compare
 from orchestrator.measure.prepare_run import OpenRun, prepare_environments
 from orchestrator.plan.request import RunOptions, check_request
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import Quiet
 from tests.support.engines import Lacking
 
@@ -21,8 +21,8 @@ SMOKE = RunOptions(versions=("1.14", "2.0"), suite="smoke", selected=("power[sty
 
 
 @pytest.fixture
-def directory(tmp_path: Path) -> RunDir:
-    return RunDir.create(tmp_path / "run")
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder.create(tmp_path / "run")
 
 
 class Heard(Quiet):
@@ -33,18 +33,18 @@ class Heard(Quiet):
         self.lines.append(text)
 
 
-def prepared(lacks: tuple[str, ...], directory: RunDir, heard: Heard) -> list[str]:
+def prepared(lacks: tuple[str, ...], folder: RunFolder, heard: Heard) -> list[str]:
     options = replace(SMOKE, versions=("1.14", "2.0", "2.12", "2.13"))
     asked = check_request(options)
     with ExitStack() as held:
-        opened = OpenRun(asked, "venv", Lacking(*lacks), directory, heard, held)
+        opened = OpenRun(asked, "venv", Lacking(*lacks), folder, heard, held)
         run = prepare_environments(opened, enough=lambda ready: can_compare(asked, ready))
     return list(map(str, run.environments))
 
 
-def test_a_run_goes_on_without_the_versions_that_lack_their_python(directory: RunDir):
+def test_a_run_goes_on_without_the_versions_that_lack_their_python(folder: RunFolder):
     heard = Heard()
-    assert prepared(("1.14.0", "2.0.0"), directory, heard) == ["2.12.1", "2.13.0"]
+    assert prepared(("1.14.0", "2.0.0"), folder, heard) == ["2.12.1", "2.13.0"]
     warnings = [line for line in heard.lines if line.startswith("warning")]
     assert warnings == ["warning: 1.14.0, 2.0.0: Python 3.7 could not be downloaded"]
 
@@ -61,11 +61,11 @@ class Broken(Lacking):
 
 @pytest.mark.parametrize(("versions", "enough"), [(("1.14", "2.0", "2.13"), True), (("1.14", "2.13"), False)])
 def test_versions_that_cannot_be_installed_end_the_run_if_one_is_left(
-    directory: RunDir, versions: tuple[str, ...], enough: bool
+    folder: RunFolder, versions: tuple[str, ...], enough: bool
 ):
     asked = check_request(replace(SMOKE, versions=versions))
     with ExitStack() as held:
-        opened = OpenRun(asked, "venv", Broken("1.14.0"), directory, Quiet(), held)
+        opened = OpenRun(asked, "venv", Broken("1.14.0"), folder, Quiet(), held)
         if enough:
             run = prepare_environments(opened, enough=lambda ready: can_compare(asked, ready))
             assert list(map(str, run.environments)) == ["2.0.0", "2.13.0"]
@@ -75,7 +75,7 @@ def test_versions_that_cannot_be_installed_end_the_run_if_one_is_left(
     assert str(failed.value) == ("too few versions to compare could be made ready:\n1.14.0: the hashes do not match")
 
 
-def test_a_single_version_that_is_left_is_not_measured_for_nothing(directory: RunDir):
+def test_a_single_version_that_is_left_is_not_measured_for_nothing(folder: RunFolder):
     with pytest.raises(EnvironmentFailed) as failed:
-        prepared(("1.14.0", "2.0.0", "2.12.1"), directory, Heard())
+        prepared(("1.14.0", "2.0.0", "2.12.1"), folder, Heard())
     assert str(failed.value) == "1.14.0, 2.0.0, 2.12.1: Python 3.7 could not be downloaded"

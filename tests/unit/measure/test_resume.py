@@ -21,12 +21,12 @@ from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
 from orchestrator.results.endings import summarise_endings
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.progress import Quiet
 from tests.support import builders
 from tests.support.actors import Part, Stage, offer, play
-from tests.support.builders import NEW, OLD, case, finished, plan, run_directory, target
+from tests.support.builders import NEW, OLD, case, finished, plan, run_folder, target
 from tests.support.clock import Clock
 from tests.support.theatre import DECIDED, OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
 
@@ -157,7 +157,7 @@ def theatre(monkeypatch: pytest.MonkeyPatch) -> Theatre:
     return made
 
 
-def first(folder: Path, *, looks=(6, 10), sources: dict[str, str] | None = None, **host: str) -> RunDir:
+def first(folder: Path, *, looks=(6, 10), sources: dict[str, str] | None = None, **host: str) -> RunFolder:
     """A run of a case that is decided at its first look and one that stays open to its last."""
     return dressed(play(folder, plan([OPEN, DECIDED], VERSIONS, looks=looks), Stage(dict(STAGE))).run, sources, **host)
 
@@ -232,7 +232,7 @@ def test_a_run_that_was_interrupted_goes_on_at_its_next_look_without_exploring(t
 
     with pytest.raises(KeyboardInterrupt):
         play(tmp_path, plan([OPEN], VERSIONS), Stage({(OPEN.label, "2.0.0"): Part(until)}))
-    run = dressed(RunDir.open(tmp_path / "run"))
+    run = dressed(RunFolder.open(tmp_path / "run"))
     evaluation = add_rounds(ResumeOptions(run=run.path), Quiet()).evaluation
     assert not any(one.exploratory for one in evaluation.comparisons)
     assert {arm.rounds for arm in evaluation.arms} == {20}
@@ -250,7 +250,7 @@ def test_a_run_that_was_interrupted_in_its_pilot_keeps_what_counts_of_it(tmp_pat
     asked = plan([DECIDED, OPEN], VERSIONS, looks=(4, 6))
     with pytest.raises(KeyboardInterrupt):
         play(tmp_path, asked, Stage({(OPEN.label, "2.0.0"): Part(until)}))
-    run = dressed(RunDir.open(tmp_path / "run"))
+    run = dressed(RunFolder.open(tmp_path / "run"))
     assert {entry.case for entry in run.entries() if isinstance(entry, Calibrated)} == {DECIDED.label}
     evaluation = add_rounds(ResumeOptions(run=run.path), Quiet()).evaluation
     assert theatre.stage.opened(DECIDED.label, "2.0.0") == [2, 3, 4]
@@ -395,7 +395,7 @@ def test_a_journal_that_was_cut_short_is_mended_before_add_rounds(tmp_path: Path
     assert judge_run(run).broken == ()
 
 
-def with_own(tmp_path: Path) -> tuple[RunDir, Path]:
+def with_own(tmp_path: Path) -> tuple[RunFolder, Path]:
     """A run of a workload of the user's own, which it keeps, and the user's folder."""
     mine = tmp_path / "mine"
     mine.mkdir()
@@ -414,13 +414,13 @@ def test_more_rounds_use_the_workloads_that_the_run_keeps(tmp_path: Path, theatr
     run, mine = with_own(tmp_path)
     add_rounds(ResumeOptions(run=run.path, rounds=2, own_workloads=mine if named else None), Quiet())
     assert theatre.stage.opened("sleeps", "2.0.0") == [3, 4]
-    assert set(theatre.stage.workload_directories) == {run.workloads}
+    assert set(theatre.stage.workload_folders) == {run.workloads}
 
 
 def test_workloads_that_are_named_and_have_changed_are_refused_with_a_way_on(tmp_path: Path, theatre: Theatre):
     run, mine = with_own(tmp_path)
     (mine / "_helper.py").write_text("x = 2\n")
-    with pytest.raises(UsageError, match=r"changed since .* sleeps; .* or leave --workload-dir out"):
+    with pytest.raises(UsageError, match=r"changed since .* sleeps; .* or leave --workload-folder out"):
         add_rounds(ResumeOptions(run=run.path, rounds=2, own_workloads=mine), Quiet())
 
 
@@ -481,7 +481,7 @@ KILLED, EXITS = Part(noisy, takes_its_worker_along=("burst", 3)), Part(noisy, di
 BOTH = (OPEN, DECIDED)
 
 
-def with_deaths(folder: Path) -> RunDir:
+def with_deaths(folder: Path) -> RunFolder:
     """A run in which one arm of 2.0.0 lost its worker, and another ended by itself."""
     stage = Stage({(OPEN.label, "2.0.0"): KILLED, (DECIDED.label, "2.0.0"): EXITS})
     return dressed(play(folder, plan(BOTH, VERSIONS, looks=(6,)), stage).run)
@@ -547,10 +547,10 @@ def test_a_version_whose_tensorflow_is_not_imported_is_not_started_again(tmp_pat
     assert theatre.stage.doors == []
 
 
-def begun(folder: Path, *files: str) -> RunDir:
+def begun(folder: Path, *files: str) -> RunFolder:
     """A run that was ended before its first round, with no more than these files of it."""
     asked = plan([OPEN], VERSIONS, looks=(4,))
-    run = dressed(run_directory(folder / "run", asked))
+    run = dressed(run_folder(folder / "run", asked))
     run.write_begun(asked, replace(run.read_manifest(), environments={}, workers={}))
     for name in {"plan.json", "manifest.json"}.difference(files):
         (run.path / name).unlink()
@@ -579,7 +579,7 @@ def test_a_dry_run_of_more_says_what_it_would_measure_and_changes_nothing(tmp_pa
     said: list[str] = []
     found = forecast_more(ResumeOptions(run=run.path), said.append)
     told = found.as_object()
-    assert (told["schema"], told["directory"], told["continues"]) == ("tfcompare.forecast/1", str(run.path), True)
+    assert (told["schema"], told["folder"], told["continues"]) == ("tfcompare.forecast/1", str(run.path), True)
     assert [version["target"] for version in told["targets"]] == list(VERSIONS)
     assert found.cases
     assert list(found.lines())[-len(found.cases) :] == [f"  {label}" for label in found.cases]
@@ -589,7 +589,7 @@ def test_a_dry_run_of_more_says_what_it_would_measure_and_changes_nothing(tmp_pa
 def test_a_report_of_a_run_that_was_ended_before_its_first_round_names_the_command(tmp_path: Path):
     run = begun(tmp_path)
     with pytest.raises(UsageError, match=rf"nothing was measured\..*; then `tfcompare run --resume {run.path}`"):
-        RunDir.open(run.path)
+        RunFolder.open(run.path)
 
 
 @pytest.mark.parametrize(
@@ -603,7 +603,7 @@ def test_a_report_of_a_run_that_was_ended_before_its_first_round_names_the_comma
     ],
 )
 def test_a_run_without_a_plan_says_what_to_repeat(tmp_path: Path, command: tuple[str, ...], repeated: str):
-    run = RunDir.create(tmp_path / "run", command)
+    run = RunFolder.create(tmp_path / "run", command)
     with pytest.raises(UsageError, match=r"nothing was measured\.") as refused:
         add_rounds(ResumeOptions(run=run.path), Quiet())
     assert str(refused.value).endswith(f"; then repeat `tfcompare {repeated.format(run=run.path)}`")

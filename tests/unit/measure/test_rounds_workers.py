@@ -15,10 +15,10 @@ from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.workers import Workers
 from orchestrator.model import BESIDE, Ended, Evaluation, Lost, Plan
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import Quiet
 from tests.support import stub
-from tests.support.builders import NEW, OLD, case, case_pair, environment_facts, plan, run_directory, version_pair
+from tests.support.builders import NEW, OLD, case, case_pair, environment_facts, plan, run_folder, version_pair
 from tests.support.stub_engine import Environment
 
 CASES = tuple(case("tick", n=name) for name in "abc")
@@ -42,10 +42,10 @@ class Rig:
         self.own.mkdir()
         (self.own / "tick.py").write_text(dedent(source))
         self.stub = stub.write(folder / "stub")
-        self.run = RunDir(folder / "run")
+        self.run = RunFolder(folder / "run")
 
     def measure(self, asked: Plan, fitting: Fitting = NO_GPUS) -> Evaluation:
-        self.run = run_directory(self.run.path, asked)
+        self.run = run_folder(self.run.path, asked)
         environments = {
             version: Environment(
                 environment_facts(version=str(version), kind="venv", identity="", lock="", python="3.11.7"), self.stub

@@ -1,4 +1,4 @@
-"""A run ends well or badly: which engine its plan names, and what it leaves in its directory."""
+"""A run ends well or badly: which engine its plan names, and what it leaves in its folder."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +10,7 @@ from orchestrator.measure import run
 from orchestrator.measure.resume import ResumeOptions, add_rounds
 from orchestrator.model import Isolation
 from orchestrator.plan.request import RunOptions
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import Quiet
 from tests.support import actors
 from tests.support.engines import Engine, Lacking, offer_engines
@@ -42,14 +42,14 @@ def test_the_plan_is_written_once_with_the_engine_that_made_the_environments(
 ):
     actors.offer(monkeypatch, docker=lambda options: Engine("docker", answers=True), venv=lambda options: Lacking())
     written: list[str] = []
-    real = RunDir.write_plan
-    monkeypatch.setattr(RunDir, "write_plan", lambda self, plan: (written.append(plan.engine), real(self, plan)))
+    real = RunFolder.write_plan
+    monkeypatch.setattr(RunFolder, "write_plan", lambda self, plan: (written.append(plan.engine), real(self, plan)))
     done = run.run(replace(SMOKE, rounds=2, seed=1, out=tmp_path / "run"), Quiet())
     assert written == ["venv"]
-    assert RunDir.open(done.path).read_plan().engine == "venv"
+    assert RunFolder.open(done.path).read_plan().engine == "venv"
 
 
-def test_a_run_whose_environments_fail_leaves_a_directory_that_says_what_it_was(
+def test_a_run_whose_environments_fail_leaves_a_folder_that_says_what_it_was(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ):
     offer_engines(monkeypatch, venv=True)
@@ -58,13 +58,13 @@ def test_a_run_whose_environments_fail_leaves_a_directory_that_says_what_it_was(
         run.run(replace(SMOKE, command=command, out=tmp_path / "run"), Quiet())
     assert not (tmp_path / "run" / "plan.json").exists()
     with pytest.raises(UsageError, match=r"`tfcompare run --versions 1\.14,2\.0`, begun .* ended before its env"):
-        RunDir.open(tmp_path / "run")
+        RunFolder.open(tmp_path / "run")
     with pytest.raises(EnvironmentFailed, match="venv cannot make it"):
         add_rounds(ResumeOptions(run=tmp_path / "run"), Quiet())
     assert not (tmp_path / "run" / "plan.json").exists()
 
 
 def test_a_run_that_still_makes_its_environments_is_told_from_one_that_ended(tmp_path: Path):
-    directory = RunDir.create(tmp_path / "run")
-    with directory.hold(), pytest.raises(UsageError, match=r"no run yet: a run is still making its environments ready"):
-        RunDir.open(directory.path)
+    folder = RunFolder.create(tmp_path / "run")
+    with folder.hold(), pytest.raises(UsageError, match=r"no run yet: a run is still making its environments ready"):
+        RunFolder.open(folder.path)

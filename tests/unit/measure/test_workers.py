@@ -17,9 +17,9 @@ from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Workers, _is_same_release, misfit
 from orchestrator.model import Lost, Target
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from tests.support.actors import Dressing, Stage
-from tests.support.builders import NEW, OLD, environment_facts, plan, run_directory, target
+from tests.support.builders import NEW, OLD, environment_facts, plan, run_folder, target
 
 A100 = Gpu(0, "GPU-4d6a", "NVIDIA A100-SXM4-80GB", "8.0", "550.54", 81_920, 400, True, False)
 T4 = Gpu(1, "GPU-9f31", "Tesla T4", "7.5", "550.54", 15_360, 70, True, None)
@@ -66,7 +66,7 @@ def workers(folder: Path, stage: Stage, fitting: Fitting, *versions: str, **chan
     environments = {
         version: Dressing(stage, environment_facts(version=str(version), kind="docker")) for version in asked.targets
     }
-    prepared = PreparedRun(asked, environments, run_directory(folder / "run", asked), fitting=fitting)
+    prepared = PreparedRun(asked, environments, run_folder(folder / "run", asked), fitting=fitting)
     return Workers(prepared, lambda text: None)
 
 
@@ -103,7 +103,7 @@ def test_a_version_that_sees_no_gpu_costs_only_itself(tmp_path: Path, monkeypatc
     )
     made = workers(tmp_path, Stage(), Fitting(gpus=(T4,)), OLD, NEW)
     assert set(made.start_all()) == {NEW}
-    (lost,) = [entry for entry in RunDir.open(tmp_path / "run").entries() if isinstance(entry, Lost)]
+    (lost,) = [entry for entry in RunFolder.open(tmp_path / "run").entries() if isinstance(entry, Lost)]
     assert (lost.target, lost.failure) == (OLD, "gpu")
     assert "TensorFlow does not find libcudnn.so.8, libcublas.so.11" in lost.reason
     made.stop()
@@ -151,7 +151,7 @@ def test_a_replicates_own_worker_that_does_not_start_costs_that_replicate(tmp_pa
     asked = plan(versions=(OLD,), isolation="process")
     facts = environment_facts(version=OLD, kind="venv")
     environments: dict[Target, Environment] = {target(OLD): Faltering(Stage(), facts, frozenset(fails))}
-    made = Workers(PreparedRun(asked, environments, run_directory(tmp_path / "run", asked)), lambda text: None)
+    made = Workers(PreparedRun(asked, environments, run_folder(tmp_path / "run", asked)), lambda text: None)
     made.start_all()
     for turn in range(1, 6):
         client = made.acquire(target(OLD))

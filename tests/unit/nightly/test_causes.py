@@ -23,7 +23,7 @@ from orchestrator.nightly.versions import ResolvedVersions
 from orchestrator.profiling import stored as profiles
 from orchestrator.profiling.model import stem
 from tests.support import night_reports
-from tests.support.builders import case, plan, run_directory, target
+from tests.support.builders import case, plan, run_folder, target
 from tests.support.profiled import arm, function, profile, profiled
 from tests.support.searches import told
 from tests.support.worlds import stepped
@@ -92,7 +92,7 @@ def searched(most: int = 100, steps: dict[int, float] | None = None) -> Does:
         for step in found.measured:
             if not (path / str(step.run)).exists():
                 workers = {target(version): {"tensorflow_git": f"v1.12.1-99-g{COMMITS[version]}"} for version in DAYS}
-                run_directory(path / str(step.run), plan(), workers=workers)
+                run_folder(path / str(step.run), plan(), workers=workers)
 
     return leave
 

@@ -19,8 +19,8 @@ from orchestrator.nightly.night import run_night
 from orchestrator.nightly.options import NightOptions
 from orchestrator.nightly.stages import STAMP
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
-from orchestrator.results.rundir import BEGUN, RunDir
-from tests.support.builders import MS, case, ended, finished, plan, rows, run_directory, target, write_stream
+from orchestrator.results.run_folder import BEGUN, RunFolder
+from tests.support.builders import MS, case, ended, finished, plan, rows, run_folder, target, write_stream
 
 CASE, VERSIONS = case("power", style="eager"), ("1.13.2", "2.13.0")
 
@@ -41,7 +41,7 @@ def measure(words: Sequence[str]) -> Path:
     number = len(list(path.parent.glob("*"))) if path.parent.exists() else 0
     asked = replace(plan((CASE,), VERSIONS, looks=(3,)), run=f"{datetime.now(UTC):{STAMP}}-{number:04x}")
     sources = suites.source_hashes([suites.all_workloads()[CASE.workload]])
-    run = run_directory(path, asked, sources=sources, host=dict(host_facts()))
+    run = run_folder(path, asked, sources=sources, host=dict(host_facts()))
     begin(path, *words)
     for version in VERSIONS:
         batches = [rows(CASE, version, round=at, replicate=at, bursts=[MS] * 3, run=asked.run) for at in (1, 2, 3)]
@@ -59,12 +59,12 @@ def put_back(words: Sequence[str]) -> list[str]:
 
 
 def begin(path: Path, *command: str) -> None:
-    begun = replace(RunDir(path).read_begun(), command=command)
+    begun = replace(RunFolder(path).read_begun(), command=command)
     (path / "begun.json").write_bytes(RUN.stamp(BEGUN.dump_json(begun)))
 
 
 def kill_before(monkeypatch: pytest.MonkeyPatch, options: NightOptions, step: str) -> Path:
-    """Kill a nightly run once it has measured its screen; return the screen's directory."""
+    """Kill a nightly run once it has measured its screen; return the screen's folder."""
 
     def leave(self: Child, words: Sequence[str]) -> ChildEnd:
         if step == "the run has its name":
@@ -106,7 +106,7 @@ def run_next(monkeypatch: pytest.MonkeyPatch, options: NightOptions) -> tuple[Ni
 @pytest.mark.parametrize("step", ["the run has its name", "there are points", "the night is judged"])
 def test_it_counts_instead_of_being_measured_again(monkeypatch, options: NightOptions, step: str):
     left = kill_before(monkeypatch, options, step)
-    run = RunDir(left).read_plan().run
+    run = RunFolder(left).read_plan().run
     assert left.name.endswith("-screen") == (step == "the run has its name")
     report, measured, lines = run_next(monkeypatch, options)
     assert (measured, report.night.outcome, report.night.run, report.night.exit_code) == (0, "measured", run, 0)
@@ -135,68 +135,68 @@ def test_a_night_of_something_else_measures(monkeypatch, options: NightOptions, 
     left = kill_before(monkeypatch, options, "the run has its name")
     report, measured, _ = run_next(monkeypatch, replace(options, **others))
     assert (measured, report.night.outcome, left.exists()) == (1, "measured", True)
-    assert report.night.run != RunDir(left).read_plan().run
+    assert report.night.run != RunFolder(left).read_plan().run
     assert run_next(monkeypatch, options)[1] == 0, "its own night still counts it"
 
 
-def of_yesterday(run: RunDir) -> None:
+def of_yesterday(run: RunFolder) -> None:
     word, flag, output, *words = run.read_begun().command
     stamp, _, stage = Path(output).name.rpartition("-")
     yesterday = datetime.strptime(stamp, STAMP) - timedelta(days=1)
     begin(run.path, word, flag, str(run.path.with_name(f"{yesterday:{STAMP}}-{stage}")), *words)
 
 
-def of_a_confirmation(run: RunDir) -> None:
+def of_a_confirmation(run: RunFolder) -> None:
     word, flag, output, *words = run.read_begun().command
     begin(run.path, word, flag, output.replace("-screen", "-confirm"), *words)
 
 
-def cut_short(run: RunDir) -> None:
+def cut_short(run: RunFolder) -> None:
     run.record(finished(how="interrupted", seconds=9.0, cut=True))
 
 
-def killed_in_a_round(run: RunDir) -> None:
+def killed_in_a_round(run: RunFolder) -> None:
     run.record(ended(CASE, "2.13.0", "refused", round=7, replicate=5000))
 
 
-def without_a_line(run: RunDir) -> None:
+def without_a_line(run: RunFolder) -> None:
     run.journal.write_text("")
 
 
-def extended(run: RunDir) -> None:
+def extended(run: RunFolder) -> None:
     more = Extended(
         created=datetime.now(UTC), command=(), seed=1, first_round=7, looks=(8,), budget_s=None, exploratory=True
     )
     run.record(more, finished(how="", seconds=9.0))
 
 
-def of_another_machine(run: RunDir) -> None:
+def of_another_machine(run: RunFolder) -> None:
     manifest = run.read_manifest()
     run.write_manifest(replace(manifest, host={**manifest.host, "id": "elsewhere"}))
 
 
-def of_other_sources(run: RunDir) -> None:
+def of_other_sources(run: RunFolder) -> None:
     manifest = run.read_manifest()
     run.write_manifest(replace(manifest, sources={**manifest.sources, "power": "0" * 64}))
 
 
-def of_another_contract(run: RunDir) -> None:
+def of_another_contract(run: RunFolder) -> None:
     run.write_manifest(replace(run.read_manifest(), contract="0" * 12))
 
 
-def with_variables_of_the_shell(run: RunDir) -> None:
+def with_variables_of_the_shell(run: RunFolder) -> None:
     run.write_manifest(replace(run.read_manifest(), variables={"TF_XLA_FLAGS": "--tf_xla_auto_jit=2"}))
 
 
-def with_lost_results(run: RunDir) -> None:
+def with_lost_results(run: RunFolder) -> None:
     (run.settled / "2.13.0-1.arrow").write_bytes(b"no stream")
 
 
-def damaged(run: RunDir) -> None:
+def damaged(run: RunFolder) -> None:
     (run.path / "begun.json").write_text("{")
 
 
-def without_a_plan(run: RunDir) -> None:
+def without_a_plan(run: RunFolder) -> None:
     (run.path / "plan.json").unlink()
 
 
@@ -209,10 +209,10 @@ def without_a_plan(run: RunDir) -> None:
     ],
 )  # fmt: skip
 def test_what_is_not_tonights_whole_screen_is_left_where_it_is(
-    monkeypatch, options: NightOptions, change: Callable[[RunDir], None]
+    monkeypatch, options: NightOptions, change: Callable[[RunFolder], None]
 ):
     left = kill_before(monkeypatch, options, "the run has its name")
-    change(RunDir(left))
+    change(RunFolder(left))
     report, measured, lines = run_next(monkeypatch, options)
     assert (measured, report.night.outcome, left.exists()) == (1, "measured", True)
     assert "measured already" not in "\n".join(lines)
@@ -221,7 +221,7 @@ def test_what_is_not_tonights_whole_screen_is_left_where_it_is(
 
 def test_one_that_is_being_continued_is_left_alone(monkeypatch, options: NightOptions):
     left = kill_before(monkeypatch, options, "the run has its name")
-    with RunDir(left).hold():
+    with RunFolder(left).hold():
         assert run_next(monkeypatch, options)[1] == 1
     assert left.exists()
 
@@ -234,7 +234,7 @@ def test_one_that_another_night_has_counted_is_not_counted_twice(monkeypatch, op
 
 
 def test_what_could_not_be_measured_in_it_is_the_nights_end(monkeypatch, options: NightOptions):
-    left = RunDir(kill_before(monkeypatch, options, "the run has its name"))
+    left = RunFolder(kill_before(monkeypatch, options, "the run has its name"))
     *entries, finished = left.entries()
     left.journal.write_text("")
     lost = Lost(

@@ -104,7 +104,7 @@ def test_it_is_the_same_for_all_histories_of_a_user(monkeypatch, tmp_path):
     with hold():
         monkeypatch.setenv("TFCOMPARE_HISTORY", str(tmp_path / "another"))
         assert holder() is not None
-        assert [path.suffix for path in user_data.directory().iterdir()] == [".lock"]
+        assert [path.suffix for path in user_data.folder().iterdir()] == [".lock"]
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path):

@@ -30,7 +30,7 @@ from orchestrator.nightly.options import NightOptions
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.run import load_run
-from tests.support.builders import MS, finished, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, finished, plan, rows, run_folder, write_stream
 from tests.support.nights import history
 from tests.support.trends import RELEASES, written
 
@@ -49,7 +49,7 @@ def options(tmp_path: Path) -> NightOptions:
 
 
 def measures(monkeypatch: pytest.MonkeyPatch, leaves: Leaves) -> None:
-    """What `tfcompare run` would leave in its directory."""
+    """What `tfcompare run` would leave in its folder."""
     monkeypatch.setattr(Child, "run", lambda self, words: leaves(Path(words[words.index("--output") + 1])))
 
 
@@ -67,15 +67,15 @@ def paced(slower: Sequence[float], asked_for: list[list[str]]) -> Callable[[Chil
         asked_for.append(list(words))
         rounds = int(words[words.index("--rounds") + 1])
         asked = replace(plan(looks=(rounds,)), run=f"20260102-03040{number}-made")
-        directory = run_directory(Path(words[words.index("--output") + 1]), asked)
+        folder = run_folder(Path(words[words.index("--output") + 1]), asked)
         for place, version in enumerate(asked.targets):
             batches = []
             for count in range(1, rounds + 1):
                 strays = draw.gauss(0, 0.07) + (slower[number] if place else 0.0)
                 bursts = [int(10 * MS * math.exp(strays))] * 3
                 batches.append(rows(version=version, round=count, replicate=count, bursts=bursts, run=asked.run))
-            write_stream(directory.settled / f"{version}-1.arrow", batches)
-        directory.record(finished(how="", seconds=9.0))
+            write_stream(folder.settled / f"{version}-1.arrow", batches)
+        folder.record(finished(how="", seconds=9.0))
         return FINE
 
     return measure
@@ -192,7 +192,7 @@ OTHER_NIGHTS: tuple[dict[str, Any], ...] = (
     {"flags": ("--gpus", "0")},
     {"flags": ("--engine", "venv")},
     {"flags": ("--threads", "2,1")},
-    {"flags": ("--workload-dir", "mine")},
+    {"flags": ("--workload-folder", "mine")},
     {"selected": ("predict",)},
 )
 
@@ -322,12 +322,12 @@ def test_the_commands_of_an_alarm_measure_what_the_night_did_from_any_folder(
     remembered(monkeypatch, tmp_path, options)
     monkeypatch.setattr(Child, "run", paced((0.14, 0.14, 0.14, 0.14), []))
     flags = (
-        "--workload-dir", "mine", "--data", "mine", "--data", "set=there", "--threads", "2,1", "--base", "mine=x",
+        "--workload-folder", "mine", "--data", "mine", "--data", "set=there", "--threads", "2,1", "--base", "mine=x",
         "--inherit-env", "--budget", "10m", "--engine", "venv", "--lock-clocks", "1200",
     )  # fmt: skip
     told, _ = said(replace(options, own_workloads=Path("mine"), flags=(*flags, "--where", "host=a b")))
     [alarm] = told.opened
-    folders = f"--workload-dir {tmp_path}/mine --data {tmp_path}/mine --data set={tmp_path}/there"
+    folders = f"--workload-folder {tmp_path}/mine --data {tmp_path}/mine --data set={tmp_path}/there"
     measured = f"{folders} --threads 2,1 --base mine=x --inherit-env"
     assert alarm.reproduce.endswith(f" --engine venv --control {measured} --lock-clocks 1200 --where 'host=a b'")
     assert alarm.profile.endswith(f" --engine venv {measured}")
@@ -350,7 +350,7 @@ def test_a_folder_of_workloads_is_the_suite_of_its_nights(monkeypatch, options: 
         return whole(Path(words[words.index("--output") + 1]))
 
     monkeypatch.setattr(Child, "run", measure)
-    flags = ("--workload-dir", str(tmp_path / "mine"))
+    flags = ("--workload-folder", str(tmp_path / "mine"))
     own = replace(options, suite=None, own_workloads=tmp_path / "mine", flags=flags)
     told, _ = said(own)
     assert "--suite" not in asked_for[0]

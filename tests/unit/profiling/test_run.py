@@ -28,7 +28,7 @@ from orchestrator.profiling.model import Profiled
 from orchestrator.profiling.run import ProfileOptions
 from orchestrator.profiling.stored import read
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import Quiet
 from tests.support import stub
 from tests.support.actors import offer
@@ -130,7 +130,7 @@ def test_a_single_version_is_enough(options: ProfileOptions):
     assert ended(story.profile(changed(options, versions=("2.0",)), Quiet())) == [("fine[size=1]", "2.0.0", "profiled")]
 
 
-def test_its_directory_holds_profiles_and_nothing_that_was_measured(options: ProfileOptions):
+def test_its_folder_holds_profiles_and_nothing_that_was_measured(options: ProfileOptions):
     done = story.profile(options, Quiet())
     files = {str(path.relative_to(done.path)) for path in done.path.rglob("*") if path.is_file()}
     stems = [f"profiles/fine,size=1-{version}" for version in ("1.14.0", "2.0.0")]
@@ -147,13 +147,13 @@ def test_its_directory_holds_profiles_and_nothing_that_was_measured(options: Pro
     speedscope = json.loads((done.path / f"{stems[0]}.speedscope.json").read_text())
     assert speedscope["$schema"].endswith("file-format-schema.json")
     assert (done.path / f"{stems[0]}.collapsed.txt").read_text()
-    assert RunDir(done.path).read_manifest().sources.keys() == {"worker", "fine"}
+    assert RunFolder(done.path).read_manifest().sources.keys() == {"worker", "fine"}
 
 
 def test_no_report_of_runs_takes_it_for_one(options: ProfileOptions):
     done = story.profile(options, Quiet())
     with pytest.raises(UsageError, match=r"holds no run \(no plan\.json in it\)"):
-        judge_run(RunDir.open(done.path))
+        judge_run(RunFolder.open(done.path))
 
 
 def test_it_is_read_as_it_was_left(options: ProfileOptions):
@@ -277,7 +277,7 @@ def test_what_is_wrong_is_found_before_any_work(
     assert not options.run.out.exists()
 
 
-def test_a_directory_that_is_in_use_is_left_alone(options: ProfileOptions, tmp_path: Path):
+def test_a_folder_that_is_in_use_is_left_alone(options: ProfileOptions, tmp_path: Path):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "notes.txt").touch()
     with pytest.raises(UsageError, match="is not empty"):

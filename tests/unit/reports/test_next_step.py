@@ -12,7 +12,7 @@ from orchestrator.model import Lost
 from orchestrator.reports.next_step import flag_values, next_line, round_s
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run import load_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from tests.support import builders, stub
 from tests.support.actors import Part, Stage, offer, play
 from tests.support.builders import NEW, OLD, arm, case, evaluation, finished, plan, target
@@ -54,9 +54,9 @@ def test_a_round_takes_the_start_of_its_workers_however_many_were_measured(round
 
 
 def test_flags_are_found_with_their_values_however_they_were_written():
-    command = ("run", "--workload-dir", "my folder", "--base=x:{python}", "--control")
-    assert list(flag_values(command, ("--workload-dir", "--base"))) == [
-        ("--workload-dir", "my folder"),
+    command = ("run", "--workload-folder", "my folder", "--base=x:{python}", "--control")
+    assert list(flag_values(command, ("--workload-folder", "--base"))) == [
+        ("--workload-folder", "my folder"),
         ("--base", "x:{python}"),
     ]
 
@@ -68,7 +68,7 @@ def theatre(monkeypatch: pytest.MonkeyPatch) -> Theatre:
     return made
 
 
-def ended(folder: Path, stage: Stage | None = None, *, seconds: float = 0.0, **changes) -> RunDir:
+def ended(folder: Path, stage: Stage | None = None, *, seconds: float = 0.0, **changes) -> RunFolder:
     """A run of one case, undecided unless the stage says otherwise."""
     asked = plan([OPEN], VERSIONS, **{"looks": (4, 8), **changes})
     made = dressed(play(folder, asked, stage or Stage(dict(STAGE))).run)
@@ -77,8 +77,8 @@ def ended(folder: Path, stage: Stage | None = None, *, seconds: float = 0.0, **c
     return made
 
 
-def line_of(directory: RunDir) -> str:
-    return next_line(directory.path, judge_run(directory))
+def line_of(folder: RunFolder) -> str:
+    return next_line(folder.path, judge_run(folder))
 
 
 def test_the_command_names_the_run_and_what_its_next_look_takes(tmp_path: Path):
@@ -146,7 +146,7 @@ def test_an_interrupted_run_is_continued_with_a_budget_if_the_length_of_a_round_
 ):
     with pytest.raises(KeyboardInterrupt):
         play(tmp_path, plan([OPEN], VERSIONS), interrupting(at))
-    line = line_of(dressed(RunDir.open(tmp_path / "run")))
+    line = line_of(dressed(RunFolder.open(tmp_path / "run")))
     assert line.startswith(f"Next:  tfcompare run --resume {tmp_path}/run{budget}")
     assert ("--budget" in line) is bool(budget)
 
@@ -178,7 +178,7 @@ CHANCE = """
 
 @pytest.fixture
 def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder of own workloads, in a directory where versions are stubs; everything else of a run is real."""
+    """A folder of own workloads, in a folder where versions are stubs; everything else of a run is real."""
     engine = Engine(stub.write(tmp_path / "stub"))
     offer(monkeypatch, venv=lambda options: engine)
     monkeypatch.chdir(tmp_path)
@@ -189,13 +189,13 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.slow
 def test_a_real_run_is_continued_by_its_last_line(mine: Path, monkeypatch, capsys):
-    flags = ("--versions", "1.14,2.0", "--workload-dir", str(mine), "--budget", "1s", "--output", "first run")
+    flags = ("--versions", "1.14,2.0", "--workload-folder", str(mine), "--budget", "1s", "--output", "first run")
     assert called(monkeypatch, "run", *flags) == 0
     before = load_run("first run")
     last = capsys.readouterr().err.splitlines()[-2:]
-    assert last[0] == "run directory: first run"
+    assert last[0] == "run folder: first run"
     assert last[1].startswith("Next:  tfcompare run --resume 'first run' --budget ")
-    assert "--workload-dir" not in last[1], "the run keeps them"
+    assert "--workload-folder" not in last[1], "the run keeps them"
     (mine / "chance.py").unlink()
     assert called(monkeypatch, *shlex.split(last[1].removeprefix("Next:  "))[1:]) == 0
     after = load_run("first run")
@@ -206,7 +206,7 @@ def test_a_real_run_is_continued_by_its_last_line(mine: Path, monkeypatch, capsy
 
 
 def test_a_quiet_run_says_nothing_of_it(mine: Path, monkeypatch, capsys):
-    flags = ("--versions", "1.14,2.0", "--workload-dir", str(mine), "--rounds", "2", "--output", "run", "--quiet")
+    flags = ("--versions", "1.14,2.0", "--workload-folder", str(mine), "--rounds", "2", "--output", "run", "--quiet")
     assert called(monkeypatch, "run", *flags) == 0
     assert capsys.readouterr().err == ""
 
@@ -222,7 +222,7 @@ def test_it_is_the_last_line_of_a_run_that_an_interrupt_ended(mine: Path, monkey
             raise KeyboardInterrupt
 
     monkeypatch.setattr("orchestrator.terminal.progress.Plain.round_done", until)
-    flags = ("--versions", "1.14,2.0", "--workload-dir", str(mine), "--output", "run")
+    flags = ("--versions", "1.14,2.0", "--workload-folder", str(mine), "--output", "run")
     assert called(monkeypatch, "run", *flags) == 130
     # Where the pilot was the first round of every case, nothing is said of another first one.
     assert rounds[-2:] == [2, 3]
@@ -249,7 +249,7 @@ def test_a_workload_that_is_edited_while_it_is_measured_is_measured_as_it_was(mi
     source = dedent(CHANGES_ITSELF).replace("USERS", repr(str(mine.absolute())))
     (mine / "changes.py").write_text(source)
     (mine / "_helper.py").write_text("VALUE = 1.0\n")
-    flags = ("--versions", "1.14,2.0", "--workload-dir", str(mine), "--rounds", "3", "--output", "run")
+    flags = ("--versions", "1.14,2.0", "--workload-folder", str(mine), "--rounds", "3", "--output", "run")
     assert called(monkeypatch, "run", *flags) == 0, capsys.readouterr().err
     done = load_run("run")
     assert {(arm.outcome, arm.rounds) for arm in done.arms} == {("measured", 3)}
@@ -267,7 +267,7 @@ def test_a_large_file_is_read_where_it_is_and_listed_in_the_plan(mine: Path, mon
     (mine / "data").mkdir()
     with (mine / "data" / "large.bin").open("wb") as file:
         file.truncate(11 * 10**6)
-    flags = ("--versions", "1.14,2.0", "--workload-dir", str(mine), "--rounds", "2", "--output", "run")
+    flags = ("--versions", "1.14,2.0", "--workload-folder", str(mine), "--rounds", "2", "--output", "run")
     assert called(monkeypatch, "run", *flags) == 0
     assert "note: data/large.bin (11 MB) is not copied" in capsys.readouterr().err
     (large,) = load_run("run").plan.large

@@ -238,7 +238,7 @@ def test_of_a_comparison_asked_for_twice_the_one_of_the_runs_margin_is_shown(dra
         assert "not 50%" not in text
 
 
-def test_only_steady_times_are_compared(drawn):
+def test_only_times_after_the_warm_up_are_compared(drawn):
     of = versions_apart(9.0, "slower")
     first = replace(of, pair=replace(of.pair, metric="first"))
     text = body(drawn(replace(one_cell(of), comparisons=(first,))))

@@ -15,7 +15,7 @@ from orchestrator.model import Case, Evaluation
 from orchestrator.reports import html, trend
 from orchestrator.reports.html.escape import escape_value as shown_text
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.text import render_plain
 from tests.conftest import ROOT
 from tests.support import scenes
@@ -27,13 +27,13 @@ SCHEMA = json.loads((ROOT / "docs" / "schema" / "trend-1.json").read_text())
 
 
 @pytest.fixture(scope="module")
-def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written(tmp_path_factory.mktemp("run") / "run")
 
 
 @pytest.fixture(scope="module")
-def measured(directory: Path) -> Evaluation:
-    return judge_run(RunDir.open(directory))
+def measured(folder: Path) -> Evaluation:
+    return judge_run(RunFolder.open(folder))
 
 
 def text(of: Evaluation) -> str:
@@ -78,16 +78,16 @@ def test_where_the_baseline_has_no_time_the_oldest_that_has_one_takes_its_place(
     assert "ratios are to 1.14.0: 1.13.2 has no time." in text(measured)
 
 
-def test_a_run_of_many_versions_is_shown_as_a_trend_and_one_of_few_as_verdicts(capsys, directory, measured: Evaluation):
-    ReportChoice().show(measured, directory)
+def test_a_run_of_many_versions_is_shown_as_a_trend_and_one_of_few_as_verdicts(capsys, folder, measured: Evaluation):
+    ReportChoice().show(measured, folder)
     assert "steps that differ: 4 of 22" in capsys.readouterr().out
-    ReportChoice(table="verdicts").show(measured, directory)
+    ReportChoice(table="verdicts").show(measured, folder)
     assert "2.19.1 is slower than 1.13.2 in" in capsys.readouterr().out.replace("\n", " ")
-    ReportChoice(columns=("time",)).show(measured, directory)
+    ReportChoice(columns=("time",)).show(measured, folder)
     assert "steps that differ" not in capsys.readouterr().out
-    ReportChoice().show(scenes.everything(), directory)
+    ReportChoice().show(scenes.everything(), folder)
     assert "steps that differ" not in capsys.readouterr().out
-    ReportChoice(format="json").show(measured, directory)
+    ReportChoice(format="json").show(measured, folder)
     assert json.loads(capsys.readouterr().out)["schema"] == "tfcompare.comparison/1"
 
 
@@ -125,8 +125,8 @@ def test_versions_that_are_fewer_than_a_trend_are_drawn_all_the_same():
     assert "no neighbours to compare." in text(of)
 
 
-def test_the_page_has_the_trend_of_each_case_as_charts(directory: Path):
-    page = html.page(directory)[0]
+def test_the_page_has_the_trend_of_each_case_as_charts(folder: Path):
+    page = html.page(folder)[0]
     assert page.count('data-kind="trend"') == page.count('data-kind="pace"') == 2
     assert "2.1.4 against 2.0.0: 20" in page
     assert "neighbours that differ from each other, compared round by round: 4 of 22." in page
@@ -139,8 +139,8 @@ def test_the_page_of_few_versions_has_none():
     assert 'data-kind="trend"' not in page
 
 
-def test_the_page_of_many_versions_tells_the_steps_and_not_each_version(directory, measured: Evaluation):
-    page, _ = html.page(directory)
+def test_the_page_of_many_versions_tells_the_steps_and_not_each_version(folder, measured: Evaluation):
+    page, _ = html.page(folder)
     head = page.partition("<table")[0]
     assert f"{len(RELEASES) - 1} versions, against" in head
     for case, of_case in trend.points(measured).items():

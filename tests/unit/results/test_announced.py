@@ -7,10 +7,10 @@ import pytest
 
 from orchestrator.model import Ended, Entry, Machine, Synced
 from orchestrator.results.evaluation import gather
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.streams import Stream
 from tests.support import builders
-from tests.support.builders import NEW, OLD, RUN, Row, case, plan, rows, run_directory, target, write_rows
+from tests.support.builders import NEW, OLD, RUN, Row, case, plan, rows, run_folder, target, write_rows
 from tests.support.commands import called
 
 A, B = case("a"), case("b")
@@ -18,13 +18,13 @@ ROWS = len(rows())
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> RunDir:
+def run(tmp_path: Path) -> RunFolder:
     return one_replicate_each(tmp_path / "run")
 
 
-def one_replicate_each(path: Path, name: str = RUN) -> RunDir:
+def one_replicate_each(path: Path, name: str = RUN) -> RunFolder:
     """Two versions with one replicate each, as a host leaves them."""
-    run = run_directory(path, plan([A, B], run=name))
+    run = run_folder(path, plan([A, B], run=name))
     run.record(Machine(when="begin", readings={}))
     for number, version in enumerate((OLD, NEW), 1):
         run.record(ended(version, number))
@@ -37,54 +37,54 @@ def ended(version: str, number: int, **changes) -> Ended:
     return Ended(target=target(version), replicate=number, **told)
 
 
-def settled(run: RunDir, version: str, part: int, *batches: list[Row]) -> None:
+def settled(run: RunFolder, version: str, part: int, *batches: list[Row]) -> None:
     write_rows(run.settled / f"{version}-{part}.arrow", batches)
 
 
-def finished(run: RunDir, **changes) -> RunDir:
+def finished(run: RunFolder, **changes) -> RunFolder:
     run.record(builders.finished(how="", seconds=1.0, **changes))
     return run
 
 
-def test_what_was_announced_counts(run: RunDir):
+def test_what_was_announced_counts(run: RunFolder):
     found = gather(finished(run))
     assert [(one.target, one.number) for one in found.replicates] == [(OLD, 1), (NEW, 2)]
     assert (found.problems, found.broken) == ((), ())
 
 
-def another_version(run: RunDir) -> None:
+def another_version(run: RunFolder) -> None:
     settled(run, NEW, 9, rows(A, OLD, replicate=3, bursts=(30, 30)))
 
 
-def a_worker_that_never_was(run: RunDir) -> None:
+def a_worker_that_never_was(run: RunFolder) -> None:
     settled(run, OLD, 9, rows(A, OLD, replicate=3))
 
 
-def the_same_again(run: RunDir) -> None:
+def the_same_again(run: RunFolder) -> None:
     settled(run, OLD, 2, rows(A, OLD, replicate=1))
 
 
-def a_case_that_is_not_planned(run: RunDir) -> None:
+def a_case_that_is_not_planned(run: RunFolder) -> None:
     run.record(ended(OLD, 3, case="c", part=2))
     settled(run, OLD, 2, rows(case("c"), OLD, replicate=3))
 
 
-def another_case(run: RunDir) -> None:
+def another_case(run: RunFolder) -> None:
     run.record(ended(OLD, 3, case="a", part=2))
     settled(run, OLD, 2, rows(B, OLD, replicate=3))
 
 
-def another_round(run: RunDir) -> None:
+def another_round(run: RunFolder) -> None:
     run.record(ended(OLD, 3, round=2, part=2))
     settled(run, OLD, 2, rows(A, OLD, replicate=3))
 
 
-def more_rows(run: RunDir) -> None:
+def more_rows(run: RunFolder) -> None:
     run.record(ended(OLD, 3, part=2))
     settled(run, OLD, 2, rows(A, OLD, replicate=3, bursts=(10,) * 30))
 
 
-def two_cases_in_one(run: RunDir) -> None:
+def two_cases_in_one(run: RunFolder) -> None:
     run.record(ended(OLD, 3, part=2))
     batch = rows(A, OLD, replicate=3)
     batch[-1]["case"] = "b"
@@ -105,7 +105,7 @@ FORGED = {
 
 @pytest.mark.parametrize(("forge", "words"), FORGED.items(), ids=lambda value: getattr(value, "__name__", ""))
 def test_what_was_not_announced_like_that_costs_its_stream_and_is_reported(
-    run: RunDir, forge: Callable[[RunDir], None], words: str
+    run: RunFolder, forge: Callable[[RunFolder], None], words: str
 ):
     forge(run)
     found = gather(finished(run))
@@ -114,7 +114,7 @@ def test_what_was_not_announced_like_that_costs_its_stream_and_is_reported(
     assert words in broken
 
 
-def test_a_worker_cannot_announce_for_another(run: RunDir):
+def test_a_worker_cannot_announce_for_another(run: RunFolder):
     """The rows of a replicate that part 1 closed, in the stream of part 2."""
     run.record(ended(OLD, 3, part=1))
     settled(run, OLD, 2, rows(A, OLD, replicate=3))
@@ -123,7 +123,7 @@ def test_a_worker_cannot_announce_for_another(run: RunDir):
 
 
 @pytest.mark.parametrize("cut", ["interrupted", "killed"])
-def test_what_a_run_that_was_cut_short_could_not_journal_is_left_out_with_a_warning(run: RunDir, cut: str):
+def test_what_a_run_that_was_cut_short_could_not_journal_is_left_out_with_a_warning(run: RunFolder, cut: str):
     settled(run, OLD, 2, rows(A, OLD, replicate=3))
     if cut == "interrupted":
         finished(run, cut=True)
@@ -136,21 +136,21 @@ def test_what_a_run_that_was_cut_short_could_not_journal_is_left_out_with_a_warn
     )
 
 
-def test_more_rounds_after_a_cut_do_not_turn_its_leftovers_into_a_forgery(run: RunDir):
+def test_more_rounds_after_a_cut_do_not_turn_its_leftovers_into_a_forgery(run: RunFolder):
     settled(run, OLD, 2, rows(A, OLD, replicate=3))
     run.record(Machine(when="begin", readings={}))
     found = gather(finished(run))
     assert (len(found.replicates), found.broken) == (2, ())
 
 
-def test_rows_of_a_replicate_that_died_while_it_closed_do_not_count(run: RunDir):
+def test_rows_of_a_replicate_that_died_while_it_closed_do_not_count(run: RunFolder):
     run.record(ended(OLD, 3, outcome="died", part=None, rows=None, failure="worker"))
     settled(run, OLD, 2, rows(A, OLD, replicate=3))
     found = gather(finished(run))
     assert (len(found.replicates), found.broken, found.problems) == (2, (), ())
 
 
-def test_what_was_measured_and_is_gone_is_reported(run: RunDir):
+def test_what_was_measured_and_is_gone_is_reported(run: RunFolder):
     (run.settled / "2.0.0-1.arrow").unlink()
     found = gather(finished(run))
     assert [one.target for one in found.replicates] == [OLD]
@@ -159,7 +159,7 @@ def test_what_was_measured_and_is_gone_is_reported(run: RunDir):
     )
 
 
-def test_several_that_are_lost_are_one_line_for_each_version(run: RunDir):
+def test_several_that_are_lost_are_one_line_for_each_version(run: RunFolder):
     for number in (3, 4, 5):
         run.record(ended(OLD if number == 3 else NEW, number, part=2))
     assert gather(finished(run)).broken == (
@@ -168,7 +168,7 @@ def test_several_that_are_lost_are_one_line_for_each_version(run: RunDir):
     )
 
 
-def test_several_that_are_unknown_are_one_line(run: RunDir):
+def test_several_that_are_unknown_are_one_line(run: RunFolder):
     settled(run, OLD, 9, *(rows(A, OLD, replicate=number) for number in (3, 4, 5)))
     (broken,) = gather(finished(run)).broken
     assert broken.endswith(
@@ -177,7 +177,7 @@ def test_several_that_are_unknown_are_one_line(run: RunDir):
     )
 
 
-def test_several_that_are_doubled_are_one_line(run: RunDir):
+def test_several_that_are_doubled_are_one_line(run: RunFolder):
     run.record(ended(OLD, 1))
     run.record(ended(NEW, 2))
     found = gather(finished(run))
@@ -188,7 +188,7 @@ def test_several_that_are_doubled_are_one_line(run: RunDir):
     )
 
 
-def test_rows_that_a_damaged_line_announced_are_left_out_with_a_warning(run: RunDir):
+def test_rows_that_a_damaged_line_announced_are_left_out_with_a_warning(run: RunFolder):
     """Not as a forgery, which would cost the other replicates of the stream."""
     finished(run)
     run.journal.write_bytes(run.journal.read_bytes().replace(b'"replicate":2,', b'"replicate":2;'))
@@ -205,7 +205,7 @@ def test_rows_that_a_damaged_line_announced_are_left_out_with_a_warning(run: Run
 
 @pytest.mark.parametrize("command", ["report", "export", "html", "compare"])
 def test_every_command_that_reads_a_run_ends_with_7_after_its_table(
-    run: RunDir, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: RunFolder, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
     (run.settled / "2.0.0-1.arrow").unlink()
     path = str(finished(run).path)
@@ -242,7 +242,7 @@ LATER = builders.finished(cut=True)
     ],
 )
 def test_what_was_measured_after_the_last_sync_may_be_lost_with_the_power(
-    run: RunDir, before: tuple[Entry, ...], after: tuple[Entry, ...], lost: bool
+    run: RunFolder, before: tuple[Entry, ...], after: tuple[Entry, ...], lost: bool
 ):
     for entry in (*before, ended(NEW, 3, part=2), *after):
         run.record(entry)
@@ -252,28 +252,28 @@ def test_what_was_measured_after_the_last_sync_may_be_lost_with_the_power(
     assert (words in found.problems) != lost
 
 
-def test_a_stream_that_cannot_be_read_is_reported_once(run: RunDir):
+def test_a_stream_that_cannot_be_read_is_reported_once(run: RunFolder):
     (run.settled / "2.0.0-1.arrow").write_text("hello")
     (broken,) = gather(finished(run)).broken
     assert "is no Arrow stream" in broken
 
 
 def test_rows_of_a_run_that_recorded_no_replicate_do_not_count(tmp_path: Path):
-    run = run_directory(tmp_path / "run", plan([A]))
+    run = run_folder(tmp_path / "run", plan([A]))
     run.record(Machine(when="begin", readings={}))
     settled(run, OLD, 1, rows(A, OLD, replicate=1))
     found = gather(run)
     assert (found.replicates, found.broken, len(found.problems)) == ((), (), 1)
 
 
-def test_a_stream_says_of_which_worker_it_is(run: RunDir):
+def test_a_stream_says_of_which_worker_it_is(run: RunFolder):
     assert run.streams() == [
         Stream(target(OLD), 1, run.settled / "1.0.0-1.arrow", run.path),
         Stream(target(NEW), 1, run.settled / "2.0.0-1.arrow", run.path),
     ]
 
 
-def test_each_version_that_lost_something_has_its_line_in_the_order_of_their_names(run: RunDir):
+def test_each_version_that_lost_something_has_its_line_in_the_order_of_their_names(run: RunFolder):
     for version in (NEW, OLD):
         (run.settled / f"{version}-1.arrow").unlink()
     broken = gather(finished(run)).broken
@@ -282,14 +282,14 @@ def test_each_version_that_lost_something_has_its_line_in_the_order_of_their_nam
 
 
 @pytest.mark.parametrize(("count", "more"), [(1, ""), (2, ", and 1 more are not as the journal says")])
-def test_how_many_replicates_of_a_stream_are_wrong_is_told(run: RunDir, count: int, more: str):
+def test_how_many_replicates_of_a_stream_are_wrong_is_told(run: RunFolder, count: int, more: str):
     settled(run, OLD, 2, *(rows(A, OLD, replicate=number) for number in range(8, 8 + count)))
     [line] = gather(finished(run)).broken
     assert f"replicate 8 is not in the journal{more}. Nothing in this file is used" in line
 
 
 def test_streams_are_checked_against_a_journal_that_does_not_say_when_measuring_began(tmp_path: Path):
-    run = run_directory(tmp_path / "run", plan([A, B]))
+    run = run_folder(tmp_path / "run", plan([A, B]))
     run.record(ended(OLD, 1))
     settled(run, OLD, 1, rows(A, OLD, replicate=1), rows(A, OLD, replicate=2))
     [line] = gather(finished(run)).broken

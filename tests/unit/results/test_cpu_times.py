@@ -16,7 +16,7 @@ from orchestrator.results.compare_runs import compare_runs
 from orchestrator.results.endings import Endings
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run import load_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.warnings import find_open_times, is_crowded
 from tests.support.builders import (
     MS,
@@ -27,7 +27,7 @@ from tests.support.builders import (
     manifest,
     plan,
     rows,
-    run_directory,
+    run_folder,
     target,
     write_stream,
 )
@@ -48,8 +48,8 @@ def slower(of: Case, number: int) -> float:
     return (math.log(1.1) if of == CASES[0] else 0.0) + 0.002 * (-1) ** number
 
 
-def measured(path: Path, of: Plan, wall: Logs = busy, cpu: Logs = slower) -> RunDir:
-    run = run_directory(path, of, host=manifest().host | {"id": "abc", "boot": "1"})
+def measured(path: Path, of: Plan, wall: Logs = busy, cpu: Logs = slower) -> RunFolder:
+    run = run_folder(path, of, host=manifest().host | {"id": "abc", "boot": "1"})
     for place, version in enumerate((OLD, NEW)):
         batches = []
         for which, one in enumerate(of.cases):
@@ -106,7 +106,7 @@ def test_among_many_rows_cpu_time_needs_more_than_alone(tmp_path: Path):
 def test_cpu_times_decide_nothing_on_a_gpu_or_where_an_arm_drifts(tmp_path: Path):
     [found, *_] = judge_run(measured(tmp_path / "gpu", plan(CASES, device="gpu"))).comparisons
     assert (found.cpu_ratio, found.cpu_verdict) == (pytest.approx(1.1, rel=0.01), None)
-    run = run_directory(tmp_path / "drift", plan(CASES[:1]))
+    run = run_folder(tmp_path / "drift", plan(CASES[:1]))
     for place, version in enumerate((OLD, NEW)):
         batches = []
         for number in range(1, ROUNDS + 1):
@@ -136,7 +136,7 @@ def test_a_run_that_is_judged_by_cpu_time_has_cpu_times_for_its_times(tmp_path: 
         assert (arm.first_ms, arm.second_ms, arm.train_s) == (other.first_ms, other.second_ms, other.train_s)
     assert find_open_times(found) == []
     # A look ends rounds by them as well.
-    assert [each.verdict for each in judge_run(RunDir.open(tmp_path / "cpu"), at_look=True).comparisons] == [
+    assert [each.verdict for each in judge_run(RunFolder.open(tmp_path / "cpu"), at_look=True).comparisons] == [
         "slower", "same", "same",
     ]  # fmt: skip
 

@@ -11,7 +11,7 @@ from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.results.compare_runs import find_changes
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run import load_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.text import render_plain
 from tests.support.builders import (
     MS,
@@ -23,7 +23,7 @@ from tests.support.builders import (
     finished,
     plan,
     rows,
-    run_directory,
+    run_folder,
     target,
     write_stream,
 )
@@ -37,9 +37,9 @@ LEAK, TRACES, LATER = "leak", "traces", "traces_per_call"
 
 def measure(
     folder: Path, metric: Metric, *, name: str = RUN, margins: dict[Metric, float] | None = None, **facts: tuple
-) -> RunDir:
+) -> RunFolder:
     """Return a run whose replicates have these facts, each of the older and of the newer version."""
-    run = run_directory(folder / name, plan([A], run=name, metrics=(metric,), margins=margins or {}))
+    run = run_folder(folder / name, plan([A], run=name, metrics=(metric,), margins=margins or {}))
     for place, version in enumerate((OLD, NEW)):
         own = {name: values[place] for name, values in facts.items()}
         batches = []
@@ -124,7 +124,7 @@ def test_a_user_names_the_margin_in_bytes(tmp_path: Path, margin: float, verdict
 
 
 def test_a_leak_that_comes_out_alike_in_all_rounds_is_no_more_certain_than_a_page(tmp_path: Path):
-    run = run_directory(tmp_path / "run", plan([A], metrics=(LEAK,)))
+    run = run_folder(tmp_path / "run", plan([A], metrics=(LEAK,)))
     for place, version in enumerate((OLD, NEW)):
         facts = {"growth_bytes": 30 * place, "growth_calls": 200}
         batches = [rows(A, version, round=number, replicate=number, **facts) for number in range(1, 7)]
@@ -135,7 +135,7 @@ def test_a_leak_that_comes_out_alike_in_all_rounds_is_no_more_certain_than_a_pag
 
 
 def test_too_noisy_leaks_say_in_bytes_what_their_rounds_show(tmp_path: Path):
-    run = run_directory(tmp_path / "run", plan([A], metrics=(LEAK,)))
+    run = run_folder(tmp_path / "run", plan([A], metrics=(LEAK,)))
     for place, version in enumerate((OLD, NEW)):
         batches = [
             rows(
@@ -198,7 +198,7 @@ def test_traces_of_later_calls_are_compared_per_call(tmp_path: Path, old: int, n
 
 
 def test_the_traces_of_an_arm_are_not_those_of_its_last_replicate(tmp_path: Path):
-    run = run_directory(tmp_path / "run", plan([A]))
+    run = run_folder(tmp_path / "run", plan([A]))
     for version in (OLD, NEW):
         batches = [
             rows(A, version, round=number, replicate=number, traces=traces, later_traces=later)
@@ -211,7 +211,7 @@ def test_the_traces_of_an_arm_are_not_those_of_its_last_replicate(tmp_path: Path
 @pytest.mark.parametrize(("newer_ms", "verdict"), [(200, "slower"), (100, "same"), (50, "faster")])
 def test_imports_are_compared_in_all_cases_that_both_versions_have(tmp_path: Path, newer_ms: int, verdict: str):
     """The first case, which the newer version refuses, was measured on a slow machine: nothing is compared with it."""
-    run = run_directory(tmp_path / "run", plan([A, B, C], metrics=("import",)))
+    run = run_folder(tmp_path / "run", plan([A, B, C], metrics=("import",)))
     rounds = {A: range(1, 11), B: range(1, 7), C: range(5, 11)}
     for version, cases, own_ms in ((OLD, (A, B, C), 100), (NEW, (B, C), newer_ms)):
         batches = [

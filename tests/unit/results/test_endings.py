@@ -25,7 +25,7 @@ from orchestrator.model import (
 )
 from orchestrator.results.endings import Endings, read_endings, summarise_endings
 from tests.support import builders
-from tests.support.builders import NEW, OLD, finished, plan, run_directory, target
+from tests.support.builders import NEW, OLD, finished, plan, run_folder, target
 
 END = finished(how="", seconds=1.0)
 
@@ -33,7 +33,7 @@ END = finished(how="", seconds=1.0)
 @pytest.fixture
 def read(tmp_path: Path):
     def from_entries(*entries: Entry) -> Endings:
-        run = run_directory(tmp_path / "run", plan())
+        run = run_folder(tmp_path / "run", plan())
         for entry in entries:
             run.record(entry)
         return read_endings(run)

@@ -1,4 +1,4 @@
-"""A run directory, however it ended, is read the same way: outcomes, warnings and verdicts from what lies in it."""
+"""A run folder, however it ended, is read the same way: outcomes, warnings and verdicts from what lies in it."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,7 @@ from orchestrator.model import (
     Lost,
 )
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from tests.support.builders import (
     MS,
     NEW,
@@ -24,7 +24,7 @@ from tests.support.builders import (
     manifest,
     plan,
     rows,
-    run_directory,
+    run_folder,
     target,
     write_stream,
 )
@@ -34,12 +34,12 @@ DONE = finished(how="", seconds=1.0)
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> RunDir:
+def run(tmp_path: Path) -> RunFolder:
     """A run of two cases in two versions with nothing in it yet."""
-    return run_directory(tmp_path / "run", plan([A, B]))
+    return run_folder(tmp_path / "run", plan([A, B]))
 
 
-def measured(run: RunDir, version: str, *cases, rounds=range(5), ms: float = 10, settled: bool = True) -> Path:
+def measured(run: RunFolder, version: str, *cases, rounds=range(5), ms: float = 10, settled: bool = True) -> Path:
     """A stream with the pilot and the rounds of these cases."""
     batches = [
         rows(
@@ -67,7 +67,7 @@ def arms(evaluation: Evaluation) -> dict[tuple[str, str], ArmResult]:
     return {arm.key: arm for arm in evaluation.arms}
 
 
-def test_a_run_that_went_well_has_every_arm_measured_and_nothing_to_warn_of(run: RunDir):
+def test_a_run_that_went_well_has_every_arm_measured_and_nothing_to_warn_of(run: RunFolder):
     for version in (OLD, NEW):
         measured(run, version, A, B)
     run.record(DONE)
@@ -78,7 +78,7 @@ def test_a_run_that_went_well_has_every_arm_measured_and_nothing_to_warn_of(run:
     assert [comparison.verdict for comparison in evaluation.comparisons] == ["same", "same"]
 
 
-def test_an_arms_figures_are_medians_over_its_rounds_in_the_units_of_their_names(run: RunDir):
+def test_an_arms_figures_are_medians_over_its_rounds_in_the_units_of_their_names(run: RunFolder):
     batches = [
         rows(
             A,
@@ -103,7 +103,7 @@ def test_an_arms_figures_are_medians_over_its_rounds_in_the_units_of_their_names
     assert arm.traces == 1
 
 
-def test_a_refused_arm_says_why_and_costs_no_other(run: RunDir):
+def test_a_refused_arm_says_why_and_costs_no_other(run: RunFolder):
     measured(run, OLD, A, B)
     measured(run, NEW, B)
     run.record(end(NEW, A, "refused", "no such op"))
@@ -115,7 +115,7 @@ def test_a_refused_arm_says_why_and_costs_no_other(run: RunDir):
     assert evaluation.died == ()
 
 
-def test_an_arm_that_died_keeps_what_it_measured_and_never_has_a_verdict(run: RunDir):
+def test_an_arm_that_died_keeps_what_it_measured_and_never_has_a_verdict(run: RunFolder):
     measured(run, OLD, A, B)
     measured(run, NEW, A, B, ms=40)
     run.record(end(NEW, A, "died", "killed by SIGKILL", number=5))
@@ -129,13 +129,13 @@ def test_an_arm_that_died_keeps_what_it_measured_and_never_has_a_verdict(run: Ru
     assert [comparison.pair.case for comparison in evaluation.comparisons if comparison.verdict == "slower"] == [B]
 
 
-def test_an_arm_that_died_before_it_measured_anything_is_dead_with_its_reason(run: RunDir):
+def test_an_arm_that_died_before_it_measured_anything_is_dead_with_its_reason(run: RunFolder):
     run.record(end(NEW, A, "died", "ended with exit code 3", number=0))
     found = arms(judge_run(run))["a", NEW]
     assert (found.outcome, found.reason, found.median_ms) == ("died", "ended with exit code 3", None)
 
 
-def test_a_lost_version_is_a_warning_and_its_unmeasured_arms_name_it(run: RunDir):
+def test_a_lost_version_is_a_warning_and_its_unmeasured_arms_name_it(run: RunFolder):
     measured(run, OLD, A, B)
     run.record(Lost(target=target(NEW), stage="environment", reason="no space left", failure="disk", external=True))
     run.record(DONE)
@@ -145,7 +145,7 @@ def test_a_lost_version_is_a_warning_and_its_unmeasured_arms_name_it(run: RunDir
     assert [arm.target for arm in evaluation.died] == [NEW, NEW]
 
 
-def test_a_version_that_more_rounds_measured_is_not_lost(run: RunDir):
+def test_a_version_that_more_rounds_measured_is_not_lost(run: RunFolder):
     measured(run, OLD, A)
     run.record(Lost(target=target(NEW), stage="worker", reason="it died 3 times", failure="worker", external=False))
     run.record(Lost(target=target(OLD), stage="environment", reason="no space left", failure="disk", external=True))
@@ -154,7 +154,7 @@ def test_a_version_that_more_rounds_measured_is_not_lost(run: RunDir):
     assert judge_run(run).warnings == (f"{OLD} was lost (environment: no space left)",)
 
 
-def test_a_run_without_an_end_was_cut_short_and_its_unmeasured_arms_say_so(run: RunDir):
+def test_a_run_without_an_end_was_cut_short_and_its_unmeasured_arms_say_so(run: RunFolder):
     measured(run, OLD, A, B)
     measured(run, NEW, A, settled=False)
     evaluation = judge_run(run)
@@ -164,7 +164,7 @@ def test_a_run_without_an_end_was_cut_short_and_its_unmeasured_arms_say_so(run: 
     assert evaluation.comparisons[0].verdict == "same"
 
 
-def test_a_stream_that_breaks_the_contract_is_told_and_the_other_versions_stay(run: RunDir):
+def test_a_stream_that_breaks_the_contract_is_told_and_the_other_versions_stay(run: RunFolder):
     measured(run, OLD, A, B)
     (run.settled / f"{NEW}-1.arrow").write_text("hello")
     evaluation = judge_run(run)
@@ -173,7 +173,7 @@ def test_a_stream_that_breaks_the_contract_is_told_and_the_other_versions_stay(r
     assert [arm.outcome for arm in evaluation.arms] == ["measured", "not measured", "measured", "not measured"]
 
 
-def test_an_arm_whose_results_are_lost_says_so(run: RunDir):
+def test_an_arm_whose_results_are_lost_says_so(run: RunFolder):
     measured(run, OLD, A)
     run.record(end(NEW, A, "measured", "", number=1))
     (run.settled / f"{NEW}-1.arrow").write_text("hello")
@@ -182,7 +182,7 @@ def test_an_arm_whose_results_are_lost_says_so(run: RunDir):
     assert (unmeasured.outcome, unmeasured.reason) == ("not measured", "its results are lost")
 
 
-def test_a_stream_that_was_cut_is_read_up_to_there_and_told(run: RunDir):
+def test_a_stream_that_was_cut_is_read_up_to_there_and_told(run: RunFolder):
     stream = measured(run, NEW, A, B, settled=False)
     stream.write_bytes(stream.read_bytes()[:-100])
     evaluation = judge_run(run)
@@ -193,19 +193,19 @@ def test_a_stream_that_was_cut_is_read_up_to_there_and_told(run: RunDir):
     assert [arm.rounds for arm in evaluation.arms] == [0, 4, 0, 3]
 
 
-def test_parts_of_a_version_whose_worker_was_started_again_are_one_arm(run: RunDir):
+def test_parts_of_a_version_whose_worker_was_started_again_are_one_arm(run: RunFolder):
     write_stream(run.stream(target(OLD), 1), [rows(A, OLD, round=1, replicate=1)])
     write_stream(run.stream(target(OLD), 2), [rows(A, OLD, round=2, replicate=2)])
     assert arms(judge_run(run))["a", OLD].rounds == 2
 
 
-def test_judging_twice_gives_the_same(run: RunDir):
+def test_judging_twice_gives_the_same(run: RunFolder):
     for version in (OLD, NEW):
         measured(run, version, A, B)
     assert judge_run(run) == judge_run(run)
 
 
-def test_a_round_that_was_redone_counts_once_and_one_that_was_kept_is_told(run: RunDir):
+def test_a_round_that_was_redone_counts_once_and_one_that_was_kept_is_told(run: RunFolder):
     for version in (OLD, NEW):
         measured(run, version, A, B)
     cause = "other processes kept 1.0 cores busy"
@@ -226,7 +226,7 @@ def test_a_round_that_was_redone_counts_once_and_one_that_was_kept_is_told(run: 
         ("signal", "killed by SIGKILL", False),
     ],
 )
-def test_an_arm_whose_workload_asserted_in_vain_is_refuted(run: RunDir, how: str, reason: str, refuted: bool):
+def test_an_arm_whose_workload_asserted_in_vain_is_refuted(run: RunFolder, how: str, reason: str, refuted: bool):
     run.record(replace(end(OLD, A, "died", reason), how=how))
     assert arms(judge_run(run))[A.label, OLD].refuted == refuted
 
@@ -238,7 +238,7 @@ def test_what_versions_share_is_compared_in_a_case_that_both_have(tmp_path: Path
         version: replace(facts, size_bytes=size)
         for (version, facts), size in zip(manifest().environments.items(), (100, 300), strict=True)
     }
-    run = run_directory(tmp_path / "run", plan([A, B], metrics=("import", "size")), environments=environments)
+    run = run_folder(tmp_path / "run", plan([A, B], metrics=("import", "size")), environments=environments)
     lacking, common = (A, B) if first_case else (B, A)
     measured(run, OLD, A, B)
     measured(run, NEW, common)
@@ -251,7 +251,7 @@ def test_what_versions_share_is_compared_in_a_case_that_both_have(tmp_path: Path
 
 
 def test_what_versions_share_is_inconclusive_where_no_case_is_common(tmp_path: Path):
-    run = run_directory(tmp_path / "run", plan([A, B], metrics=("import",)))
+    run = run_folder(tmp_path / "run", plan([A, B], metrics=("import",)))
     measured(run, OLD, A, B)
     for case_of in (A, B):
         run.record(end(NEW, case_of, "refused", "not in this one"))

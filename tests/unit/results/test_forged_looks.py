@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.results.evaluation import judge_run
-from tests.support.builders import NEW, OLD, case, plan, rows, run_directory, write_stream
+from tests.support.builders import NEW, OLD, case, plan, rows, run_folder, write_stream
 
 EXTENDED = {
     "kind": "extended", "created": "2026-01-02T03:04:05Z", "command": [], "seed": 1, "first_round": 7, "budget_s": None,
@@ -20,7 +20,7 @@ FORGED = {
 @pytest.mark.parametrize("entry", [{"kind": "prolonged"}, EXTENDED], ids=["prolonged", "extended"])
 @pytest.mark.parametrize("looks", FORGED.values(), ids=FORGED)
 def test_looks_that_no_run_would_plan_are_left_out_and_said(tmp_path: Path, entry: dict[str, object], looks: list[int]):
-    run = run_directory(tmp_path / "run", plan([case()]))
+    run = run_folder(tmp_path / "run", plan([case()]))
     for place, version in enumerate((OLD, NEW)):
         batches = [rows(version=version, round=number, replicate=number * 2 + place) for number in range(1, 7)]
         write_stream(run.settled / f"{version}-0.arrow", batches)

@@ -7,8 +7,8 @@ import pytest
 
 from orchestrator.model import CaseSet
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
-from tests.support.builders import MS, case, claim, ended, plan, rows, run_directory, version_pair, write_stream
+from orchestrator.results.run_folder import RunFolder
+from tests.support.builders import MS, case, claim, ended, plan, rows, run_folder, version_pair, write_stream
 
 VERSIONS = ("1.0.0", "2.0.0", "3.0.0")
 EASY, SHORT, HARD = (case(size=size) for size in ("easy", "short", "hard"))
@@ -22,8 +22,8 @@ RATIOS = {
 }
 
 
-def write(path: Path, cases=(EASY, SHORT, HARD), versions=VERSIONS, **changes: object) -> RunDir:
-    run = run_directory(path, plan(cases, versions, looks=(4, 6, 8), metrics=("memory",), **changes))
+def write(path: Path, cases=(EASY, SHORT, HARD), versions=VERSIONS, **changes: object) -> RunFolder:
+    run = run_folder(path, plan(cases, versions, looks=(4, 6, 8), metrics=("memory",), **changes))
     number = 0
     for version in versions:
         batches = []

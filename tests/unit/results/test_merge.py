@@ -15,7 +15,7 @@ from orchestrator.measure.resume import ResumeOptions, plan_rounds
 from orchestrator.model import Extended, Prolonged
 from orchestrator.results.merge import merge
 from orchestrator.results.run import Run, load_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from tests.conftest import ROOT
 from tests.support.commands import called
 from tests.support.stub_runs import Scene
@@ -146,12 +146,12 @@ def test_the_parts_of_one_machine_are_those_of_that_machine(shards: list[Path], 
 
 
 def extended(path: Path) -> None:
-    directory = RunDir(path)
+    folder = RunFolder(path)
     more = Extended(
-        created=directory.read_plan().created, command=(), seed=1, first_round=4, looks=(6,), budget_s=None,
+        created=folder.read_plan().created, command=(), seed=1, first_round=4, looks=(6,), budget_s=None,
         exploratory=False,
     )  # fmt: skip
-    directory.record(more)
+    folder.record(more)
 
 
 def other_lock(path: Path) -> None:
@@ -183,7 +183,7 @@ WRONG: dict[str, tuple[Callable[[Path], None], str]] = {
     ),
     "more rounds": (extended, "has other looks than were planned"),
     "a noisy pilot": (
-        lambda path: RunDir(path).record(Prolonged(looks=(3, 25))),
+        lambda path: RunFolder(path).record(Prolonged(looks=(3, 25))),
         "has other looks than were planned",
     ),
 }
@@ -211,7 +211,7 @@ def test_one_run_is_no_merge_and_a_merged_run_no_part(shards: list[Path], whole:
 
 
 def test_a_run_that_is_still_measured_is_waited_for(shards: list[Path], tmp_path: Path):
-    with RunDir(shards[0]).hold(), pytest.raises(UsageError, match="still being measured"):
+    with RunFolder(shards[0]).hold(), pytest.raises(UsageError, match="still being measured"):
         merge(shards, tmp_path / "whole", ["merge"])
 
 

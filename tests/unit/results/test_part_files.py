@@ -1,4 +1,4 @@
-"""The files of a run directory as they travel: only those that a run has, and none outside of its folder."""
+"""The files of a run folder as they travel: only those that a run has, and none outside of its folder."""
 
 import os
 from pathlib import Path

@@ -88,7 +88,7 @@ def test_calls_of_several_replicates_are_never_pooled(tmp_path: Path):
     assert [(found.number, found.time_ns) for found in loaded.replicates] == [(2, 10), (1, 30), (1, 50)]
 
 
-def test_a_replicate_without_a_steady_call_is_reported_and_costs_no_other(tmp_path: Path):
+def test_a_replicate_without_a_burst_is_reported_and_costs_no_other(tmp_path: Path):
     stream = write_stream(tmp_path / "a.arrow", [rows(replicate=5, bursts=()), rows(replicate=6)])
     loaded = load(stream)
     assert [replicate.number for replicate in loaded.replicates] == [6]

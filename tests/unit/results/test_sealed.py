@@ -8,16 +8,16 @@ import pytest
 from orchestrator.catalog import seals, trust, user_data
 from orchestrator.errors import UsageError
 from orchestrator.model import Manifest, Plan
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.sealed import describe_run, read_request, require_seal, seal_run
 from tests.support.builders import manifest, plan
 
 
 @pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "user"))
     monkeypatch.delenv(trust.VARIABLE, raising=False)
-    made = RunDir.create(tmp_path / "run")
+    made = RunFolder.create(tmp_path / "run")
     made.workloads.mkdir()
     (made.workloads / "own.py").write_text("def build(tf, params): return len\n")
     seal_run(made, plan(), manifest())
@@ -26,19 +26,19 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunDir:
     return made
 
 
-def check(run: RunDir) -> None:
+def check(run: RunFolder) -> None:
     require_seal(run, *read_request(run))
 
 
-def test_the_user_who_began_a_run_continues_it_also_elsewhere(run: RunDir, tmp_path: Path):
+def test_the_user_who_began_a_run_continues_it_also_elsewhere(run: RunFolder, tmp_path: Path):
     check(run)
     run.path.rename(tmp_path / "moved")
-    check(RunDir(tmp_path / "moved"))
-    key = user_data.directory() / "key"
+    check(RunFolder(tmp_path / "moved"))
+    key = user_data.folder() / "key"
     assert key.stat().st_mode & 0o777 == 0o600
 
 
-def test_another_user_is_asked(run: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_another_user_is_asked(run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "another"))
     with pytest.raises(UsageError) as refused:
         check(run)
@@ -67,44 +67,44 @@ def change_variables(plan: Plan, manifest: Manifest) -> tuple[Plan, Manifest]:
 
 
 @pytest.mark.parametrize("change", [change_engine, change_definitions, change_variables])
-def test_a_plan_that_was_changed_asks(run: RunDir, change):
+def test_a_plan_that_was_changed_asks(run: RunFolder, change):
     with pytest.raises(UsageError, match="was changed since"):
         require_seal(run, *change(*read_request(run)))
 
 
 @pytest.mark.parametrize("name", ["own.py", "helper.py", ".hidden.py", "__pycache__/own.cpython-311.pyc"])
-def test_a_workload_that_was_changed_asks(run: RunDir, name: str):
+def test_a_workload_that_was_changed_asks(run: RunFolder, name: str):
     (run.workloads / name).parent.mkdir(exist_ok=True)
     (run.workloads / name).write_text("evil")
     with pytest.raises(UsageError, match="was changed since"):
         check(run)
 
 
-def test_a_request_to_a_fleet_that_was_changed_asks(run: RunDir):
+def test_a_request_to_a_fleet_that_was_changed_asks(run: RunFolder):
     run.fleet.write_text("{}")
     with pytest.raises(UsageError, match="was changed since"):
         check(run)
 
 
 @pytest.mark.parametrize("seal", ["", "0" * 64, "\xff" * 9])
-def test_a_seal_that_is_none_asks(run: RunDir, seal: str):
+def test_a_seal_that_is_none_asks(run: RunFolder, seal: str):
     (run.path / seals.NAME).write_text(seal)
     with pytest.raises(UsageError, match="was changed since"):
         check(run)
 
 
-def test_the_variable_trusts_every_run(run: RunDir, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_the_variable_trusts_every_run(run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "another"))
     monkeypatch.setenv(trust.VARIABLE, "1")
     check(run)
 
 
-def test_without_a_place_for_a_key_a_run_begins_all_the_same(run: RunDir, monkeypatch: pytest.MonkeyPatch):
+def test_without_a_place_for_a_key_a_run_begins_all_the_same(run: RunFolder, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TFCOMPARE_DATA", "/dev/null")
     seal_run(run, plan(), manifest())
 
 
-def test_what_would_run_is_listed(run: RunDir):
+def test_what_would_run_is_listed(run: RunFolder):
     lines = describe_run(run, *read_request(run))
     assert f"engine: {plan().engine}" in lines
     assert f"code: {run.workloads}/own.py" in lines

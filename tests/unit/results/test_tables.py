@@ -12,7 +12,7 @@ from orchestrator.model import Disturbed, Drift
 from orchestrator.results import tables
 from orchestrator.results.replicates import Replicate
 from orchestrator.results.run import load_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from tests.support import scenes
 from tests.support.builders import (
     MS,
@@ -27,7 +27,7 @@ from tests.support.builders import (
     finished,
     plan,
     rows,
-    run_directory,
+    run_folder,
     unmeasured,
     version_pair,
     write_stream,
@@ -38,9 +38,9 @@ PARAMETERS = ["param_style", "param_loop", "param_model"]
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> RunDir:
+def run(tmp_path: Path) -> RunFolder:
     """Two cases in two versions: a pilot, three rounds, of which the first of one case was redone; one arm died."""
-    directory = run_directory(tmp_path / "run", plan([EAGER, FIT]))
+    folder = run_folder(tmp_path / "run", plan([EAGER, FIT]))
     batches = {OLD: [], NEW: []}
     number = 0
     for version, done in batches.items():
@@ -49,13 +49,11 @@ def run(tmp_path: Path) -> RunDir:
                 number += 1
                 done.append(rows(of, version, round=one, replicate=number, bursts=(number * MS,) * 2))
                 if of == EAGER and place == 1:
-                    directory.record(
-                        Disturbed(case=of.label, round=1, replicates=(number,), cause="others", redone=True)
-                    )
-        write_stream(directory.settled / f"{version}-1.arrow", done)
-    directory.record(ended(FIT, NEW, "died", replicate=99, reason="it broke"))
-    directory.record(finished(how="", seconds=1.0))
-    return directory
+                    folder.record(Disturbed(case=of.label, round=1, replicates=(number,), cause="others", redone=True))
+        write_stream(folder.settled / f"{version}-1.arrow", done)
+    folder.record(ended(FIT, NEW, "died", replicate=99, reason="it broke"))
+    folder.record(finished(how="", seconds=1.0))
+    return folder
 
 
 def test_arms_are_a_row_each_with_a_column_a_parameter():
@@ -89,7 +87,7 @@ def test_comparisons_are_a_row_each_and_those_inside_a_version_have_no_case():
     assert (second["ratio"], second["ci_low"], second["mde"]) == (None, None, None)
 
 
-def test_replicates_are_those_that_count(run: RunDir):
+def test_replicates_are_those_that_count(run: RunFolder):
     found = load_run(run.path)
     table = tables.replicates(found.plan, found.replicates)
     assert table.column_names == ["workload", "case", *PARAMETERS, *tables.REPLICATE.names]
@@ -110,7 +108,7 @@ def test_every_field_of_a_replicate_has_a_column():
     assert fields - {"case", "bursts", "cpu_bursts", "percentiles", "position"} == set(tables.REPLICATE.names)
 
 
-def test_calls_are_every_row_of_the_replicates_that_count(run: RunDir):
+def test_calls_are_every_row_of_the_replicates_that_count(run: RunFolder):
     found = load_run(run.path)
     table = tables.calls(run, found.plan, found.replicates)
     assert table.schema.equals(contract.arrow_schema(pa), check_metadata=True)
@@ -120,7 +118,7 @@ def test_calls_are_every_row_of_the_replicates_that_count(run: RunDir):
     assert contract.PILOT_ROUND not in table["round"].to_pylist()
 
 
-def test_the_means_of_bursts_of_the_calls_are_what_the_replicates_have(run: RunDir):
+def test_the_means_of_bursts_of_the_calls_are_what_the_replicates_have(run: RunFolder):
     found = load_run(run.path)
     table = tables.calls(run, found.plan, found.replicates)
     bursts = table.filter(pc.equal(table["phase"].cast(pa.string()), "burst"))
@@ -131,7 +129,7 @@ def test_the_means_of_bursts_of_the_calls_are_what_the_replicates_have(run: RunD
     ]
 
 
-def test_streams_of_calls_come_one_by_one(run: RunDir):
+def test_streams_of_calls_come_one_by_one(run: RunFolder):
     found = load_run(run.path)
     streams = tables.streams_of_calls(run, found.plan, found.replicates)
     assert set(next(streams)["target"].to_pylist()) == {OLD}
@@ -139,14 +137,14 @@ def test_streams_of_calls_come_one_by_one(run: RunDir):
     assert next(streams, None) is None
 
 
-def test_a_stream_that_breaks_the_contract_is_left_out_and_told(run: RunDir):
+def test_a_stream_that_breaks_the_contract_is_left_out_and_told(run: RunFolder):
     (run.settled / f"{NEW}-1.arrow").write_bytes(b"no stream")
     found = load_run(run.path)
     assert "is no Arrow stream" in found.warnings[0]
     assert set(tables.calls(run, found.plan, found.replicates)["target"].to_pylist()) == {OLD}
 
 
-def test_a_stream_that_was_cut_gives_the_calls_up_to_its_last_flush(run: RunDir):
+def test_a_stream_that_was_cut_gives_the_calls_up_to_its_last_flush(run: RunFolder):
     whole = load_run(run.path)
     path = run.settled / f"{NEW}-1.arrow"
     path.write_bytes(path.read_bytes()[:-200])
@@ -155,7 +153,7 @@ def test_a_stream_that_was_cut_gives_the_calls_up_to_its_last_flush(run: RunDir)
     assert tables.calls(run, found.plan, found.replicates).num_rows == len(found.replicates) * 6
 
 
-def test_the_rows_of_a_case_that_the_plan_does_not_name_have_its_label_and_no_workload(run: RunDir):
+def test_the_rows_of_a_case_that_the_plan_does_not_name_have_its_label_and_no_workload(run: RunFolder):
     found = load_run(run.path)
     stranger = found.replicates[0]._replace(case="other[a=b]")
     (row,) = tables.replicates(found.plan, [stranger]).to_pylist()
@@ -163,7 +161,7 @@ def test_the_rows_of_a_case_that_the_plan_does_not_name_have_its_label_and_no_wo
 
 
 def test_a_run_with_nothing_in_it_has_the_same_tables_without_rows(tmp_path: Path):
-    run = run_directory(tmp_path / "run", plan([EAGER]))
+    run = run_folder(tmp_path / "run", plan([EAGER]))
     found = load_run(run.path)
     replicates = tables.replicates(found.plan, found.replicates)
     assert (replicates.num_rows, replicates.column_names) == (0, ["workload", "case", *tables.REPLICATE.names])

@@ -11,19 +11,19 @@ from orchestrator.model import Comparison, Evaluation
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.results.compare_runs import compare_runs
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.warnings import GOING
-from tests.support.builders import MS, case, finished, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, case, finished, plan, rows, run_folder, write_stream
 
 A = case("a")
 CUT = "the run was cut short; what it measured is here"
 INTERRUPTED = finished(how="interrupted", seconds=1.0)
 
 
-def begun(path: Path, rounds: int, looks: tuple[int, ...] = LOOKS) -> RunDir:
+def begun(path: Path, rounds: int, looks: tuple[int, ...] = LOOKS) -> RunFolder:
     """A run without an end, after this many rounds, in which one arm takes 20 % longer."""
     of = plan([A], looks=looks, run=path.name, metrics=("memory", "first"))
-    run = run_directory(path, of)
+    run = run_folder(path, of)
     draw = random.Random(rounds)
     for place, version in enumerate(of.targets):
         batches = []
@@ -49,7 +49,7 @@ def test_a_run_that_goes_on_is_judged_by_its_last_look(tmp_path: Path, rounds: i
     run = begun(tmp_path / "run", rounds)
     at_look = judge_run(run, at_look=True)
     with run.hold():
-        seen = judge_run(RunDir.open(run.path))
+        seen = judge_run(RunFolder.open(run.path))
     assert only(seen).rounds == last
     assert {arm.rounds for arm in seen.arms} == {last}
     assert GOING in seen.warnings
@@ -62,7 +62,7 @@ def test_a_run_that_goes_on_is_judged_by_its_last_look(tmp_path: Path, rounds: i
 def test_rounds_before_the_only_look_are_not_judged_while_the_run_goes_on(tmp_path: Path):
     run = begun(tmp_path / "run", 7, (10,))
     with run.hold():
-        seen = only(judge_run(RunDir.open(run.path)))
+        seen = only(judge_run(RunFolder.open(run.path)))
     assert (seen.rounds, seen.missing, seen.ci_low) == (7, 3, None)
 
 

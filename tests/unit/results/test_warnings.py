@@ -7,7 +7,7 @@ import pytest
 from orchestrator.model import Comparison, GpuSpan, Target, Watched
 from orchestrator.results.endings import Endings
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.warnings import check_control, check_dependence, check_noise, compare_threads, is_noisy
 from orchestrator.stats.dependence import Dependence
 from tests.support.builders import (
@@ -21,7 +21,7 @@ from tests.support.builders import (
     manifest,
     plan,
     rows,
-    run_directory,
+    run_folder,
     target,
     version_pair,
     write_stream,
@@ -32,12 +32,12 @@ DONE = finished(how="", seconds=1.0)
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> RunDir:
+def run(tmp_path: Path) -> RunFolder:
     """A run of two cases in two versions with nothing in it yet."""
-    return run_directory(tmp_path / "run", plan([A, B]))
+    return run_folder(tmp_path / "run", plan([A, B]))
 
 
-def test_how_a_run_ended_early_is_a_warning(run: RunDir):
+def test_how_a_run_ended_early_is_a_warning(run: RunFolder):
     run.record(finished(how="interrupted", seconds=1.0))
     assert judge_run(run).warnings == ("interrupted",)
 
@@ -48,12 +48,12 @@ def test_a_python_that_is_known_without_its_patch_is_the_same(tmp_path: Path):
         version: environment_facts(version=version, kind="docker", identity="x", lock="y", python="3.11")
         for version in (OLD, NEW)
     }
-    run = run_directory(tmp_path / "other", plan([A]), environments=environments, workers={OLD: {"python": "3.11.9"}})
+    run = run_folder(tmp_path / "other", plan([A]), environments=environments, workers={OLD: {"python": "3.11.9"}})
     run.record(DONE)
     assert judge_run(run).warnings == ()
 
 
-def scattered(run: RunDir, spread: float, rounds: int) -> None:
+def scattered(run: RunFolder, spread: float, rounds: int) -> None:
     """Both versions alike, but from round to round they differ by so much, to and fro."""
     for place, version in enumerate((OLD, NEW)):
         batches = [
@@ -77,7 +77,7 @@ def scattered(run: RunDir, spread: float, rounds: int) -> None:
 def test_a_machine_that_hides_differences_is_told_before_the_verdicts(
     tmp_path: Path, spread: float, rounds: int, told: bool
 ):
-    run = run_directory(tmp_path / "run", plan([A, B, case("c")]))
+    run = run_folder(tmp_path / "run", plan([A, B, case("c")]))
     scattered(run, spread, rounds)
     warnings = judge_run(run).warnings
     assert [warning.startswith("noisy machine: in 3 of 3 comparisons, ") for warning in warnings] == [True] * told
@@ -143,14 +143,14 @@ def watched(number: int, slowest: int | None, fastest: int | None, *reasons: str
     return Watched(cases=("a",), round=number, cards=(card,))
 
 
-def warned(run: RunDir, *visits: Watched) -> tuple[str, ...]:
+def warned(run: RunFolder, *visits: Watched) -> tuple[str, ...]:
     for visit in visits:
         run.record(visit)
     run.record(DONE)
     return judge_run(run).warnings
 
 
-def test_a_gpu_whose_clock_moved_is_told_with_what_held_it_back(run: RunDir):
+def test_a_gpu_whose_clock_moved_is_told_with_what_held_it_back(run: RunFolder):
     visits = (
         watched(1, 1980, 1980),
         watched(2, 1410, 1755, "power cap", celsius=83),
@@ -162,12 +162,12 @@ def test_a_gpu_whose_clock_moved_is_told_with_what_held_it_back(run: RunDir):
     )
 
 
-def test_a_gpu_whose_clock_kept_still_or_was_not_told_is_nothing_to_warn_of(run: RunDir):
+def test_a_gpu_whose_clock_kept_still_or_was_not_told_is_nothing_to_warn_of(run: RunFolder):
     still = (watched(1, 1950, 1980, "power cap"), watched(2, 1960, 1980), watched(3, None, None, celsius=None))
     assert warned(run, *still) == ()
 
 
-def test_what_was_noted_of_the_gpus_at_the_start_stands_above_every_report(run: RunDir):
+def test_what_was_noted_of_the_gpus_at_the_start_stands_above_every_report(run: RunFolder):
     run.write_manifest(manifest(notes=("MEASURED BY FORCE: 1.0.0",)))
     assert warned(run) == ("MEASURED BY FORCE: 1.0.0",)
 
@@ -200,7 +200,7 @@ def test_rounds_that_depend_on_each_other_are_a_warning_that_names_what_is_less_
     ]
 
 
-def test_a_run_whose_ratio_wanders_is_warned_of_it_and_says_so_where_it_stays_open(run: RunDir):
+def test_a_run_whose_ratio_wanders_is_warned_of_it_and_says_so_where_it_stays_open(run: RunFolder):
     """The candidate is 30 % slower for ten rounds, and 30 % faster for ten."""
     for place, version in enumerate((OLD, NEW)):
         batches = [

@@ -12,7 +12,7 @@ from orchestrator.model import Comparison
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.summary import sentences
 from orchestrator.results.evaluation import judge_run
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.whole_report import correct_for_report
 from orchestrator.stats.report_error import REPORT_ERROR
 from tests.support.builders import (
@@ -25,7 +25,7 @@ from tests.support.builders import (
     finished,
     plan,
     rows,
-    run_directory,
+    run_folder,
     target,
     version_pair,
     write_stream,
@@ -70,12 +70,12 @@ def test_what_has_too_few_rounds_takes_nothing_from_the_others():
     assert correct_for_report(evaluation(comparisons=(of(0, 0.02), *few))).judged_together == 1
 
 
-def write_run(path: Path, p: float) -> RunDir:
+def write_run(path: Path, p: float) -> RunFolder:
     """Return a run of one look in which the times have this p, and first calls and memory are as equal as can be."""
     rounds, at = len(SHAPE), 0.06
     needed = at / stats.t.isf(p / 2, rounds - 1) * math.sqrt(rounds)
     unit = math.sqrt(sum(each**2 for each in SHAPE) / (rounds - 1))
-    run = run_directory(path, plan([CASES[0]], looks=(rounds,), metrics=USUAL))
+    run = run_folder(path, plan([CASES[0]], looks=(rounds,), metrics=USUAL))
     for version in (OLD, NEW):
         batches = []
         for number, noise in enumerate(SHAPE, 1):
@@ -88,11 +88,11 @@ def write_run(path: Path, p: float) -> RunDir:
 
 
 @pytest.fixture
-def row_only(tmp_path: Path) -> RunDir:
+def row_only(tmp_path: Path) -> RunFolder:
     return write_run(tmp_path / "run", ROW_ONLY)
 
 
-def test_a_run_is_corrected_once_all_is_judged(row_only: RunDir):
+def test_a_run_is_corrected_once_all_is_judged(row_only: RunFolder):
     found = judge_run(row_only)
     (times,) = found.comparisons
     assert (found.judged_together, {each.p for each in found.of_metrics}) == (3, {1.0})
@@ -103,12 +103,12 @@ def test_a_run_is_corrected_once_all_is_judged(row_only: RunDir):
     assert (times.verdict, times.row_only) == ("slower", False)
 
 
-def test_fewer_comparisons_need_less(row_only: RunDir):
+def test_fewer_comparisons_need_less(row_only: RunFolder):
     found = judge_run(row_only, metrics=())
     assert (found.judged_together, found.comparisons[0].row_only) == (1, False)
 
 
-def test_sentences_name_what_is_certain_and_count_the_rest(row_only: RunDir, tmp_path: Path):
+def test_sentences_name_what_is_certain_and_count_the_rest(row_only: RunFolder, tmp_path: Path):
     assert sentences(judge_run(row_only)) == (
         "2.0.0 against 1.0.0: nothing decided in 1 case: 1 not certain among all comparisons.",
     )
@@ -146,7 +146,7 @@ def test_a_gate_counts_what_is_certain_and_names_what_it_does_not_count(
     assert ("▴ 1.04x" in captured.out) or ("▴ 1.03x" in captured.out)
 
 
-def test_the_table_says_why_a_row_is_not_named(monkeypatch, capsys, row_only: RunDir):
+def test_the_table_says_why_a_row_is_not_named(monkeypatch, capsys, row_only: RunFolder):
     monkeypatch.setenv("COLUMNS", "250")
     assert called(monkeypatch, "report", str(row_only.path)) == 0
     assert "1 of all 3 comparisons is certain in the row, but not among so many" in capsys.readouterr().out

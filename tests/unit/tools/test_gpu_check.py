@@ -24,9 +24,9 @@ def check(tmp_path: Path) -> Check:
     program.chmod(0o755)
     (tmp_path / "code").write_text("0")
     (tmp_path / "answer").write_text("[]")
-    directory = tmp_path / "check"
-    directory.mkdir()
-    return Check(directory, str(program))
+    folder = tmp_path / "check"
+    folder.mkdir()
+    return Check(folder, str(program))
 
 
 def steps(outcomes: dict[str, str | Exception], taken: list[str]) -> dict[str, Callable[[Check], str]]:
@@ -45,7 +45,7 @@ def steps(outcomes: dict[str, str | Exception], taken: list[str]) -> dict[str, C
 def test_what_has_passed_is_not_taken_again_unless_it_is_asked_for(check: Check, capsys: pytest.CaptureFixture[str]):
     taken: list[str] = []
     outcomes: dict[str, str | Exception] = {"a": "well", "b": StepFailed("a card is gone"), "c": StepSkipped("no root")}
-    path = check.directory / "steps.json"
+    path = check.folder / "steps.json"
     assert not run_steps(check, Record.read(path, "card 0"), steps(outcomes, taken), ())
     outcomes["b"] = "repaired"
     assert run_steps(check, Record.read(path, "card 0"), steps(outcomes, taken), ())
@@ -64,7 +64,7 @@ def test_what_has_passed_is_not_taken_again_unless_it_is_asked_for(check: Check,
 
 def test_what_nobody_has_seen_yet_fails_its_step_only(check: Check):
     taken: list[str] = []
-    record = Record.read(check.directory / "steps.json", "card 0")
+    record = Record.read(check.folder / "steps.json", "card 0")
     assert not run_steps(check, record, steps({"a": ZeroDivisionError("by a card"), "b": "well"}, taken), ())
     assert (record.seen["a"]["outcome"], record.seen["a"]["seen"]) == ("failed", "ZeroDivisionError: by a card")
     assert taken == ["a", "b"]
@@ -72,7 +72,7 @@ def test_what_nobody_has_seen_yet_fails_its_step_only(check: Check):
 
 def test_without_a_card_nothing_else_is_tried(check: Check, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(gpu_check, "gpus", lambda: ())
-    record = Record.read(check.directory / "steps.json", "card 0")
+    record = Record.read(check.folder / "steps.json", "card 0")
     assert not run_steps(check, record, gpu_check.STEPS, ())
     assert list(record.seen) == ["look"]
     assert "neither NVML nor nvidia-smi shows a card" in record.seen["look"]["seen"]
@@ -81,17 +81,17 @@ def test_without_a_card_nothing_else_is_tried(check: Check, monkeypatch: pytest.
 def test_a_card_that_takes_not_every_version_is_looked_at(check: Check, monkeypatch: pytest.MonkeyPatch):
     card = Gpu(0, "GPU-1", "NVIDIA H200", "9.0", "570.86", 143_771, 700, True, False)
     monkeypatch.setattr(gpu_check, "gpus", lambda: (card,))
-    (check.directory.parent / "code").write_text("5")
+    (check.folder.parent / "code").write_text("5")
     assert "NVIDIA H200" in gpu_check.look(check)
-    assert (check.directory / "logs" / "doctor.out").read_text() == "[]"
+    assert (check.folder / "logs" / "doctor.out").read_text() == "[]"
 
 
 def test_what_the_program_prints_is_kept_and_its_last_line_is_the_reason(check: Check):
-    (check.directory.parent / "code").write_text("5")
+    (check.folder.parent / "code").write_text("5")
     with pytest.raises(StepFailed, match="tfcompare images ended with exit code 5: last words"):
         gpu_check.build(check)
-    assert (check.directory / "logs" / "build.err").read_text() == "last words\n"
-    assert (check.directory.parent / "asked").read_text().startswith("images build 2.13 2.15 2.16 2.18 2.21 --gpu")
+    assert (check.folder / "logs" / "build.err").read_text() == "last words\n"
+    assert (check.folder.parent / "asked").read_text().startswith("images build 2.13 2.15 2.16 2.18 2.21 --gpu")
 
 
 def verified(*found: tuple[str, bool, str]) -> str:
@@ -104,12 +104,12 @@ def verified(*found: tuple[str, bool, str]) -> str:
 
 
 def test_a_step_that_died_in_one_image_fails_the_step(check: Check):
-    (check.directory.parent / "answer").write_text(verified(("2.16.2", True, "trained"), ("2.21.0", False, "died: x")))
+    (check.folder.parent / "answer").write_text(verified(("2.16.2", True, "trained"), ("2.21.0", False, "died: x")))
     with pytest.raises(StepFailed, match=r"^2.21.0, step on the GPU: died: x$"):
         gpu_check.train(check)
-    (check.directory.parent / "answer").write_text(verified(("2.16.2", True, "trained; the first call took 3 s")))
+    (check.folder.parent / "answer").write_text(verified(("2.16.2", True, "trained; the first call took 3 s")))
     assert gpu_check.train(check) == "2.16.2, step on the GPU: trained; the first call took 3 s"
-    (check.directory.parent / "answer").write_text("[]")
+    (check.folder.parent / "answer").write_text("[]")
     with pytest.raises(StepFailed, match="no image took a step"):
         gpu_check.train(check)
 
@@ -120,9 +120,9 @@ def test_a_run_that_ends_before_its_first_round_is_no_run(check: Check):
 
 
 def test_all_that_it_leaves_is_in_the_bundle(check: Check):
-    (check.directory.parent / "code").write_text("0")
+    (check.folder.parent / "code").write_text("0")
     check.call("doctor", "doctor")
-    with tarfile.open(bundle(check.directory)) as archive:
+    with tarfile.open(bundle(check.folder)) as archive:
         assert {"check/logs/doctor.out", "check/logs/doctor.err"} <= set(archive.getnames())
 
 

@@ -21,7 +21,7 @@ from orchestrator.history.model import Moved
 from orchestrator.history.store import Store
 from tests.conftest import ROOT
 from tests.support import nights_shown as shown
-from tests.support.builders import MS, NEW, OLD, case, case_pair, plan, rows, run_directory, write_stream
+from tests.support.builders import MS, NEW, OLD, case, case_pair, plan, rows, run_folder, write_stream
 from tests.support.commands import called
 
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "history-1.json").read_text())
@@ -62,7 +62,7 @@ def call(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
-    made = run_directory(tmp_path / "run", plan([POWER]))
+    made = run_folder(tmp_path / "run", plan([POWER]))
     for place, version in enumerate((OLD, NEW)):
         batches = [
             rows(POWER, version, round=number, replicate=number * 2 + place, bursts=(MS * (10 + number + place),) * 3)
@@ -314,7 +314,7 @@ def test_a_wrong_import_adds_nothing(call, tmp_path: Path, run: Path, words: lis
 def test_a_run_without_versions_to_compare_has_nothing_for_a_history(call, tmp_path: Path):
     tiny, large = case("predict", model="tiny"), case("predict", model="large")
     asked = plan([tiny, large], (NEW,), pairs=(case_pair(tiny, large),))
-    made = run_directory(tmp_path / "run", asked)
+    made = run_folder(tmp_path / "run", asked)
     code, _, err = call("import", made.path, "--history", tmp_path / "fresh")
     assert (code, "compares no version with 2.0.0" in err) == (3, True)
 

@@ -127,11 +127,11 @@ IMAGE = "sha256:0123456789abcdef"
 
 def test_code_is_kept_by_image_and_compute_capability(cache: Path):
     """Whichever of the eight cards of a machine a run gets, the driver makes its code once."""
-    assert nvidia.jit_directory(IMAGE, (FIRST,)) == cache / "0123456789ab-sm80"
+    assert nvidia.jit_folder(IMAGE, (FIRST,)) == cache / "0123456789ab-sm80"
     h100, unknown = replace(SECOND, capability="9.0"), replace(SECOND, capability=None)
-    names = [nvidia.jit_directory(IMAGE, cards).name for cards in ((SECOND, FIRST), (h100, FIRST), (unknown,), ())]
+    names = [nvidia.jit_folder(IMAGE, cards).name for cards in ((SECOND, FIRST), (h100, FIRST), (unknown,), ())]
     assert names == [f"0123456789ab-{key}" for key in ("sm80", "sm80-sm90", "smany", "any")]
-    assert nvidia.jit_directory("sha256:fedcba", (FIRST,)).is_dir()
+    assert nvidia.jit_folder("sha256:fedcba", (FIRST,)).is_dir()
 
 
 def test_several_cards_have_room_to_talk_and_one_does_not_need_it():
@@ -165,7 +165,7 @@ def test_a_refusal_comes_with_what_to_do_about_it(said: str, advice: str):
 
 def test_what_is_kept_is_told_with_its_image_and_its_size(cache: Path):
     assert list(nvidia.jit_kept()) == []
-    folder = nvidia.jit_directory(IMAGE, (FIRST,))
+    folder = nvidia.jit_folder(IMAGE, (FIRST,))
     (folder / "1" / "a").mkdir(parents=True)
     (folder / "1" / "a" / "code").write_bytes(b"x" * 1000)
     assert list(nvidia.jit_kept()) == [nvidia.CompiledCode(folder, "0123456789ab", 1000)]
@@ -175,7 +175,7 @@ def test_a_cache_that_cannot_be_written_says_which(cache: Path):
     cache.parent.mkdir(parents=True)
     cache.write_text("in the way")
     with pytest.raises(EnvironmentFailed, match=r"cannot write .*jit.*TFCOMPARE_CACHE"):
-        nvidia.jit_directory(IMAGE, (FIRST,))
+        nvidia.jit_folder(IMAGE, (FIRST,))
 
 
 def test_the_toolkit_is_recorded_as_far_as_it_can_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -164,7 +164,7 @@ def test_a_certificate_that_is_not_trusted_is_told_and_trusted_once_its_bundle_i
             assert Asking(index, log).get("/simple/little-one/").status_code == status
             index.close()
     assert log.end.startswith("index: 127.0.0.1 was not reached: ")
-    found = build_errors.of_install(log.end, directory=tmp_path)
+    found = build_errors.of_install(log.end, folder=tmp_path)
     assert found is not None
     assert (found.kind, "--ca-bundle" in found.advice) == ("index-certificate", True)
 

@@ -90,7 +90,7 @@ def test_an_empty_variable_does_not_search_the_working_directory(
 
 
 def no_home() -> Path:
-    raise RuntimeError("Could not determine home directory.")
+    raise RuntimeError("Could not determine home folder.")
 
 
 def test_a_name_that_promises_another_version_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -59,20 +59,20 @@ def test_what_leaves_its_session_ends_with_its_cgroup(around: Cgroup, process, t
     process.kill()
     process.wait()
     assert is_running(daemon)
-    directories = around.directories
+    folders = around.folders
     assert around.end() == 1
     wait_for_end(daemon)
-    assert not any(directory.exists() for directory in directories)
+    assert not any(folder.exists() for folder in folders)
     assert around.end() == 0
 
 
 def test_cgroups_inside_are_removed_as_well(around: Cgroup, process):
-    directories = around.directories
-    for directory in directories:
-        (directory / "inner").mkdir()
-        (directory / "inner" / "cgroup.procs").write_text(str(process.pid))
+    folders = around.folders
+    for folder in folders:
+        (folder / "inner").mkdir()
+        (folder / "inner" / "cgroup.procs").write_text(str(process.pid))
     assert around.end() == 1
-    assert not any(directory.exists() for directory in directories)
+    assert not any(folder.exists() for folder in folders)
     process.wait()
 
 
@@ -81,14 +81,14 @@ def test_a_cgroup_is_ended_by_the_next_run_once_its_owner_has_ended(around: Cgro
     cgroup.reap()
     assert is_running(daemon), "its owner is this process"
     # As the end of its owner does it.
-    directories = around.directories
+    folders = around.folders
     for group in around._groups:
         os.close(group.lock)
     around._groups = []
     assert cgroup.reap() >= 2
     wait_for_end(daemon)
     assert process.wait() == -signal.SIGKILL
-    assert not any(directory.exists() for directory in directories)
+    assert not any(folder.exists() for folder in folders)
 
 
 FORKS = """
@@ -171,5 +171,5 @@ def test_a_cgroup_that_shares_out_cpus_is_not_used(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(Path, "mkdir", make)
     monkeypatch.setattr(cgroup, "END_S", 0.0)
     assert Cgroup.around(os.getpid(), TASKS, tmp_path) is None
-    (directory,) = parent.iterdir()
-    assert not (directory / "cgroup.procs").exists()
+    (folder,) = parent.iterdir()
+    assert not (folder / "cgroup.procs").exists()

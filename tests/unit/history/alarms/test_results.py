@@ -15,7 +15,7 @@ from orchestrator.history.wording import describe_alarm, describe_levels
 from tests.support.nights import FIRST, SURROUNDINGS, history, series_of
 
 RUNS = Path("history/runs")
-EQUAL, NEAR, DIFFERS, UNSTEADY = "equal", "equal within tolerance", "differs", "not comparable"
+EQUAL, NEAR, DIFFERS, UNKNOWN = "equal", "equal within tolerance", "differs", "not comparable"
 
 
 def day(number: int) -> date:
@@ -78,8 +78,8 @@ def states(events: Sequence[Event]) -> list[tuple[str, int]]:
         ([DIFFERS] * 4, []),
         ([EQUAL, DIFFERS, DIFFERS], []),
         # A night that tells nothing is none.
-        ([EQUAL, UNSTEADY, EQUAL, UNSTEADY, DIFFERS], [("opened", 4)]),
-        ([EQUAL, EQUAL, DIFFERS, UNSTEADY, UNSTEADY], [("opened", 2)]),
+        ([EQUAL, UNKNOWN, EQUAL, UNKNOWN, DIFFERS], [("opened", 4)]),
+        ([EQUAL, EQUAL, DIFFERS, UNKNOWN, UNKNOWN], [("opened", 2)]),
         # Back and forth is one alarm.
         ([EQUAL, EQUAL, DIFFERS, EQUAL, DIFFERS, EQUAL], [("opened", 2), ("confirmed", 4)]),
         ([EQUAL, EQUAL, DIFFERS, EQUAL, EQUAL], [("opened", 2), ("recovered", 4)]),

@@ -98,7 +98,7 @@ def test_only_the_system_knows_the_units_that_a_night_follows():
 
 def test_what_systemd_would_take_for_its_own_is_escaped():
     made = wanted(
-        ("/opt/a b/100%/tfcompare",), flags=AWKWARD, environment={"A": 'x "y" %h $Z'}, directory=Path("/home/a b/50%")
+        ("/opt/a b/100%/tfcompare",), flags=AWKWARD, environment={"A": 'x "y" %h $Z'}, folder=Path("/home/a b/50%")
     )
     service = schedule.units(made, system=True)["tfcompare-nightly.service"]
     assert '\nExecStart=/usr/bin/env "/opt/a b/100%%/tfcompare" nightly run --versions 2.13 --notify ' in service
@@ -121,12 +121,12 @@ def test_a_line_end_in_a_word_or_a_variable_begins_no_line_of_a_unit(end: str):
 @pytest.mark.parametrize("name", [f"a\n{PLANTED}", f"a\r{PLANTED}", "a\x1b[2J", "a ", "a\\"])
 def test_a_folder_that_a_unit_cannot_name_is_refused_in_a_line(name: str):
     folder = Path("/home") / name
-    for made in (wanted(directory=folder), wanted(env_file=folder)):
+    for made in (wanted(folder=folder), wanted(env_file=folder)):
         with pytest.raises(UsageError, match="systemd cannot read this name because of its") as refused:
             schedule.units(made, system=True)
         assert str(refused.value).isprintable()
     # For a script of the shell it is a name like any other.
-    assert f"cd {shlex.quote(str(folder))} || exit" in schedule.script(wanted(directory=folder), Path("/begun"))
+    assert f"cd {shlex.quote(str(folder))} || exit" in schedule.script(wanted(folder=folder), Path("/begun"))
 
 
 @pytest.mark.parametrize("name", ["a*", "a?", "a[1]", "a\\b"])
@@ -135,7 +135,7 @@ def test_a_file_of_variables_that_would_be_a_pattern_is_refused(name: str):
         schedule.units(wanted(env_file=Path("/home") / name), system=True)
     assert (
         f"\nWorkingDirectory=/home/{name}\n"
-        in schedule.units(wanted(directory=Path("/home") / name), system=True)["tfcompare-nightly.service"]
+        in schedule.units(wanted(folder=Path("/home") / name), system=True)["tfcompare-nightly.service"]
     )
 
 
@@ -179,7 +179,7 @@ class Script:
             'pwd >> "$NOTED"; env >> "$NOTED"; echo said; exit ${CODE:-0}',
         )
         self.begun = self.folder / "begun"
-        given = {"flags": AWKWARD, "history": str(self.folder / "history"), "directory": self.folder, **fields}
+        given = {"flags": AWKWARD, "history": str(self.folder / "history"), "folder": self.folder, **fields}
         self.path = self.folder / "nightly.sh"
         self.path.write_text(schedule.script(wanted((str(program),), **given), self.begun))
 
@@ -251,7 +251,7 @@ def test_a_script_that_skips_what_was_missed_just_runs_when_it_is_called(tmp_pat
 
 
 def test_a_folder_that_is_gone_ends_a_script_before_anything_is_run(tmp_path):
-    script = Script(tmp_path, directory=tmp_path / "gone")
+    script = Script(tmp_path, folder=tmp_path / "gone")
     assert script.call() != 0
     assert not script.ran()
 

@@ -34,7 +34,7 @@ from tests.support.builders import (
     manifest,
     plan,
     rows,
-    run_directory,
+    run_folder,
     target,
     version_pair,
     write_stream,
@@ -108,7 +108,7 @@ def read(scene: str) -> Element:
 
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Element:
-    """The page of a run directory, with replicates and calls."""
+    """The page of a run folder, with replicates and calls."""
     return Reader(html.page(runs.everything(tmp_path_factory.mktemp("run") / "run"))[0]).root
 
 
@@ -277,7 +277,7 @@ def test_each_plot_says_in_words_what_it_shows_and_what_was_summed_up(measured: 
 
 def test_a_replicate_of_many_calls_is_summed_up_and_the_caption_says_so(tmp_path: Path):
     of, asked = case(style="eager"), plan([case(style="eager")])
-    run = run_directory(tmp_path / "run", asked)
+    run = run_folder(tmp_path / "run", asked)
     for place, version in enumerate(asked.targets):
         batches = [rows(of, version, round=1, replicate=place + 1, bursts=[MS] * 1000)]
         write_stream(run.settled / f"{version}-1.arrow", batches)

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from orchestrator import contract
 from orchestrator.reports import html
-from tests.support.builders import RUN, case, finished, plan, run_directory
+from tests.support.builders import RUN, case, finished, plan, run_folder
 
 VERSIONS = ("1.14.0", "2.0.0", "2.4.0", "2.8.0", "2.12.0", "2.13.0")
 ROUNDS, CALLS = 20, 50
@@ -26,7 +26,7 @@ MOST_BYTES, MOST_CASES = 15e6, 500
 
 def large_run(path: Path, cases: int) -> Path:
     asked = plan([case("train_loop", model=f"model{number}", mode="eager") for number in range(cases)], VERSIONS)
-    run = run_directory(path, asked)
+    run = run_folder(path, asked)
     for place, version in enumerate(VERSIONS):
         table = _stream(version, place, [of.label for of in asked.cases])
         with (

@@ -1,6 +1,6 @@
-"""A lock on a directory for several processes: shared by its users, exclusive for the one that writes or removes it.
+"""A lock on a folder for several processes: shared by its users, exclusive for the one that writes or removes it.
 
-It is a lock of the kernel on a file next to the directory, and is released with its process, however that ends. The
+It is a lock of the kernel on a file next to the folder, and is released with its process, however that ends. The
 file is never removed: a process that still has the old file open would not notice who locks a new one.
 """
 
@@ -17,13 +17,13 @@ from pathlib import Path
 TRY_S, PATIENCE_S = 0.1, 1.0
 
 
-class DirectoryLock:
-    def __init__(self, directory: Path) -> None:
-        """Open the lock file of a directory; raise OSError if this user can neither write nor read it."""
-        # Why this user cannot write the directory, as far as its lock file tells.
+class FolderLock:
+    def __init__(self, folder: Path) -> None:
+        """Open the lock file of a folder; raise OSError if this user can neither write nor read it."""
+        # Why this user cannot write the folder, as far as its lock file tells.
         self.refusal: OSError | None = None
         # Programs that this process starts do not get the file: Python opens files close-on-exec.
-        self._file = self._open(directory.with_name(directory.name + ".lock"))
+        self._file = self._open(folder.with_name(folder.name + ".lock"))
         # Also for a lock that is dropped without being released; at exit the kernel closes it.
         self._close = weakref.finalize(self, os.close, self._file)
         self._close.atexit = False
@@ -62,10 +62,10 @@ class DirectoryLock:
         return True
 
 
-def is_locked(directory: Path) -> bool:
-    """Return whether the lock of a directory is held anywhere, this process included."""
+def is_locked(folder: Path) -> bool:
+    """Return whether the lock of a folder is held anywhere, this process included."""
     with suppress(OSError):
-        lock = DirectoryLock(directory)
+        lock = FolderLock(folder)
         try:
             return not lock.exclude()
         finally:
@@ -85,10 +85,10 @@ def wait(done: Callable[[], bool], report: Callable[[], None]) -> None:
 
 
 @contextmanager
-def exclusive(directory: Path, report: Callable[[], None]) -> Iterator[None]:
-    """Wait for the lock of a directory and hold it alone; hold none where this user cannot open its file."""
+def exclusive(folder: Path, report: Callable[[], None]) -> Iterator[None]:
+    """Wait for the lock of a folder and hold it alone; hold none where this user cannot open its file."""
     try:
-        lock = DirectoryLock(directory)
+        lock = FolderLock(folder)
     except OSError:
         yield
         return

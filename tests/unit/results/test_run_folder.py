@@ -1,4 +1,4 @@
-"""A run directory refuses to mix runs, survives being cut short, and gives back what was put in."""
+"""A run folder refuses to mix runs, survives being cut short, and gives back what was put in."""
 
 import json
 import os
@@ -17,7 +17,7 @@ from orchestrator import files
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.formats import RUN
 from orchestrator.model import ArmKey, Calibrated, Claim, Discarded, Lost
-from orchestrator.results.rundir import RunDir
+from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.streams import read_stream
 from tests.support.builders import (
     case,
@@ -29,7 +29,7 @@ from tests.support.builders import (
     manifest,
     plan,
     rows,
-    run_directory,
+    run_folder,
     target,
     version_pair,
     write_stream,
@@ -45,60 +45,62 @@ ENTRIES = [
 
 
 @pytest.fixture
-def run(tmp_path: Path) -> RunDir:
-    return RunDir.create(tmp_path / "run")
+def run(tmp_path: Path) -> RunFolder:
+    return RunFolder.create(tmp_path / "run")
 
 
-def test_a_new_run_directory_has_its_parents_its_folders_and_what_began_it(tmp_path: Path):
-    run = RunDir.create(tmp_path / "deep" / "down" / "run")
+def test_a_new_run_folder_has_its_parents_its_folders_and_what_began_it(tmp_path: Path):
+    run = RunFolder.create(tmp_path / "deep" / "down" / "run")
     assert sorted(path.name for path in run.path.iterdir()) == [".lock", "begun.json", "logs", "results", "streams"]
 
 
 def test_an_empty_folder_may_become_a_run(tmp_path: Path):
-    assert RunDir.create(tmp_path).results.is_dir()
+    assert RunFolder.create(tmp_path).results.is_dir()
 
 
 def test_a_folder_that_holds_anything_is_left_alone(tmp_path: Path):
     (tmp_path / "thesis.tex").write_text("precious")
     with pytest.raises(UsageError, match=r"is not empty; choose another --output, or `tfcompare report"):
-        RunDir.create(tmp_path)
+        RunFolder.create(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
 
-def test_a_run_is_not_written_over(run: RunDir):
+def test_a_run_is_not_written_over(run: RunFolder):
     run.write_begun(plan(), manifest(plan().targets))
     before = (run.path / "begun.json").read_bytes()
     with pytest.raises(UsageError, match="is not empty"):
-        RunDir.create(run.path)
+        RunFolder.create(run.path)
     assert (run.path / "begun.json").read_bytes() == before
 
 
-def leave_begun(run: RunDir) -> None:
+def leave_begun(run: RunFolder) -> None:
     (run.path / ".begun.json.0a1b2c3d").write_text("{")
 
 
-def leave_copies(run: RunDir) -> None:
+def leave_copies(run: RunFolder) -> None:
     run.workloads.mkdir()
     (run.workloads / "half.py").write_text("def bui")
 
 
-def leave_folders(run: RunDir) -> None:
+def leave_folders(run: RunFolder) -> None:
     for name in ("begun.json", ".lock"):
         (run.path / name).unlink()
     run.logs.rmdir()
 
 
 @pytest.mark.parametrize("leave", [lambda run: None, leave_begun, leave_copies, leave_folders])
-def test_a_run_that_ended_before_its_plan_leaves_its_folder_to_the_next(run: RunDir, leave: Callable[[RunDir], None]):
+def test_a_run_that_ended_before_its_plan_leaves_its_folder_to_the_next(
+    run: RunFolder, leave: Callable[[RunFolder], None]
+):
     leave(run)
-    with RunDir.begin(run.path, ("run", "again")) as again:
+    with RunFolder.begin(run.path, ("run", "again")) as again:
         assert again.read_begun().command == ("run", "again")
         assert again.is_held
         assert not again.workloads.exists()
         assert {path.name for path in again.path.iterdir()} >= {"logs", "results", "streams"}
 
 
-FOREIGN: dict[str, Callable[[RunDir], object]] = {
+FOREIGN: dict[str, Callable[[RunFolder], object]] = {
     "a file": lambda run: (run.path / "thesis.tex").write_text("precious"),
     "a log": lambda run: (run.logs / "build-1.14.0.log").write_text("precious"),
     "results": lambda run: (run.results / "1.14.0-1").mkdir(),
@@ -111,17 +113,17 @@ FOREIGN: dict[str, Callable[[RunDir], object]] = {
 
 
 @pytest.mark.parametrize("add", FOREIGN.values(), ids=FOREIGN)
-def test_a_folder_with_anything_more_is_not_taken_over(run: RunDir, add: Callable[[RunDir], object]):
+def test_a_folder_with_anything_more_is_not_taken_over(run: RunFolder, add: Callable[[RunFolder], object]):
     add(run)
     before = sorted(run.path.rglob("*"))
     with pytest.raises(UsageError, match="is not empty; choose another --output"):
-        RunDir.create(run.path)
+        RunFolder.create(run.path)
     assert sorted(run.path.rglob("*")) == before
 
 
-def test_a_run_that_lives_keeps_its_folder(run: RunDir):
+def test_a_run_that_lives_keeps_its_folder(run: RunFolder):
     with run.hold(), pytest.raises(UsageError, match=r"another tfcompare is measuring into .*, or choose another"):
-        RunDir.create(run.path)
+        RunFolder.create(run.path)
 
 
 @pytest.mark.parametrize(
@@ -131,29 +133,29 @@ def test_a_run_that_lives_keeps_its_folder(run: RunDir):
 )
 def test_a_place_that_cannot_be_written_is_told_with_the_reason(tmp_path: Path, out: str, reason: str):
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match=f"cannot write the run directory .*({reason}); choose another --output"):
-        RunDir.create(tmp_path / out)
+    with pytest.raises(UsageError, match=f"cannot write the run folder .*({reason}); choose another --output"):
+        RunFolder.create(tmp_path / out)
 
 
 @pytest.mark.parametrize("name", [".", "nowhere", "x" * 300], ids=["an empty folder", "nowhere", "a name too long"])
 def test_opening_what_is_no_run_says_how_to_make_one(tmp_path: Path, name: str):
     with pytest.raises(
-        UsageError, match=r"holds no run \(no plan\.json in it\); `tfcompare run --output DIR` makes one"
+        UsageError, match=r"holds no run \(no plan\.json in it\); `tfcompare run --output FOLDER` makes one"
     ):
-        RunDir.open(tmp_path / name)
+        RunFolder.open(tmp_path / name)
 
 
 def test_plan_and_manifest_come_back_as_they_were_written(tmp_path: Path):
     one, other = case(style="eager"), case(style="function")
     asked = plan([one, other], threads=(1, 2), budget_s=60.0)
-    run = run_directory(tmp_path / "run", asked)
-    opened = RunDir.open(run.path)
+    run = run_folder(tmp_path / "run", asked)
+    opened = RunFolder.open(run.path)
     assert opened.read_plan() == asked
     assert opened.read_manifest() == manifest(asked.targets)
 
 
 def test_a_write_replaces_the_file_whole_and_leaves_no_temporary_one(tmp_path: Path):
-    run = run_directory(tmp_path / "run", plan())
+    run = run_folder(tmp_path / "run", plan())
     run.write_plan(plan(seed=2))
     assert run.read_plan().seed == 2
     assert sorted(path.name for path in run.path.iterdir()) == [
@@ -167,7 +169,7 @@ def test_a_write_replaces_the_file_whole_and_leaves_no_temporary_one(tmp_path: P
     ]
 
 
-def test_a_run_that_ended_before_its_first_round_is_told(run: RunDir):
+def test_a_run_that_ended_before_its_first_round_is_told(run: RunFolder):
     with pytest.raises(
         ContractBroken, match=r"plan\.json is missing: it was removed, or the run ended before its first round"
     ):
@@ -179,7 +181,7 @@ def test_a_run_that_ended_before_its_first_round_is_told(run: RunDir):
 
 
 def test_a_plan_with_a_key_that_nobody_knows_is_not_read(tmp_path: Path):
-    run = run_directory(tmp_path / "run", plan())
+    run = run_folder(tmp_path / "run", plan())
     path = run.path / "plan.json"
     path.write_text(path.read_text().replace('"seed"', '"sead"'))
     with pytest.raises(ContractBroken, match="sead"):
@@ -206,12 +208,12 @@ def claims() -> tuple[Claim, Claim]:
 def test_pairs_come_back_as_they_were_written_also_those_of_claims_about_another_device(tmp_path: Path):
     inside = replace(case_pair(EAGER, FUNCTION), metric="traces", margin=0.25)
     asked = plan([EAGER, FUNCTION], pairs=(inside,), claims=claims())
-    assert run_directory(tmp_path / "run", asked).read_plan() == asked
+    assert run_folder(tmp_path / "run", asked).read_plan() == asked
 
 
 @pytest.mark.parametrize("name", ["begun.json", "plan.json", "manifest.json"])
 def test_a_file_of_another_number_says_which_it_is_and_what_to_do(tmp_path: Path, name: str):
-    run = run_directory(tmp_path / "run", plan())
+    run = run_folder(tmp_path / "run", plan())
     read = {"begun.json": run.read_begun, "plan.json": run.read_plan, "manifest.json": run.read_manifest}[name]
     read()
     path = run.path / name
@@ -229,7 +231,7 @@ def test_a_file_of_another_number_says_which_it_is_and_what_to_do(tmp_path: Path
 
 @pytest.mark.parametrize("name", ["plan.json", "manifest.json"])
 def test_no_field_may_be_missing(tmp_path: Path, name: str):
-    run = run_directory(tmp_path / "run", plan([EAGER, FUNCTION], claims=claims()))
+    run = run_folder(tmp_path / "run", plan([EAGER, FUNCTION], claims=claims()))
     path = run.path / name
     written = json.loads(path.read_text())
     for field in written.keys() - {"format"}:
@@ -239,7 +241,7 @@ def test_no_field_may_be_missing(tmp_path: Path, name: str):
 
 
 def test_damage_is_one_line_whatever_a_key_is_called(tmp_path: Path):
-    run = run_directory(tmp_path / "run", plan([EAGER]))
+    run = run_folder(tmp_path / "run", plan([EAGER]))
     path = run.path / "plan.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), "two\nlines\x1b[2J": 1}))
     with pytest.raises(ContractBroken, match=r"two lines\\x1b\[2J: ") as caught:
@@ -266,7 +268,7 @@ def test_damage_is_one_line_whatever_a_key_is_called(tmp_path: Path):
     ],
 )
 def test_a_plan_that_no_run_would_have_made_is_damaged(tmp_path: Path, damage: dict[str, object], words: str):
-    run = run_directory(tmp_path / "run", plan([EAGER]))
+    run = run_folder(tmp_path / "run", plan([EAGER]))
     path = run.path / "plan.json"
     path.write_text(json.dumps({**json.loads(path.read_text()), **damage}))
     with pytest.raises(ContractBroken, match=words):
@@ -275,7 +277,7 @@ def test_a_plan_that_no_run_would_have_made_is_damaged(tmp_path: Path, damage: d
 
 def test_a_file_names_the_cases_of_a_pair_by_label(tmp_path: Path):
     pairs = (version_pair(EAGER), replace(case_pair(EAGER, FUNCTION), metric="traces", margin=0.25))
-    run = run_directory(tmp_path / "run", plan([EAGER, FUNCTION], pairs=pairs))
+    run = run_folder(tmp_path / "run", plan([EAGER, FUNCTION], pairs=pairs))
     eager = {"workload": "power", "params": [["style", "eager"]]}
     assert json.loads((run.path / "plan.json").read_text())["pairs"] == [
         {
@@ -290,7 +292,7 @@ def test_a_file_names_the_cases_of_a_pair_by_label(tmp_path: Path):
 
 
 def test_a_pair_of_a_case_that_the_plan_does_not_have_is_damaged(tmp_path: Path):
-    run = run_directory(tmp_path / "run", plan([EAGER, FUNCTION], pairs=(case_pair(EAGER, FUNCTION),)))
+    run = run_folder(tmp_path / "run", plan([EAGER, FUNCTION], pairs=(case_pair(EAGER, FUNCTION),)))
     path = run.path / "plan.json"
     path.write_text(path.read_text().replace('"candidate": "power[style=function]"', '"candidate": "power[style=f]"'))
     with pytest.raises(ContractBroken, match=r"power.style=f. is none of the cases"):
@@ -298,7 +300,7 @@ def test_a_pair_of_a_case_that_the_plan_does_not_have_is_damaged(tmp_path: Path)
 
 
 @pytest.mark.parametrize("left", ["part", "rows"])
-def test_what_was_measured_by_no_worker_is_a_damaged_line(run: RunDir, left: str):
+def test_what_was_measured_by_no_worker_is_a_damaged_line(run: RunFolder, left: str):
     run.record(ended("power"))
     assert len(run.read_journal().entries) == 1
     run.journal.write_text(run.journal.read_text().replace(f'"{left}":1', f'"{left}":null'))
@@ -315,7 +317,7 @@ def test_what_was_measured_by_no_worker_is_a_damaged_line(run: RunDir, left: str
     ],
 )
 def test_a_pair_that_is_of_no_kind_is_not_read(tmp_path: Path, changes: dict[str, object], why: str):
-    run = run_directory(tmp_path / "run", plan())
+    run = run_folder(tmp_path / "run", plan())
     written = json.loads((run.path / "plan.json").read_text())
     written["pairs"][0].update(changes)
     (run.path / "plan.json").write_text(json.dumps(written))
@@ -323,17 +325,17 @@ def test_a_pair_that_is_of_no_kind_is_not_read(tmp_path: Path, changes: dict[str
         run.read_plan()
 
 
-def test_the_journal_comes_back_in_order(run: RunDir):
+def test_the_journal_comes_back_in_order(run: RunFolder):
     for entry in ENTRIES:
         run.record(entry)
     assert list(run.entries()) == ENTRIES
 
 
-def test_a_run_without_a_journal_has_no_entries(run: RunDir):
+def test_a_run_without_a_journal_has_no_entries(run: RunFolder):
     assert list(run.entries()) == []
 
 
-def test_a_journal_cut_anywhere_gives_its_whole_lines(run: RunDir):
+def test_a_journal_cut_anywhere_gives_its_whole_lines(run: RunFolder):
     for entry in ENTRIES:
         run.record(entry)
     whole = run.journal.read_bytes()
@@ -356,7 +358,7 @@ BAD = [
 
 @pytest.mark.parametrize("line", BAD, ids=lambda line: repr(line[:20]))
 @pytest.mark.parametrize("place", [0, 2, len(ENTRIES)])
-def test_a_line_that_is_no_entry_is_skipped_and_named_and_costs_no_other(run: RunDir, line: bytes, place: int):
+def test_a_line_that_is_no_entry_is_skipped_and_named_and_costs_no_other(run: RunFolder, line: bytes, place: int):
     for entry in ENTRIES:
         run.record(entry)
     lines = run.journal.read_bytes().splitlines(keepends=True)
@@ -369,15 +371,15 @@ def test_a_line_that_is_no_entry_is_skipped_and_named_and_costs_no_other(run: Ru
     )
 
 
-def test_several_lines_that_are_no_entries_are_one_sentence(run: RunDir):
+def test_several_lines_that_are_no_entries_are_one_sentence(run: RunFolder):
     run.journal.write_text("x\ny\n")
     assert run.read_journal().skipped.startswith("the journal has 2 lines that cannot be used: line 1 of ")
 
 
-def test_a_stream_leaves_its_workers_folder_once_the_worker_has_ended(run: RunDir):
+def test_a_stream_leaves_its_workers_folder_once_the_worker_has_ended(run: RunFolder):
     first, second = run.stream(target("2.0.0"), 1), run.stream(target("2.0.0"), 2)
     for stream in (first, second):
-        run.create_results_directory(target("2.0.0"), stream.part)
+        run.create_results_folder(target("2.0.0"), stream.part)
         stream.path.touch()
     run.settle(second)
     assert [(stream.name, stream.live) for stream in run.streams()] == [
@@ -388,31 +390,31 @@ def test_a_stream_leaves_its_workers_folder_once_the_worker_has_ended(run: RunDi
     assert run.parts() == {"2.0.0": 2}
 
 
-def test_a_stream_in_a_folder_that_is_named_after_no_version_has_none(run: RunDir):
+def test_a_stream_in_a_folder_that_is_named_after_no_version_has_none(run: RunFolder):
     for name in ("+control-1", "2.0.0+control-1", "odd"):
         (run.settled / f"{name}.arrow").touch()
     assert [stream.target for stream in run.streams()] == [None, None, "2.0.0+control"]
     assert run.parts() == {"2.0.0+control": 1}
 
 
-def test_a_folder_that_a_killed_host_left_empty_is_not_used_again(run: RunDir):
-    run.create_results_directory(target("2.0.0"), 3)
+def test_a_folder_that_a_killed_host_left_empty_is_not_used_again(run: RunFolder):
+    run.create_results_folder(target("2.0.0"), 3)
     assert run.parts() == {"2.0.0": 3}
     assert run.streams() == []
 
 
-def test_a_worker_that_wrote_no_stream_leaves_nothing(run: RunDir):
-    run.create_results_directory(target("2.0.0"), 1)
+def test_a_worker_that_wrote_no_stream_leaves_nothing(run: RunFolder):
+    run.create_results_folder(target("2.0.0"), 1)
     run.settle(run.stream(target("2.0.0"), 1))
     assert (run.streams(), list(run.results.iterdir()), list(run.entries())) == ([], [], [])
 
 
-def test_only_its_owner_may_look_into_a_run_directory(tmp_path: Path):
+def test_only_its_owner_may_look_into_a_run_folder(tmp_path: Path):
     old = os.umask(0o022)
     try:
         (tmp_path / "there").mkdir()
         for path in (tmp_path / "new", tmp_path / "there", tmp_path / "deep" / "down"):
-            assert stat.S_IMODE(RunDir.create(path).path.stat().st_mode) == 0o700
+            assert stat.S_IMODE(RunFolder.create(path).path.stat().st_mode) == 0o700
     finally:
         os.umask(old)
     assert stat.S_IMODE((tmp_path / "deep").stat().st_mode) == 0o755
@@ -422,14 +424,14 @@ LINKED = ["report.html", ".lock", "journal.jsonl", "manifest.json", "logs/worker
 
 
 @pytest.mark.parametrize("name", LINKED)
-def test_a_run_directory_with_a_link_is_refused(tmp_path: Path, name: str):
-    run = run_directory(tmp_path / "run", plan())
+def test_a_run_folder_with_a_link_is_refused(tmp_path: Path, name: str):
+    run = run_folder(tmp_path / "run", plan())
     victim = tmp_path / "victim"
     victim.write_text("precious")
     (run.path / name).unlink(missing_ok=True)
     (run.path / name).symlink_to(victim)
-    with pytest.raises(UsageError, match="is a link; a run directory must not contain any"):
-        RunDir.open(run.path)
+    with pytest.raises(UsageError, match="is a link; a run folder must not contain any"):
+        RunFolder.open(run.path)
     with pytest.raises(UsageError, match="is a link"), run.hold():
         pass
     assert victim.read_text() == "precious"
@@ -437,28 +439,28 @@ def test_a_run_directory_with_a_link_is_refused(tmp_path: Path, name: str):
 
 @pytest.mark.parametrize("name", ["results", "logs", "streams"])
 def test_a_folder_of_a_run_that_is_a_link_is_refused(tmp_path: Path, name: str):
-    run = run_directory(tmp_path / "run", plan())
+    run = run_folder(tmp_path / "run", plan())
     (run.path / name).rmdir()
     (run.path / name).symlink_to(tmp_path)
     with pytest.raises(UsageError, match="is a link"):
-        RunDir.open(run.path)
+        RunFolder.open(run.path)
 
 
-def test_a_run_directory_with_a_pipe_is_refused(tmp_path: Path):
-    run = run_directory(tmp_path / "run", plan())
+def test_a_run_folder_with_a_pipe_is_refused(tmp_path: Path):
+    run = run_folder(tmp_path / "run", plan())
     os.mkfifo(run.path / "journal.jsonl")
     with pytest.raises(UsageError, match="is not a regular file"):
-        RunDir.open(run.path)
+        RunFolder.open(run.path)
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="it takes root to give a folder away")
-def test_a_run_directory_of_another_user_is_not_measured_into(run: RunDir):
+def test_a_run_folder_of_another_user_is_not_measured_into(run: RunFolder):
     os.chown(run.path, 65534, 65534)
     with pytest.raises(UsageError, match=r"belongs to another user \(uid 65534\)"), run.hold():
         pass
 
 
-def test_what_is_measured_into_has_its_journal_mended_before_anything_is_appended(run: RunDir):
+def test_what_is_measured_into_has_its_journal_mended_before_anything_is_appended(run: RunFolder):
     for entry in ENTRIES:
         run.record(entry)
     whole = run.journal.read_bytes()
@@ -468,15 +470,15 @@ def test_what_is_measured_into_has_its_journal_mended_before_anything_is_appende
     assert list(run.entries()) == ENTRIES
 
 
-def left(run: RunDir, leave: Callable[[Path], object]) -> list[Discarded]:
+def left(run: RunFolder, leave: Callable[[Path], object]) -> list[Discarded]:
     """What is journaled of a worker that left this."""
-    leave(run.create_results_directory(target("2.0.0"), 1))
+    leave(run.create_results_folder(target("2.0.0"), 1))
     run.settle(run.stream(target("2.0.0"), 1))
     assert list(run.results.iterdir()) == []
     return [entry for entry in run.entries() if isinstance(entry, Discarded)]
 
 
-def test_a_link_in_the_place_of_a_stream_is_not_followed_and_reported(run: RunDir, tmp_path: Path):
+def test_a_link_in_the_place_of_a_stream_is_not_followed_and_reported(run: RunFolder, tmp_path: Path):
     victim = write_stream(tmp_path / "victim.arrow", [rows()])
     before = victim.read_bytes()
     (told,) = left(run, lambda folder: (folder / "stream.arrow").symlink_to(victim))
@@ -486,13 +488,13 @@ def test_a_link_in_the_place_of_a_stream_is_not_followed_and_reported(run: RunDi
 
 
 @pytest.mark.parametrize("plant", [os.mkfifo, os.mkdir], ids=["a pipe", "a folder"])
-def test_what_is_no_file_in_the_place_of_a_stream_is_reported(run: RunDir, plant: Callable[[Path], None]):
+def test_what_is_no_file_in_the_place_of_a_stream_is_reported(run: RunFolder, plant: Callable[[Path], None]):
     (told,) = left(run, lambda folder: plant(folder / "stream.arrow"))
     assert told.stream
     assert "it is not a regular file" in told.what
 
 
-def test_files_that_do_not_belong_into_a_results_folder_are_removed_and_reported(run: RunDir, tmp_path: Path):
+def test_files_that_do_not_belong_into_a_results_folder_are_removed_and_reported(run: RunFolder, tmp_path: Path):
     def leave(folder: Path) -> None:
         (folder / "stream.arrow").touch()
         (folder / "deep").mkdir()
@@ -509,9 +511,9 @@ def test_files_that_do_not_belong_into_a_results_folder_are_removed_and_reported
     assert [stream.name for stream in run.streams()] == ["streams/2.0.0-1.arrow"]
 
 
-def test_folders_in_folders_without_end_are_removed_all_the_same(run: RunDir, tmp_path: Path):
+def test_folders_in_folders_without_end_are_removed_all_the_same(run: RunFolder, tmp_path: Path):
     """As many as Python has no frames for; each is made from inside the one before."""
-    folder = run.create_results_directory(target("2.0.0"), 1)
+    folder = run.create_results_folder(target("2.0.0"), 1)
     write_stream(folder / "stream.arrow", [rows()])
     deep = 5_000
     source = f"import os\nfor _ in range({deep}): os.mkdir('deep'); os.chdir('deep')\nos.chmod('.', 0)"
@@ -522,18 +524,18 @@ def test_folders_in_folders_without_end_are_removed_all_the_same(run: RunDir, tm
     assert [stream.name for stream in run.streams()] == ["streams/2.0.0-1.arrow"]
 
 
-def test_a_stream_that_a_killed_host_left_behind_is_read_where_it_is(run: RunDir, tmp_path: Path):
-    folder = run.create_results_directory(target("2.0.0"), 1)
+def test_a_stream_that_a_killed_host_left_behind_is_read_where_it_is(run: RunFolder, tmp_path: Path):
+    folder = run.create_results_folder(target("2.0.0"), 1)
     victim = write_stream(tmp_path / "victim.arrow", [rows()])
     (folder / "stream.arrow").symlink_to(victim)
     run.write_plan(plan())
-    (stream,) = RunDir.open(run.path).streams()
+    (stream,) = RunFolder.open(run.path).streams()
     with pytest.raises(ContractBroken, match="it is a symbolic link"):
         read_stream(stream.path, stream.root)
 
 
-def test_a_stream_that_cannot_be_taken_out_stays_where_it_is(run: RunDir, monkeypatch: pytest.MonkeyPatch):
-    folder = run.create_results_directory(target("2.0.0"), 1)
+def test_a_stream_that_cannot_be_taken_out_stays_where_it_is(run: RunFolder, monkeypatch: pytest.MonkeyPatch):
+    folder = run.create_results_folder(target("2.0.0"), 1)
     write_stream(folder / "stream.arrow", [rows()])
 
     def full(*arguments: object) -> None:
@@ -545,19 +547,19 @@ def test_a_stream_that_cannot_be_taken_out_stays_where_it_is(run: RunDir, monkey
 
 
 def test_a_journal_that_cannot_be_written_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    run = run_directory(tmp_path / "run", plan())
+    run = run_folder(tmp_path / "run", plan())
     monkeypatch.setattr(files, "open_below", lambda *arguments: os.open("/dev/full", os.O_WRONLY))
     with pytest.raises(UsageError, match=r"cannot write .*journal\.jsonl: No space left.*continues the run"):
         run.record(ENTRIES[0])
 
 
 def test_a_run_that_is_gone_says_so_whatever_is_written(tmp_path: Path):
-    run = run_directory(tmp_path / "run", plan())
+    run = run_folder(tmp_path / "run", plan())
     shutil.rmtree(run.path)
     for write in (
         lambda: run.record(ENTRIES[0]),
         run.sync,
-        lambda: run.create_results_directory(target("2.0.0"), 1),
+        lambda: run.create_results_folder(target("2.0.0"), 1),
         lambda: run.create_worker_log(target("2.0.0")),
     ):
         with pytest.raises(UsageError, match=f"^{run.path} was removed or renamed while the run was in progress; "):
@@ -566,21 +568,21 @@ def test_a_run_that_is_gone_says_so_whatever_is_written(tmp_path: Path):
 
 
 def test_folders_that_a_user_has_removed_come_back_with_the_next_worker(tmp_path: Path):
-    run = run_directory(tmp_path / "run", plan())
+    run = run_folder(tmp_path / "run", plan())
     shutil.rmtree(run.results)
     shutil.rmtree(run.logs)
     run.sync()
-    assert run.create_results_directory(target("2.0.0"), 1).is_dir()
+    assert run.create_results_folder(target("2.0.0"), 1).is_dir()
     assert run.create_worker_log(target("2.0.0")).parent.is_dir()
 
 
-def test_of_several_that_make_one_run_directory_at_once_one_wins(tmp_path: Path):
+def test_of_several_that_make_one_run_folder_at_once_one_wins(tmp_path: Path):
     start, end, ended = threading.Barrier(8), threading.Barrier(8), []
 
     def create() -> None:
         start.wait()
         try:
-            with RunDir.begin(tmp_path / "run") as run:
+            with RunFolder.begin(tmp_path / "run") as run:
                 end.wait(60)
                 ended.append(str(run.path))
         except UsageError as error:
@@ -597,13 +599,13 @@ def test_of_several_that_make_one_run_directory_at_once_one_wins(tmp_path: Path)
     assert (tmp_path / "run" / "begun.json").exists()
 
 
-def test_what_a_killed_host_had_not_finished_writing_is_no_stream(run: RunDir):
+def test_what_a_killed_host_had_not_finished_writing_is_no_stream(run: RunFolder):
     write_stream(run.settled / ".2.0.0-1.arrow.0a1b2c3d", [rows()])
     assert run.streams() == []
 
 
-def test_a_stream_that_cannot_be_read_for_a_moment_is_not_removed(run: RunDir, monkeypatch: pytest.MonkeyPatch):
-    write_stream(run.create_results_directory(target("2.0.0"), 1) / "stream.arrow", [rows()])
+def test_a_stream_that_cannot_be_read_for_a_moment_is_not_removed(run: RunFolder, monkeypatch: pytest.MonkeyPatch):
+    write_stream(run.create_results_folder(target("2.0.0"), 1) / "stream.arrow", [rows()])
 
     def fails(*arguments: object, **options: object) -> bytes:
         raise OSError(5, "Input/output error")
@@ -615,10 +617,10 @@ def test_a_stream_that_cannot_be_read_for_a_moment_is_not_removed(run: RunDir, m
     assert read_stream(stream.path, stream.root)[0].num_rows == len(rows())
 
 
-def test_a_run_is_held_while_it_is_in_progress(run: RunDir):
+def test_a_run_is_held_while_it_is_in_progress(run: RunFolder):
     assert not run.is_held
     with run.hold():
-        assert RunDir(run.path).is_held
+        assert RunFolder(run.path).is_held
     assert not run.is_held
 
 
@@ -627,5 +629,5 @@ def test_a_folder_of_another_user_does_not_become_a_run(tmp_path: Path):
     os.chown(tmp_path, 65534, 65534)
     mode = tmp_path.stat().st_mode
     with pytest.raises(UsageError, match="belongs to another user; choose another --output"):
-        RunDir.create(tmp_path)
+        RunFolder.create(tmp_path)
     assert (tmp_path.stat().st_mode, list(tmp_path.iterdir())) == (mode, [])

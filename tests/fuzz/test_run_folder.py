@@ -1,4 +1,4 @@
-"""A run directory from a damaged disk or from another person: read, or refused in one line."""
+"""A run folder from a damaged disk or from another person: read, or refused in one line."""
 
 import json
 import shutil

@@ -1,4 +1,4 @@
-"""The run directory: everything needed to redraw every report.
+"""The run folder: everything needed to redraw every report.
 
 begun.json      when it began, by what command, and what it is going to do
 plan.json       what is done, known once environments are ready
@@ -11,7 +11,7 @@ logs/           what workers, installs and image builds printed
 seal            that this user began the run as it is: only then it continues without a question
 fleet.json      what a fleet was asked for, if one measured the run
 unused/         what hosts of a fleet had measured of cases that others then measured from the start
-replicas/       the same cases on other hosts, each a run directory
+replicas/       the same cases on other hosts, each a run folder
 
 Only its owner may look into it. It may also come from another person, and workers may leave anything in their folders,
 so no link in it is followed.
@@ -83,7 +83,7 @@ LONGEST_NAME = 60
 NOT_WRITTEN = ("how", "reason", "log", "once", "failure", "external")
 
 
-class RunDir:
+class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.results = path / "results"
@@ -96,8 +96,8 @@ class RunDir:
 
     @classmethod
     @contextmanager
-    def begin(cls, path: Path, command: Sequence[str] = ()) -> Iterator["RunDir"]:
-        """Create a run directory, or take over one whose run ended before it had a plan, and lock it."""
+    def begin(cls, path: Path, command: Sequence[str] = ()) -> Iterator["RunFolder"]:
+        """Create a run folder, or take over one whose run ended before it had a plan, and lock it."""
         run = cls(path)
         cls.refuse_taken(path)
         with run._creating():
@@ -111,8 +111,8 @@ class RunDir:
             with run._creating():
                 files.remove_tree(run.workloads)
                 seals.remove(path)
-                for directory in (run.results, run.settled, run.logs):
-                    directory.mkdir(exist_ok=True)
+                for folder in (run.results, run.settled, run.logs):
+                    folder.mkdir(exist_ok=True)
                 begun = Begun(datetime.now(UTC).replace(microsecond=0), tuple(command))
                 files.replace(path, path / BEGUN_NAME, RUN.stamp(BEGUN.dump_json(begun, indent=1)) + b"\n")
                 for each in new:
@@ -122,13 +122,13 @@ class RunDir:
             yield run
 
     @classmethod
-    def create(cls, path: Path, command: Sequence[str] = ()) -> "RunDir":
-        """Create a run directory that no other process knows of."""
+    def create(cls, path: Path, command: Sequence[str] = ()) -> "RunFolder":
+        """Create a run folder that no other process knows of."""
         with cls.begin(path, command) as run:
             return run
 
     def _creating(self) -> AbstractContextManager[None]:
-        return files.writing(f"the run directory {self.path}", ANOTHER)
+        return files.writing(f"the run folder {self.path}", ANOTHER)
 
     @classmethod
     def refuse_taken(cls, path: Path, *, held: bool = False) -> None:
@@ -162,14 +162,14 @@ class RunDir:
             return False
 
     @classmethod
-    def open(cls, path: Path, *, unprepared: bool = False) -> "RunDir":
-        """Return a run directory; `unprepared` also takes one whose environments were not ready when it ended."""
+    def open(cls, path: Path, *, unprepared: bool = False) -> "RunFolder":
+        """Return a run folder; `unprepared` also takes one whose environments were not ready when it ended."""
         run = cls(path)
         # Unlike Path's own, it says no to a folder that may not be looked into.
         if not os.path.isfile(path / "plan.json"):
             # A profile has a manifest and no plan.
             if not os.path.isfile(path / BEGUN_NAME) or os.path.isfile(path / "manifest.json"):
-                raise UsageError(f"{path} holds no run (no plan.json in it); `tfcompare run --output DIR` makes one")
+                raise UsageError(f"{path} holds no run (no plan.json in it); `tfcompare run --output FOLDER` makes one")
             refuse_strangers(path)
             if not unprepared or run.is_held or run.read_begun().plan is None:
                 raise UsageError(run._explain_missing_plan())
@@ -197,7 +197,7 @@ class RunDir:
 
     @contextmanager
     def hold(self, advice: str = "wait for its end") -> Iterator[None]:
-        """Lock the directory while a run is in progress, and mend what a killed process left in parts."""
+        """Lock the folder while a run is in progress, and mend what a killed process left in parts."""
         refuse_strangers(self.path)
         self._refuse_foreign()
         try:
@@ -236,7 +236,7 @@ class RunDir:
         return not self._held and self.is_held
 
     def _refuse_foreign(self) -> None:
-        """Raise UsageError if the directory belongs to another user.
+        """Raise UsageError if the folder belongs to another user.
 
         Measuring runs the workloads that it holds, and its owner could exchange them meanwhile.
         """
@@ -386,7 +386,7 @@ class RunDir:
 
     def parts(self) -> Counter[Target]:
         """Return the number of each version's last worker; the next worker gets the next number."""
-        used = [_find_worker(name) for directory in (self.settled, self.results) for name in _names(directory)]
+        used = [_find_worker(name) for folder in (self.settled, self.results) for name in _names(folder)]
         used += [(entry.target, entry.part or 0) for entry in self.entries() if isinstance(entry, Ended | Discarded)]
         last: Counter[Target] = Counter()
         for target, part in used:
@@ -394,13 +394,13 @@ class RunDir:
                 last[target] = max(last[target], part)
         return last
 
-    def create_results_directory(self, target: Target, part: int) -> Path:
+    def create_results_folder(self, target: Target, part: int) -> Path:
         """Create a results folder for one worker, which will write its stream there."""
-        directory = self.results / f"{target}-{part}"
-        with self._writing(f"results/{directory.name}"):
+        folder = self.results / f"{target}-{part}"
+        with self._writing(f"results/{folder.name}"):
             self.results.mkdir(exist_ok=True)
-            directory.mkdir(mode=0o700)
-        return directory
+            folder.mkdir(mode=0o700)
+        return folder
 
     def create_worker_log(self, target: Target) -> Path:
         """Return the log of a version's workers, in a folder that exists, also after a user has removed the logs."""
@@ -418,8 +418,8 @@ class RunDir:
         If that fails, for example on a full disk, or if the stream cannot be read, it stays where it is and is read
         from there.
         """
-        directory = stream.path.parent
-        names = _names(directory)
+        folder = stream.path.parent
+        names = _names(folder)
         try:
             if stream.path.name in names:
                 self._keep(stream)
@@ -427,7 +427,7 @@ class RunDir:
                 self._discard(stream, _join_names(others), of_stream=False)
         except (OSError, UsageError):
             return
-        files.remove_tree(directory)
+        files.remove_tree(folder)
 
     def _keep(self, stream: Stream) -> None:
         try:
@@ -452,14 +452,14 @@ class RunDir:
         return sorted(by_worker.values(), key=lambda stream: (str(stream.target or ""), stream.part, stream.path))
 
     def _find_streams(self) -> Iterator[Stream]:
-        for directory in (self.settled, self.results):
-            for name in _names(directory):
+        for folder in (self.settled, self.results):
+            for name in _names(folder):
                 # What a host that was killed had not finished writing.
                 if name.startswith("."):
                     continue
                 target, part = _find_worker(name)
-                live = directory == self.results
-                file = directory / name / STREAM if live else directory / name
+                live = folder == self.results
+                file = folder / name / STREAM if live else folder / name
                 if (live or name.endswith(".arrow")) and os.path.lexists(file):
                     yield Stream(target, part, file, self.path, live=live)
 
@@ -471,16 +471,16 @@ def _as_line(entry: Entry) -> bytes:
 
 
 def refuse_strangers(path: Path) -> None:
-    """Raise UsageError if a directory holds a link, a pipe or a device: tfcompare writes none, and would follow one."""
+    """Raise UsageError if a folder holds a link, a pipe or a device: tfcompare writes none, and would follow one."""
     for stranger in files.strangers(path, skip=("results",)):
         kind = "a link" if stranger.is_symlink() else "not a regular file"
-        raise UsageError(f"{stranger} is {kind}; a run directory must not contain any. Remove it and try again")
+        raise UsageError(f"{stranger} is {kind}; a run folder must not contain any. Remove it and try again")
 
 
-def _names(directory: Path) -> list[str]:
+def _names(folder: Path) -> list[str]:
     with suppress(OSError):
-        if not directory.is_symlink():
-            return sorted(os.listdir(directory))
+        if not folder.is_symlink():
+            return sorted(os.listdir(folder))
     return []
 
 

@@ -1,0 +1,43 @@
+"""One name per thing: words that once stood beside those of docs/glossary.md are nowhere."""
+
+import re
+import subprocess
+
+import pytest
+
+from tests.conftest import ROOT
+
+# The changelog tells what there was, and this is the list; the others are no texts of ours.
+LEFT_OUT = re.compile(r"CHANGELOG\.md|tests/unit/test_names\.py|.*\.(arrow|parquet|png|svg|lock|txt)")
+# What the word is now, and where it still means something else.
+OLD = {
+    "steady": (r"steady(?! state)", "time, a call after the warm-up, or a burst", ()),
+    "peak rss": (r"(?i)peak.?rss", "memory, or resident for all that is resident", ()),
+    "contrast": (
+        r"(?i)contrasts?(?!_ratio)", "comparison",
+        # That of colours.
+        ("augmentation", "docs/claims.md", "docs/workloads.md", "workloads/claims/found.json"),
+    ),
+    "pair of versions": (r"VersionPair", "TargetPair", ()),
+    "run directory": (
+        r"(?i)\b(run|workload|history|results)[-_ ]?director(y|ies)\b|workload[-_]dir\b|\brundir\b", "run folder", (),
+    ),
+}  # fmt: skip
+
+
+def tracked() -> list[str]:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    return [path for path in listed.splitlines() if not LEFT_OUT.fullmatch(path)]
+
+
+@pytest.mark.parametrize("old", OLD)
+def test_an_old_word_is_nowhere(old: str):
+    pattern, now, elsewhere = OLD[old]
+    found = [
+        f"{path}:{number}: {line.strip()[:100]}"
+        for path in tracked()
+        if not any(word in path for word in elsewhere)
+        for number, line in enumerate((ROOT / path).read_text(errors="ignore").splitlines(), 1)
+        if re.search(pattern, line)
+    ]
+    assert not found, f"{old} is {now} today"
