@@ -65,7 +65,7 @@ soak: .venv/dev
 	PATH="$(CURDIR)/$(BIN):$$PATH" SOAK_KILLS=$(KILLS) $(BIN)/python -m pytest -rA -m long \
 		tests/engines tests/faults -n $(WORKERS) $(ARGS)
 
-# Ten steps on a machine with an NVIDIA card, and a file with all that they saw; docs/gpu-check.md.
+# Ten steps on a machine with an NVIDIA GPU, and a file with all that they saw; docs/gpu-check.md.
 gpu-check: .venv/gpu
 	$(BIN)/python -m tools.gpu_check $(ARGS)
 

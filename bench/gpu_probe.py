@@ -1,8 +1,8 @@
-"""`python -m bench.gpu_probe`: what tfcompare relies on in NVIDIA's driver, asked of a real card without TensorFlow.
+"""`python -m bench.gpu_probe`: what tfcompare relies on in NVIDIA's driver, asked of a real GPU without TensorFlow.
 
-A kernel that only counts keeps the card busy. Printed is what readings by NVML cost at rest and after a burst, how the
-clock rises after a rest, whether a process is listed while it is on the card, which forks can start CUDA, and why the
-driver holds clocks back. Nothing else should use the card meanwhile.
+A kernel that only counts keeps the GPU busy. Printed is what readings by NVML cost at rest and after a burst, how the
+clock rises after a rest, whether a process is listed while it is on the GPU, which forks can start CUDA, and why the
+driver holds clocks back. Nothing else should use the GPU meanwhile.
 """
 
 import argparse
@@ -55,7 +55,7 @@ class CudaError(Exception):
 
 
 class Cuda:
-    """A context on one card, and the kernel that keeps it busy."""
+    """A context on one GPU, and the kernel that keeps it busy."""
 
     def __init__(self, device: int = 0, library: str = LIBRARY) -> None:
         self._cuda = ctypes.CDLL(library)
@@ -73,7 +73,7 @@ class Cuda:
             raise CudaError(f"{name} returned {code}")
 
     def burst(self, seconds: float = BURST_S) -> float:
-        """Keep the card busy for about this long, and return how long it was."""
+        """Keep the GPU busy for about this long, and return how long it was."""
         turns = ctypes.c_uint32(self._turns)
         arguments = (ctypes.c_void_p * 1)(ctypes.cast(ctypes.byref(turns), ctypes.c_void_p))
         begun = time.perf_counter()
@@ -121,7 +121,7 @@ def ramp_of_clock(cuda: Cuda, keys: Sequence[str], nvml: Any, rest_s: float, ram
 def listed_processes(cuda: Cuda, index: int, keys: Sequence[str], nvml: Any) -> Iterator[str]:
     """Yield whether this process is listed while its context is there, and another one before and after its life."""
     cuda.burst()
-    yield f"- pids on the card while this process ({os.getpid()}) has a context: {_pids(keys, nvml)}"
+    yield f"- pids on the GPU while this process ({os.getpid()}) has a context: {_pids(keys, nvml)}"
     child = subprocess.Popen([*_AGAIN, "--gpu", str(index), "--hold"], stdout=subprocess.PIPE, text=True)
     assert child.stdout
     ready = child.stdout.readline().strip()
@@ -179,7 +179,7 @@ def report(gpu: Gpu, cuda: Cuda, nvml: Any = None, rest_s: float = REST_S, ramp_
 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="bench.gpu_probe", description=__doc__)
-    parser.add_argument("--gpu", type=int, default=0, help="index of the card among those that CUDA shows")
+    parser.add_argument("--gpu", type=int, default=0, help="index of the GPU among those that CUDA shows")
     parser.add_argument("--fork", choices=list(FORKS), help=argparse.SUPPRESS)
     parser.add_argument("--hold", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
@@ -190,12 +190,12 @@ def main() -> None:
         return
     if given.hold:
         Cuda(given.gpu).burst()
-        print("on the card", flush=True)
+        print("on the GPU", flush=True)
         time.sleep(60)
         return
     found = [gpu for gpu in gpus() if gpu.index == given.gpu]
     if not found:
-        sys.exit("gpu_probe: neither NVML nor nvidia-smi shows this card")
+        sys.exit("gpu_probe: neither NVML nor nvidia-smi shows this GPU")
     if not read_gpus(only=(found[0].key,)):
         sys.exit("gpu_probe: NVML does not answer: pip install nvidia-ml-py")
     try:

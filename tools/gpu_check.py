@@ -1,6 +1,6 @@
-"""Ten steps, without Docker six, that a person with an NVIDIA card runs once: `make gpu-check`. Each says what it saw.
+"""Ten steps, without Docker six, that a person with an NVIDIA GPU runs once: `make gpu-check`. Each says what it saw.
 
-They try on a real card what stubs stand for in tests. A step that has passed is not repeated, so an interrupted check
+They try on a real GPU what stubs stand for in tests. A step that has passed is not repeated, so an interrupted check
 continues where it was. At the end everything is in one file, which can be attached to a report.
 """
 
@@ -29,7 +29,7 @@ from orchestrator.results.run import Run, load_run
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.streams import read_stream
 
-# The driver makes code for the first on cards that are newer than its wheel; the others hold code for an H100.
+# The driver makes code for the first on GPUs that are newer than its wheel; the others hold code for an H100.
 OLD, NEW = "2.13", ("2.16", "2.18")
 BUILT = (OLD, "2.15", *NEW, "2.21")
 STEP = ("--case", "conv_step[compiler=none]", "--rounds", "4")
@@ -50,7 +50,7 @@ class StepSkipped(Exception):
 
 @dataclass(frozen=True)
 class Check:
-    """A folder for all that the check leaves, the command that it tries, and how it asks for the card."""
+    """A folder for all that the check leaves, the command that it tries, and how it asks for the GPU."""
 
     folder: Path
     program: str
@@ -96,7 +96,7 @@ class Check:
 
     @contextmanager
     def running(self, name: str, *flags: str) -> Iterator[tuple[Path, subprocess.Popen[bytes]]]:
-        """Start a run on the card, keep what it prints under this name, and end it unless it has ended."""
+        """Start a run on the GPU, keep what it prints under this name, and end it unless it has ended."""
         out = self.folder / "runs" / name
         shutil.rmtree(out, ignore_errors=True)
         logs = self.folder / "logs"
@@ -112,7 +112,7 @@ class Check:
                     process.wait()
 
     def measure(self, name: str, *flags: str, meanwhile: Meanwhile | None = None) -> Run:
-        """Measure a run on the card, and do something to it, or to its process, once its first round has begun."""
+        """Measure a run on the GPU, and do something to it, or to its process, once its first round has begun."""
         with self.running(name, *flags) as (out, process):
             if meanwhile:
                 _await_round(out, process)
@@ -159,8 +159,8 @@ def look(check: Check) -> str:
     """Keep what this machine says of itself."""
     found = gpus()
     if not found:
-        raise StepFailed("neither NVML nor nvidia-smi shows a card: nothing else can be tried")
-    # Not every version can run on every card: it says which, and ends with 5.
+        raise StepFailed("neither NVML nor nvidia-smi shows a GPU: nothing else can be tried")
+    # Not every version can run on every GPU: it says which, and ends with 5.
     check.call("doctor", "doctor", "--gpu", "--versions", "all", "--no-probe", "--format", "json", expected=(0, 5))
     for name, command in (
         ("nvidia-smi", ("nvidia-smi", "-q")),
@@ -214,18 +214,18 @@ def compare_twins(check: Check) -> str:
 
 
 def meet_stranger(check: Check) -> str:
-    """Measure on the same card as another run: the report has to say so."""
+    """Measure on the same GPU as another run: the report has to say so."""
     with check.running("load", *check.compared, *STEP, "--rounds", "1000") as (out, process):
         _await_round(out, process)
         run = check.measure("stranger", *check.compared, *STEP)
     told = [warning for warning in run.warnings if "another process" in warning]
     if not told:
-        raise StepFailed("a process that kept the card busy was not noticed")
+        raise StepFailed("a process that kept the GPU busy was not noticed")
     return told[0]
 
 
 def reload_daemons(check: Check) -> str:
-    """Run `systemctl daemon-reload` in mid-run, which has taken cards from containers: no CPU may measure then."""
+    """Run `systemctl daemon-reload` in mid-run, which has taken GPUs from containers: no CPU may measure then."""
     command = ["systemctl", "daemon-reload"] if os.geteuid() == 0 else ["sudo", "-n", "systemctl", "daemon-reload"]
     if shutil.which(command[0]) is None or subprocess.run(command, capture_output=True).returncode:
         raise StepSkipped(f"`{' '.join(command)}` does not work here: run the check as root")
@@ -273,7 +273,7 @@ def _find_worker(host: int) -> int:
 
 
 def take_turns(check: Check) -> str:
-    """Give the card to one process at a time."""
+    """Give the GPU to one process at a time."""
     run = check.measure("exclusive", *check.compared, *STEP, "--gpu-exclusive")
     return _require_measured(run)
 
@@ -341,7 +341,7 @@ def run_steps(check: Check, record: Record, steps: Mapping[str, Callable[[Check]
         except StepSkipped as reason:
             outcome, seen = "skipped", str(reason)
         except Exception as error:
-            # A card may do what no test has foreseen: the other steps are still worth their time.
+            # A GPU may do what no test has foreseen: the other steps are still worth their time.
             kind = "" if isinstance(error, StepFailed) else f"{type(error).__name__}: "
             outcome, seen = "failed", f"{kind}{error}"
         record.write(name, outcome, seen, time.monotonic() - begun)
@@ -362,7 +362,7 @@ def bundle(folder: Path) -> Path:
 def main() -> None:
     parser = argparse.ArgumentParser(prog="gpu_check", description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("runs/gpu-check"), help="folder for all that it leaves")
-    parser.add_argument("--gpu", default="0", help="index of the card")
+    parser.add_argument("--gpu", default="0", help="index of the GPU")
     parser.add_argument(
         "--engine", default="docker", choices=("docker", "venv"), help="venv takes the six steps that need no Docker"
     )

@@ -46,7 +46,7 @@ def _device(cuda, index):
 
 
 def _uuid(cuda, device):
-    """As nvidia-smi writes it. The second function, of newer drivers, gives a slice's own and not that of its card."""
+    """As nvidia-smi writes it. The second function, of newer drivers, gives a slice's own and not that of its GPU."""
     found = []
     for function in ("cuDeviceGetUuid", "cuDeviceGetUuid_v2"):
         raw = ctypes.create_string_buffer(16)

@@ -91,7 +91,7 @@ def _fit(version: Version, gpu: Gpu) -> tuple[Fit, str]:
     if _older(gpu.driver, cuda.driver):
         return "unsupported", f"its CUDA {cuda.number} needs driver {cuda.driver} or newer, here is {gpu.driver}"
     if gpu.capability is None:
-        return "unknown", "the card does not say what compute capability it has"
+        return "unknown", "the GPU does not say what compute capability it has"
     return _by_capability(cuda, gpu.capability, gpu.driver)
 
 
@@ -106,7 +106,7 @@ def _by_capability(cuda: Cuda, capability: str, driver: str | None) -> tuple[Fit
     if here < held[-1]:
         # PTX of the last cannot be made into code for what is older.
         listed = ", ".join(map(str, held))
-        return "unsupported", f"it holds code for compute capability {listed}, the card has {capability}"
+        return "unsupported", f"it holds code for compute capability {listed}, the GPU has {capability}"
     if _older(driver, cuda.jit_driver):
         return "unsupported", (
             f"it holds no code for compute capability {capability}, and driver {driver} cannot make it from the PTX of "
@@ -116,7 +116,7 @@ def _by_capability(cuda: Cuda, capability: str, driver: str | None) -> tuple[Fit
     return "jit", (
         f"it holds no code for compute capability {capability}, only PTX for {held[-1]}: the driver makes code from it "
         "at the first start, which takes minutes and is kept for later runs"
-    ) + (f"; its cuBLAS and cuDNN (CUDA {cuda.libraries}) are older than such cards, and may fail" if strange else "")
+    ) + (f"; its cuBLAS and cuDNN (CUDA {cuda.libraries}) are older than such GPUs, and may fail" if strange else "")
 
 
 def _older(driver: str | None, least: str) -> bool:

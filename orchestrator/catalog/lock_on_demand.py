@@ -397,7 +397,7 @@ def _find_newest(device: FlavourName) -> FlavourTable:
 def _of_nightly(usual: FlavourTable, python: str, wanted: tuple[str, ...], text: str) -> FlavourTable:
     """Return the flavour of a nightly.
 
-    Which cards it holds code for is known of the newest release only. Its CUDA is that of the lock, or the newest older
+    Which GPUs it holds code for is known of the newest release only. Its CUDA is that of the lock, or the newest older
     one that the table knows.
     """
     locked = re.search(r"^nvidia-cuda-runtime(-cu\d+)?==(?P<number>\d+\.\d+)", text, re.MULTILINE)

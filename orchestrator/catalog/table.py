@@ -55,7 +55,7 @@ class CudaTable(_VersionTable):
     driver: VersionNumber
     jit_driver: VersionNumber
     knows: Capability | None = None
-    # Cards from this capability on are known to fail, however the wheel was built.
+    # GPUs from this capability on are known to fail, however the wheel was built.
     broken_from: Capability | None = None
     broken: str = ""
     packages: tuple[str, ...] = ()
@@ -153,7 +153,7 @@ def _inconsistencies(catalogue: Catalogue, beside: Catalogue) -> Iterator[tuple[
                 if cuda is not None and cuda not in cudas:
                     yield (*where, key), _unknown_cuda(cuda)
             if flavour == "gpu" and (table.cuda is None or not table.compute):
-                yield where, "a GPU flavour needs `cuda` and `compute`: without them no card can be judged"
+                yield where, "a GPU flavour needs `cuda` and `compute`: without them no GPU can be judged"
 
 
 def _unknown_cuda(number: str) -> str:

@@ -23,7 +23,7 @@ OURS = re.compile(r"PATH|HOME|LANG|PYTHON\w*|TFCOMPARE_\w*|TF_FORCE_GPU_ALLOW_GR
 def why_not(name: str, value: str) -> str:
     """Return why a target cannot set a variable, or ''."""
     if name in GPUS:
-        return "is not for a target: --gpus names the cards"
+        return "is not for a target: --gpus names them"
     if OURS.fullmatch(name):
         return "is set by tfcompare itself, alike for all targets"
     return "may hold a secret, and a run records the variables of its targets" if may_be_secret(name, value) else ""

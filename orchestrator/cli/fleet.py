@@ -91,8 +91,8 @@ def _lay_out(found: "Sequence[tuple[str, HostReport]]") -> Table:
     for name, report in found:
         facts = report.facts
         engines = ", ".join(engine for engine, silent in report.engines.items() if not silent)
-        cards = ", ".join(str(gpu.name) for gpu in report.gpus)
-        cells = (name, facts.get("cpu"), facts.get("usable_cores"), cards, engines, facts.get("load"))
+        gpus = ", ".join(str(gpu.name) for gpu in report.gpus)
+        cells = (name, facts.get("cpu"), facts.get("usable_cores"), gpus, engines, facts.get("load"))
         table.add_row(*(safe_text("-" if cell in (None, "") else str(cell)) for cell in cells))
     return table
 

@@ -152,7 +152,7 @@ def _gpus(setup: Setup) -> Iterator[DoctorFinding]:
     if not setup.gpus:
         if setup.gpu:
             yield DoctorFinding(
-                "GPU", "problem", "no card is seen: neither NVML nor nvidia-smi names one",
+                "GPU", "problem", "no GPU is seen: neither NVML nor nvidia-smi names one",
                 "see whether `nvidia-smi` works here, and run `pip install 'tfcompare[gpu]'`",
             )  # fmt: skip
         return

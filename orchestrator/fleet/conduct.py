@@ -191,10 +191,8 @@ def forecast(planned: PlannedRun, options: FleetOptions, say: Callable[[str], No
             fitting = sum(not rules.suits(unit, host.report) for unit in units)
             labels = " ".join(f"{name}={value}" for name, value in sorted(host.node.labels.items()))
             what = f"{host.report.facts.get('cpu')}, {host.report.facts.get('usable_cores')} cores"
-            cards = ", ".join(gpu.title for gpu in host.report.gpus)
-            lines.append(
-                f"  {host.name}: {'; '.join(filter(None, (what, cards, labels)))}; can measure {fitting} units"
-            )
+            gpus = ", ".join(gpu.title for gpu in host.report.gpus)
+            lines.append(f"  {host.name}: {'; '.join(filter(None, (what, gpus, labels)))}; can measure {fitting} units")
         lines += [f"  {case.label}" for case in planned.selection.cases]
         return [*lines, *(f"  {line}" for line in list_outside(planned))]
 

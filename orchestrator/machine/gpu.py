@@ -58,7 +58,7 @@ class Gpu:
     mode: ComputeMode | None = None
     # Of a GPU that is linked to others by switches: whether these have made the links ready.
     linked: bool | None = None
-    # The slices of a GPU that is split (MIG); each is a GPU by itself, with the index of the card.
+    # The slices of a GPU that is split (MIG); each is a GPU by itself, with the index of the whole.
     slices: tuple["Gpu", ...] = ()
 
     @property
@@ -193,7 +193,7 @@ def _is_linked(nvml: Any, handle: Any) -> bool | None:
         return None
 
 
-def _slices(nvml: Any, handle: Any, card: Gpu) -> Iterator[Gpu]:
+def _slices(nvml: Any, handle: Any, whole: Gpu) -> Iterator[Gpu]:
     for place in range(_ask(nvml, "nvmlDeviceGetMaxMigDeviceCount", handle) or 0):
         part = _ask(nvml, "nvmlDeviceGetMigDeviceHandleByIndex", handle, place)
         if part is None:
@@ -201,9 +201,9 @@ def _slices(nvml: Any, handle: Any, card: Gpu) -> Iterator[Gpu]:
             continue
         memory = _ask(nvml, "nvmlDeviceGetMemoryInfo", part)
         yield replace(
-            card,
+            whole,
             uuid=_ask(nvml, "nvmlDeviceGetUUID", part),
-            name=_ask(nvml, "nvmlDeviceGetName", part) or card.name,
+            name=_ask(nvml, "nvmlDeviceGetName", part) or whole.name,
             memory_mb=memory and memory.total // 2**20,
             free_mb=memory and memory.free // 2**20,
         )
@@ -273,7 +273,7 @@ def _ask(nvml: Any, functions: str, *arguments: Any) -> Any:
 
 
 def find_handles(nvml: Any, keys: Collection[str]) -> list[Any]:
-    """Return NVML's handles of the GPUs with these keys, or of all GPUs; of a slice, that of its card."""
+    """Return NVML's handles of the GPUs with these keys, or of all GPUs; of a slice, that of the whole."""
     return [handle for _, handle, _ in _gpus_to_read(nvml, frozenset(keys))]
 
 
@@ -305,15 +305,15 @@ def _gpus_to_read(nvml: Any, only: frozenset[str]) -> tuple[tuple[int, Any, Any]
     """Return the index and handle of the GPUs to read, and the handle of what processes are looked for on.
 
     They are found once per choice, because they are read after each of hundreds of bursts. A slice has processes of its
-    own, and its card's clocks.
+    own, and its GPU's clocks.
     """
     if nvml is None:
         return ()
     by_uuid = {}
     for key in sorted(only):
         if key.startswith("MIG-") and (part := _ask(nvml, "nvmlDeviceGetHandleByUUID", key)) is not None:
-            card = _ask(nvml, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle", part)
-            by_uuid[_ask(nvml, "nvmlDeviceGetUUID", card)] = part
+            whole = _ask(nvml, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle", part)
+            by_uuid[_ask(nvml, "nvmlDeviceGetUUID", whole)] = part
     found = []
     for index, handle in _handles(nvml):
         uuid = _ask(nvml, "nvmlDeviceGetUUID", handle)

@@ -65,8 +65,8 @@ def read_capacity(plan: Plan, *, started: bool = False) -> Capacity:
 
 
 def _find_gpu_mb(keys: Collection[str]) -> int | None:
-    cards = [part for gpu in gpus() for part in (gpu, *gpu.slices)]
-    return min((card.free_mb for card in cards if card.key in keys and card.free_mb is not None), default=None)
+    each_gpu = [part for gpu in gpus() for part in (gpu, *gpu.slices)]
+    return min((each.free_mb for each in each_gpu if each.key in keys and each.free_mb is not None), default=None)
 
 
 def find_capacity(plan: Plan, room: Room, cpus: int, *, started: bool = False) -> Capacity:

@@ -186,7 +186,7 @@ class Visitor:
             )
             self.prepared.folder.record(load)
         if spans := witness.spans():
-            self.prepared.folder.record(Watched(cases=cases, round=number, cards=spans))
+            self.prepared.folder.record(Watched(cases=cases, round=number, gpus=spans))
         return witness.disturbance(meanwhile)
 
     def _witness(self, order: Iterable[Arm]) -> Witness:

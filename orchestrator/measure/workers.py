@@ -225,7 +225,7 @@ class Workers:
                     f"{OTHER_TENSORFLOW}: its TensorFlow states {stated}, and {target} is {started.tensorflow}; "
                     f"{started.remedy}"
                 )
-            # A card can be lost between two rounds. Where each replicate has its own worker, checking all of them would
+            # A GPU can be lost between two rounds. Where each replicate has its own worker, checking all of them would
             # take too long.
             if self._plan.device == "gpu" and not (slot.started and slot.isolated):
                 slot.blind = self._find_blindness(client)

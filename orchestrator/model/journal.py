@@ -228,7 +228,7 @@ class Watched:
     kind: Literal["watched"] = "watched"
     cases: tuple[str, ...]
     round: int
-    cards: tuple[GpuSpan, ...]
+    gpus: tuple[GpuSpan, ...]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -96,16 +96,16 @@ def facts(evaluation: Evaluation) -> str:
 def describe_place(evaluation: Evaluation) -> str:
     """Say where a run was measured, and how its budget ended it."""
     plan, host = evaluation.plan, evaluation.manifest.host
-    cards = _name_cards(str(host.get("gpus") or ""), plan.gpus) if plan.device == "gpu" else ""
-    place = f"{plan.engine} · {cards or plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores"
+    gpus = _name_gpus(str(host.get("gpus") or ""), plan.gpus) if plan.device == "gpu" else ""
+    place = f"{plan.engine} · {gpus or plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores"
     judge = "judged by CPU time" if plan.judge == "cpu" else ""
     return " · ".join(filter(None, [place, judge, evaluation.ended_by_budget]))
 
 
-def _name_cards(listed: str, chosen: Sequence[str]) -> str:
-    """Return the names of the cards of a run, and how many there are of each; a machine lists all that it has."""
-    cards = [card for card in listed.split("; ") if not chosen or any(key in card for key in chosen)]
-    counts = Counter(card.partition(" (")[0] for card in cards if card)
+def _name_gpus(listed: str, chosen: Sequence[str]) -> str:
+    """Return the names of the GPUs of a run, and how many there are of each; a machine lists all that it has."""
+    gpus = [gpu for gpu in listed.split("; ") if not chosen or any(key in gpu for key in chosen)]
+    counts = Counter(gpu.partition(" (")[0] for gpu in gpus if gpu)
     return ", ".join(f"{count} x {name}" if count > 1 else name for name, count in counts.items())
 
 

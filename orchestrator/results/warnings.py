@@ -201,7 +201,7 @@ def _clocks(watched: Sequence[Watched]) -> list[str]:
     """
     by_gpu: dict[int, list[GpuSpan]] = defaultdict(list)
     for visit in watched:
-        for span in visit.cards:
+        for span in visit.gpus:
             by_gpu[span.index].append(span)
     return [note for index, spans in sorted(by_gpu.items()) if (note := _clock(index, spans))]
 

@@ -18,7 +18,7 @@ int cuDeviceGetCount(int *count) { *count = number("STUB_CUDA_DEVICES"); return 
 int cuDeviceGet(int *device, int index) { *device = index; return 0; }
 int cuDeviceGetName(char *name, int size, int device) { strncpy(name, "Tesla T4", size); return 0; }
 int cuDeviceGetUuid(char *uuid, int device) { memset(uuid, 0x4d, 16); uuid[15] = device; return 0; }
-/* What a probe of a card does with it: it is busy for a millisecond. */
+/* What a probe of a GPU does with it: it is busy for a millisecond. */
 int cuCtxCreate_v2(void **context, unsigned flags, int device) { *context = context; return number("STUB_CTX"); }
 int cuCtxDestroy_v2(void *context) { return 0; }
 int cuModuleLoadData(void **module, const void *image) { *module = module; return 0; }

@@ -6,7 +6,7 @@ import pynvml
 
 
 class MadeUpDriver:
-    """The package over a driver whose cards know some answers; whatever else they are asked is not supported."""
+    """The package over a driver whose GPUs know some answers; whatever else they are asked is not supported."""
 
     def __init__(self, *cards: dict[str, Any], fails: Exception | None = None) -> None:
         self.cards = cards

@@ -130,7 +130,7 @@ def measure(stage: Stage, metric: str, monkeypatch: pytest.MonkeyPatch, *, diffe
 
 
 def show_card(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """Show one graphics card on this machine, and return the variables with which workers see it."""
+    """Show one GPU on this machine, and return the variables with which workers see it."""
     program = folder / "bin" / "nvidia-smi"
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\necho '{GPU_LINE}'\n")

@@ -36,7 +36,7 @@ GPU_HEAD = """
 ## On a GPU
 
 The locks are made and hashed like the others. **Only 2.18 and 2.21 were run on a GPU**, with
-[other libraries of CUDA](gpu.md#seen-on-a-real-card). From 2.3 on, the wheel itself says what it was built for; before
+[other libraries of CUDA](gpu.md#seen-on-a-real-gpu). From 2.3 on, the wheel itself says what it was built for; before
 that, the release's build scripts do. A base without a digest has not been verified yet; `tfcompare images lock` asks
 its registry. Where the libraries of CUDA are packages, the base is plain Python, and the version runs in virtual
 environments too.
@@ -49,7 +49,7 @@ BUILDS_HEAD = """
 ## Builds of NVIDIA's
 
 Not the releases: NVIDIA adds patches, and other libraries and defaults, so a ratio to one of these is not a ratio to
-the release. They run on cards on which the wheels of the same age fail. Each is an image that is used as it is, on
+the release. They run on GPUs on which the wheels of the same age fail. Each is an image that is used as it is, on
 Docker only, and reports name it by its full number. NVIDIA's release notes and public build files say what is in them;
 tfcompare has not run them yet. A digest that is given here was found in public build files.
 

@@ -1,5 +1,5 @@
 """What --gpu asks of an engine, on machines without a GPU: a shim in place of NVIDIA's runtime tells what it was asked,
-and a program named nvidia-smi tells of cards.
+and a program named nvidia-smi tells of GPUs.
 
 The images hold a stub of TensorFlow, in an engine of our own; `make soak` builds the real one of 1.14.0.
 """
@@ -58,7 +58,7 @@ T4 = replace(V100, name="Tesla T4", capability="7.5", uuid=f"GPU-{libcuda.UUID}"
 
 @pytest.fixture
 def cards(tmp_path: Path) -> Callable[..., dict[str, str]]:
-    """The variables of a machine whose nvidia-smi tells of these cards."""
+    """The variables of a machine whose nvidia-smi tells of these GPUs."""
 
     def make(*told: Gpu) -> dict[str, str]:
         folder = tmp_path / "bin"
@@ -418,7 +418,7 @@ def stub_card(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[None]:
-    """A machine with a card that nvidia-smi shows, and that stubs of the driver and of TensorFlow see in containers."""
+    """A machine with a GPU that nvidia-smi shows, and that stubs of the driver and of TensorFlow see in containers."""
     client, library = on_private.client(), libcuda.build(tmp_path / "cuda")
     build_stubs(client, tmp_path / "gpu", "gpu")
     tags = [recipe_of(client, number, "gpu", STUB_BASE).tag for number in STUBS]
@@ -440,7 +440,7 @@ def stub_card(
 def test_the_steps_of_the_gpu_check_that_measure_pass_on_a_card(
     tfcompare: str, stub_base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All that a run asks of a card and records of it, in real containers."""
+    """All that a run asks of a GPU and records of it, in real containers."""
     few = ("--workload-folder", str(OWN), "--case", "naps[which=first]", "--rounds")
     monkeypatch.setattr(gpu_check, "STEP", (*few, "2"))
     monkeypatch.setattr(gpu_check, "USUAL", (*few, "4"))

@@ -41,7 +41,7 @@ def test_everything_is_asked_and_written(library: str, monkeypatch: pytest.Monke
     assert sum("reading" in line and "us (median of 3)" in line for line in lines) == 4
     assert any("0 ms: 1590" in line for line in lines)
     assert any("held back busy: power cap" in line for line in lines)
-    assert any("on the card" in line for line in lines)
+    assert any("on the GPU" in line for line in lines)
     assert [line.rpartition(": ")[2] for line in lines if "the child" in line] == ["the child computes"] * 2
 
 

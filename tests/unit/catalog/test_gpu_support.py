@@ -1,4 +1,4 @@
-"""Whether the versions of the table can run on cards that people have, from the table itself."""
+"""Whether the versions of the table can run on GPUs that people have, from the table itself."""
 
 from dataclasses import replace
 
@@ -106,14 +106,14 @@ def test_a_driver_too_old_says_which_it_takes():
 def test_a_card_too_new_is_told_what_goes_wrong_and_what_runs():
     assert str(matched("1.14", card("H100"))) == (
         "1.14.0 on GPU 0 (H100): compute capability 9.0 is known to fail with CUDA 10.0: its libraries know no such "
-        "card: wrong results, or a first operation that never ends; the nearest that runs on it is 2.16.2"
+        "GPU: wrong results, or a first operation that never ends; the nearest that runs on it is 2.16.2"
     )
     assert matched("2.3", card("RTX 3090")).alternative == "the nearest that runs on it is 2.4.4"
 
 
 def test_a_card_too_old_is_told_what_there_is_code_for():
     found = matched("2.17", card("GTX 980"))
-    assert found.reason == "it holds code for compute capability 6.0, 7.0, 8.0, 8.9, 9.0, the card has 5.2"
+    assert found.reason == "it holds code for compute capability 6.0, 7.0, 8.0, 8.9, 9.0, the GPU has 5.2"
     assert found.alternative == "the nearest that runs on it is 2.16.2"
 
 
@@ -137,7 +137,7 @@ def test_of_two_that_are_as_near_the_release_is_taken():
 
 def test_libraries_that_are_older_than_the_card_are_told():
     assert "its cuBLAS and cuDNN" not in matched("2.5", card("H100")).reason
-    assert "its cuBLAS and cuDNN (CUDA 11.8) are older than such cards" in matched("2.5", card("B200")).reason
+    assert "its cuBLAS and cuDNN (CUDA 11.8) are older than such GPUs" in matched("2.5", card("B200")).reason
 
 
 def test_what_the_card_does_not_say_is_tried():

@@ -62,7 +62,7 @@ BAD = {
     "2.13 as 2.14": "after `as` comes its name",
     "2.13 PATH=/x": "PATH is set by tfcompare itself",
     "2.13 PYTHONHASHSEED=0": "PYTHONHASHSEED is set by tfcompare itself",
-    "2.13 CUDA_VISIBLE_DEVICES=1": "CUDA_VISIBLE_DEVICES is not for a target: --gpus names the cards",
+    "2.13 CUDA_VISIBLE_DEVICES=1": "CUDA_VISIBLE_DEVICES is not for a target: --gpus names them",
     "2.13 TF_API_TOKEN=x": "TF_API_TOKEN may hold a secret",
     "2.13 XLA_FLAGS=http://me:secret@host": "XLA_FLAGS may hold a secret",
     "image=a": "give it a name, such as `image=a as mine`",

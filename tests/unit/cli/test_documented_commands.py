@@ -48,7 +48,7 @@ def cut(line: str) -> list[str]:
 
 @pytest.mark.parametrize("words", dict.fromkeys(map(tuple, (param.values[0] for param in commands()))))
 def test_a_documented_command_is_one_that_the_program_takes(monkeypatch, capsys, words: tuple[str, ...]):
-    """Each is parsed as it is, and not run: engines and cards are for other tests."""
+    """Each is parsed as it is, and not run: engines and GPUs are for other tests."""
     monkeypatch.setattr(TyperCommand, "invoke", lambda command, context: None)
     code = called(monkeypatch, *words)
     told = capsys.readouterr().err

@@ -1,6 +1,6 @@
 """`--gpu` in virtual environments: real workers of a real command, whose TensorFlow and driver are stubs.
 
-A program named nvidia-smi shows one card, and the stubs see as many as the variables of their target say.
+A program named nvidia-smi shows one GPU, and the stubs see as many as the variables of their target say.
 """
 
 import json
@@ -38,7 +38,7 @@ pytestmark = pytest.mark.slow
 
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
-    """The variables of a machine with one card, and with stub environments for GPUs."""
+    """The variables of a machine with one GPU, and with stub environments for GPUs."""
     cache, programs = tmp_path / "cache", tmp_path / "bin"
     monkeypatch.setenv("TFCOMPARE_CACHE", str(cache))
     for version in catalog.resolve(VERSIONS):
@@ -60,7 +60,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 @pytest.fixture
 def targets(tmp_path: Path) -> list[str]:
-    """Flags for both versions; their TensorFlow and driver see the card."""
+    """Flags for both versions; their TensorFlow and driver see the GPU."""
     library = libcuda.build(tmp_path / "cuda")
     told = f"STUB_GPUS=1 STUB_CUDA_DEVICES=1 LD_LIBRARY_PATH={library}"
     return [flag for version in VERSIONS for flag in ("--target", f"{version} {told} as stub-{version}")]
@@ -156,7 +156,7 @@ def test_the_steps_of_the_gpu_check_pass_without_docker(
     assert gpu_check.compare_twins(check).endswith(on_the_card)
     assert gpu_check.kill_worker(check) == on_the_card
     assert gpu_check.draw(check)
-    with pytest.raises(gpu_check.StepFailed, match="a process that kept the card busy was not noticed"):
+    with pytest.raises(gpu_check.StepFailed, match="a process that kept the GPU busy was not noticed"):
         gpu_check.meet_stranger(check)
     plans = [json.loads(path.read_text()) for path in (tmp_path / "check" / "runs").glob("*/plan.json")]
     assert [plan["engine"] for plan in plans] == ["venv"] * 4

@@ -115,7 +115,7 @@ class Rules:
         return ""
 
     def suits(self, unit: Unit, report: HostReport) -> str:
-        return "it has no such card" if unit.number in self.unfit.get(report.id, ()) else ""
+        return "it has no such GPU" if unit.number in self.unfit.get(report.id, ()) else ""
 
     def request(self, job: UnitJob) -> tuple[bytes, Contents]:
         return f"{job.unit.number} {job.attempt}".encode(), {}
@@ -238,7 +238,7 @@ def test_what_no_host_suits_is_reported_before_anything_is_measured():
     world = World(Machines(["a", "b"]))
     world.rules.unfit = {"a": {2}, "b": {2}}
     told = world.measure(3)
-    assert told[0] == "warning: no host can measure power[size=2]: a: it has no such card; b: it has no such card"
+    assert told[0] == "warning: no host can measure power[size=2]: a: it has no such GPU; b: it has no such GPU"
     assert sorted(world.rules.accepted) == [(1, 1), (3, 1)]
 
 

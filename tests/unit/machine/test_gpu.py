@@ -1,4 +1,4 @@
-"""What NVML says of a card, from the package's own names and constants; only the driver is made up."""
+"""What NVML says of a GPU, from the package's own names and constants; only the driver is made up."""
 
 import subprocess
 import sys
@@ -56,7 +56,7 @@ QUIET = GpuReading(
 
 
 class Counted(MadeUpDriver):
-    """Keeps what its cards were asked."""
+    """Keeps what its GPUs were asked."""
 
     def __init__(self, *cards: dict[str, Any]) -> None:
         super().__init__(*cards)
@@ -164,7 +164,7 @@ def test_only_the_cards_that_are_watched_are_read() -> None:
 
 
 def test_a_look_after_a_burst_asks_four_things_of_one_card() -> None:
-    """Finding the cards, and who else is on them, takes longest."""
+    """Finding the GPUs, and who else is on them, takes longest."""
     driver = Counted(ALL_FACTS, ALL_FACTS)
     read_gpus(driver, ("0",), brief=True)
     driver.asked.clear()
@@ -301,7 +301,7 @@ def test_without_the_package_there_are_no_cards_and_no_complaint() -> None:
     assert asked_elsewhere("import sys; sys.modules['pynvml'] = None") == "() ()\n"
 
 
-@pytest.mark.skipif(not HAS_DRIVER, reason="no NVIDIA driver: no real card can be asked")
+@pytest.mark.skipif(not HAS_DRIVER, reason="no NVIDIA driver: no real GPU can be asked")
 def test_a_real_card_tells_what_it_is_and_what_it_does() -> None:
     for card, reading in zip(gpus(), read_gpus(), strict=True):
         assert card.uuid

@@ -273,7 +273,7 @@ CAPPED = replace(IDLE, sm_mhz=1700, power_w=350, throttled=("power cap",))
 
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch):
-    """Cards that tell one reading after another, and how they were asked."""
+    """GPUs that tell one reading after another, and how they were asked."""
     asked: list[tuple[tuple[str, ...], bool]] = []
 
     def tell(*readings: GpuReading) -> list[tuple[tuple[str, ...], bool]]:

@@ -1,4 +1,4 @@
-"""Cards by nvidia-smi, where NVML does not answer: a program on PATH that speaks as the real one does."""
+"""GPUs by nvidia-smi, where NVML does not answer: a program on PATH that speaks as the real one does."""
 
 import stat
 import sys

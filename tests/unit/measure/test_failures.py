@@ -117,10 +117,10 @@ CASES: dict[str, tuple[Death, Evidence, tuple[str, bool]]] = {
         QUIET,
         ("memory", True),
     ),
-    "a card that is gone": (
+    "a GPU that is gone": (
         Death(how="raised", reason="InternalError: x"), Evidence(gone_gpus=("GPU-1",)), ("gpu", True),
     ),
-    "a card that TensorFlow has lost": (
+    "a GPU that TensorFlow has lost": (
         Death(how="raised", reason="InternalError: CUDA_ERROR_ECC_UNCORRECTABLE: x"), QUIET, ("gpu", True),
     ),
 }  # fmt: skip
@@ -169,7 +169,7 @@ STARTS: dict[str, tuple[str, Evidence, tuple[str, bool]]] = {
     "a container that is too small": (
         "out of memory: the container's limit was reached (x); see y", QUIET, ("memory", False),
     ),
-    "a lost card": ("import failed: x", Evidence(gone_gpus=("GPU-1",)), ("gpu", True)),
+    "a lost GPU": ("import failed: x", Evidence(gone_gpus=("GPU-1",)), ("gpu", True)),
     "a deadline": ("timeout: no answer to hello within 180 s; ended", QUIET, ("start", False)),
 }  # fmt: skip
 

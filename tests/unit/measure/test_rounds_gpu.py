@@ -1,4 +1,4 @@
-"""The order of a run on a card: who may hold it, whose code is made first, and what a hot one has done again."""
+"""The order of a run on a GPU: who may hold it, whose code is made first, and what a hot one has done again."""
 
 import time
 from collections.abc import Collection
@@ -128,7 +128,7 @@ def test_warming_takes_nothing_of_the_budget_and_has_a_deadline_of_its_own(tmp_p
 
 @pytest.fixture
 def hot(monkeypatch: pytest.MonkeyPatch) -> list[GpuReading]:
-    """A card that gets hot in the burst that these readings are taken after, one after another; then it stays cool."""
+    """A GPU that gets hot in the burst that these readings are taken after, one after another; then it stays cool."""
     coming: list[GpuReading] = []
     looks: list[GpuReading] = []
 

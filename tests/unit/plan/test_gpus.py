@@ -1,4 +1,4 @@
-"""Which cards a run takes, and what it refuses to measure on them."""
+"""Which GPUs a run takes, and what it refuses to measure on them."""
 
 import re
 from dataclasses import replace
@@ -179,7 +179,7 @@ def test_a_card_that_is_split_is_told():
 
 def test_without_a_gpu_nobody_looks_for_one():
     def never():
-        raise AssertionError("asked for cards")
+        raise AssertionError("asked for GPUs")
 
     options = RunOptions(versions=("1.14", "2.0"), suite="smoke")
     asked = check_request(options)

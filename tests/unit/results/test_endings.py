@@ -110,7 +110,7 @@ def test_the_journal_keeps_what_tensorflow_states_of_its_threads(read):
 def test_what_else_happened_is_kept_as_it_was_told(read):
     told = (
         Load(cases=("a",), round=1, foreign=0.5, steal=0.1, cpus=2, idle=0.4, waiting=None),
-        Watched(cases=("a",), round=1, cards=()),
+        Watched(cases=("a",), round=1, gpus=()),
         Shares(case="a", target=target(NEW), shares={"fit": 0.5}),
     )
     endings = read(*told)

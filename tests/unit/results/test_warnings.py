@@ -140,7 +140,7 @@ def watched(number: int, slowest: int | None, fastest: int | None, *reasons: str
     card = GpuSpan(
         index=0, sm_mhz_min=slowest, sm_mhz_max=fastest, temperature_c=celsius, power_w=300, throttled=reasons
     )  # fmt: skip
-    return Watched(cases=("a",), round=number, cards=(card,))
+    return Watched(cases=("a",), round=number, gpus=(card,))
 
 
 def warned(run: RunFolder, *visits: Watched) -> tuple[str, ...]:

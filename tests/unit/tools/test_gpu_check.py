@@ -44,13 +44,13 @@ def steps(outcomes: dict[str, str | Exception], taken: list[str]) -> dict[str, C
 
 def test_what_has_passed_is_not_taken_again_unless_it_is_asked_for(check: Check, capsys: pytest.CaptureFixture[str]):
     taken: list[str] = []
-    outcomes: dict[str, str | Exception] = {"a": "well", "b": StepFailed("a card is gone"), "c": StepSkipped("no root")}
+    outcomes: dict[str, str | Exception] = {"a": "well", "b": StepFailed("a GPU is gone"), "c": StepSkipped("no root")}
     path = check.folder / "steps.json"
-    assert not run_steps(check, Record.read(path, "card 0"), steps(outcomes, taken), ())
+    assert not run_steps(check, Record.read(path, "GPU 0"), steps(outcomes, taken), ())
     outcomes["b"] = "repaired"
-    assert run_steps(check, Record.read(path, "card 0"), steps(outcomes, taken), ())
+    assert run_steps(check, Record.read(path, "GPU 0"), steps(outcomes, taken), ())
     assert taken == ["a", "b", "c", "b", "c"]
-    run_steps(check, Record.read(path, "card 0"), steps(outcomes, taken), ("a",))
+    run_steps(check, Record.read(path, "GPU 0"), steps(outcomes, taken), ("a",))
     assert taken[5:] == ["a", "c"]
     seen = json.loads(path.read_text())["steps"]
     assert {name: (each["outcome"], each["seen"]) for name, each in seen.items()} == {
@@ -58,24 +58,24 @@ def test_what_has_passed_is_not_taken_again_unless_it_is_asked_for(check: Check,
         "b": ("passed", "repaired"),
         "c": ("skipped", "no root"),
     }
-    assert "a card is gone" in capsys.readouterr().out
-    assert not Record.read(path, "card 1").has_passed("a"), "of another card, nothing has passed"
+    assert "a GPU is gone" in capsys.readouterr().out
+    assert not Record.read(path, "GPU 1").has_passed("a"), "of another GPU, nothing has passed"
 
 
 def test_what_nobody_has_seen_yet_fails_its_step_only(check: Check):
     taken: list[str] = []
-    record = Record.read(check.folder / "steps.json", "card 0")
-    assert not run_steps(check, record, steps({"a": ZeroDivisionError("by a card"), "b": "well"}, taken), ())
-    assert (record.seen["a"]["outcome"], record.seen["a"]["seen"]) == ("failed", "ZeroDivisionError: by a card")
+    record = Record.read(check.folder / "steps.json", "GPU 0")
+    assert not run_steps(check, record, steps({"a": ZeroDivisionError("by a GPU"), "b": "well"}, taken), ())
+    assert (record.seen["a"]["outcome"], record.seen["a"]["seen"]) == ("failed", "ZeroDivisionError: by a GPU")
     assert taken == ["a", "b"]
 
 
 def test_without_a_card_nothing_else_is_tried(check: Check, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(gpu_check, "gpus", lambda: ())
-    record = Record.read(check.folder / "steps.json", "card 0")
+    record = Record.read(check.folder / "steps.json", "GPU 0")
     assert not run_steps(check, record, gpu_check.STEPS, ())
     assert list(record.seen) == ["look"]
-    assert "neither NVML nor nvidia-smi shows a card" in record.seen["look"]["seen"]
+    assert "neither NVML nor nvidia-smi shows a GPU" in record.seen["look"]["seen"]
 
 
 def test_a_card_that_takes_not_every_version_is_looked_at(check: Check, monkeypatch: pytest.MonkeyPatch):

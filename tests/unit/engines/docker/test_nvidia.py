@@ -126,7 +126,7 @@ IMAGE = "sha256:0123456789abcdef"
 
 
 def test_code_is_kept_by_image_and_compute_capability(cache: Path):
-    """Whichever of the eight cards of a machine a run gets, the driver makes its code once."""
+    """Whichever of the eight GPUs of a machine a run gets, the driver makes its code once."""
     assert nvidia.jit_folder(IMAGE, (FIRST,)) == cache / "0123456789ab-sm80"
     h100, unknown = replace(SECOND, capability="9.0"), replace(SECOND, capability=None)
     names = [nvidia.jit_folder(IMAGE, cards).name for cards in ((SECOND, FIRST), (h100, FIRST), (unknown,), ())]

@@ -15,7 +15,7 @@ from tests.support.builders import case, target
 GOOD: dict[str, dict[str, Any]] = {
     "ready": {"facts": {"python": "3.11.7", "gpu": None, "xla": True}, "import_ns": 1, "pid": 1},
     "failed": {"stage": "import", "message": "no"},
-    "probed": {"gpus": [{"name": "A card", "capability": "9.0"}], "driver": {"code": 802, "absent": ["libcudnn.so.8"]}},
+    "probed": {"gpus": [{"name": "A GPU", "capability": "9.0"}], "driver": {"code": 802, "absent": ["libcudnn.so.8"]}},
     "opened": {
         "replicate": 1,
         "build_ns": 1,
@@ -71,7 +71,7 @@ ODD = {
     "a number among the facts": ("ready", {"facts": {"python": 3}}),
     "a list among the facts": ("ready", {"facts": {"python": ["3"]}}),
     "facts without end": ("ready", {"facts": {str(number): "x" for number in range(51)}}),
-    "cards without end": ("probed", {"gpus": [{}] * 65}),
+    "GPUs without end": ("probed", {"gpus": [{}] * 65}),
     "a driver's code that is none": ("probed", {"driver": {"code": -2}}),
     "a profile that is too deep": ("profiled", {"profile": {"a": deep(50)}}),
 }
