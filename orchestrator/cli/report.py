@@ -144,7 +144,7 @@ def _refuse_gates(alarm: FailOnFlags, why: str) -> None:
 @app.command()
 def export(
     run: RunFolder,
-    to: Annotated[str, choice("--to", "format", EXPORTS, "What is written.", also=("--format",), show_default=False)],
+    format: Annotated[str, choice("--format", "format", EXPORTS, "What is written.", show_default=False)],
     table: Annotated[str | None, choice("--table", "table", FLAT_TABLES, f"What {TABLED} contain.")] = None,
     inconclusive: Annotated[
         str | None,
@@ -156,21 +156,21 @@ def export(
 
     [bold]Examples[/bold]
 
-      tfcompare export runs/first --to csv --output first.csv
+      tfcompare export runs/first --format csv --output first.csv
 
-      tfcompare export last --to markdown
+      tfcompare export last --format markdown
 
-      tfcompare export runs/first --to parquet --table calls --output calls.parquet
+      tfcompare export runs/first --format parquet --table calls --output calls.parquet
     """
     # The other commands need none of what writes these formats.
     from orchestrator import exports
     from orchestrator.results.run import load_run
 
     path = None if output in (None, "-") else Path(output)
-    exports.check(to, table, path, inconclusive=inconclusive)
+    exports.check(format, table, path, inconclusive=inconclusive)
     keep_garbage()
     loaded = load_run(run)
-    exported = exports.export(loaded, to, table, path, inconclusive=inconclusive)
+    exported = exports.export(loaded, format, table, path, inconclusive=inconclusive)
     if exported.text is not None:
         print(exported.text)
     for path in exported.files:

@@ -69,10 +69,10 @@ def check(to: str, table: str | None = None, output: Path | None = None, *, inco
         raise UsageError(f"unknown format {to!r}{did_you_mean(to, EXPORTS)}; it is {', '.join(EXPORTS)}")
     if table is not None and not EXPORTS[to].table:
         tabled = [name for name, export in EXPORTS.items() if export.table]
-        raise UsageError(f"--table goes with --to {' or '.join(tabled)}; leave it out with --to {to}")
+        raise UsageError(f"--table goes with --format {' or '.join(tabled)}; leave it out with --format {to}")
     if inconclusive is not None and not EXPORTS[to].takes_inconclusive:
         able = [name for name, export in EXPORTS.items() if export.takes_inconclusive]
-        raise UsageError(f"--inconclusive goes with --to {' or '.join(able)}; leave it out with --to {to}")
+        raise UsageError(f"--inconclusive goes with --format {' or '.join(able)}; leave it out with --format {to}")
     if table is not None and table not in TABLES:
         raise UsageError(f"no table {table!r}{did_you_mean(table, TABLES)}; it is {', '.join(TABLES)}")
     if output and not EXPORTS[to].is_folder:

@@ -23,7 +23,10 @@ OLD = {
         r"(?i)\b(run|workload|history|results)[-_ ]?director(y|ies)\b|workload[-_]dir\b|\brundir\b", "run folder", (),
     ),
     # Tests may hold one in the hand; on a phone, a table is read as cards.
-    "card": (r"(?i)\bcards?\b", "GPU", ("tests/", "docs/claims.md", "docs/html-report.md", "page.html.j2", "bench/measured")),
+    "card": (
+        r"(?i)\bcards?\b", "GPU",
+        ("tests/", "docs/claims.md", "docs/html-report.md", "page.html.j2", "bench/measured"),
+    ),
 }  # fmt: skip
 
 

@@ -50,17 +50,16 @@ def choice(
     first: Collection[str] = (),
     several: bool = False,
     elsewhere: Mapping[str, str] | None = None,
-    also: Collection[str] = (),
     **more: Any,
 ) -> Any:
-    """Declare a flag with a fixed set of values, which --help lists and a refusal names; `also` are other names."""
+    """Declare a flag with a fixed set of values, which --help lists and a refusal names."""
     parser = Choice(flag, noun, first, values, several, elsewhere or {})
     shown = "|".join(parser.values)
     if several or len(shown) > WIDEST_VALUES:
         shown = f"{noun.upper()},..." if several else noun.upper()
         # The text of help may name each value with what it means.
         help = help if all(value in help for value in parser.values) else f"{help} One of {', '.join(parser.values)}."
-    return typer.Option(flag, *also, parser=parser, metavar=shown, help=help, **more)
+    return typer.Option(flag, parser=parser, metavar=shown, help=help, **more)
 
 
 def number(flag: str, least: int, most: int, help: str, **more: Any) -> Any:

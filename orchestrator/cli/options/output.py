@@ -46,7 +46,7 @@ class ReportFormatFlags(Group):
             REPORT_FORMATS,
             "What is printed on stdout; html is a page in the run folder.",
             elsewhere={
-                name: f"`tfcompare export RUN --to {name}` writes that"
+                name: f"`tfcompare export RUN --format {name}` writes that"
                 for name in EXPORTS
                 if name not in REPORT_FORMATS
             },

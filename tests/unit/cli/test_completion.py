@@ -97,7 +97,7 @@ def test_claims_suites_kinds_and_columns_have_names():
     assert words("run", "--suite", "sm") == ["smoke"]
     assert words("reproduce", "--suite", "st") == ["studies"]
     assert words("run", "--fail-on", "slower,i") == ["slower,inconclusive"]
-    assert words("export", "--to", "ju") == ["junit"]
+    assert words("export", "--format", "ju") == ["junit"]
     assert words("report", "--only", "slower,die") == ["slower,died"]
     assert words("report", "--sort", "n") == ["name"]
     assert words("report", "--columns", "+bui") == ["+build"]

@@ -182,7 +182,7 @@ SLOW = pytest.mark.slow
 PRINTING = {
     "a table": ("report", "RUN"),
     "help": ("run", "--help"),
-    "an export": ("export", "RUN", "--to", "csv", "--table", "calls"),
+    "an export": ("export", "RUN", "--format", "csv", "--table", "calls"),
     "a list": LIST,
 }
 # The fast loop has two of each kind.
@@ -240,7 +240,7 @@ def test_closed_streams_change_nothing(tfcompare, run: Path):
 
 ENCODED = [
     (PRINTING["a table"], "ascii"),
-    (("export", "RUN", "--to", "markdown"), "latin-1"),
+    (("export", "RUN", "--format", "markdown"), "latin-1"),
     pytest.param(PRINTING["a table"], "latin-1", marks=SLOW),
     pytest.param(PRINTING["help"], "ascii", marks=SLOW),
     pytest.param(PRINTING["a list"], "ascii", marks=SLOW),

@@ -22,7 +22,7 @@ def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 COMMANDS = {
     "report": (("report", "last"), "▲ slower"),
-    "export": (("export", "last", "--to", "csv"), '"workload"'),
+    "export": (("export", "last", "--format", "csv"), '"workload"'),
     "compare": (("compare", "runs/old", "last"), "ratios in both: "),
     "compare, the other way": (("compare", "last", "runs/old"), "ratios in both: "),
     "comment": (("comment", "last", "--dry-run"), "### tfcompare"),
@@ -70,6 +70,6 @@ def test_a_folder_that_is_called_last_has_another_name(there: Path, monkeypatch,
 
 def test_without_a_run_there_is_no_last(tmp_path: Path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    for words in (("report",), ("export", "--to", "csv"), ("comment",), ("trust",), ("run", "--resume")):
+    for words in (("report",), ("export", "--format", "csv"), ("comment",), ("trust",), ("run", "--resume")):
         assert called(monkeypatch, *words, runs.LAST) == 2
         assert "there is no run in runs/" in capsys.readouterr().err

@@ -21,7 +21,7 @@ OWN = {
     ("history site", "output"), ("nightly status", "quiet"), ("report", "output"), ("export", "output"),
     ("compare", "output"), ("list", "workload_folder"), ("images sbom", "output"), ("history show", "case"),
     ("history query", "output"), ("bisect", "metric"), ("history show", "metric"), ("comment", "dry_run"),
-    ("merge", "output"),
+    ("merge", "output"), ("export", "format"),
 }  # fmt: skip
 
 
@@ -133,7 +133,7 @@ def test_a_night_passes_on_what_was_given_and_no_address_of_an_index(monkeypatch
         (["nightly", "install", "--scheduler", "corn"], "did you mean cron?"),
         (["reproduce", "--list", "--format", "html"], "--list goes with --format table or json"),
         (["report", ".", "--table", "studie"], "did you mean study?"),
-        (["export", ".", "--to", "csv", "--table", "arm"], "did you mean arms?"),
+        (["export", ".", "--format", "csv", "--table", "arm"], "did you mean arms?"),
         (["history", "--format", "html"], "it is table, json, csv"),
     ],
 )

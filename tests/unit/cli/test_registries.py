@@ -34,14 +34,14 @@ def test_one_file_and_one_line_add_an_engine_a_report_and_an_export(
     assert "2 arms in stage" in capsys.readouterr().out
     assert called(monkeypatch, "report", run, "--table", "count", "--format", "json") == 0
     assert json.loads(capsys.readouterr().out) == {"arms": 2}
-    assert called(monkeypatch, "export", run, "--to", "labels") == 0
+    assert called(monkeypatch, "export", run, "--format", "labels") == 0
     assert capsys.readouterr().out == "power[style=eager]\n"
 
     assert called(monkeypatch, "run", "--engine", "stgae", *flags) == 2
     assert "did you mean stage?" in capsys.readouterr().err
     assert called(monkeypatch, "report", run, "--table", "cuont") == 2
     assert "did you mean count?" in capsys.readouterr().err
-    assert called(monkeypatch, "export", run, "--to", "lables") == 2
+    assert called(monkeypatch, "export", run, "--format", "lables") == 2
     assert "did you mean labels?" in capsys.readouterr().err
 
 

@@ -184,19 +184,11 @@ def test_a_broken_stream_ends_with_7_and_the_other_versions_are_reported(
 
 @pytest.mark.parametrize("to", ["csv", "json", "markdown", "junit", "bencher", "github-benchmark", "openmetrics"])
 def test_an_export_is_a_text_on_stdout_or_in_a_file(monkeypatch, capsys, run: Path, to: str):
-    assert called(monkeypatch, "export", str(run), "--to", to) == 0
+    assert called(monkeypatch, "export", str(run), "--format", to) == 0
     text = capsys.readouterr().out
     assert text.strip()
-    assert called(monkeypatch, "export", str(run), "--to", to, "--output", str(run / "out")) == 0
+    assert called(monkeypatch, "export", str(run), "--format", to, "--output", str(run / "out")) == 0
     assert (run / "out").read_text().strip() == text.strip()
-
-
-def test_an_export_has_a_format_as_a_report_has(monkeypatch, capsys, run: Path):
-    texts = []
-    for flag in ("--to", "--format"):
-        assert called(monkeypatch, "export", str(run), flag, "csv") == 0
-        texts.append(capsys.readouterr().out)
-    assert texts[0] == texts[1] != ""
 
 
 @pytest.mark.parametrize("width", ["80", "100", "200"])
@@ -209,7 +201,7 @@ def test_the_table_of_details_has_the_same_columns_at_every_width(monkeypatch, c
 
 @pytest.mark.parametrize(("to", "written"), [("parquet", "calls.parquet"), ("pyperf", "pyperf"), ("asv", "asv")])
 def test_an_export_of_files_goes_into_the_run_and_says_where(monkeypatch, capsys, run: Path, to: str, written: str):
-    assert called(monkeypatch, "export", str(run), "--to", to) == 0
+    assert called(monkeypatch, "export", str(run), "--format", to) == 0
     assert (run / written).exists()
     streams = capsys.readouterr()
     assert streams.out == ""
@@ -217,7 +209,7 @@ def test_an_export_of_files_goes_into_the_run_and_says_where(monkeypatch, capsys
 
 
 def test_a_broken_stream_is_exported_without_and_ends_with_7(monkeypatch, capsys, broken: Path):
-    assert called(monkeypatch, "export", str(broken), "--to", "csv") == 7
+    assert called(monkeypatch, "export", str(broken), "--format", "csv") == 7
     streams = capsys.readouterr()
     assert "measured" in streams.out
     assert "is no Arrow stream" in streams.err
@@ -237,11 +229,11 @@ BAD_CALLS = {
     "a choice from no table": (["report", "--only", "same", "--table", "study"], "--only goes with --format table"),
     "a table in a page": (["report", "--format", "html", "--table", "study"], "--table goes with"),
     "an unknown page": (["report", "--format", "htm"], "did you mean html?"),
-    "an unknown export": (["export", "--to", "cvs"], "did you mean csv?"),
-    "a table of none": (["export", "--to", "junit", "--table", "arms"], "--table goes with"),
-    "an unknown table": (["export", "--to", "csv", "--table", "arm"], "did you mean arms?"),
+    "an unknown export": (["export", "--format", "cvs"], "did you mean csv?"),
+    "a table of none": (["export", "--format", "junit", "--table", "arms"], "--table goes with"),
+    "an unknown table": (["export", "--format", "csv", "--table", "arm"], "did you mean arms?"),
     "an unknown alarm": (["compare", ".", "--fail-on", "quicker"], "it is slower, faster, inconclusive, died"),
-    "an export for a report": (["report", "--format", "junit"], "`tfcompare export RUN --to junit` writes that"),
+    "an export for a report": (["report", "--format", "junit"], "`tfcompare export RUN --format junit` writes that"),
     "nowhere to write": (["report", "--output", "/none/where/x"], "cannot write /none/where/x"),
 }
 
@@ -255,7 +247,7 @@ def test_a_bad_call_says_what_to_write_instead(monkeypatch, capsys, run: Path, f
     assert streams.out == ""
 
 
-@pytest.mark.parametrize("command", [["report"], ["export", "--to", "csv"], ["compare", "."]])
+@pytest.mark.parametrize("command", [["report"], ["export", "--format", "csv"], ["compare", "."]])
 def test_what_is_no_run_is_wrong_usage(monkeypatch, capsys, tmp_path: Path, command: list[str]):
     assert called(monkeypatch, command[0], str(tmp_path), *command[1:]) == 2
     assert "holds no run" in capsys.readouterr().err

@@ -46,7 +46,7 @@ BAD_CALLS = {
     "a shell script that is not there": (["--dry-run", "--", "./train.sh"], 2, "there is no ./train.sh in"),
     "an option behind the sign": (["--", "--dry-run"], 2, "put options of tfcompare before --"),
     "no program": (["--"], 2, "there is no program behind --"),
-    "an export": (["--format", "csv"], 2, "--format csv: `tfcompare export RUN --to csv` writes that"),
+    "an export": (["--format", "csv"], 2, "--format csv: `tfcompare export RUN --format csv` writes that"),
     "a bad duration": (["--budget", "soon"], 2, "--budget 'soon': a duration"),
     "bad threads": (["--threads", "two"], 2, "--threads 'two': a number"),
     "an unknown engine": (["--engine", "podman", "--dry-run"], 2, "unknown engine 'podman'"),

@@ -26,7 +26,7 @@ CALLS = {
     "an unknown suite": (["run", "--versions", "1.14,2.0", "--suite", "smoek"], 2, "did you mean smoke?"),
     "an unknown claim": (["reproduce", "predict-after"], 2, "predict-after"),
     "an unknown end": (["bisect", "--good", "1.14", "--bad", "2.130", "--case", "power"], 2, "did you mean 2.13"),
-    "an unknown export": (["export", ".", "--to", "cvs"], 2, "did you mean csv?"),
+    "an unknown export": (["export", ".", "--format", "cvs"], 2, "did you mean csv?"),
     "a bad column": (["report", ".", "--columns", "tmie"], 2, "did you mean time?"),
     "a bad order": (["report", ".", "--sort", "tiem"], 2, "did you mean time?"),
     "an export for a report": (["report", ".", "--format", "csv"], 2, "tfcompare export"),
@@ -77,7 +77,7 @@ TABS = {
     "columns": ("tfcompare report --columns ", "verdict"),
     "kinds": ("tfcompare report --only ", "slower"),
     "outcomes": ("tfcompare run --fail-on slower,", "slower,inconclusive"),
-    "exports": ("tfcompare export run --to ", "junit"),
+    "exports": ("tfcompare export run --format ", "junit"),
     "runs": ("tfcompare report runs/", "runs/first"),
 }
 # Validation takes 80 ms, and what computes a quarter of a second.

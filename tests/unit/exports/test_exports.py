@@ -30,7 +30,7 @@ def test_every_format_has_its_section_in_the_docs():
     page = (ROOT / "docs" / "exports.md").read_text()
     for name in EXPORTS:
         assert f"[`{name}`](#" in page
-        assert f"--to {name}" in page
+        assert f"--format {name}" in page
     assert "Do not compute verdicts from an export" in page
 
 
@@ -65,7 +65,7 @@ def test_another_table_has_its_name_in_the_run_folder(tmp_path: Path):
 BAD = {
     "an unknown format": (("xml",), "unknown format 'xml'.*it is csv"),
     "a near miss": (("pyprof",), "did you mean pyperf"),
-    "a table of what has none": (("junit", "arms"), "--table goes with --to csv or parquet"),
+    "a table of what has none": (("junit", "arms"), "--table goes with --format csv or parquet"),
     "an unknown table": (("csv", "call"), "no table 'call' .did you mean calls"),
 }
 

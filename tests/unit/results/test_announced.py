@@ -212,7 +212,7 @@ def test_every_command_that_reads_a_run_ends_with_7_after_its_table(
     words = {
         "report": ("report", path),
         "html": ("report", path, "--format", "html", "--output", "-"),
-        "export": ("export", path, "--to", "csv"),
+        "export": ("export", path, "--format", "csv"),
         "compare": ("compare", path, str(finished(one_replicate_each(tmp_path / "other", "other")).path)),
     }[command]
     assert called(monkeypatch, *words) == 7

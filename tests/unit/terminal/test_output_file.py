@@ -63,13 +63,13 @@ def test_nothing_is_drawn_for_a_page_that_cannot_be_written(monkeypatch, capsys,
 
 @pytest.mark.parametrize("to", ["csv", "parquet"])
 def test_nothing_is_read_for_an_export_that_cannot_be_written(monkeypatch, capsys, tmp_path, to: str):
-    assert called(monkeypatch, "export", str(tmp_path), "--to", to, "--output", "/proc/x") == 2
+    assert called(monkeypatch, "export", str(tmp_path), "--format", to, "--output", "/proc/x") == 2
     assert "cannot write /proc/x" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("to", ["pyperf", "asv"])
 def test_a_folder_that_cannot_be_made_is_wrong_usage(monkeypatch, capsys, run, to: str):
-    assert called(monkeypatch, "export", str(run), "--to", to, "--output", "/proc/x") == 2
+    assert called(monkeypatch, "export", str(run), "--format", to, "--output", "/proc/x") == 2
     assert "cannot write /proc/x: No such file or directory" in capsys.readouterr().err
 
 
