@@ -26,12 +26,16 @@ check: lint
 	PATH="$(CURDIR)/$(BIN):$$PATH" $(BIN)/python -m pytest -q -n $(WORKERS) \
 		-m "not docker and not tensorflow and not browser and not slow" $(ARGS)
 
+# What runs inside versions, with other rules.
+INSIDE := workloads bench/workloads tests/workloads \
+	$(addprefix tests/,engines/workloads engines/docker/workloads faults/workloads soak/workloads)
 lint: .venv/dev
 	$(BIN)/ruff check
+	$(BIN)/ruff check --config tools/ruff-inside.toml $(INSIDE)
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/vermin --quiet --no-tips --violations --target=3.6- workloads images/compose_check.py
+	$(BIN)/vermin --quiet --no-tips --violations --target=3.6- workloads tests/faults/workloads images/compose_check.py
 	$(BIN)/python tools/lock.py --check
 	$(BIN)/python -m tools.docs --check
 	$(BIN)/python tools/english.py

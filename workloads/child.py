@@ -33,7 +33,7 @@ class Prints:
     """What a replicate prints: a file without a name, of which the end is kept however much is written."""
 
     def __init__(self):
-        self.file = tempfile.TemporaryFile()
+        self.file = tempfile.TemporaryFile()  # noqa: SIM115 - it is open as long as the replicate
         # The replicate shares the position in it, and must continue at the start once the file was cut.
         fcntl.fcntl(self.file, fcntl.F_SETFL, fcntl.fcntl(self.file, fcntl.F_GETFL) | os.O_APPEND)
         self.end = b""
@@ -56,7 +56,7 @@ class Prints:
         """Returns the end of what was printed, after a line that says how much is missing."""
         self.cut(most=0)
         self.file.close()
-        note = "[tfcompare left out {} bytes that were printed before this]\n".format(self.left_out)
+        note = f"[tfcompare left out {self.left_out} bytes that were printed before this]\n"
         return note.encode("ascii") + self.end if self.left_out else self.end
 
 
@@ -115,11 +115,11 @@ class Child:
             searched = len(self.buffer)
             if searched > longest:
                 self.end()
-                raise ChildDied("contract", "its answer has more than {} MiB; ended".format(longest >> 20))
+                raise ChildDied("contract", f"its answer has more than {longest >> 20} MiB; ended")
             chunk = self._read(deadline)
             if chunk is None:
                 self.end()
-                raise ChildDied("timeout", "no answer within {:g} s; ended".format(timeout_s))
+                raise ChildDied("timeout", f"no answer within {timeout_s:g} s; ended")
             if not chunk:
                 raise self._explain_end()
             self.buffer += chunk
@@ -161,8 +161,8 @@ class Child:
         if os.WIFSIGNALED(self.status):
             number = os.WTERMSIG(self.status)
             hint = "; often the kernel, out of memory" if number == signal.SIGKILL else ""
-            return ChildDied("signal", "killed by {}{}".format(signal.Signals(number).name, hint))
-        return ChildDied("exit", "ended with exit code {}".format(os.WEXITSTATUS(self.status)))
+            return ChildDied("signal", f"killed by {signal.Signals(number).name}{hint}")
+        return ChildDied("exit", f"ended with exit code {os.WEXITSTATUS(self.status)}")
 
     def _has_ended(self):
         """Whether it has ended; a pid that was waited for is another process's by now and is left alone."""
@@ -202,7 +202,7 @@ class Inline:
     deadline is the host's to keep."""
 
     pid = None
-    descriptors = []
+    descriptors = ()
 
     def __init__(self, replicate):
         self.replicate = replicate

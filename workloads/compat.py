@@ -34,7 +34,7 @@ def version(tf):
     """(major, minor, patch); what follows the numbers (-rc1, .dev, +local) is left out."""
     found = re.match(r"(\d+)\.(\d+)(?:\.(\d+))?", tf.__version__)
     if found is None:
-        raise ValueError("not a TensorFlow version: {!r}".format(tf.__version__))
+        raise ValueError(f"not a TensorFlow version: {tf.__version__!r}")
     return tuple(int(part or 0) for part in found.groups())
 
 
@@ -117,7 +117,7 @@ def _installed(distribution):
 def mode_refusal(tf, mode):
     """Why `mode` does not exist here, or None."""
     if mode not in (EAGER, GRAPH):
-        raise ValueError("a mode is {} or {}, not {!r}".format(EAGER, GRAPH, mode))
+        raise ValueError(f"a mode is {EAGER} or {GRAPH}, not {mode!r}")
     if mode == GRAPH and keras_is_3(tf):
         return KERAS_3_GRAPH
     return None
@@ -193,7 +193,7 @@ def _seed_default_graph_when_made(n):
 def keras_refusal(tf, api, mode):
     """Why Keras `api` (tf.keras or keras) cannot run in `mode` here, or None."""
     if api not in ("tf.keras", "keras"):
-        raise ValueError("an api is tf.keras or keras, not {!r}".format(api))
+        raise ValueError(f"an api is tf.keras or keras, not {api!r}")
     if api == "keras":
         if (2, 6) <= version(tf) < (2, 16) or keras_is_3(tf):
             return "keras is the same package as tf.keras from TensorFlow 2.6 on: there is nothing to compare."
@@ -203,9 +203,9 @@ def keras_refusal(tf, api, mode):
         if installed.startswith("3."):  # next to a legacy tf.keras
             return KERAS_3_GRAPH if mode == GRAPH else None
         if not installed.startswith(STANDALONE):
-            return "keras {} only forwards to tf.keras: there is nothing to compare.".format(installed)
+            return f"keras {installed} only forwards to tf.keras: there is nothing to compare."
         if mode == EAGER and version(tf) < (2,):
-            return "Standalone keras {} is made of placeholders, which do not exist in eager mode.".format(installed)
+            return f"Standalone keras {installed} is made of placeholders, which do not exist in eager mode."
     return mode_refusal(tf, mode)
 
 
@@ -213,7 +213,7 @@ def dataset_refusal(tf, api):
     """Why `fit` of Keras `api` takes no tf.data dataset here, or None; ask `keras_refusal` first."""
     installed = _installed("keras") if api == "keras" else None
     if installed and installed.startswith(STANDALONE):
-        return "Standalone keras {} takes arrays and generators, no tf.data datasets.".format(installed)
+        return f"Standalone keras {installed} takes arrays and generators, no tf.data datasets."
     return None
 
 
@@ -268,7 +268,7 @@ def legacy_optimizer_refusal(tf, name):
     if keras_is_3(tf):
         return "Keras 3 has no legacy optimizers."
     if not hasattr(getattr(tf.keras.optimizers, "legacy", None), name):
-        return "Keras has no legacy optimizers before TensorFlow 2.9: {} has one implementation.".format(name)
+        return f"Keras has no legacy optimizers before TensorFlow 2.9: {name} has one implementation."
     return None
 
 
@@ -280,7 +280,7 @@ def set_precision(tf, policy):
     elif version(tf) >= (2, 1):
         precision.experimental.set_policy(policy)
     elif policy != "float32":
-        raise Refused("Keras cannot train with {} before TensorFlow 2.1.".format(policy))
+        raise Refused(f"Keras cannot train with {policy} before TensorFlow 2.1.")
 
 
 def compile_jit(model, jit):
@@ -334,7 +334,7 @@ def run_functions_eagerly(tf, eagerly):
     raise Refused("This TensorFlow has no tf.config.run_functions_eagerly.")
 
 
-class Traces(object):
+class Traces:
     """How many Python functions this process has traced into a graph; `count` grows as they are."""
 
     def __init__(self):

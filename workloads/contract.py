@@ -189,9 +189,9 @@ def decode(line: str, kinds: Dict[str, Dict[str, type]]) -> Dict[str, Any]:
     try:
         message = json.loads(line)
     except (ValueError, RecursionError, MemoryError):
-        raise ContractError("not JSON: {!r}".format(line[:200]))
+        raise ContractError(f"not JSON: {line[:200]!r}")
     if not isinstance(message, dict) or not isinstance(message.get("kind"), str):
-        raise ContractError("not an object with a kind: {!r}".format(line[:200]))
+        raise ContractError(f"not an object with a kind: {line[:200]!r}")
     check(message, kinds)
     return message
 

@@ -8,7 +8,6 @@ import base64
 import csv
 import email
 import hashlib
-import io
 import json
 import os
 import platform
@@ -55,14 +54,14 @@ def distributions(folder):
 def _headers(paths):
     for path in paths:
         if os.path.isfile(path):
-            with io.open(path, encoding="utf-8", errors="replace") as text:
+            with open(path, encoding="utf-8", errors="replace") as text:
                 return email.message_from_file(text)
     return {}
 
 
 def claims(folder, record):
     """(path, sha256 or None) of every file that a RECORD names."""
-    with io.open(record, encoding="utf-8", errors="replace", newline="") as rows:
+    with open(record, encoding="utf-8", errors="replace", newline="") as rows:
         for row in csv.reader(rows):
             if row:
                 algorithm, _, digest = (row[1] if len(row) > 1 else "").partition("=")
@@ -82,7 +81,7 @@ def _place(folder, name):
 def digest_of(path):
     """As RECORD writes it."""
     found = hashlib.sha256()
-    with io.open(path, "rb") as content:
+    with open(path, "rb") as content:
         for chunk in iter(lambda: content.read(CHUNK_BYTES), b""):
             found.update(chunk)
     return base64.urlsafe_b64encode(found.digest()).rstrip(b"=").decode("ascii")
@@ -103,7 +102,7 @@ def check(folder, records):
         try:
             if digest_of(path) not in digests:
                 changed.append(path)
-        except (IOError, OSError):
+        except OSError:
             missing.append(path)
     return {
         "checked": checked,
@@ -197,7 +196,7 @@ def _hear_import(process):
         return json.loads(answer.decode("utf-8"))
     except ValueError:
         code = process.returncode
-        return {"error": "ended by signal {}".format(-code) if code < 0 else "ended with exit code {}".format(code)}
+        return {"error": f"ended by signal {-code}" if code < 0 else f"ended with exit code {code}"}
 
 
 def main(argv):
@@ -207,7 +206,7 @@ def main(argv):
         try:
             found = imported()
         except Exception as error:
-            found = {"error": "{}: {}".format(type(error).__name__, error)}
+            found = {"error": f"{type(error).__name__}: {error}"}
     else:
         # Both take their time: files are read while TensorFlow is imported.
         importing = _ask_import()

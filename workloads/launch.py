@@ -16,7 +16,7 @@ def launch(words):
     try:
         process = subprocess.Popen(words, stdin=subprocess.DEVNULL)
     except OSError as error:
-        return {"error": "{}: {}".format(words[0], error.strerror)}
+        return {"error": f"{words[0]}: {error.strerror}"}
     _, status, usage = os.wait4(process.pid, 0)
     wall_s = time.perf_counter() - begun
     return {

@@ -57,10 +57,9 @@ def children(pid="self"):
     """The processes whose parent is this one, or another; none where the kernel does not list them."""
     pids = set()
     with contextlib.suppress(OSError):
-        for task in os.listdir("/proc/{}/task".format(pid)):
-            with contextlib.suppress(OSError):
-                with open("/proc/{}/task/{}/children".format(pid, task)) as listed:
-                    pids.update(map(int, listed.read().split()))
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{task}/children") as listed:
+                pids.update(map(int, listed.read().split()))
     return pids
 
 
@@ -79,7 +78,7 @@ def state(pid):
     """The letter that the kernel has for the state of a process; that of a dead one if it is gone."""
     try:
         # In bytes: a name is whatever its process likes.
-        with open("/proc/{}/stat".format(pid), "rb") as stat:
+        with open(f"/proc/{pid}/stat", "rb") as stat:
             return stat.read().rpartition(b")")[2].split()[0].decode("ascii")
     except (OSError, IndexError):
         return "X"

@@ -66,7 +66,7 @@ class ProfiledReplicate(Replicate):
             walls = [_timed(step, counting) for _ in walls]
             spent = counting.spent()
         tree, traced = Tree(), []
-        while not traced or len(traced) < TRACED_CALLS and sum(traced) < TRACED_NS:
+        while not traced or (len(traced) < TRACED_CALLS and sum(traced) < TRACED_NS):
             traced.append(_timed(step, tree))
         places = Places(self.folders)
         return self._answer(
@@ -146,7 +146,7 @@ def _name_all(code, name, names):
     names[id(code)] = name
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
-            _name_all(inner, "{}.<locals>.{}".format(name, inner.co_name), names)
+            _name_all(inner, f"{name}.<locals>.{inner.co_name}", names)
 
 
 def c_name(text):
@@ -192,7 +192,7 @@ def _spent(calls, own_s, cumulative_s):
 class Node:
     """A function reached by one stack."""
 
-    __slots__ = ("code", "children", "calls", "own", "total")
+    __slots__ = ("calls", "children", "code", "own", "total")
 
     def __init__(self, code):
         self.code = code

@@ -100,7 +100,7 @@ class ProgramReplicate(Replicate):
             # The next run would find what this one wrote.
             raise ProgramFailed(
                 "raised",
-                "{} was changed in place, for large files and data are not copied: write another file".format(changed[0]),
+                f"{changed[0]} was changed in place, for large files and data are not copied: write another file",
             )
         self._check_gpus()
         if report["code"] < 0:
@@ -115,7 +115,7 @@ class ProgramReplicate(Replicate):
         if self.gpus:
             found = cuda.ask_anew()[0]["devices"]
             if len(found) < self.gpus:
-                raise GpuLost("the driver shows {} of {} GPUs after a run".format(len(found), self.gpus))
+                raise GpuLost(f"the driver shows {len(found)} of {self.gpus} GPUs after a run")
             self.device = cuda.describe(found)
 
     def _launch(self, place, home, steps):

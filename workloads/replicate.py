@@ -86,7 +86,7 @@ def take_core(number):
 def find_node(core):
     """The name of the node that a core belongs to; None where the system does not tell."""
     with contextlib.suppress(OSError):
-        return next(filter(NODES.fullmatch, os.listdir("/sys/devices/system/cpu/cpu{}".format(core))), None)
+        return next(filter(NODES.fullmatch, os.listdir(f"/sys/devices/system/cpu/cpu{core}")), None)
 
 
 class Calls:
@@ -172,7 +172,7 @@ def count_of(step, name):
     """
     count = getattr(step, name, 1)
     if not isinstance(count, int) or not 1 <= count < 2 ** 31:
-        raise ValueError("the step's `{}` must be a whole number above zero, not {!r}".format(name, count))
+        raise ValueError(f"the step's `{name}` must be a whole number above zero, not {count!r}")
     return count
 
 
@@ -183,7 +183,7 @@ def find_place(error, folders):
         frames.append((error.filename, error.lineno))
     for path, line in reversed(frames):
         if any(path.startswith(os.path.join(folder, "")) for folder in folders):
-            return ", at {}:{}".format(os.path.basename(path)[:NAME_LIMIT], line)
+            return f", at {os.path.basename(path)[:NAME_LIMIT]}:{line}"
     return ""
 
 
@@ -230,7 +230,9 @@ class Replicate:
         return self._guarded(self._open)
 
     def obey(self, order):
-        return self._guarded(lambda: self._burst(order["calls"], order["least_s"]) if order["kind"] == "burst" else self._close())
+        if order["kind"] == "burst":
+            return self._guarded(lambda: self._burst(order["calls"], order["least_s"]))
+        return self._guarded(self._close)
 
     def _guarded(self, act):
         """An exception of the workload is an answer, not a crash."""
@@ -246,7 +248,7 @@ class Replicate:
                 traceback.print_exc()
             told = str(error)[:MESSAGE_LIMIT]
             place = find_place(error, self.folders)
-            reason = "{}: {} (raised in {}{})".format(type(error).__name__, told, self.stage, place)
+            reason = f"{type(error).__name__}: {told} (raised in {self.stage}{place})"
             # With an assertion, a workload says that a claim is false; with any other exception, that it could not look.
             how = "asserted" if isinstance(error, AssertionError) else "raised"
             return self._answer("died", how=how, reason=reason, log="")
@@ -281,7 +283,7 @@ class Replicate:
         self.memory.called(0)
         self._check_gpus()
         if not callable(self.step):
-            raise TypeError("build() returned {}; it must return the call to time".format(type(self.step).__name__))
+            raise TypeError(f"build() returned {type(self.step).__name__}; it must return the call to time")
         self.steps = count_of(self.step, "steps")
         self.items = count_of(self.step, "items") if hasattr(self.step, "items") else None
         self.no_result = str(getattr(self.step, "no_result", ""))
@@ -304,7 +306,7 @@ class Replicate:
         if self.gpus:
             count = compat.count_gpus(self.tf)
             if count < self.gpus:
-                raise GpuLost("TensorFlow found {} of {} GPUs in its process".format(count, self.gpus))
+                raise GpuLost(f"TensorFlow found {count} of {self.gpus} GPUs in its process")
             self.device = cuda.describe(cuda.ask()["devices"])
 
     def _call(self, burst, phase):

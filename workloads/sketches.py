@@ -59,8 +59,7 @@ def _find_parts(value, name, above=()):
         yield name, DeepNest()
         return
     for key, each in inner:
-        for part in _find_parts(each, "{}.{}".format(name, key) if name else key, above + (own,)):
-            yield part
+        yield from _find_parts(each, f"{name}.{key}" if name else key, above + (own,))
 
 
 def _is_text(array):
@@ -125,7 +124,7 @@ def _sketch_others(parts, signs):
     for name, value in parts:
         kind, array = _read_part(value)
         shape = () if array is None else array.shape
-        forms.update("{!r} {}\n".format(name, shape).encode("utf-8", "replace"))
+        forms.update(f"{name!r} {shape}\n".encode("utf-8", "replace"))
         if array is None or array.dtype.kind in "OSU":
             texts.setdefault(kind, []).append(_digest_other(value) if array is None else _digest_texts(array.flat))
         else:
@@ -140,7 +139,8 @@ def _sketch_others(parts, signs):
     for kind in sorted(texts):
         digest = None if None in texts[kind] else _digest_texts(texts[kind])
         told.append({"type": kind, "shape": [len(texts[kind])], "name": "", "digest": digest})
-    return {"count": len(parts), "forms": forms.hexdigest()[:DIGITS], "parts": told[:MOST_GROUPS], "lost": len(told) > MOST_GROUPS}
+    kept, lost = told[:MOST_GROUPS], len(told) > MOST_GROUPS
+    return {"count": len(parts), "forms": forms.hexdigest()[:DIGITS], "parts": kept, "lost": lost}
 
 
 def _measure(arrays, signs):
@@ -154,7 +154,7 @@ def _measure(arrays, signs):
         if not finite.all():
             kinds = (numpy.isnan(numbers) + 2 * (numbers == numpy.inf) + 3 * (numbers == -numpy.inf)).astype("u1")
             odd = [count + int(numpy.sum(kinds == kind)) for kind, count in enumerate(odd, 1)]
-            places.update("{} {} ".format(number, len(kinds)).encode("ascii") + kinds.tobytes())
+            places.update(f"{number} {len(kinds)} ".encode("ascii") + kinds.tobytes())
             numbers = numpy.where(finite, numbers, 0.0)
         typical = typical or _find_middle(numbers)
         _add_block(bands, numbers, finite, _find_level(typical), signs.select(number, numbers.size))
@@ -200,7 +200,7 @@ def _read_numbers(array):
         # Numpy knows TensorFlow's bfloat16 only by how it is converted.
         numbers = array.astype("float64")
     else:
-        raise TypeError("no numbers: {}".format(array.dtype))
+        raise TypeError(f"no numbers: {array.dtype}")
     exact = numpy.where(numpy.isnan(numbers), numpy.nan, numbers) + 0.0
     if kind == "f" and array.dtype.itemsize > 8:
         exact = numpy.concatenate([exact, numpy.nan_to_num((array - numbers).astype("float64"))])
@@ -223,7 +223,7 @@ def _sample(array, most):
     if exact.dtype.kind == "i":
         return [int(each) for each in (picked if array.dtype.kind in "biu" else exact)]
     short = array.dtype.itemsize < (16 if array.dtype.kind == "c" else 8)
-    figures = [float("{:.9g}".format(each)) for each in numbers] if short else numbers.tolist()
+    figures = [float(f"{each:.9g}") for each in numbers] if short else numbers.tolist()
     return [each if numpy.isfinite(each) else str(each) for each in figures]
 
 
@@ -281,10 +281,10 @@ def _join_bands(bands, bottom):
         joined["sums"] += band["sums"] * unit
     told = [joined] + [dict(bands[level], level=int(level)) for level in above if level > bottom]
     return [
-        dict(
-            level=band["level"], count=band["count"], norm=band["squares"] ** 0.5, sums=band["sums"].tolist(),
-            signs=[int(each) for each in band.get("signs", ())],
-        )
+        {
+            "level": band["level"], "count": band["count"], "norm": band["squares"] ** 0.5, "sums": band["sums"].tolist(),
+            "signs": [int(each) for each in band.get("signs", ())],
+        }
         for band in told
     ]
 

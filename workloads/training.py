@@ -22,7 +22,8 @@ def fit(model, x, y):
 
     def call():
         # Each batch holds the rows that are next to each other, so in every version the same.
-        trained = model.fit(inputs if isinstance(x, list) else inputs[0], targets, batch_size=count, shuffle=False, verbose=0)
+        given = inputs if isinstance(x, list) else inputs[0]
+        trained = model.fit(given, targets, batch_size=count, shuffle=False, verbose=0)
         return trained.history["loss"]
 
     call.steps, call.items = BATCHES, count

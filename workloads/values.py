@@ -6,7 +6,7 @@ import numpy
 MOST_DEPTH = 64
 
 
-class DeepNest(object):
+class DeepNest:
     """What is left of a container that is inside itself, or of one in too many others."""
 
 
@@ -31,7 +31,7 @@ def to_host(value, above=()):
         # A SparseTensor, or IndexedSlices.
         return to_host([value.indices, value.values, value.dense_shape], inside)
     if hasattr(value, "dtype") and hasattr(value, "shape"):
-        raise TypeError("{!r} has no value: in graph mode a step must run its tensors itself".format(value))
+        raise TypeError(f"{value!r} has no value: in graph mode a step must run its tensors itself")
     return value
 
 

@@ -141,14 +141,14 @@ class Worker:
         if kind == "hello":
             return self._hello(command)
         if self.hello is None:
-            raise contract.ContractError("{} before hello".format(kind))
+            raise contract.ContractError(f"{kind} before hello")
         if kind == "probe":
             return self._probe(command)
         number = command["replicate"]
         if kind in BEGINNINGS and number in self.children:
-            raise contract.ContractError("replicate {} is open already".format(number))
+            raise contract.ContractError(f"replicate {number} is open already")
         if kind not in BEGINNINGS and number not in self.children:
-            raise contract.ContractError("no replicate {} is open".format(number))
+            raise contract.ContractError(f"no replicate {number} is open")
         return self._order(command, number)
 
     def _hello(self, command):
@@ -176,7 +176,7 @@ class Worker:
             self.stream = pa.ipc.new_stream(self.file, contract.arrow_schema(pa))
             self.file.store()
         except Exception as error:
-            return {"kind": "failed", "stage": stage, "message": "{}: {}".format(type(error).__name__, error)}
+            return {"kind": "failed", "stage": stage, "message": f"{type(error).__name__}: {error}"}
         if command["fork"]:
             # A replicate has the user of its worker, whose pipe to the host is not for it.
             processes.set_dumpable(False)
@@ -196,8 +196,8 @@ class Worker:
         try:
             return Child(live, others + [self.answers], self.deaths)
         except OSError as error:
-            where = ": {}".format(error.filename) if error.filename else ""
-            raise ChildDied("fork", "no process could be started for it: {}{}".format(error.strerror, where))
+            where = f": {error.filename}" if error.filename else ""
+            raise ChildDied("fork", f"no process could be started for it: {error.strerror}{where}")
 
     def _probe(self, command):
         def main(receive, send):
@@ -248,7 +248,7 @@ class Worker:
             return self._write(order, answer)
         except Exception as error:
             print_to_log(traceback.format_exc().encode("utf-8", "replace"))
-            reason = "its rows could not be written: {}: {}".format(type(error).__name__, str(error)[:500])
+            reason = f"its rows could not be written: {type(error).__name__}: {str(error)[:500]}"
             return _died(order["replicate"], "results", reason)
 
     def _write(self, order, answer):

@@ -71,8 +71,10 @@ def _autoencoder(tf, draw):
     class Autoencoder(tf.keras.Model):
         def __init__(self):
             super().__init__()
-            self.encoder = tf.keras.Sequential([layers.Conv2D(8, 3, 2, "same", activation="relu"), layers.Flatten(), layers.Dense(8)])
-            self.decoder = tf.keras.Sequential([layers.Dense(14 * 14 * 4, activation="relu"), layers.Reshape((14, 14, 4)), layers.Conv2DTranspose(1, 3, 2, "same")])
+            narrowing = layers.Conv2D(8, 3, 2, "same", activation="relu")
+            self.encoder = tf.keras.Sequential([narrowing, layers.Flatten(), layers.Dense(8)])
+            spread = [layers.Dense(14 * 14 * 4, activation="relu"), layers.Reshape((14, 14, 4))]
+            self.decoder = tf.keras.Sequential([*spread, layers.Conv2DTranspose(1, 3, 2, "same")])
 
         def call(self, images):
             return self.decoder(self.encoder(images)[:, :4])
@@ -110,7 +112,8 @@ def _attention(tf, draw):
 
 def _lstm(tf, draw):
     layers = tf.keras.layers
-    parts = [tf.keras.Input(shape=(LENGTH,)), layers.Embedding(WORDS, 32), layers.LSTM(32), layers.Dense(1, activation="sigmoid")]
+    parts = [tf.keras.Input(shape=(LENGTH,)), layers.Embedding(WORDS, 32), layers.LSTM(32)]
+    parts.append(layers.Dense(1, activation="sigmoid"))
     return _train_on_text(tf.keras.Sequential(parts), draw)
 
 

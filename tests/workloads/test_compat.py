@@ -17,7 +17,7 @@ def tensorflow(version):
     return types.SimpleNamespace(__version__=version)
 
 
-class Installed(object):
+class Installed:
     """Pretends that standalone keras of some version (or none) is installed."""
 
     def __init__(self, keras):
@@ -158,11 +158,11 @@ class Functions(unittest.TestCase):
 
 
 class Adam(unittest.TestCase):
-    class Old(object):
+    class Old:
         def __init__(self, lr=0.001, **kwargs):
             self.rate = lr
 
-    class New(object):
+    class New:
         def __init__(self, learning_rate=0.001, **kwargs):
             self.rate = learning_rate
 
@@ -194,7 +194,7 @@ class ModelInput(unittest.TestCase):
 
 
 class FixedWeights(unittest.TestCase):
-    class Model(object):
+    class Model:
         def __init__(self, *shapes):
             self.weights = [numpy.ones(shape, "float32") for shape in shapes]
 

@@ -50,8 +50,8 @@ class Folder(unittest.TestCase):
         for path, text in files.items():
             write(self.path(path), text)
         info = "{}-{}.dist-info".format(name.replace("-", "_"), number)
-        write(self.path(info, "METADATA"), "Name: {}\nVersion: {}\n\nName: not a header\n".format(name, number))
-        lines = ["{},sha256={},1".format(path, image_inventory.digest_of(self.path(path))) for path in files]
+        write(self.path(info, "METADATA"), f"Name: {name}\nVersion: {number}\n\nName: not a header\n")
+        lines = [f"{path},sha256={image_inventory.digest_of(self.path(path))},1" for path in files]
         lines += record or []
         write(self.path(info, "RECORD"), "\n".join(lines + [info + "/RECORD,,"]) + "\n")
 
@@ -95,9 +95,9 @@ class Files(Folder):
         for path, text in files.items():
             if "," in path:
                 write(self.path(path), text)
-                record = self.path("{}-{}.dist-info".format(name, number), "RECORD")
+                record = self.path(f"{name}-{number}.dist-info", "RECORD")
                 with open(record, "a") as rows:
-                    rows.write('"{}",sha256={},1\n'.format(path, image_inventory.digest_of(self.path(path))))
+                    rows.write(f'"{path}",sha256={image_inventory.digest_of(self.path(path))},1\n')
 
     def test_a_folder_as_it_was_installed_is_whole(self):
         found = self.check()
@@ -130,13 +130,13 @@ class Files(Folder):
     def test_a_program_that_pip_moved_into_the_folder_is_found_there(self):
         write(self.path("bin", "pip"), "#!python")
         digest = image_inventory.digest_of(self.path("bin", "pip"))
-        self.install("pip", "24.0", {}, ["../../bin/pip,sha256={},8".format(digest)])
+        self.install("pip", "24.0", {}, [f"../../bin/pip,sha256={digest},8"])
         self.assertEqual((self.named("missing"), self.named("changed")), ([], []))
         write(self.path("bin", "pip"), "#!other")
         self.assertEqual(self.named("changed"), [os.path.join("bin", "pip")])
 
     def test_of_many_files_the_first_are_named_and_all_are_counted(self):
-        many = {"many/{:03}.py".format(number): "" for number in range(30)}
+        many = {f"many/{number:03}.py": "" for number in range(30)}
         self.install("many", "1.0", many)
         shutil.rmtree(self.path("many"))
         found = self.check()["missing"]

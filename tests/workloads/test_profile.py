@@ -7,7 +7,7 @@ import types
 import unittest
 
 try:
-    import numpy  # noqa: F401
+    import numpy
 except ImportError:
     raise unittest.SkipTest("compat needs numpy")
 
@@ -27,7 +27,7 @@ def countdown(number):
     return countdown(number - 1) if number else leaf()
 
 
-class Model(object):
+class Model:
     def predict(self):
         return [leaf() for _ in "ab"]
 

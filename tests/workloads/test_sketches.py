@@ -149,7 +149,7 @@ class Parts(unittest.TestCase):
             yield 1
             yield 2
 
-        class Loud(object):
+        class Loud:
             def __iter__(self):
                 raise RuntimeError("it was iterated")
 

@@ -25,7 +25,7 @@ FILES = sorted(path for path in glob.glob(os.path.join(WORKLOADS, "suite", "*.py
 CONSTANTS = ("PARAMS", "COMPARISONS", "EXCLUDE")
 
 
-class Workload(object):
+class Workload:
     """A workload file as the host sees it: parsed, never run."""
 
     def __init__(self, path):
@@ -50,7 +50,7 @@ class Workload(object):
             yield dict(zip(self.params, values))
 
 
-class Results(object):
+class Results:
     """What the calls of a workload return: the expressions to which `build` and the functions that it uses lead.
 
     A name means every function and value of the file that has it.
@@ -328,7 +328,7 @@ class Contract(unittest.TestCase):
             results = Results(workload.tree, shared)
             self.assertTrue(results.steps, "what build returns is not found")
             found = [result for result in results.returned if results.says_nothing(result)]
-            lines += ["{}:{}".format(workload.name, result.lineno) for result in found]
+            lines += [f"{workload.name}:{result.lineno}" for result in found]
         self.assertEqual(lines, [])
 
     def test_a_constant_is_found_wherever_it_comes_from(self):
@@ -361,7 +361,7 @@ class Refusals(unittest.TestCase):
         self.assertEqual(self.refused("predict", "2.0.0"), [])
 
     def forward_refused(self, version, *families):
-        applications = types.SimpleNamespace(**{family: None for family in families})
+        applications = types.SimpleNamespace(**dict.fromkeys(families))
         refused = self.refused("forward", version, keras=types.SimpleNamespace(applications=applications))
         return {(case["net"], case["style"]) for case in refused}
 
@@ -450,9 +450,9 @@ class Suites(unittest.TestCase):
         for param, values in wanted.items():
             self.assertLessEqual(set(values.split("|")), set(workload.params[param]), selector)
         for case in workload.cases():
-            if all(case[param] in values.split("|") for param, values in wanted.items()):
-                if not any(excluded.items() <= case.items() for excluded in workload.literal("EXCLUDE", ())):
-                    yield name, tuple(case.items())
+            excluded = any(each.items() <= case.items() for each in workload.literal("EXCLUDE", ()))
+            if not excluded and all(case[param] in values.split("|") for param, values in wanted.items()):
+                yield name, tuple(case.items())
 
     def cases(self, suite):
         selectors = self.suites[suite]["cases"]

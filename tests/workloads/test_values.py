@@ -10,7 +10,7 @@ except ImportError:
 from workloads import values
 
 
-class Tensor(object):
+class Tensor:
     """What is left of a tensor when its value is taken away: symbolic."""
 
     dtype = "float32"
@@ -30,10 +30,10 @@ class ToHost(unittest.TestCase):
         self.assertEqual(values.to_host({"a": [EagerTensor(), (EagerTensor(), None)]}), {"a": [2.5, (2.5, None)]})
 
     def test_what_is_ragged_or_sparse_is_pulled_in_parts(self):
-        class Ragged(object):
+        class Ragged:
             flat_values, nested_row_splits = EagerTensor(), (EagerTensor(), EagerTensor())
 
-        class Sparse(object):
+        class Sparse:
             indices, values, dense_shape = EagerTensor(), EagerTensor(), None
 
         self.assertEqual(values.to_host(Ragged()), [2.5, 2.5, 2.5])

@@ -26,5 +26,5 @@ if _file:
         import tfcompare_steps
         tfcompare_steps.watch(_file)
     except Exception as error:
-        sys.stderr.write("tfcompare: steps are not timed: {}\n".format(error))
+        sys.stderr.write(f"tfcompare: steps are not timed: {error}\n")
 _follow()

@@ -4,6 +4,7 @@ Every Keras has `fit` in a module with one of a few names, and its callbacks nex
 the call of `fit`, and so includes tracing; the later ones of an epoch from the end of one to the end of another, and so
 leave out what happens between epochs.
 """
+import contextlib
 import functools
 import importlib
 import inspect
@@ -48,10 +49,8 @@ class Record:
         self.seen = now_s, batch
 
     def end_epoch(self, loss):
-        try:
+        with contextlib.suppress(TypeError, ValueError):
             self.losses.append(round(float(loss), 6))
-        except (TypeError, ValueError):
-            pass
         self.write()
 
     def write(self):

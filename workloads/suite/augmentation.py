@@ -18,7 +18,7 @@ SHAPE = (32, 32, 32, 3)
 def refuse(tf, params):
     for name, _ in LAYERS[params["layer"]]:
         if not hasattr(preprocessing(tf), name):
-            return "This Keras has no layer {}.".format(name)
+            return f"This Keras has no layer {name}."
     return None
 
 

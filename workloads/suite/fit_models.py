@@ -25,7 +25,7 @@ def build(tf, params):
 
     class Net(tf.keras.Model):
         def __init__(self):
-            super(Net, self).__init__()
+            super().__init__()
             self.dense = [layers.Dense(width, activation="relu", kernel_initializer=small) for width in WIDTHS]
 
         def call(self, inputs):

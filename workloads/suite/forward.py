@@ -32,7 +32,7 @@ JIT = {"function": None, "jit_false": False, "jit_true": True}
 def refuse(tf, params):
     family, name, _ = NETS[params["net"]]
     if not hasattr(tf.keras.applications, family):
-        return "tf.keras.applications of this TensorFlow has no {}.".format(name)
+        return f"tf.keras.applications of this TensorFlow has no {name}."
     if JIT.get(params["style"]) is not None:
         return compat.jit_refusal(tf)
     return None

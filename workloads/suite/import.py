@@ -31,7 +31,7 @@ def build(tf, params):
     def step():
         code = subprocess.call(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if code:
-            raise RuntimeError("{!r} in a separate process ended with exit code {}".format(command[-1], code))
+            raise RuntimeError(f"{command[-1]!r} in a separate process ended with exit code {code}")
 
     step.no_result = "a separate process ends well, or the call fails"
     return step

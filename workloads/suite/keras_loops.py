@@ -62,8 +62,8 @@ def compile_flag(tf):
         check(loop_of(compiled, x) == "training_v2.Loop", "with the flag, predict has the loop of training_v2")
         before, after = Watch(lambda: plain.predict(x)), Watch(lambda: compiled.predict(x))
         for name in ("training_v2._process_inputs", "function._create_graph_function"):
-            check(not before.calls[name], "an uncompiled model's predict does not call {}".format(name))
-            check(after.calls[name], "a compiled model's predict calls {}".format(name))
+            check(not before.calls[name], f"an uncompiled model's predict does not call {name}")
+            check(after.calls[name], f"a compiled model's predict calls {name}")
         adapters = {type(result).__name__ for result in after.results["training_v2._process_inputs"]}
         check(adapters == {"TensorLikeDataAdapter"}, "_process_inputs returns a TensorLikeDataAdapter")
         arrays = before.results["training_utils.convert_eager_tensors_to_numpy"]
@@ -160,12 +160,12 @@ def lstm_share(tf):
         call()
         share = sum(seconds) / (time.perf_counter() - start)
         check(seconds, "predict calls _process_inputs")
-        check(share < LSTM_SHARE, "_process_inputs takes less than {:.0%}, not {:.1%}".format(LSTM_SHARE, share))
+        check(share < LSTM_SHARE, f"_process_inputs takes less than {LSTM_SHARE:.0%}, not {share:.1%}")
 
     return step
 
 
-class Watch(object):
+class Watch:
     """The Python functions that run in one call, as module.function: how often, and what they return."""
 
     def __init__(self, call):
@@ -180,7 +180,7 @@ class Watch(object):
     def _see(self, frame, event, arg):
         if event == "return":
             module = os.path.splitext(os.path.basename(frame.f_code.co_filename))[0]
-            name = "{}.{}".format(module, frame.f_code.co_name)
+            name = f"{module}.{frame.f_code.co_name}"
             self.calls[name] += 1
             if name in KEPT:
                 self.results[name].append(arg)
@@ -226,7 +226,7 @@ def loop_of(model, x):
 def check_loops(expected):
     for model, x, name in expected:
         selected = loop_of(model, x)
-        check(selected == name, "the loop for {} is {}, not {}".format(type(x).__name__, name, selected))
+        check(selected == name, f"the loop for {type(x).__name__} is {name}, not {selected}")
 
 
 def has_array(value):
@@ -237,7 +237,7 @@ def has_array(value):
 
 def check(holds, statement):
     if not holds:
-        raise AssertionError("not so in this TensorFlow: {}".format(statement))
+        raise AssertionError(f"not so in this TensorFlow: {statement}")
 
 
 CHECKS = {

@@ -22,7 +22,7 @@ def build(tf, params):
         for width in WIDTHS:
             weights = (draw.randn(before, width) / before ** 0.5).astype("float32")
             # A variable: the optimizer would pack a constant for oneDNN once, and the log shows it packed in each call.
-            x = v1.nn.bias_add(tf.matmul(x, v1.get_variable("w%d" % width, initializer=weights)), tf.zeros((width,)))
+            x = v1.nn.bias_add(tf.matmul(x, v1.get_variable(f"w{width}", initializer=weights)), tf.zeros((width,)))
             x = x if width == WIDTHS[-1] else tf.nn.relu(x)
             before = width
         session = v1.Session()

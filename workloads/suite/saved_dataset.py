@@ -13,7 +13,7 @@ PARAMS = {
 COMPARISONS = {"source": "generator"}
 
 RECORDS, STRINGS = 1000, 10
-TEXTS = ["short text {}".format(number) for number in range(RECORDS)]
+TEXTS = [f"short text {number}" for number in range(RECORDS)]
 
 
 def refuse(tf, params):

@@ -47,7 +47,10 @@ def unused_gather(tf):
 
     def step():
         check(raises(tf.errors.InvalidArgumentError, unused, one), "eagerly an unused operation's error is raised")
-        check(not raises(tf.errors.InvalidArgumentError, compat.function(tf, unused), one), "a graph has no unused operations")
+        check(
+            not raises(tf.errors.InvalidArgumentError, compat.function(tf, unused), one),
+            "a graph has no unused operations",
+        )
 
     return step
 
@@ -146,7 +149,7 @@ def inner_code(tf):
 def objects(tf):
     one = tf.constant(1.0)
 
-    class Setting(object):
+    class Setting:
         factor = 2.0
 
     def step():
@@ -281,7 +284,7 @@ def raises(error, function, *arguments):
 
 def check(holds, statement):
     if not holds:
-        raise AssertionError("not so in this TensorFlow: {}".format(statement))
+        raise AssertionError(f"not so in this TensorFlow: {statement}")
 
 
 CHECKS = {

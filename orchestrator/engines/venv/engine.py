@@ -25,16 +25,16 @@ from packaging.utils import canonicalize_version
 from orchestrator import catalog, files
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import architectures, lock_hash, lockfile
+from orchestrator.catalog.user_data import cache
 from orchestrator.catalog.version import Flavour, FlavourName, Version
 from orchestrator.catalog.workloads import BUILTIN
 from orchestrator.child_environment import pass_variables
 from orchestrator.engines import Outlook, Started, WorkerPaths, build_errors
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.cuda_libraries import add_driver, code_variables, find_variables
-from orchestrator.engines.folder_lock import FolderLock, wait
 from orchestrator.engines.docker.limits import share_processes
-from orchestrator.catalog.user_data import cache
 from orchestrator.engines.environment import worker_variables
+from orchestrator.engines.folder_lock import FolderLock, wait
 from orchestrator.engines.index.proxy import OVERRULED, Index
 from orchestrator.engines.layers import UvHere, describe_layers
 from orchestrator.engines.scratch import Scratch
@@ -249,7 +249,8 @@ class VenvEngine:
             if interpreter.pip:
                 [packages] = path.glob("lib/python*/site-packages")
                 shutil.unpack_archive(interpreter.pip, packages, "zip")
-            self._run(version, [*pip, catalog.forbid_builds(flavour.pip_lock), "-r", str(flavour.pip_lock)], asking, log)
+            only_wheels = catalog.forbid_builds(flavour.pip_lock)
+            self._run(version, [*pip, only_wheels, "-r", str(flavour.pip_lock)], asking, log)
             # Locks are whole, so nothing is left to resolve; without isolation, so that the few source packages are
             # built with the locked setuptools and not with one fetched unlocked.
             lock = flavour.lock
@@ -270,9 +271,7 @@ class VenvEngine:
         if (code := log.run(argv, {**passed, **asking, "PIP_USER": "0"})) == 0:
             return
         head = "its environment could not be installed"
-        failure = build_errors.of_install(
-            log.end, folder=environments_folder(), wheelhouse=self._index.wheelhouse
-        )
+        failure = build_errors.of_install(log.end, folder=environments_folder(), wheelhouse=self._index.wheelhouse)
         message = f"{head}: {failure}" if failure else f"{head} ({argv[0]} ended with {code}). {build_errors.UNKNOWN}"
         raise EnvironmentFailed(message, target=version.name, detail=f"{log.tail()}\nThe whole log is {log.path}")
 
@@ -320,10 +319,9 @@ def _share(lock: FolderLock, path: Path, build: Callable[[], None], log: BuildLo
     def share() -> bool:
         if lock.refusal and not ready.exists():
             raise lock.refusal
-        if not ready.exists() and lock.exclude():
-            # It may have become ready just before the lock was taken.
-            if not ready.exists():
-                build()
+        # It may become ready just before the lock is taken.
+        if not ready.exists() and lock.exclude() and not ready.exists():
+            build()
         return lock.share() and ready.exists()
 
     wait(share, lambda: log.line(f"another process installs or uses {path.name}; waiting for it"))

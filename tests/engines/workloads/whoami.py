@@ -7,7 +7,7 @@ import time
 
 def build(tf, params):
     affinity = ",".join(map(str, sorted(os.sched_getaffinity(0))))
-    print("whoami cpus={} data={} cgroup={}".format(affinity, resource.getrlimit(resource.RLIMIT_DATA)[0], _cgroup()))
+    print(f"whoami cpus={affinity} data={resource.getrlimit(resource.RLIMIT_DATA)[0]} cgroup={_cgroup()}")
     draw = random.Random()
     return lambda: time.sleep(draw.uniform(0, 0.02) * draw.choice((0.1, 1)))
 

@@ -7,7 +7,7 @@ def build(tf, params):
     def step():
         if tf.__version__.startswith("2."):
             with open(os.environ["TF_CPP_ANNOUNCE"], "a") as announce:
-                announce.write("{}\n".format(os.getppid()))
+                announce.write(f"{os.getppid()}\n")
         time.sleep(0.05)
 
     return step

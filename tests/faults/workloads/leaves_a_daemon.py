@@ -10,7 +10,7 @@ def build(tf, params):
             announce = os.environ.get("TF_CPP_ANNOUNCE")
             if announce:
                 with open(announce, "a") as file:
-                    file.write("{}\n".format(os.getpid()))
+                    file.write(f"{os.getpid()}\n")
             time.sleep(600)
         os._exit(0)
     os.wait()

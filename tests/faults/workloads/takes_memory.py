@@ -4,4 +4,5 @@
 def build(tf, params):
     if tf.__version__.startswith("2."):
         kept = [bytearray(b"x") * (64 << 20) for _ in range(40)]
-    return lambda: 1.0
+        return lambda: float(len(kept))
+    return lambda: 40.0

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.catalog.uv import find_uv
+from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv import pythons
 from orchestrator.engines.venv.pythons import OWN_LIST, OWN_LISTED, explain, find_ban
-from orchestrator.engines.build_log import BuildLog
 from orchestrator.options import EngineOptions
 
 

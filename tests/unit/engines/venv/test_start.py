@@ -12,7 +12,6 @@ from orchestrator.engines import WorkerPaths
 from orchestrator.engines.venv.engine import VenvEnvironment
 from orchestrator.engines.worker import channel
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 from tests.support.builders import environment_facts
 
