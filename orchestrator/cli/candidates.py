@@ -9,6 +9,8 @@ from typing import Any
 from orchestrator.bundled import WORKLOADS
 from orchestrator.errors import TfCompareError
 
+SHELLS = ("bash", "zsh", "fish")
+
 
 @dataclass(frozen=True)
 class Candidate:
@@ -240,8 +242,6 @@ def _columns(place: Place, unfinished: str) -> Iterator[Candidate]:
 
 
 def _shells(place: Place, unfinished: str) -> Iterator[Candidate]:
-    from orchestrator.cli.completion import SHELLS
-
     yield from map(Candidate, SHELLS)
 
 

@@ -2,13 +2,12 @@
 
 import shlex
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
-from typer.main import get_command
 
 from orchestrator.cli import parse
-from orchestrator.cli.candidates import Candidate, find_candidates
+from orchestrator.cli.candidates import SHELLS, Candidate, find_candidates
 
 app = typer.Typer()
 
@@ -50,7 +49,7 @@ function __tfcompare
 end
 complete --command tfcompare --no-files --arguments '(__tfcompare)'
 """
-SHELLS = {"bash": BASH, "zsh": ZSH, "fish": FISH}
+SCRIPTS = dict(zip(SHELLS, (BASH, ZSH, FISH), strict=True))
 # Where bash begins another word, although no blank does.
 BREAKS = "=:"
 
@@ -69,30 +68,30 @@ def completion(
 
       tfcompare completion fish | source       in ~/.config/fish/config.fish
     """
-    parse.one_of("SHELL", "shell", shell, tuple(SHELLS))
-    print(SHELLS[shell].strip())
+    parse.one_of("SHELL", "shell", shell, SHELLS)
+    print(SCRIPTS[shell].strip())
 
 
-def complete(shell: str, words: Sequence[str]) -> None:
+def complete(root: Any, shell: str, words: Sequence[str]) -> None:
     """Print what continues a command line, as `tfcompare completion SHELL -- WORD...`, which each script calls."""
     if shell == "bash":
-        print_for_bash(*words[:2])
+        _print_for_bash(root, *words[:2])
         return
     *whole, unfinished = words or ("",)
     # They hand on a quote that is still open, and put it back themselves.
     unfinished = unfinished.lstrip("'\"")
-    for each in _find(whole, unfinished):
+    for each in find_candidates(root, whole, unfinished):
         print(f"{each.word}\t{each.about()}" if shell == "fish" else _with_blank(each))
 
 
-def print_for_bash(line: str, current: str = "") -> None:
+def _print_for_bash(root: Any, line: str, current: str = "") -> None:
     """Print what bash should put in place of the word that it takes for the current one."""
     words = split(line)
     unfinished = words[-1]
     # With an open quote, bash has the whole word; without one, only what follows the last break.
     current = "" if current in tuple(BREAKS) else current.lstrip("'\"")
     kept = len(unfinished) - len(current) if unfinished.endswith(current) else 0
-    for each in _find(words[1:-1], unfinished):
+    for each in find_candidates(root, words[1:-1], unfinished):
         print(_with_blank(each)[kept:])
 
 
@@ -108,12 +107,6 @@ def split(line: str) -> list[str]:
         # An open quote, or a backslash at the end: what was read of the word is still there.
         return [*words, lexer.token]
     return [*words, ""] if not line or line[-1].isspace() else words
-
-
-def _find(words: list[str], unfinished: str) -> list[Candidate]:
-    from orchestrator.cli.main import app as root
-
-    return find_candidates(get_command(root), words, unfinished)
 
 
 def _with_blank(candidate: Candidate) -> str:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
-from typer.main import get_group
+from typer.main import get_command, get_group
 
 from orchestrator import interrupts
 from orchestrator.cli import crash
@@ -177,7 +177,7 @@ def _command() -> object:
     if sys.argv[1:2] == ["completion"] and sys.argv[3:4] == ["--"]:
         from orchestrator.cli.completion import complete
 
-        complete(sys.argv[2], sys.argv[4:])
+        complete(get_command(app), sys.argv[2], sys.argv[4:])
         return 0
     return app(standalone_mode=False)
 

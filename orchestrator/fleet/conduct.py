@@ -25,7 +25,7 @@ from orchestrator.errors import (
 )
 from orchestrator.fleet.arrive import Arrivals, drop_unfinished, find_hosts
 from orchestrator.fleet.cluster import OPEN_CLUSTER, SLOT, is_open_to_all
-from orchestrator.fleet.dispatch import Dispatch, UnitJob
+from orchestrator.fleet.dispatch import Dispatch
 from orchestrator.fleet.model import (
     Contents,
     Fleet,
@@ -45,7 +45,7 @@ from orchestrator.fleet.place import (
     find_versions,
 )
 from orchestrator.fleet.replicas import OF_REPLICAS, describe_replicas
-from orchestrator.fleet.roster import ASKING_S, PATIENCE_S, FleetHost, Roster
+from orchestrator.fleet.roster import ASKING_S, PATIENCE_S, FleetHost, Roster, UnitJob
 from orchestrator.fleet.units import Unit, divide, find_sending_s, request
 from orchestrator.fleet.ways import join
 from orchestrator.measure.conduct import Done

@@ -7,7 +7,6 @@ and reads no result.
 import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, Protocol
 
@@ -15,7 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.fleet.model import Contents, Fleet, HostReport, TaskLost, UnitAnswer, UnitMessage
-from orchestrator.fleet.roster import WAIT_S, FleetHost, Roster
+from orchestrator.fleet.roster import WAIT_S, FleetHost, Roster, UnitJob
 from orchestrator.fleet.units import Unit
 from orchestrator.terminal.progress import View
 from orchestrator.terminal.text import clip
@@ -34,35 +33,6 @@ LONGEST = 1000
 # For units to free their containers.
 ENDING_S = 30.0
 OTHER_COPY = "it has the other copy, and each copy needs another host"
-
-
-@dataclass(eq=False)
-class UnitJob:
-    """A unit to be measured, and what became of it so far; with several hosts a case, one of its copies."""
-
-    unit: Unit
-    copy: int = 1
-    # Numbers of attempts are never used twice, also where a run is continued.
-    attempt: int = 0
-    lost: int = 0
-    rests: int = 0
-    # Hosts that failed, by node, and the last reason.
-    refused_by: set[str] = field(default_factory=set)
-    reason: str = ""
-    # The host that measures it, or has measured it.
-    host: FleetHost | None = None
-    # The ids of hosts that measured other copies of the unit before this call.
-    measured_by: frozenset[str] = frozenset()
-    # An answer that lacks a version, for which no host may have more.
-    spare: tuple[FleetHost, UnitAnswer] | None = None
-    # Whether its answer is there, and not yet judged.
-    is_answered: bool = False
-    is_done: bool = False
-    is_given_up: bool = False
-
-    @property
-    def is_open(self) -> bool:
-        return not self.is_done and not self.is_given_up
 
 
 class UnitRules(Protocol):

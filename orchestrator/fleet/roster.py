@@ -2,16 +2,14 @@
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator.fleet.model import Fleet, FleetNode, HostReport, TaskLost
+from orchestrator.fleet.model import Fleet, FleetNode, HostReport, TaskLost, UnitAnswer
+from orchestrator.fleet.units import Unit
 from orchestrator.terminal.counts import name_some
-
-if TYPE_CHECKING:
-    from orchestrator.fleet.dispatch import UnitJob
 
 REPORT = TypeAdapter(HostReport)
 # Between two looks at what happens.
@@ -51,6 +49,35 @@ class FleetHost:
     @property
     def is_member(self) -> bool:
         return self.report is not None and not self.left_out
+
+
+@dataclass(eq=False)
+class UnitJob:
+    """A unit to be measured, and what became of it so far; with several hosts a case, one of its copies."""
+
+    unit: Unit
+    copy: int = 1
+    # Numbers of attempts are never used twice, also where a run is continued.
+    attempt: int = 0
+    lost: int = 0
+    rests: int = 0
+    # Hosts that failed, by node, and the last reason.
+    refused_by: set[str] = field(default_factory=set)
+    reason: str = ""
+    # The host that measures it, or has measured it.
+    host: FleetHost | None = None
+    # The ids of hosts that measured other copies of the unit before this call.
+    measured_by: frozenset[str] = frozenset()
+    # An answer that lacks a version, for which no host may have more.
+    spare: tuple[FleetHost, UnitAnswer] | None = None
+    # Whether its answer is there, and not yet judged.
+    is_answered: bool = False
+    is_done: bool = False
+    is_given_up: bool = False
+
+    @property
+    def is_open(self) -> bool:
+        return not self.is_done and not self.is_given_up
 
 
 class AdmissionRules(Protocol):

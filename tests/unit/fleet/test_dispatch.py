@@ -9,9 +9,9 @@ from pydantic import TypeAdapter
 
 from orchestrator.fleet import dispatch as dispatching
 from orchestrator.fleet import roster as rosters
-from orchestrator.fleet.dispatch import MOST_LOST, Dispatch, UnitJob
+from orchestrator.fleet.dispatch import MOST_LOST, Dispatch
 from orchestrator.fleet.model import Contents, FleetNode, HostReport, TaskLost, UnitAnswer, UnitEnd, UnitMessage
-from orchestrator.fleet.roster import FleetHost, Roster
+from orchestrator.fleet.roster import FleetHost, Roster, UnitJob
 from orchestrator.fleet.units import Unit
 from orchestrator.terminal.progress import Quiet
 from tests.support.builders import case
