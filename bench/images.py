@@ -16,7 +16,7 @@ from bench.figures import Figure, Section
 from orchestrator import catalog
 from orchestrator.catalog.version import Flavour
 from orchestrator.engines.docker import image
-from orchestrator.engines.docker.engine import connect
+from orchestrator.engines.docker.client import connect
 from orchestrator.engines.venv import interpreters
 from orchestrator.errors import EngineUnavailable
 from orchestrator.model import Ended

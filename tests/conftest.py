@@ -17,7 +17,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.docker.engine import connect
+from orchestrator.engines.docker.client import connect
 from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.interpreters import Interpreter
 from orchestrator.engines.venv.pythons import Downloads, NotDownloaded

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator import files
+from orchestrator.engines.docker.client import connect
 from orchestrator.engines.docker.container import RUN_LABEL
-from orchestrator.engines.docker.engine import connect
 from orchestrator.machine.gpu import gpus
 from orchestrator.machine.host import read_processes
 from orchestrator.model import Ended

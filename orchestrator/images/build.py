@@ -9,7 +9,8 @@ from pathlib import Path
 
 from orchestrator.catalog.user_data import cache
 from orchestrator.catalog.version import Version
-from orchestrator.engines.docker.engine import DockerEngine, asking, connect
+from orchestrator.engines.docker.client import asking, connect
+from orchestrator.engines.docker.engine import DockerEngine
 from orchestrator.errors import EnvironmentFailed, Interrupted, UsageError
 from orchestrator.measure.prepare import ReadyEnvironment, make_ready
 from orchestrator.options import EngineOptions

@@ -10,7 +10,7 @@ from packaging.version import Version as Number
 
 from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, Version
-from orchestrator.engines.docker.engine import asking
+from orchestrator.engines.docker.client import asking
 from orchestrator.engines.docker.image import SPEC_LABEL, Recipe
 from orchestrator.engines.docker.inside import Files, Imported, Inside, look
 from orchestrator.errors import EnvironmentFailed

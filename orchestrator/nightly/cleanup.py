@@ -105,7 +105,7 @@ def _remove_images(numbers: Collection[str]) -> tuple[int, dict[str, str]]:
     images.
     """
     # Its client is slow to import, and most nights have nothing to remove.
-    from orchestrator.engines.docker.engine import asking, connect
+    from orchestrator.engines.docker.client import asking, connect
     from orchestrator.images import inventory, prune
 
     try:

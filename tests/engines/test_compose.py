@@ -14,7 +14,7 @@ import yaml
 
 from orchestrator import catalog
 from orchestrator.cli.images.build import USUAL
-from orchestrator.engines.docker.engine import connect
+from orchestrator.engines.docker.client import connect
 from orchestrator.machine.host import host_facts
 from tests.conftest import ROOT, run_command
 from tests.engines.docker.conftest import until

@@ -12,7 +12,7 @@ import pytest
 from orchestrator import catalog
 from orchestrator.catalog import lock_on_demand, user_data
 from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.docker.engine import connect
+from orchestrator.engines.docker.client import connect
 from orchestrator.engines.venv.engine import VenvEngine, environments_folder
 from orchestrator.history.points import of_run
 from orchestrator.metrics.followed import TIME

@@ -156,7 +156,7 @@ def _print_images(built: "Sequence[BuiltImage]") -> None:
 
 
 def _sbom(version: "Version", gpu: bool, base: str | None) -> str:
-    from orchestrator.engines.docker.engine import asking, connect
+    from orchestrator.engines.docker.client import asking, connect
     from orchestrator.engines.docker.image import recipe
     from orchestrator.images.sbom import document
 

@@ -25,7 +25,7 @@ Versions = Annotated[
 @contextmanager
 def open_engine(doing: str, timeout_s: float = 60) -> "Iterator[docker.DockerClient]":
     # Imported here: most commands need no engine, and its client is slow to import.
-    from orchestrator.engines.docker.engine import asking, connect
+    from orchestrator.engines.docker.client import asking, connect
 
     with closing(connect(timeout_s)) as client, asking(doing, EnvironmentFailed):
         yield client

@@ -1,18 +1,13 @@
 """Versions in Docker images and workers in hardened containers."""
 
-import socket
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import docker
-import requests
-import urllib3
-from docker.errors import APIError, DockerException, ImageNotFound
-from docker.transport import unixconn
+from docker.errors import ImageNotFound
 
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import architectures, lock_hash, lockfile
@@ -21,95 +16,15 @@ from orchestrator.engines import Outlook, Started, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.cuda_libraries import find_variables
 from orchestrator.engines.docker import container, image, limits, nvidia, own_image, probe
+from orchestrator.engines.docker.client import Clients, asking, connect, find_root_cause
 from orchestrator.engines.docker.uv_container import UvInContainer
 from orchestrator.engines.index.proxy import Index
-from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError, UsageError
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed, UsageError
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 
 # How long a registry may take to say whether it has an image.
 REGISTRY_S = 15
-
-# docker-py wraps the errors of plain requests, and lets those of streams through as they are.
-UNANSWERED = (DockerException, requests.RequestException, urllib3.exceptions.HTTPError)
-
-
-class _UnixConnection(unixconn.UnixHTTPConnection):  # type: ignore[misc]
-    """A connection that closes its socket if it cannot connect; docker-py's own leaves it open."""
-
-    def connect(self) -> None:
-        engine = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        try:
-            engine.settimeout(self.timeout)
-            engine.connect(self.unix_socket)
-        except BaseException:
-            engine.close()
-            raise
-        self.sock = engine
-
-
-# docker-py takes no other class for the connections of its clients.
-unixconn.UnixHTTPConnection = _UnixConnection
-
-
-def connect(timeout_s: float = 60) -> docker.DockerClient:
-    """Return a client of the engine that DOCKER_HOST or the default socket names; raise EngineUnavailable."""
-    try:
-        # This asks the engine for its version, so an engine that does not answer is noticed here.
-        client = docker.from_env(timeout=timeout_s)
-    except (*UNANSWERED, OSError) as error:
-        raise EngineUnavailable(
-            f"no Docker engine answers ({_root_cause(error)})", "start it, set DOCKER_HOST, or take --engine venv"
-        ) from error
-    return client
-
-
-@contextmanager
-def asking(doing: str, refused: type[TfCompareError], version: str = "") -> Iterator[None]:
-    """Raise `refused` if the engine refuses, and EngineUnavailable if it no longer answers."""
-    try:
-        yield
-    except APIError as error:
-        message = str(error.explanation or error)
-        blind = "bind source path does not exist" in message
-        advice = "the engine does not see this machine's folders, so DOCKER_HOST must name one that runs here"
-        raise refused(
-            f"{doing}: the Docker engine refuses: {message}", advice if blind else "", target=version
-        ) from error
-    except UNANSWERED as error:
-        cause = _root_cause(error)
-        raise EngineUnavailable(f"{doing}: the Docker engine stopped answering ({cause})", target=version) from error
-
-
-def _root_cause(error: BaseException) -> str:
-    text = str(error)
-    if "Permission denied" in text:
-        return "permission denied on its socket: is this user in the docker group?"
-    if "No such file" in text:
-        return "its socket is not there"
-    if "Connection refused" in text:
-        return "its socket exists, but no engine listens on it"
-    return text.splitlines()[0] if text else type(error).__name__
-
-
-class Clients:
-    """One client per thread.
-
-    Threads cannot safely share a client's connections, and the control arm starts at the same time as its twin.
-    """
-
-    def __init__(self) -> None:
-        self._local = threading.local()
-        self._open = ExitStack()
-
-    def of_thread(self) -> docker.DockerClient:
-        if not hasattr(self._local, "client"):
-            self._local.client = self._open.enter_context(closing(connect()))
-        client: docker.DockerClient = self._local.client
-        return client
-
-    def close(self) -> None:
-        self._open.close()
 
 
 @dataclass(frozen=True)
@@ -139,7 +54,7 @@ class DockerEnvironment:
             client = self.client
         except EngineUnavailable as gone:
             # It answered when the run began.
-            cause = _root_cause(gone.__cause__ or gone)
+            cause = find_root_cause(gone.__cause__ or gone)
             raise EngineUnavailable(
                 f"the Docker engine stopped answering while {self.facts.target} was started ({cause})"
             ) from gone

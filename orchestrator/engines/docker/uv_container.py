@@ -21,6 +21,7 @@ from orchestrator.catalog import uv
 from orchestrator.child_environment import pass_variables
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import container, host_paths, image, limits, security
+from orchestrator.engines.docker.client import asking
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.options import EngineOptions
 
@@ -43,9 +44,6 @@ class UvInContainer:
         return f"docker {self.image}"
 
     def run(self, arguments: Sequence[str], folder: Path, timeout_s: float) -> str:
-        # That module imports this one.
-        from orchestrator.engines.docker.engine import asking
-
         with asking("what a workload requires could not be looked at", EnvironmentFailed):
             return self._run(arguments, folder, timeout_s)
 

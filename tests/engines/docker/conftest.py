@@ -23,8 +23,9 @@ from orchestrator import catalog
 from orchestrator.catalog.version import Version
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import image, limits
+from orchestrator.engines.docker.client import connect
 from orchestrator.engines.docker.container import RUN_LABEL
-from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment, connect
+from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment
 from orchestrator.measure import run as story
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions

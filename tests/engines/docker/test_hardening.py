@@ -17,8 +17,9 @@ import pytest
 from orchestrator import contract
 from orchestrator.bundled import WORKLOADS
 from orchestrator.engines.docker import container, limits, security
+from orchestrator.engines.docker.client import asking
 from orchestrator.engines.docker.container import ContainerChannel, Spec, create
-from orchestrator.engines.docker.engine import DockerEnvironment, asking
+from orchestrator.engines.docker.engine import DockerEnvironment
 from orchestrator.errors import EnvironmentFailed
 from tests.conftest import run_command
 from tests.engines.docker.conftest import OWN

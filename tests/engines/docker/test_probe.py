@@ -8,7 +8,8 @@ import docker
 import pytest
 
 from orchestrator.engines.docker import container, inside, probe, security
-from orchestrator.engines.docker.engine import DockerEngine, connect
+from orchestrator.engines.docker.client import connect
+from orchestrator.engines.docker.engine import DockerEngine
 from orchestrator.errors import EngineUnavailable
 from orchestrator.options import EngineOptions
 

@@ -11,8 +11,9 @@ import pytest
 from orchestrator.catalog import uv
 from orchestrator.engines import layers
 from orchestrator.engines.docker import security, uv_container
+from orchestrator.engines.docker.client import Clients
 from orchestrator.engines.docker.container import OWNER_LABEL
-from orchestrator.engines.docker.engine import Clients, DockerEnvironment
+from orchestrator.engines.docker.engine import DockerEnvironment
 from orchestrator.engines.docker.uv_container import RUN, UvInContainer
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions

@@ -23,7 +23,7 @@ OWN = (
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("orchestrator.engines.docker.engine.connect", _nobody)
+    monkeypatch.setattr("orchestrator.engines.docker.client.connect", _nobody)
     catalog.reread()
     yield tmp_path
     monkeypatch.undo()
@@ -158,7 +158,7 @@ def test_an_engine_that_stops_answering_keeps_the_entries_for_the_next_night(mon
         def api(self) -> object:
             raise EngineUnavailable("the Docker engine stopped answering")
 
-    monkeypatch.setattr("orchestrator.engines.docker.engine.connect", lambda timeout_s: Gone())
+    monkeypatch.setattr("orchestrator.engines.docker.client.connect", lambda timeout_s: Gone())
     retired = cleanup.retire(1, lambda text: None)
     assert (retired.numbers, retired.spared) == (
         (),
