@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any
 
 from orchestrator.metrics import find_margin, scale_of
-from orchestrator.metrics.percentiles import PERCENTILES
+from orchestrator.metrics.table import PERCENTILES
 from orchestrator.model import Metric, Target
 from orchestrator.results.evaluation import Gathered, judge
 from orchestrator.results.replicates import Replicate

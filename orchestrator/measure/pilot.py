@@ -11,7 +11,7 @@ from orchestrator.measure.budget import RESERVE
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.visit import Group, Timed, Visit, Visitor
 from orchestrator.metrics import METRICS
-from orchestrator.metrics.percentiles import FEWEST_CALLS, PERCENTILES
+from orchestrator.metrics.table import FEWEST_FOR_PERCENTILES, PERCENTILES
 from orchestrator.model import Arm, ArmKey, Calibrated, Plan
 from orchestrator.plan.pairs import FURTHER_LOOKS, opens_alone
 from orchestrator.stats import calibrate
@@ -158,7 +158,7 @@ def describe_percentiles(
             arm.case.label: (needed, made)
             for visit in visits
             for arm, timed in visit.timed.items()
-            if (needed := max(count_calls(timed.pilot.calls_ns, PERCENTILES[metric], error), FEWEST_CALLS))
+            if (needed := max(count_calls(timed.pilot.calls_ns, PERCENTILES[metric], error), FEWEST_FOR_PERCENTILES))
             > (made := efforts[arm.key].bursts * efforts[arm.key].calls * per_round)
         }
         if lacking:

@@ -1,35 +1,14 @@
-"""What is compared of two arms: one file per metric, with its figure, its unit, its words and its margin."""
+"""What is compared of two arms: metrics, each with its figure, its unit, its words and its margin."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from orchestrator.metrics import (
-    build,
-    cpu,
-    first,
-    gpu_memory,
-    import_time,
-    leak,
-    memory,
-    percentiles,
-    size,
-    step,
-    time,
-    traces,
-)
 from orchestrator.metrics.spec import MetricSpec
+from orchestrator.metrics.table import SPECS
 from orchestrator.model import Metric, Plan
 from orchestrator.stats.scale import MetricScale
 
-METRICS: Mapping[str, MetricSpec] = {
-    spec.name: spec
-    for spec in (
-        *(each.SPEC for each in (time, first, memory, leak, build, import_time, cpu, gpu_memory)),
-        *traces.SPECS,
-        *(each.SPEC for each in (size, step)),
-        *percentiles.SPECS,
-    )
-}
+METRICS: Mapping[str, MetricSpec] = {spec.name: spec for spec in SPECS}
 # What calls return is compared as well, but has no ratio.
 OUTPUT: Final = "output"
 NAMES = (*(name for name in METRICS if name != "step"), OUTPUT)

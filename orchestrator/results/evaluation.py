@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from orchestrator import contract
 from orchestrator.metrics import METRICS, choose_metrics, find_margin, scale_of
-from orchestrator.metrics.leak import is_known
 from orchestrator.metrics.spec import find_figure
+from orchestrator.metrics.table import knows_leak
 from orchestrator.model import (
     Arm,
     ArmKey,
@@ -348,7 +348,7 @@ def _median_bytes(sizes_kb: Iterable[int | None]) -> float | None:
 
 def _leak_bytes(replicates: Sequence[Replicate]) -> float | None:
     """Return by how much a call makes an arm's replicates grow, if they made enough calls to tell."""
-    slopes = [each.growth_bytes or 0 for each in replicates if is_known(each)]
+    slopes = [each.growth_bytes or 0 for each in replicates if knows_leak(each)]
     return float(median(slopes)) if slopes else None
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from orchestrator.errors import ContractBroken
-from orchestrator.metrics.percentiles import FEWEST_CALLS, PERCENTILES
+from orchestrator.metrics.table import FEWEST_FOR_PERCENTILES, PERCENTILES
 from orchestrator.model import ArmKey, Target
 from orchestrator.results.streams import Stream, as_arrow, as_numpy, check, figures, is_label, labels, read_stream
 from orchestrator.stats.round_times import middle_mean
@@ -342,7 +342,7 @@ def _percentiles(rows: Rows, groups: Any) -> list[tuple[float, ...]]:
     ends = np.r_[rows.starts[1:], len(rows.group)]
     found: list[tuple[float, ...]] = []
     for group in groups:
-        if counts[group] < FEWEST_CALLS:
+        if counts[group] < FEWEST_FOR_PERCENTILES:
             found.append(())
             continue
         own = slice(rows.starts[group], ends[group])
