@@ -90,8 +90,8 @@ def test_the_verdict_filter_keeps_its_verdict_only(browser, page: str, verdict: 
 
 def test_filters_by_version_and_workload_add_up(browser, page: str):
     opened(browser, page)
-    Select(browser.find_element(By.ID, "filter-version")).select_by_visible_text("2.0.0")
-    assert set(column(browser, "Version")) == {"2.0.0"}
+    Select(browser.find_element(By.ID, "filter-target")).select_by_visible_text("2.0.0")
+    assert set(column(browser, "Target")) == {"2.0.0"}
     Select(browser.find_element(By.ID, "filter-workload")).select_by_visible_text("power")
     assert {(row[0], row[2]) for row in rows(browser)} == {("power", "2.0.0")}
     assert len(rows(browser)) == len(runs.POWERS)
@@ -114,11 +114,11 @@ def test_a_header_sorts_both_ways_with_what_has_no_figure_last(browser, page: st
 
 def test_sorting_and_opening_work_by_keyboard(browser, page: str):
     opened(browser, page)
-    button = head(browser, "Version")
+    button = head(browser, "Target")
     button.send_keys(Keys.ENTER)
-    assert column(browser, "Version") == sorted(column(browser, "Version"), key=lambda one: runs.VERSIONS.index(one))
+    assert column(browser, "Target") == sorted(column(browser, "Target"), key=lambda one: runs.VERSIONS.index(one))
     button.send_keys(Keys.SPACE)
-    assert column(browser, "Version")[0] == "2.13.0"
+    assert column(browser, "Target")[0] == "2.13.0"
     browser.find_element(By.CSS_SELECTOR, "#case-1 > summary").send_keys(Keys.ENTER)
     drawn(browser, "#case-1")
 

@@ -32,7 +32,7 @@ def test_a_dry_run_locks_what_the_index_has_for_arm(on_arm: None, tmp_path: Path
     words = ("run", "2.9", "2.16", "2.21", "--engine", "venv", "--dry-run", "--format", "json", "-c", "power")
     assert called(monkeypatch, *words) == 0
     out, err = capsys.readouterr()
-    states = {each["version"]: each for each in json.loads(out)["versions"]}
+    states = {each["target"]: each for each in json.loads(out)["targets"]}
     assert states["2.9.3"]["state"] == "impossible"
     assert "TensorFlow has wheels for Linux on aarch64 from 2.10 on" in json.dumps(states["2.9.3"])
     assert {states[number]["state"] for number in ("2.16.2", "2.21.0")} == {"to build"}

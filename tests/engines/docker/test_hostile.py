@@ -77,7 +77,7 @@ def test_a_worker_sees_no_results_but_its_own_and_speaks_for_no_other(
     # that had one replicate only has nothing to forge from.
     assert (arms["forges", "1.14.0"]["outcome"], arms["forges", "1.14.0"]["rounds"]) == ("measured", 2)
     assert arms["forges", "2.0.0"]["rounds"] < 2
-    assert "version: its row names '1.14.0', and '2.0.0' wrote it" in stderr
+    assert "target: its row names '1.14.0', and '2.0.0' wrote it" in stderr
     assert any("removed unexpected files from the results of 1.14.0: 1.14.0-9" in one for one in answer["warnings"])
 
 
