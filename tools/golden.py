@@ -24,13 +24,14 @@ from orchestrator.bisect import state  # noqa: E402
 from orchestrator.catalog import trust  # noqa: E402
 from orchestrator.engines.venv import interpreters  # noqa: E402
 from orchestrator.engines.worker.client import Opened  # noqa: E402
+from orchestrator.fleet import machines  # noqa: E402
 from orchestrator.formats import PROFILE  # noqa: E402
 from orchestrator.history.model import AlarmOpened  # noqa: E402
 from orchestrator.history.store import Store  # noqa: E402
 from orchestrator.profiling import stored  # noqa: E402
 from orchestrator.profiling.model import stem  # noqa: E402
 from tests.support.bench import Bench  # noqa: E402
-from tests.support.golden import GOLDEN, PROFILED, TRUSTED  # noqa: E402
+from tests.support.golden import GOLDEN, PROFILED, STARTED, TRUSTED  # noqa: E402
 from tests.support.night_reports import NIGHT, alarm  # noqa: E402
 from tests.support.nights import history  # noqa: E402
 from tests.support.searches import SCENES as SEARCHES  # noqa: E402
@@ -67,7 +68,7 @@ def main() -> None:
 
 
 def write_host_files(scratch: Path) -> None:
-    """Write what the host writes: a run, a profile, a search, points and an event of a history, and what is trusted."""
+    """Write what the host writes: a run, a profile, a search, points and an event, what is trusted, and a fleet."""
     os.environ["TFCOMPARE_DATA"] = str(scratch / "data")
     shutil.rmtree(GOLDEN / "run", ignore_errors=True)
     shutil.copytree(write_run(scratch / "run"), GOLDEN / "run", ignore=shutil.ignore_patterns(".lock"))
@@ -84,6 +85,9 @@ def write_host_files(scratch: Path) -> None:
     shutil.copyfile(store.record(AlarmOpened(at=NIGHT.at, alarm=alarm(1.5))), GOLDEN / "event.json")
     trust.keep(TRUSTED)
     shutil.copyfile(trust.file(), GOLDEN / "trusted.json")
+    machines.state_file().parent.mkdir(parents=True)
+    machines.keep_started(STARTED)
+    shutil.copyfile(machines.state_file(), GOLDEN / "fleet.json")
 
 
 def old_python(scratch: Path) -> Path:

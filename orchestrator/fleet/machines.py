@@ -23,6 +23,7 @@ from orchestrator.catalog import user_data
 from orchestrator.errors import EngineUnavailable, UsageError
 from orchestrator.fleet.cluster import AT_ONCE, SLOT, token_file
 from orchestrator.fleet.model import OF_NAME
+from orchestrator.formats import FLEET
 from orchestrator.model import STRICT
 from orchestrator.parallel import run_parallel
 
@@ -110,7 +111,7 @@ def state_file() -> Path:
 
 def read_started() -> StartedFleet | None:
     try:
-        return STARTED.validate_json(files.read_text(state_file()))
+        return STARTED.validate_json(FLEET.unstamp(files.read_text(state_file()).encode()))
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
@@ -141,7 +142,7 @@ def start(
             return
         with keeping:
             fleet = replace(fleet, machines=(*fleet.machines, machine))
-            _keep(fleet)
+            keep_started(fleet)
         say(f"{host}: ready ({_join(listed)})")
 
     run_parallel(start_one, hosts, AT_ONCE)
@@ -167,7 +168,7 @@ def end(say: Callable[[str], None]) -> None:
 
     has_ended = run_parallel(end_one, fleet.machines, AT_ONCE)
     if left := [machine for machine, ended in zip(fleet.machines, has_ended, strict=True) if not ended]:
-        _keep(replace(fleet, machines=tuple(left)))
+        keep_started(replace(fleet, machines=tuple(left)))
         names = ", ".join(machine.host for machine in left)
         raise EngineUnavailable(f"not ended: {names}", "`tfcompare fleet down` tries them again")
     state_file().unlink(missing_ok=True)
@@ -182,9 +183,9 @@ def _make_token() -> str:
         return file.read_text().strip()
 
 
-def _keep(fleet: StartedFleet) -> None:
+def keep_started(fleet: StartedFleet) -> None:
     with files.writing(state_file(), user_data.REMEDY):
-        files.write_atomically(state_file(), STARTED.dump_json(fleet, indent=1) + b"\n", 0o600)
+        files.write_atomically(state_file(), FLEET.stamp(STARTED.dump_json(fleet, indent=1)) + b"\n", 0o600)
 
 
 def _start(host: str, labels: Mapping[str, str], token: str, ssh: Sequence[str], prefix: Path) -> FleetMachine:

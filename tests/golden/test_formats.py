@@ -8,14 +8,15 @@ import pytest
 
 from orchestrator.bisect import state
 from orchestrator.catalog import trust
-from orchestrator.formats import EVENT, FORMATS, POINTS, PROFILE, RUN, SEARCH, TRUST, Format
+from orchestrator.fleet import machines
+from orchestrator.formats import EVENT, FLEET, FORMATS, POINTS, PROFILE, RUN, SEARCH, TRUST, Format
 from orchestrator.history.model import AlarmOpened
 from orchestrator.history.schema import FORMAT, SCHEMA
 from orchestrator.history.store import Store
 from orchestrator.profiling import stored
 from orchestrator.results.run import load_run
 from orchestrator.results.run_folder import RunFolder
-from tests.support.golden import GOLDEN, PROFILED, TRUSTED
+from tests.support.golden import GOLDEN, PROFILED, STARTED, TRUSTED
 from tests.support.night_reports import NIGHT, alarm
 from tests.support.nights import history
 from tests.support.searches import SCENES
@@ -23,7 +24,7 @@ from tests.support.small_run import write_run
 
 FILES = {
     RUN: "run/plan.json", PROFILE: "profile/profile.json", SEARCH: "bisect.json", EVENT: "event.json",
-    TRUST: "trusted.json", POINTS: "points.parquet",
+    TRUST: "trusted.json", FLEET: "fleet.json", POINTS: "points.parquet",
 }  # fmt: skip
 
 
@@ -59,6 +60,13 @@ def test_what_was_trusted_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyP
     trust.file().parent.mkdir(exist_ok=True)
     trust.file().write_bytes((GOLDEN / "trusted.json").read_bytes())
     assert trust.read_all() == {str(path): trusted for path, trusted in TRUSTED.items()}
+
+
+def test_a_fleet_is_the_one_that_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path))
+    machines.state_file().parent.mkdir(parents=True)
+    machines.state_file().write_bytes((GOLDEN / "fleet.json").read_bytes())
+    assert machines.read_started() == STARTED
 
 
 def test_points_are_those_that_were_written(tmp_path: Path):

@@ -18,6 +18,7 @@ READERS = {
     "POINTS": "history/schema.py",
     "EVENT": "history/store.py",
     "TRUST": "catalog/trust.py",
+    "FLEET": "fleet/machines.py",
     "contract": "results/streams.py",
 }
 FORMAT = Format("run", 3, "start a new run")
