@@ -9,7 +9,7 @@ from orchestrator.terminal.durations import format_time
 FEWEST_FOR_LEAK = 200
 # The kernel counts memory in pages.
 PAGE = 4096
-# Ten calls are beyond the last percentile. Only a run that asks for percentiles makes so many.
+# Ten calls are beyond the last percentile. Only a run that asks for percentiles makes that many.
 FEWEST_FOR_PERCENTILES = 1000
 PERCENTILES: dict[Metric, int] = {"p50": 50, "p95": 95, "p99": 99}
 
