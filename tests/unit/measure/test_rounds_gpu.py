@@ -150,12 +150,12 @@ def test_a_visit_with_one_throttled_burst_is_redone_and_every_visit_is_in_the_jo
     assert (disturbed.round, disturbed.redone, disturbed.cause) == (2, True, "GPU 0 was throttled (thermal slowdown)")
     watched = [entry for entry in played.run.entries() if isinstance(entry, Watched)]
     assert [(entry.round, entry.cases) for entry in watched] == [(number, ("a",)) for number in (0, 2, 2, 3, 4, 5)]
-    assert watched[1].cards == (
+    assert watched[1].gpus == (
         GpuSpan(
             index=0, sm_mhz_min=900, sm_mhz_max=1980, temperature_c=90, power_w=122, throttled=("thermal slowdown",)
         ),
     )
-    assert watched[0].cards[0].throttled == watched[2].cards[0].throttled == ()
+    assert watched[0].gpus[0].throttled == watched[2].gpus[0].throttled == ()
 
 
 def test_a_pilot_with_a_throttled_burst_is_not_the_first_round(tmp_path: Path, hot):
