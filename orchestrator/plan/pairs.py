@@ -51,7 +51,7 @@ def plan_pairs(
 
 
 def baselines_of(case: Case, workload: Workload, present: Collection[Case]) -> Iterator[Case]:
-    """Yield the cases that a case is compared with inside each version."""
+    """Yield the cases that a case is compared with inside each target."""
     values = dict(case.params)
     for param, base in workload.comparisons.items():
         baseline = Case(case.workload, tuple({**values, param: base}.items()))

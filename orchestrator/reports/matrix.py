@@ -152,7 +152,7 @@ def layout(evaluation: Evaluation, width: int, arrangement: Arrangement | None =
     worst_first = arrangement.sort == Arrangement.sort
     rows = [*across, *rows_of_steps(evaluation, arrangement)]
     parts += draw_blocks(CaseBlock(str(targets[0]), rows, means, worst_first), targets[1:], width)
-    parts += draw_blocks(CaseBlock("inside each version", inside, {}, worst_first), targets, width)
+    parts += draw_blocks(CaseBlock("inside each target", inside, {}, worst_first), targets, width)
     below: list[RenderableType] = [
         *_reasons(evaluation),
         *render_losses(evaluation),

@@ -43,7 +43,7 @@ def _workload(workload: Workload) -> list[str]:
         for name, values in workload.params.items():
             lines.append(f"| `{name}` | {', '.join(f'`{value}`' for value in values)} |")
     for name, base in workload.comparisons.items():
-        lines += ["", f"Inside each version, every `{name}` is compared with `{base}`."]
+        lines += ["", f"Inside each target, every `{name}` is compared with `{base}`."]
     if workload.exclude:
         rules = "; ".join(", ".join(f"`{name}={value}`" for name, value in rule.items()) for rule in workload.exclude)
         lines += ["", f"Left out: {rules}."]
