@@ -1,4 +1,4 @@
-"""Which report of a comparison is shown, and where: in a terminal, through a pipe, or in a file."""
+"""Which report of a run is shown, and where: in a terminal, through a pipe, or in a file."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

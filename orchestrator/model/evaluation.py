@@ -286,7 +286,7 @@ class Evaluation:
 
     @property
     def of_metrics(self) -> tuple[Comparison, ...]:
-        """The comparisons of all that is compared in addition to times."""
+        """The comparisons of all metrics but time."""
         return tuple(comparison for comparisons in self.metrics.values() for comparison in comparisons)
 
     @property

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationInfo
 
 ComparisonKind = Literal["target", "case"]
-# What of a replicate a comparison compares: the time of its bursts, unless a claim is about something else.
+# Each comparison is about one metric: time, unless a run or a claim asks for another.
 Metric = Literal[
     "time", "step", "first", "build", "import", "memory", "traces", "traces_per_call", "cpu", "gpu_memory", "leak",
     "size", "p50", "p95", "p99",
@@ -49,7 +49,7 @@ class TargetPair:
 
     @property
     def across(self) -> bool:
-        """Whether the pair compares the times of two versions, the main subject of a comparison."""
+        """Whether the pair compares the times of two versions, the main subject of a run."""
         return self.metric == "time"
 
     @property

@@ -29,7 +29,7 @@ MARKS: dict[ShownVerdict, str] = {
 # Of a difference that is certain, where the interval reaches into the margin.
 SMALL_MARKS: dict[ShownVerdict, str] = {**MARKS, "slower": "▴", "faster": "▾"}
 ABOUT_SMALL_MARKS = "▴ ▾ the size is uncertain: the interval reaches into the margin"
-# What a comparison compares, in words.
+# A metric in words, for headings and sentences.
 MEASURES: Mapping[Metric, str] = {spec.name: spec.about for spec in METRICS.values()}
 STAR, WAVE = "*", "~"
 # Cells on each side of the bar's middle; the smallest bar is half a cell.

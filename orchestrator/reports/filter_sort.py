@@ -1,4 +1,4 @@
-"""Selects and orders the arms and comparisons of a comparison that are shown."""
+"""Selects and orders the arms and comparisons that are shown."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence

@@ -54,7 +54,7 @@ def render(evaluation: Evaluation, columns: Sequence[str] | None = None, arrange
 def layout(
     evaluation: Evaluation, width: int, columns: Sequence[str] | None = None, arrangement: Arrangement | None = None
 ) -> RenderableType:
-    """Lay out the comparison.
+    """Lay out the evaluation.
 
     `columns` are names that `parse_columns` has parsed. Without any, the usual columns are shown.
     """

@@ -1,1 +1,1 @@
-"""From a run folder to a comparison: streams, replicates, comparisons, tables."""
+"""From a run folder to its evaluation: streams, replicates, comparisons, tables."""

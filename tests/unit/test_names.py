@@ -46,3 +46,18 @@ def test_an_old_word_is_nowhere(old: str):
         if re.search(pattern, line)
     ]
     assert not found, f"{old} is {now} today"
+
+
+@pytest.mark.parametrize(
+    ("old", "line", "is_old"),
+    [
+        ("steady", "median steady time", True), ("steady", "no steady state: it moves", False),
+        ("peak rss", "peak_rss_kb", True), ("peak rss", "peak memory", False),
+        ("contrast", "CONTRASTS = {}", True), ("contrast", "contrast_ratio(one, other)", False),
+        ("pair of versions", "VersionPair", True), ("pair of versions", "TargetPair", False),
+        ("run directory", "--workload-dir", True), ("run directory", "the working directory", False),
+        ("card", "on both cards", True), ("card", "discarded", False),
+    ],
+)  # fmt: skip
+def test_old_words_are_told_from_others(old: str, line: str, is_old: bool):
+    assert bool(re.search(OLD[old][0], line)) == is_old

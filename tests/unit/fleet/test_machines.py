@@ -108,3 +108,24 @@ def test_what_could_not_be_ended_is_kept_for_the_next_time(ssh: list[str], tmp_p
     machines.state_file().write_text(json.dumps({**state, "machines": [of_b]}))
     machines.end(said.append)
     wait_for_end(*(machine.pid for machine in fleet.machines))
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"format": "tfcompare.fleet/2", "ssh": [], "machines": []}', "end it with the tfcompare that started it"),
+        ('{"format": "tfcompare.trust/1", "ssh": [], "machines": []}', "mark of its format"),
+        ('{"ssh": ["sh", "-c", "touch here"], "machines": []}', "mark of its format"),
+        ("\xff", "mark of its format"),
+    ],
+)
+def test_a_file_that_no_fleet_left_starts_nothing_and_says_so_in_one_line(
+    text: str, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path))
+    machines.state_file().parent.mkdir(parents=True)
+    machines.state_file().write_text(text)
+    with pytest.raises(UsageError, match=words) as told:
+        machines.end(lambda line: None)
+    assert "\n" not in str(told.value)
+    assert machines.state_file().read_text() == text
