@@ -20,6 +20,11 @@ NOTE = """
         with open(params["file"], "a") as file:
             file.write("{}\\n".format(os.getpid()))
 
+    def wait_for_notes(params, count):
+        # The file is there before a number is in it.
+        while not os.path.exists(params["file"]) or open(params["file"]).read().count("\\n") < count:
+            time.sleep(0.001)
+
     def sleep_in_child(params, leaves=False):
         if os.fork() == 0:
             if leaves:
@@ -46,8 +51,7 @@ ORPHANS = (
     + """
     def build(tf, params):
         sleep_in_child(params)
-        while not os.path.exists(params["file"]):
-            time.sleep(0.001)
+        wait_for_notes(params, 1)
         os.kill(os.getpid(), signal.SIGKILL)
 """
 )
@@ -78,8 +82,7 @@ HYDRA = (
         for _ in range(20):
             if os.fork() == 0:
                 watch(params)
-        while len(open(params["file"]).read().split()) < 20:
-            time.sleep(0.001)
+        wait_for_notes(params, 20)
         return lambda: 1.0
 
     def watch(params):
@@ -109,8 +112,7 @@ KILLS_ALL_ABOVE = (
     + """
     def build(tf, params):
         sleep_in_child(params, leaves=True)
-        while not os.path.exists(params["file"]):
-            time.sleep(0.001)
+        wait_for_notes(params, 1)
         with open("/proc/%d/stat" % os.getppid()) as stat:
             first = int(stat.read().rpartition(")")[2].split()[1])
         os.kill(first, signal.SIGKILL)
@@ -123,8 +125,7 @@ KILLS_ITS_WORKER = (
     def build(tf, params):
         note(params)
         sleep_in_child(params, leaves=True)
-        while open(params["file"]).read().count("\\n") < 2:
-            time.sleep(0.001)
+        wait_for_notes(params, 2)
         os.kill(os.getppid(), signal.SIGKILL)
         time.sleep(600)
 """

@@ -193,7 +193,7 @@ FIRST = """
         calls = []
         def step():
             calls.append(1)
-            first = 0.1 * (2.5 if NEWER else 1) * math.exp(random.SystemRandom().gauss(0, 0.1))
+            first = 0.3 * (2.5 if NEWER else 1) * math.exp(random.SystemRandom().gauss(0, 0.1))
             time.sleep(first if len(calls) == 1 else 0.02)
         return step
 """
