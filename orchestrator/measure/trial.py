@@ -1,4 +1,4 @@
-"""A trial of workloads: each case is built once in each target and called twice, and nothing is judged."""
+"""A trial of workloads: each case is built once in each target and called a few times, and nothing is judged."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from orchestrator.engines.worker.client import Opened, Refused, WorkerDied
+from orchestrator.engines.worker.client import Burst, Died, Opened, Refused, WorkerDied
 from orchestrator.measure.prepare_run import PreparedRun, make_manifest, open_run, pin_workloads, prepare_environments
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Arm, Case, Lost, Target
@@ -16,6 +16,8 @@ from orchestrator.terminal.progress import View
 
 # Calls below cannot be timed one by one; of those above, few fit into a budget.
 SHORT_NS, LONG_NS = 5_000, 30 * 10**9
+# A busy machine may hold up any one call. If the second took less than this, some more are made, and the least counts.
+REPEATED_NS, REPEATED = 10**8, 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,6 +30,8 @@ class TriedArm:
     build_ns: int | None = None
     first_ns: int | None = None
     second_ns: int | None = None
+    # The shortest call after the first.
+    least_ns: int | None = None
     steps: int = 1
     # Type and shape of the first result.
     output: str = ""
@@ -36,17 +40,16 @@ class TriedArm:
     @property
     def note(self) -> str:
         """What is wrong with it, or may be."""
-        if self.second_ns is None:
+        if self.least_ns is None:
             return self.reason
-        step_ns = self.second_ns / self.steps
-        if self.second_ns < SHORT_NS:
+        if self.least_ns < SHORT_NS:
             return (
-                f"a call of {format_time(self.second_ns / 1e6)} is too short to be timed: let it do more steps, and "
+                f"a call of {format_time(self.least_ns / 1e6)} is too short to be timed: let it do more steps, and "
                 "set step.steps"
             )
-        if self.second_ns > LONG_NS:
+        if self.least_ns > LONG_NS:
             return "few calls of this length fit into a budget: let a call do less"
-        return f"{self.steps} steps of {format_time(step_ns / 1e6)}" if self.steps > 1 else ""
+        return f"{self.steps} steps of {format_time(self.least_ns / self.steps / 1e6)}" if self.steps > 1 else ""
 
 
 def try_workloads(planned: PlannedRun, view: View) -> list[TriedArm]:
@@ -83,8 +86,12 @@ def _try_one(run: PreparedRun, workers: Workers, arm: Arm, number: int) -> Tried
         answer = worker.open(
             case, replicate=number, round=1, position=0, seed=plan.seed, warmup=0, timeout_s=plan.timeout_s
         )
+        repeated: Burst | Died = Burst((), 0)
         if isinstance(answer, Opened):
-            worker.close_replicate(number, plan.timeout_s)
+            if answer.second_ns < REPEATED_NS:
+                repeated = worker.burst(number, REPEATED, plan.timeout_s)
+            if isinstance(repeated, Burst):
+                worker.close_replicate(number, plan.timeout_s)
             workers.release(target)
     except WorkerDied as death:
         workers.restart(target)
@@ -92,6 +99,8 @@ def _try_one(run: PreparedRun, workers: Workers, arm: Arm, number: int) -> Tried
     if not isinstance(answer, Opened):
         outcome: Literal["refused", "died"] = "refused" if isinstance(answer, Refused) else "died"
         return TriedArm(case=case, target=target, outcome=outcome, reason=answer.reason)
+    if isinstance(repeated, Died):
+        return TriedArm(case=case, target=target, outcome="died", reason=repeated.reason)
     return TriedArm(
         case=case,
         target=target,
@@ -99,6 +108,7 @@ def _try_one(run: PreparedRun, workers: Workers, arm: Arm, number: int) -> Tried
         build_ns=answer.build_ns,
         first_ns=answer.first_ns,
         second_ns=answer.second_ns,
+        least_ns=min(answer.second_ns, *repeated.walls_ns),
         steps=answer.steps,
         output=answer.output,
     )

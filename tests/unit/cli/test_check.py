@@ -72,11 +72,7 @@ def test_one_version_is_enough_and_the_newest_is_taken_without_any(folder: Path,
     ],
 )
 def test_what_is_wrong_is_said(folder: Path, monkeypatch, capsys, name: str, code: int, words: str):
-    # On a busy machine, the one call that is timed can take longer than it does.
-    for _ in range(3):
-        ended, [arm] = tried(monkeypatch, capsys, folder / f"{name}.py", "2.13")
-        if words in str(arm["note"]):
-            break
+    ended, [arm] = tried(monkeypatch, capsys, folder / f"{name}.py", "2.13")
     assert ended == code
     assert words in str(arm["note"])
 
@@ -108,6 +104,7 @@ def test_the_table_shows_what_a_call_returned(capsys):
         build_ns=1,
         first_ns=1,
         second_ns=1,
+        least_ns=1,
         output="int64[2]",
     )
     check._print([ran], "table")
@@ -115,7 +112,8 @@ def test_the_table_shows_what_a_call_returned(capsys):
 
 
 def test_long_calls_and_many_steps_are_noted():
-    arm = TriedArm(case=Case("x", ()), target=target("2.13.0"), outcome="ran", build_ns=1, first_ns=1, second_ns=10**9)
+    times = dict.fromkeys(("build_ns", "first_ns", "second_ns", "least_ns"), 10**9)
+    arm = TriedArm(case=Case("x", ()), target=target("2.13.0"), outcome="ran", **times)
     assert arm.note == ""
     assert replace(arm, steps=10).note == "10 steps of 100 ms"
-    assert "few calls of this length" in replace(arm, second_ns=LONG_NS + 1).note
+    assert "few calls of this length" in replace(arm, least_ns=LONG_NS + 1).note
