@@ -26,6 +26,8 @@ from orchestrator.terminal.durations import format_budget, format_minutes, forma
 
 # What rounds differ by even where bursts do not; a pilot of one visit cannot tell it.
 BETWEEN_ROUNDS = 0.02
+# Of the efforts that a pilot suggests.
+GENEROUS = 2
 
 
 def patient_cases(plan: Plan) -> frozenset[str]:
@@ -42,7 +44,10 @@ def cold_cases(plan: Plan) -> frozenset[str]:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What the pilot of a group suggests for its rounds: efforts from the fullest down to what the pilot itself did."""
+    """What the pilot of a group suggests for its rounds: efforts from the fullest down to what the pilot itself did.
+
+    The first GENEROUS of them have more slow calls where these scatter; they are for a budget that holds enough rounds.
+    """
 
     group: Group
     visit: Visit
@@ -71,15 +76,20 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
     if visit.lacks_arm:
         visit = visitor.visit([arm for arm in order if arm.key not in progress.ended], PILOT_ROUND)
     new = [arm for arm in visit.timed if arm.key not in progress.efforts]
-    wanted = {arm: progress.efforts.get(arm.key) or _effort(visitor, arm, timed) for arm, timed in visit.timed.items()}
+    wanted, modest = (
+        {
+            arm: progress.efforts.get(arm.key) or _effort(visitor, arm, timed, modest=modest)
+            for arm, timed in visit.timed.items()
+        }
+        for modest in (False, True)
+    )
     least_calls = max((_least_calls(visitor.plan, arm.key) for arm in wanted), default=0)
     call_s = {arm: timed.pilot.call_s for arm, timed in visit.timed.items()}
-    full = calibrate.align(wanted, call_s, least_calls)
     as_pilot = {arm: replace(visit.timed[arm].effort, calls=effort.calls) for arm, effort in wanted.items()}
-    least = calibrate.align(as_pilot, call_s, least_calls)
-    once = _plan_once(visitor.plan, visit, full)
-    fullest = {arm: replace(effort, once=once) for arm, effort in full.items()}
-    choices = tuple({arm: each[arm] for arm in new} for each in (fullest, full, least))
+    generous, usual, least = (calibrate.align(each, call_s, least_calls) for each in (wanted, modest, as_pilot))
+    once = _plan_once(visitor.plan, visit, generous)
+    fullest, fuller = ({arm: replace(effort, once=once) for arm, effort in each.items()} for each in (generous, usual))
+    choices = tuple({arm: each[arm] for arm in new} for each in (fullest, generous, fuller, usual, least))
     return Calibration(
         group, visit, choices, may_count, {arm.case.label: progress.rounds[arm.case.label] for arm in new}
     )
@@ -93,10 +103,10 @@ def _plan_once(plan: Plan, visit: Visit, efforts: Mapping[Arm, calibrate.Effort]
     return calibrate.plan_once(visit.open_s, whole_s)
 
 
-def _effort(visitor: Visitor, arm: Arm, timed: Timed) -> calibrate.Effort:
+def _effort(visitor: Visitor, arm: Arm, timed: Timed, *, modest: bool) -> calibrate.Effort:
     if visitor.plan.program:
         return calibrate.ONCE
-    return calibrate.effort(timed.pilot, patient=arm.case.label in visitor.patient)
+    return calibrate.effort(timed.pilot, patient=arm.case.label in visitor.patient, modest=modest)
 
 
 def _least_calls(plan: Plan, arm: ArmKey) -> int:

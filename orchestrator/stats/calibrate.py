@@ -83,11 +83,15 @@ def first_effort(second_s: float, *, patient: bool = False) -> Effort:
     return Effort(0, MOST_BURSTS if patient else FEWEST_BURSTS, 1)
 
 
-def effort(pilot: Pilot, *, patient: bool = False) -> Effort:
-    """Return the effort of an arm; a patient one takes as many bursts as any, to show that nothing differs."""
+def effort(pilot: Pilot, *, patient: bool = False, modest: bool = False) -> Effort:
+    """Return the effort of an arm; a patient one takes as many bursts as any, to show that nothing differs.
+
+    A modest one makes no more slow calls if these scatter.
+    """
     warmup = min(calls_to_settle(pilot.calls_ns), MOST_WARMUP)
     if pilot.call_s >= SLOW_CALL_S:
-        return Effort(warmup, max(_slow_bursts(pilot.call_s), _worth_of_slow(pilot, warmup)), 1)
+        worth = 0 if modest else _worth_of_slow(pilot, warmup)
+        return Effort(warmup, max(_slow_bursts(pilot.call_s), worth), 1)
     calls = min(math.ceil(BURST_S / pilot.call_s), MOST_IN_BURST)
     # An even number of them: forth and back.
     bursts = 2 * math.ceil(_worth(pilot, calls) / 2)

@@ -11,7 +11,7 @@ from orchestrator.contract import PILOT_ROUND
 from orchestrator.measure.past import read_past
 from orchestrator.model import Calibrated, Metric
 from orchestrator.results.endings import read_endings
-from orchestrator.stats.calibrate import FEWEST_BURSTS, MOST_BURSTS
+from orchestrator.stats.calibrate import FEWEST_BURSTS, MOST_BURSTS, MOST_SLOW_BURSTS
 from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Part, Play, Stage, play
@@ -27,6 +27,9 @@ APART = 0.4
 SHORT_S, FULL_S = (2 * (OPEN_S + bursts * 2 * CALL_S) for bursts in (FEWEST_BURSTS, MOST_BURSTS))
 # A slowdown, with which rounds take less than this many times as long.
 SLOWDOWN, SLOWER = 1.5, 1.4
+# A replicate that takes long to open, and whose slow calls have two speeds: their scatter is worth more of them.
+SLOW_OPEN_S, SLOW_CALL_S, SLOW_APART = 8.0, 0.2, 0.2
+FEW_S, MANY_S = (2 * (SLOW_OPEN_S + bursts * 2 * SLOW_CALL_S) for bursts in (MOST_SLOW_BURSTS, MOST_BURSTS))
 SAID = "rounds are shorter than the pilot suggests, because the budget would hold too few of them"
 
 
@@ -38,16 +41,18 @@ class Heard(Quiet):
         self.lines.append(text)
 
 
-def stage_of(clock: Clock, names: str, ratio: float) -> Stage:
+def stage_of(
+    clock: Clock, names: str, ratio: float, open_s: float = OPEN_S, call_s: float = CALL_S, between: float = APART
+) -> Stage:
     stage, orders = Stage(), Counter[str]()
 
     def part(version: str, factor: float) -> Part:
         def ms(number: int) -> float:
             orders[version] += 1
-            apart = APART * (-1) ** orders[version] if number == PILOT_ROUND else 0.0
-            between = 0.005 * (-1) ** number if version == NEW else 0.0
-            clock.now += {"open": OPEN_S, "burst": 2 * CALL_S}.get(stage.log[-1].kind, 0.0)
-            return 1000 * CALL_S * factor * math.exp(apart + between)
+            apart = between * (-1) ** orders[version] if number == PILOT_ROUND else 0.0
+            rounds_apart = 0.005 * (-1) ** number if version == NEW else 0.0
+            clock.now += {"open": open_s, "burst": 2 * call_s}.get(stage.log[-1].kind, 0.0)
+            return 1000 * call_s * factor * math.exp(apart + rounds_apart)
 
         return Part(ms)
 
@@ -99,6 +104,25 @@ def test_a_budget_that_holds_enough_full_rounds_and_none_at_all_change_nothing(
     assert SAID not in view.lines
     assert {entry.counts for entry in efforts(played)} == {False}
     assert [comparison.verdict for comparison in played.evaluation.comparisons] == ["slower"]
+
+
+@pytest.mark.parametrize(("ratio", "verdict"), [(SLOWDOWN, "slower"), (1.0, "same")])
+@pytest.mark.parametrize(
+    ("budget_s", "more"),
+    [
+        pytest.param(FEW_S + 5 * MANY_S, False, id="more rounds instead"),
+        pytest.param(FEW_S + 9 * SLOWER * MANY_S, True, id="enough rounds"),
+    ],
+)
+def test_slow_calls_that_scatter_are_more_where_the_budget_holds_enough_rounds(
+    tmp_path: Path, clock: Clock, ratio: float, verdict: str, budget_s: float, more: bool
+):
+    stage = stage_of(clock, "a", ratio, SLOW_OPEN_S, SLOW_CALL_S, SLOW_APART)
+    played = measure(tmp_path, stage, budget_s, view=(view := Heard()), looks=(4, 6, 8))
+    [bursts] = {number for round, number in bursts_of(stage, OLD).items() if round}
+    assert (bursts > MOST_SLOW_BURSTS) is more
+    assert (SAID in view.lines) is not more
+    assert [comparison.verdict for comparison in played.evaluation.comparisons] == [verdict]
 
 
 def test_a_budget_too_short_for_a_verdict_holds_as_many_rounds_as_it_can(tmp_path: Path, clock: Clock):
