@@ -299,8 +299,8 @@ class DetectionTarget:
 
 TARGETS = (
     DetectionTarget("A/A called slower or faster", (0.0,), ("slower", "faster"), 0.025, most=True),
-    DetectionTarget("5 % slower, called slower", (0.05,), ("slower",), 0.90, most=False),
-    DetectionTarget("10 % slower, called slower", (0.10,), ("slower",), 0.98, most=False),
+    DetectionTarget("5 % slower, called slower", (0.05,), ("slower",), 0.95, most=False),
+    DetectionTarget("10 % slower, called slower", (0.10,), ("slower",), 0.99, most=False),
     DetectionTarget("slower, called faster", (0.05, 0.10), ("faster",), 0.0, most=True),
     DetectionTarget("interval holds the truth", (0.0, 0.05, 0.10), (), 0.95, most=False),
 )
