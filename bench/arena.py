@@ -20,10 +20,10 @@ from orchestrator.engines import Environment, Started, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import TfCompareError
-from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.rounds import RoundLoop
+from orchestrator.measure.session import Session
 from orchestrator.measure.workers import Workers
 from orchestrator.model import ArmKey, Case, EnvironmentFacts, Evaluation, Finished, Manifest, Pair, Plan, Target
 from orchestrator.options import EngineOptions
@@ -141,14 +141,14 @@ def run(
             **plain.MANIFEST,
         )
     )
-    prepared = PreparedRun(plan, environments, run_folder, WORKLOADS)
-    workers = Workers(prepared, lambda text: None, [Target(name) for name in isolated])
+    session = Session(plan, environments, run_folder, WORKLOADS, view=view or Quiet())
+    workers = Workers(session, [Target(name) for name in isolated])
     try:
         workers.start_all()
         begun = time.monotonic()
         progress = Progress(dict(efforts or {}))
         rounds = first_rounds(plan)
-        how = RoundLoop(prepared, workers, view or Quiet(), rounds, progress, keep_workers=keep_workers).measure()
+        how = RoundLoop(session, workers, rounds, progress, keep_workers=keep_workers).measure()
         workers.stop()
     finally:
         workers.kill()

@@ -58,6 +58,8 @@ class NothingSelected(TfCompareError):
 
 class EngineUnavailable(TfCompareError):
     exit_code = 4
+    # Whether another run holds the machine.
+    is_occupied = False
 
 
 class EnvironmentFailed(TfCompareError):

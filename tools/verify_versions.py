@@ -26,14 +26,13 @@ from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import EnvironmentFailed, TfCompareError
 from orchestrator.images.venv_cache import remove
-from orchestrator.measure.conduct import measure_rounds
-from orchestrator.measure.prepare_run import PreparedRun, make_manifest
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
+from orchestrator.measure.run import measure_rounds
+from orchestrator.measure.session import Session, make_manifest
 from orchestrator.model import Target
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions, check_request
-from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import View, view
 
@@ -75,12 +74,12 @@ def verify(version: Version, flavour: Flavour, parent: Path, watching: View, kee
         target = Target(version.name)
         folder.write_plan(plan)
         folder.write_manifest(make_manifest(asked, {target: environment}))
-        prepared = PreparedRun(plan, {target: environment}, folder)
-        error = measure_rounds(prepared, first_rounds(plan), Progress(), watching)
-    evaluation = judge_run(folder)
-    outcomes = [arm.outcome for arm in evaluation.arms]
+        session = Session(plan, {target: environment}, folder, view=watching)
+        done = measure_rounds(session, first_rounds(plan), Progress())
+    outcomes = [arm.outcome for arm in done.evaluation.arms]
     facts = folder.read_manifest().workers.get(target, {})
-    problems = [f"{arm.case.label}: {arm.reason}" for arm in evaluation.died] + ([str(error)] if error else [])
+    problems = [f"{arm.case.label}: {arm.reason}" for arm in done.evaluation.died]
+    problems = problems or ([str(done.error)] if done.error else [])
     if log.used and not keep:
         remove(environment.path)
     return {

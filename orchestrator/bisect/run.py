@@ -38,9 +38,9 @@ from orchestrator.errors import (
     UsageError,
 )
 from orchestrator.machine.host import Facts, host_facts, is_here
-from orchestrator.measure import prepare_run
 from orchestrator.measure import run as running
-from orchestrator.measure.conduct import Done
+from orchestrator.measure import session
+from orchestrator.measure.run import Done
 from orchestrator.metrics.followed import RESULTS, TIME, Followed
 from orchestrator.model import Case, Metric, Target
 from orchestrator.plan.planning import plan_run
@@ -315,7 +315,7 @@ def _measure_sizes(
     options = planned.options
     name, engine = choose_engine(options.engine, options.isolation, options.environments, view.say)
     try:
-        made, failures = prepare_run.make_environments(planned.selection.versions, engine, RunFolder(folder), view)
+        made, failures = session.make_environments(planned.selection.versions, engine, RunFolder(folder), view)
     finally:
         engine.close()
     if failures:
@@ -376,7 +376,7 @@ def obstacle_to(options: RunOptions, target: str, folder: RunFolder, view: View)
     try:
         if engine.outlook(planned.selection.versions[0]).state == "ready":
             return None
-        _, failures = prepare_run.make_environments(planned.selection.versions, engine, folder, view)
+        _, failures = session.make_environments(planned.selection.versions, engine, folder, view)
     finally:
         engine.close()
     return next(iter(failures.values()), None)

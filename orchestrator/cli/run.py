@@ -5,6 +5,7 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args
 
@@ -52,9 +53,10 @@ from orchestrator.terminal.text import safe_text
 if TYPE_CHECKING:
     from orchestrator.cli.show import ReportChoice
     from orchestrator.fleet.model import FleetOptions
-    from orchestrator.measure.conduct import Done
     from orchestrator.measure.forecast import Forecast
+    from orchestrator.measure.run import Done
     from orchestrator.plan.request import RunOptions
+    from orchestrator.terminal.progress import View
 
 # Flags that go with --resume: how long to continue, how to install, what to print. The rest is in the run's plan.
 WITH_RESUME = names_of(
@@ -187,13 +189,17 @@ def run(
         _check_gates_of(resume, alarm)
         fleet = machines.asked
         if not fleet.is_local:
-            _continue_on_fleet(resume, fleet, measuring, how, alarm, verbosity)
+            if measuring.rounds or measuring.budget or measuring.dry_run:
+                given = "--rounds, --budget, --dry-run"
+                raise UsageError(f"{given}: a fleet measures what is missing of a run as it was planned")
+            from orchestrator.fleet.conduct import continue_on_fleet
+
+            _measure_and_show(partial(continue_on_fleet, resume, fleet), how, alarm, verbosity)
             return
         environments = engine_options(machine, gpu, installation)
         budget_s = parse.budget(measuring.budget)
         from orchestrator.measure.forecast import forecast_more
         from orchestrator.measure.resume import ResumeOptions, add_rounds
-        from orchestrator.terminal.progress import view
 
         asked = ResumeOptions(
             run=resume,
@@ -206,9 +212,7 @@ def run(
         if measuring.dry_run:
             _print_forecast(forecast_more(asked, verbosity.say), report.format)
             return
-        with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
-            done = add_rounds(asked, watching)
-        _finish(done, how, alarm, verbosity)
+        _measure_and_show(partial(add_rounds, asked), how, alarm, verbosity)
         return
     named = named or _find_own_and_newest(verbosity.say)
     parse.check_targets(named)
@@ -370,25 +374,19 @@ def run_and_show(
     how = _choose_report(report, arrangement)
     if not fleet.is_local:
         from orchestrator.fleet import conduct
-        from orchestrator.terminal.progress import view
 
         if dry_run:
             print("\n".join(conduct.forecast(planned, fleet, verbosity.say)))
             return
-        with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
-            done = conduct.measure_on_fleet(planned, fleet, watching)
-        _finish(done, how, alarm, verbosity)
+        _measure_and_show(partial(conduct.measure_on_fleet, planned, fleet), how, alarm, verbosity)
         return
     from orchestrator.measure.forecast import forecast
-    from orchestrator.measure.run import run_planned
-    from orchestrator.terminal.progress import view
+    from orchestrator.measure.run import measure
 
     if dry_run:
         _print_forecast(forecast(planned, verbosity.say), report.format)
         return
-    with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
-        done = run_planned(planned, watching)
-    _finish(done, how, alarm, verbosity)
+    _measure_and_show(partial(measure, planned), how, alarm, verbosity)
 
 
 def _add_metrics(options: "RunOptions", alarm: FailOnFlags, say: Callable[[str], None]) -> "RunOptions":
@@ -423,24 +421,6 @@ def _check_gates_of(run: Path, alarm: FailOnFlags) -> None:
         check_compared(alarm.gates, compared, "this run was not planned to compare", advice)
 
 
-def _continue_on_fleet(
-    run: Path,
-    fleet: "FleetOptions",
-    measuring: MeasuringFlags,
-    how: "ReportChoice",
-    alarm: FailOnFlags,
-    verbosity: VerbosityFlags,
-) -> None:
-    if measuring.rounds or measuring.budget or measuring.dry_run:
-        raise UsageError("--rounds, --budget, --dry-run: a fleet measures what is missing of a run as it was planned")
-    from orchestrator.fleet.conduct import continue_on_fleet
-    from orchestrator.terminal.progress import view
-
-    with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
-        done = continue_on_fleet(run, fleet, watching)
-    _finish(done, how, alarm, verbosity)
-
-
 def _print_forecast(forecast: "Forecast", format: str) -> None:
     if format not in FORMATS:
         raise UsageError(f"--dry-run prints a plan: --format is {' or '.join(FORMATS)}")
@@ -453,14 +433,19 @@ def _choose_report(report: ReportFormatFlags, arrangement: ArrangementFlags) -> 
     return choose_report(report.format, columns=arrangement.columns, only=arrangement.only, sort=arrangement.sort)
 
 
-def _finish(done: "Done", how: "ReportChoice", alarm: FailOnFlags, verbosity: VerbosityFlags) -> None:
-    """Print a run's comparison and raise the error that determines the exit code.
+def _measure_and_show(
+    measure: "Callable[[View], Done]", how: "ReportChoice", alarm: FailOnFlags, verbosity: VerbosityFlags
+) -> None:
+    """Measure, print the comparison, and raise the error that determines the exit code.
 
     The last line is the command that continues the run.
     """
     from orchestrator.reports.next_step import next_line
     from orchestrator.results.gated import gate_run
+    from orchestrator.terminal.progress import view
 
+    with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
+        done = measure(watching)
     errors = Console(stderr=True)
     try:
         how.show(done.evaluation, done.path)

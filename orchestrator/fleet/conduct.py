@@ -48,9 +48,9 @@ from orchestrator.fleet.replicas import OF_REPLICAS, describe_replicas
 from orchestrator.fleet.roster import ASKING_S, PATIENCE_S, FleetHost, Roster, UnitJob
 from orchestrator.fleet.units import Unit, divide, find_sending_s, request
 from orchestrator.fleet.ways import join
-from orchestrator.measure.conduct import Done
 from orchestrator.measure.forecast import list_outside
-from orchestrator.measure.prepare_run import make_manifest, pin_planned
+from orchestrator.measure.run import Done
+from orchestrator.measure.session import make_manifest, open_session, pin_workloads
 from orchestrator.model import Finished, LargeFile, list_arms
 from orchestrator.plan.planning import plan_elsewhere
 from orchestrator.plan.request import PlannedRun, RunOptions
@@ -58,7 +58,7 @@ from orchestrator.results.evaluation import judge_run
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.find_runs import RUNS
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.results.sealed import require_seal, seal_run
+from orchestrator.results.sealed import require_seal
 from orchestrator.terminal.counts import format_count, name_some
 from orchestrator.terminal.progress import View
 
@@ -167,16 +167,15 @@ def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View, ope
     RunFolder.refuse_taken(path)
     with open_fleet(options.on, view.say) as fleet:
         rules, roster = _meet(planned, options, fleet, view.say)
-        with RunFolder.begin(path, planned.options.command) as run:
-            pinned_run, large = pin_planned(planned, run, view.say)
-            rules.workloads = _read_workloads(run, large)
-            plan, manifest = pinned_run.freeze(rules.engine, large), make_manifest(pinned_run, {})
+        with open_session(planned, path, view, of_fleet=rules.engine) as session:
+            session = pin_workloads(session)
+            run, plan = session.folder, session.plan
+            rules.workloads = _read_workloads(run, plan.large)
             _write_request(run, FleetRequest(options=planned.options, fleet=options))
-            seal_run(run, plan, manifest)
-            run.write_begun(plan, manifest)
+            session.begin()
             run.write_plan(plan)
-            run.write_manifest(make_manifest(pinned_run, {}, large))
-            return _measure(run, pinned_run, options, rules, Dispatch(fleet, roster, rules, view), view)
+            run.write_manifest(make_manifest(session.planned, {}, plan.large))
+            return _measure(run, session.planned, options, rules, Dispatch(fleet, roster, rules, view), view)
 
 
 def forecast(planned: PlannedRun, options: FleetOptions, say: Callable[[str], None]) -> list[str]:

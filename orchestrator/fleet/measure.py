@@ -8,7 +8,6 @@ import os
 import sys
 import threading
 import traceback
-from contextlib import ExitStack
 from typing import BinaryIO
 
 from pydantic import TypeAdapter
@@ -16,8 +15,7 @@ from pydantic import TypeAdapter
 from orchestrator import interrupts
 from orchestrator.errors import EngineUnavailable, InternalError, Interrupted, TfCompareError
 from orchestrator.fleet.model import UnitEnd, UnitMessage, UnitTask
-from orchestrator.machine.occupied import occupy
-from orchestrator.measure.run import measure_planned
+from orchestrator.measure.run import measure
 from orchestrator.plan.planning import plan_run
 from orchestrator.terminal.progress import Quiet
 
@@ -64,18 +62,8 @@ def main() -> None:
 
 
 def _measure(task: UnitTask, voice: Voice) -> UnitEnd:
-    with ExitStack() as held:
-        try:
-            held.enter_context(occupy(alone=True))
-        except EngineUnavailable as error:
-            return _describe(error, occupied=True)
-        return _measure_alone(task, voice)
-
-
-def _measure_alone(task: UnitTask, voice: Voice) -> UnitEnd:
     try:
-        done = measure_planned(plan_run(task.options, voice.say), voice)
-        return _describe(done.error)
+        return _describe(measure(plan_run(task.options, voice.say), voice, alone=True).error)
     except TfCompareError as error:
         return _describe(error)
     except KeyboardInterrupt:
@@ -85,7 +73,8 @@ def _measure_alone(task: UnitTask, voice: Voice) -> UnitEnd:
         return _describe(InternalError(f"this is a bug in tfcompare: {type(error).__name__}: {error}"))
 
 
-def _describe(error: TfCompareError | None, *, occupied: bool = False) -> UnitEnd:
+def _describe(error: TfCompareError | None) -> UnitEnd:
     if error is None:
         return UnitEnd(exit_code=0)
+    occupied = isinstance(error, EngineUnavailable) and error.is_occupied
     return UnitEnd(exit_code=error.exit_code, error=str(error), occupied=occupied)

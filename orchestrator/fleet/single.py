@@ -7,7 +7,7 @@ from orchestrator.errors import EngineUnavailable, UsageError
 from orchestrator.fleet.conduct import measure_on_fleet, meet_hosts
 from orchestrator.fleet.model import OF_NAME, FleetOptions
 from orchestrator.machine.host import Facts
-from orchestrator.measure.conduct import Done
+from orchestrator.measure.run import Done
 from orchestrator.plan.planning import plan_elsewhere
 from orchestrator.plan.request import RunOptions
 from orchestrator.terminal.progress import View

@@ -35,7 +35,9 @@ def occupy(*, alone: bool) -> Iterator[None]:
             fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
         except BlockingIOError as error:
             what = "another run" if alone else "for a fleet, which needs it alone"
-            raise EngineUnavailable(f"this machine is measuring {what}", "wait for its end") from error
+            occupied = EngineUnavailable(f"this machine is measuring {what}", "wait for its end")
+            occupied.is_occupied = True
+            raise occupied from error
         yield
     finally:
         os.close(handle)

@@ -15,8 +15,8 @@ from orchestrator.engines import Engine, Outlook
 from orchestrator.engines.choose import choose_engine
 from orchestrator.measure.capacity import OpenAtOnce
 from orchestrator.measure.outline import find_open_at_once, outline
-from orchestrator.measure.prepare_run import note_keras
 from orchestrator.measure.resume import ResumeOptions, find_open_of_more, outline_of_more, plan_rounds
+from orchestrator.measure.session import note_keras
 from orchestrator.plan.request import PlannedRun
 from orchestrator.results.find_runs import RUNS
 from orchestrator.results.run_folder import RunFolder
@@ -116,11 +116,11 @@ def forecast_more(options: ResumeOptions, say: Callable[[str], None]) -> Forecas
         return Forecast(
             headline=outline_of_more(more),
             open_at_once=find_open_of_more(more),
-            run=more.plan.run,
+            run=more.session.plan.run,
             folder=options.run,
             continues=True,
-            engine=more.plan.engine,
-            device=more.plan.device,
+            engine=more.session.plan.engine,
+            device=more.session.plan.device,
             outlooks=_outlooks(more.engine, more.versions),
             cases=[case.label for case in more.cases],
             looks=more.ahead.looks,

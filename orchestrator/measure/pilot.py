@@ -65,7 +65,7 @@ class Calibration:
         """Journal the efforts of these arms; of several records of an arm the last one counts."""
         counts = self.is_round(efforts)
         for arm, effort in efforts.items():
-            visitor.prepared.folder.record(
+            visitor.session.folder.record(
                 Calibrated(case=arm.case.label, target=arm.target, counts=counts, **asdict(effort))
             )
 

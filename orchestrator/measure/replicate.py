@@ -8,13 +8,12 @@ from orchestrator import contract
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused, WorkerClient, WorkerDied
 from orchestrator.machine.evidence import MemoryMark
 from orchestrator.measure.failures import Death, classify, lacks_scratch
-from orchestrator.measure.prepare_run import PreparedRun
+from orchestrator.measure.session import Session
 from orchestrator.measure.workers import Workers
 from orchestrator.model import BESIDE, Arm, ArmKey, DeathCause, Ended
 from orchestrator.model.failures import describe_failure
 from orchestrator.plan.order import seed_of_round
 from orchestrator.stats.calibrate import Effort
-from orchestrator.terminal.progress import View
 from orchestrator.terminal.text import escape_unprintable
 
 LONGER = " (--timeout allows longer)"
@@ -46,9 +45,8 @@ class Progress:
 class Replicates:
     """Opens replicates in the workers of a run, one number after another."""
 
-    prepared: PreparedRun
+    session: Session
     workers: Workers
-    view: View
     progress: Progress
 
     def open(
@@ -64,7 +62,7 @@ class Replicates:
         if worker is None:
             return None
         self.progress.replicates += 1
-        plan = self.prepared.plan
+        plan = self.session.plan
         memory = self.workers.mark_memory(worker.pid)
         replicate = LiveReplicate(self, arm, round, self.progress.replicates, worker, memory, once)
         try:
@@ -127,7 +125,7 @@ class LiveReplicate:
 
     @property
     def _timeout_s(self) -> float:
-        return self.of.prepared.plan.timeout_s
+        return self.of.session.plan.timeout_s
 
     def _is_held(self) -> bool:
         """Return whether the worker still runs.
@@ -179,7 +177,8 @@ class LiveReplicate:
             self.of.progress.ended.add(self.arm.key)
         brackets = describe_failure(ended.failure, external=ended.external and not repeat)
         again = "; it is measured again" if repeat else ""
-        self.of.view.say(f"{target} {ended.outcome}{brackets} {case.label}: {escape_unprintable(ended.reason)}{again}")
+        reason = escape_unprintable(ended.reason)
+        self.of.session.view.say(f"{target} {ended.outcome}{brackets} {case.label}: {reason}{again}")
         return failure
 
     def _find_repeat(self, died: Died, failure: DeathCause) -> str:
@@ -214,5 +213,5 @@ class LiveReplicate:
             target=target, case=case.label, round=self.round, replicate=self.number,
             once=self.once, **how,
         )  # fmt: skip
-        self.of.prepared.folder.record(ended)
+        self.of.session.folder.record(ended)
         return ended

@@ -18,19 +18,19 @@ from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.machine.host import host_facts, is_here
 from orchestrator.machine.occupied import occupy
 from orchestrator.measure.capacity import OpenAtOnce, open_at_once, read_capacity
-from orchestrator.measure.conduct import Done, conduct
 from orchestrator.measure.outline import note_too_few
 from orchestrator.measure.past import Past, beyond, describe_deaths, describe_nothing_open, open_cases, read_past
-from orchestrator.measure.prepare_run import (
-    PreparedRun,
+from orchestrator.measure.replicate import Progress
+from orchestrator.measure.round_range import RoundRange
+from orchestrator.measure.run import Done, measure_rounds
+from orchestrator.measure.session import (
+    Session,
     add_control,
     find_workloads,
     make_environments,
     make_layers,
     record_lost,
 )
-from orchestrator.measure.replicate import Progress
-from orchestrator.measure.round_range import RoundRange
 from orchestrator.model import (
     Case,
     Extended,
@@ -87,16 +87,14 @@ def extension(options: ResumeOptions, plan: Plan, past: Past) -> Extended:
 class PlannedRounds:
     """The rounds with which a run continues: decided, and not begun."""
 
-    folder: RunFolder
-    plan: Plan
+    # It has no environments yet.
+    session: Session
+    engine: Engine
     past: Past
     cases: tuple[Case, ...]
     ahead: Extended
-    fitting: Fitting
-    engine: Engine
     # Those of the run's that have an environment.
     versions: tuple[Version, ...]
-    held: ExitStack
 
 
 @contextmanager
@@ -132,19 +130,16 @@ def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[
         engine = _make_engine(replace(options.environments, variables=inherited), plan, fitting)
         held.callback(engine.close)
         yield PlannedRounds(
-            folder=folder,
-            plan=plan,
+            session=Session(plan, {}, folder, fitting=fitting, held=held),
+            engine=engine,
             past=past,
             cases=cases,
             ahead=extension(options, plan, past),
-            fitting=fitting,
-            engine=engine,
             versions=tuple(
                 version
                 for version in versions
                 if not folder.is_prepared or Target(version.name) in manifest.environments
             ),
-            held=held,
         )
 
 
@@ -161,12 +156,12 @@ def _device(plan: Plan) -> FlavourName:
 
 def add_rounds(options: ResumeOptions, view: View) -> Done:
     with plan_rounds(options, view.say) as more:
-        folder, plan, ahead = more.folder, more.plan, more.ahead
+        folder, plan, ahead = more.session.folder, more.session.plan, more.ahead
         view.say(outline_of_more(more))
         view.say(f"engine: {more.engine.check()}")
         sweep(more.engine, view.say)
         manifest = None if folder.is_prepared else read_request(folder)[1]
-        environments, failures = _prepare_again(folder, plan, more.engine, view)
+        environments, failures = _make_again(folder, plan, more.engine, view)
         if manifest:
             facts = {target: environment.facts for target, environment in environments.items()}
             folder.write_plan(plan)
@@ -174,18 +169,17 @@ def add_rounds(options: ResumeOptions, view: View) -> Done:
         folder.record(ahead)
         record_lost(failures, folder)
         environments = {target: made for target, made in environments.items() if target not in more.past.unable}
-        own = find_workloads(plan, folder, more.held)
+        own = find_workloads(plan, folder, more.session.held)
         named = {case.workload for case in plan.cases}
         available = program.all_workloads(plan.program, plan.requirements, own)
         workloads = [workload for name, workload in available.items() if name in named]
-        prepared = PreparedRun(
-            plan=plan,
+        session = replace(
+            more.session,
             environments=environments,
-            folder=folder,
             own_workloads=own,
-            fitting=more.fitting,
             failures=tuple(failures.values()),
             layers=make_layers(workloads, environments, options.environments, view.say),
+            view=view,
         )
         rounds = RoundRange(
             cases=more.cases,
@@ -194,21 +188,21 @@ def add_rounds(options: ResumeOptions, view: View) -> Done:
             seed=ahead.seed,
             first_round=ahead.first_round,
         )
-        return conduct(prepared, rounds, more.past.progress, view)
+        return measure_rounds(session, rounds, more.past.progress)
 
 
 def outline_of_more(more: PlannedRounds) -> str:
-    ahead, plan = more.ahead, more.plan
+    ahead = more.ahead
     last, cases = ahead.looks[-1], len(more.cases)
     text = f"more: rounds {ahead.first_round} to {last} for {format_count(cases, 'case')} without a verdict"
     text += note_too_few(ahead.looks)
     if ahead.exploratory:
-        text += f"; the error of {plan.alpha:.0%} was spent before, so what they show is exploratory"
+        text += f"; the error of {more.session.plan.alpha:.0%} was spent before, so what they show is exploratory"
     return f"{text}; {find_open_of_more(more)}"
 
 
 def find_open_of_more(more: PlannedRounds) -> OpenAtOnce:
-    return open_at_once(more.plan, more.cases, read_capacity(more.plan))
+    return open_at_once(more.session.plan, more.cases, read_capacity(more.session.plan))
 
 
 def same_sources(plan: Plan, manifest: Manifest, folder: RunFolder, own: Path | None) -> None:
@@ -265,10 +259,10 @@ def _make_engine(options: EngineOptions, plan: Plan, fitting: Fitting) -> Engine
     )
 
 
-def _prepare_again(
+def _make_again(
     folder: RunFolder, plan: Plan, engine: Engine, view: View
 ) -> tuple[dict[Target, Environment], dict[str, EnvironmentFailed]]:
-    """Prepare the run's environments again.
+    """Make the run's environments ready again.
 
     An environment that has changed is left out: it must not continue under the old name.
     """

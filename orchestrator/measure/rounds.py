@@ -22,9 +22,9 @@ from orchestrator.measure.pilot import (
     typical_spread,
     visit_s,
 )
-from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import RoundRange
+from orchestrator.measure.session import Session
 from orchestrator.measure.visit import Group, Visit, Visitor
 from orchestrator.measure.warm import make_gpu_code
 from orchestrator.measure.workers import Workers
@@ -37,7 +37,6 @@ from orchestrator.results.evaluation import FIRST_ROUND, judge_run
 from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.counts import name_some
-from orchestrator.terminal.progress import View
 
 # Of the cases that are postponed at once, in one line; the journal and the reports have all.
 MOST_NAMED = 10
@@ -49,24 +48,23 @@ ENOUGH_ROUNDS = 8
 class RoundLoop:
     def __init__(
         self,
-        prepared: PreparedRun,
+        session: Session,
         workers: Workers,
-        view: View,
         rounds: RoundRange,
         progress: Progress | None = None,
         started: float | None = None,
         keep_workers: bool = False,
     ) -> None:
-        self.plan = prepared.plan
-        self.run = prepared.folder
-        self.slow_starts = prepared.fitting.slow_starts
+        self.plan = session.plan
+        self.run = session.folder
+        self.slow_starts = session.fitting.slow_starts
         self.workers = workers
-        self.view = view
+        self.view = session.view
         self.rounds = rounds
         self.keep_workers = keep_workers
         self.progress = progress or Progress()
         capacity = read_capacity(self.plan, started=True)
-        self.visitor = Visitor(prepared, workers, view, self.progress, patient_cases(self.plan), capacity)
+        self.visitor = Visitor(session, workers, self.progress, patient_cases(self.plan), capacity)
         self.budget = Budget(rounds.budget_s, time.monotonic() if started is None else started)
         self.postponed: frozenset[str] = frozenset()
         # Those whose pilot the budget has not held until now.

@@ -1,45 +1,105 @@
 """The course of a run, from top to bottom: the request, what it requires, the measurement, the verdicts."""
 
+import time
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
+from orchestrator.errors import TfCompareError
+from orchestrator.machine.gpu_clocks import hold_clocks
+from orchestrator.machine.host import moment
 from orchestrator.machine.occupied import occupy
 from orchestrator.measure.alternative import can_compare
-from orchestrator.measure.conduct import Done, conduct
 from orchestrator.measure.outline import outline
-from orchestrator.measure.prepare_run import make_manifest, note_keras, open_run, pin_workloads, prepare_environments
 from orchestrator.measure.replicate import Progress
-from orchestrator.measure.round_range import first_rounds
+from orchestrator.measure.round_range import RoundRange, first_rounds
+from orchestrator.measure.rounds import RoundLoop
+from orchestrator.measure.session import (
+    Session,
+    make_manifest,
+    note_keras,
+    open_session,
+    pin_workloads,
+    prepare_environments,
+)
+from orchestrator.measure.shares import measure_shares
+from orchestrator.measure.workers import Employed, employ
+from orchestrator.model import Ended, Evaluation, Finished, Machine
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import PlannedRun, RunOptions
+from orchestrator.results.evaluation import judge_run
+from orchestrator.results.exit_error import find_error
 from orchestrator.results.find_runs import RUNS
 from orchestrator.results.sealed import seal_run
 from orchestrator.terminal.progress import View
 
 
+@dataclass(frozen=True)
+class Done:
+    """A judged run, and the error that determines its exit code."""
+
+    evaluation: Evaluation
+    path: Path
+    error: TfCompareError | None
+
+
 def run(options: RunOptions, view: View) -> Done:
     """Plan a run, make its versions ready, measure, and judge what was measured."""
-    return run_planned(plan_run(options, view.say), view)
+    return measure(plan_run(options, view.say), view)
 
 
-def run_planned(planned: PlannedRun, view: View) -> Done:
-    """Measure on this machine, unless a fleet measures on it."""
-    with occupy(alone=False):
-        return measure_planned(planned, view)
-
-
-def measure_planned(planned: PlannedRun, view: View) -> Done:
-    with open_run(planned, RUNS / planned.run, view) as opened:
-        view.say(outline(planned, opened.engine_name))
+def measure(planned: PlannedRun, view: View, *, alone: bool = False) -> Done:
+    """Measure a planned run; a unit of a fleet has this machine alone, and other runs leave it to fleets."""
+    with occupy(alone=alone), open_session(planned, RUNS / planned.run, view) as opened:
+        view.say(outline(planned, opened.plan.engine))
         for note in (*planned.fitting.notes, *note_keras(planned)):
             view.say(f"note: {note}")
         opened = pin_workloads(opened)
-        plan = planned.freeze(opened.engine_name, opened.large)
-        manifest = make_manifest(opened.planned, {})
-        seal_run(opened.folder, plan, manifest)
-        opened.folder.write_begun(plan, manifest)
-        prepared = prepare_environments(opened, enough=partial(can_compare, planned))
+        opened.begin()
+        session = prepare_environments(opened, enough=partial(can_compare, planned))
         # The engine may be another than was planned.
-        seal_run(opened.folder, prepared.plan, manifest)
-        prepared.folder.write_plan(prepared.plan)
-        prepared.folder.write_manifest(make_manifest(opened.planned, prepared.environments, opened.large))
-        return conduct(prepared, first_rounds(prepared.plan), Progress(), view)
+        seal_run(session.folder, session.plan, make_manifest(opened.planned, {}))
+        session.folder.write_plan(session.plan)
+        session.folder.write_manifest(make_manifest(opened.planned, session.environments, session.plan.large))
+        return measure_rounds(session, first_rounds(session.plan), Progress())
+
+
+def measure_rounds(session: Session, rounds: RoundRange, progress: Progress) -> Done:
+    """Measure these rounds, and judge the run; the end of the rounds is recorded however it comes."""
+    folder = session.folder
+    begun = time.monotonic()
+    how, cut = "an error ended the run", True
+    folder.record(Machine(when="begin", readings=moment()))
+    folder.sync_workloads()
+    folder.sync()
+
+    def record_end(employed: Employed) -> None:
+        folder.record(Machine(when="end", readings=moment()))
+        # What is not on the disk yet has not ended.
+        folder.sync()
+        took_s, at_budget = time.monotonic() - begun, bool(how) and not cut
+        finished = Finished(
+            how=str(employed.error or how),
+            seconds=took_s,
+            start_s=employed.workers.start_s,
+            cut=cut,
+            at_budget=at_budget,
+        )
+        folder.record(finished)
+        folder.sync_journal()
+
+    with hold_clocks(session.plan.gpus, session.plan.lock_mhz), employ(session, record_end) as employed:
+        employed.start(rounds.first_round)
+        begun = time.monotonic()
+        how = RoundLoop(session, employed.workers, rounds, progress).measure()
+        measure_shares(session, employed.workers, progress)
+        cut = False
+    error = employed.error
+    if error:
+        if not any(isinstance(entry, Ended) and entry.outcome == "measured" for entry in folder.entries()):
+            raise error
+        error = type(error)(f"{error}; what was measured before is kept: tfcompare report {folder.path}")
+    evaluation = judge_run(folder)
+    again = sum(arm.external for arm in evaluation.died)
+    error = error or find_error(evaluation.arms, session.failures, evaluation.broken, again=again)
+    return Done(evaluation, folder.path, error)

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.engines.worker.client import Died, Refused, WorkerDied
-from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.replicate import Progress
+from orchestrator.measure.session import Session
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Arm, ArmKey, Plan, Shares
 from orchestrator.model.profile import Profile
@@ -16,7 +16,7 @@ from orchestrator.options import PROFILED_CALLS
 PROFILE = TypeAdapter(Profile)
 
 
-def measure_shares(run: PreparedRun, workers: Workers, progress: Progress) -> None:
+def measure_shares(run: Session, workers: Workers, progress: Progress) -> None:
     """Profile each of these arms once, unless the run did so before, and record the shares."""
     done = {ArmKey(entry.case, entry.target) for entry in run.folder.entries() if isinstance(entry, Shares)}
     arms = {arm.key: arm for arm in run.plan.arms()}

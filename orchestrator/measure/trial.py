@@ -1,15 +1,14 @@
 """A trial of workloads: each case is built once in each target and called a few times, and nothing is judged."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Literal
 
 from orchestrator.engines.worker.client import Burst, Died, Opened, Refused, WorkerDied
-from orchestrator.measure.prepare_run import PreparedRun, make_manifest, open_run, pin_workloads, prepare_environments
-from orchestrator.measure.workers import Workers
-from orchestrator.model import Arm, Case, Lost, Target
+from orchestrator.measure.session import make_manifest, open_session, pin_workloads, prepare_environments
+from orchestrator.measure.workers import Workers, employ
+from orchestrator.model import Arm, Case, Plan, Target
 from orchestrator.plan.request import PlannedRun
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.progress import View
@@ -54,34 +53,29 @@ class TriedArm:
 
 def try_workloads(planned: PlannedRun, view: View) -> list[TriedArm]:
     """Try every case in every target; all that this writes is removed."""
-    with TemporaryDirectory(prefix="tfcompare-") as scratch, open_run(planned, Path(scratch) / "run", view) as opened:
+    tried: list[TriedArm] = []
+    with (
+        TemporaryDirectory(prefix="tfcompare-") as scratch,
+        open_session(planned, Path(scratch) / "run", view) as opened,
+    ):
         opened = pin_workloads(opened)
-        prepared = prepare_environments(opened)
-        prepared.folder.write_manifest(make_manifest(opened.planned, prepared.environments))
-        workers = Workers(prepared, view.say)
-        try:
-            workers.start_all()
-            tried = list(_try_all(prepared, workers, view))
-            workers.stop()
-        finally:
-            workers.kill()
-        return tried
+        session = prepare_environments(opened)
+        session.folder.write_manifest(make_manifest(opened.planned, session.environments))
+        with employ(session) as employed:
+            employed.start()
+            for number, arm in enumerate(session.plan.arms(), 1):
+                view.preparing(str(arm.target), f"trying {arm.case.label}")
+                tried.append(_try_one(session.plan, employed.workers, arm, number))
+        if employed.error:
+            raise employed.error
+    return tried
 
 
-def _try_all(run: PreparedRun, workers: Workers, view: View) -> Iterator[TriedArm]:
-    for number, arm in enumerate(run.plan.arms(), 1):
-        view.preparing(str(arm.target), f"trying {arm.case.label}")
-        yield _try_one(run, workers, arm, number)
-
-
-def _try_one(run: PreparedRun, workers: Workers, arm: Arm, number: int) -> TriedArm:
+def _try_one(plan: Plan, workers: Workers, arm: Arm, number: int) -> TriedArm:
     case, target = arm
     worker = workers.acquire(target)
     if worker is None:
-        lost = [entry for entry in run.folder.entries() if isinstance(entry, Lost) and entry.target == target]
-        reason = "; ".join(f"{entry.stage}: {entry.reason}" for entry in lost[-1:])
-        return TriedArm(case=case, target=target, outcome="died", reason=reason)
-    plan = run.plan
+        return TriedArm(case=case, target=target, outcome="died", reason=workers.describe_loss(target))
     try:
         answer = worker.open(
             case, replicate=number, round=1, position=0, seed=plan.seed, warmup=0, timeout_s=plan.timeout_s

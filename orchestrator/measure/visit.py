@@ -8,13 +8,12 @@ from dataclasses import dataclass, field, replace
 from orchestrator.engines import ENGINES
 from orchestrator.machine.host import Witness, find_stranger
 from orchestrator.measure.capacity import Capacity
-from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.replicate import REPEATED, LiveReplicate, Progress, Replicates
+from orchestrator.measure.session import Session
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Arm, ArmKey, Case, Disturbed, Load, Plan, Watched
 from orchestrator.plan.order import alternating, divide
 from orchestrator.stats.calibrate import BURST_S, ONCE, Effort, Pilot, first_effort
-from orchestrator.terminal.progress import View
 
 Group = tuple[Case, ...]
 
@@ -67,20 +66,19 @@ class Visit:
 class Visitor:
     """Opens, times and closes the replicates of a visit."""
 
-    prepared: PreparedRun
+    session: Session
     workers: Workers
-    view: View
     progress: Progress
     patient: frozenset[str]
     capacity: Capacity
 
     @property
     def plan(self) -> Plan:
-        return self.prepared.plan
+        return self.session.plan
 
     @property
     def replicates(self) -> Replicates:
-        return Replicates(self.prepared, self.workers, self.view, self.progress)
+        return Replicates(self.session, self.workers, self.progress)
 
     def visit(self, order: Sequence[Arm], number: int, efforts: Mapping[ArmKey, Effort] | None = None) -> Visit:
         """Measure these arms, side by side unless only one may hold the GPU, or not all of them fit.
@@ -104,7 +102,7 @@ class Visitor:
         begun = time.monotonic()
         for position, arm in enumerate(order):
             if arm.key not in self.progress.ended:
-                self.view.measuring(arm.target, arm.case, number)
+                self.session.view.measuring(arm.target, arm.case, number)
                 replicate = self.replicates.open(arm, number, position=position, once=True)
                 if replicate:
                     replicate.close()
@@ -132,7 +130,7 @@ class Visitor:
             if arm.key in self.progress.ended:
                 # In an earlier sitting.
                 continue
-            self.view.measuring(arm.target, arm.case, number)
+            self.session.view.measuring(arm.target, arm.case, number)
             effort = efforts[arm.key] if efforts is not None else None
             begun = time.monotonic()
             replicate = self.replicates.open(arm, number, position=position, warmup=effort.warmup if effort else 0)
@@ -184,9 +182,9 @@ class Visitor:
                 idle=meanwhile.idle_share,
                 waiting=meanwhile.waiting_share,
             )
-            self.prepared.folder.record(load)
+            self.session.folder.record(load)
         if spans := witness.spans():
-            self.prepared.folder.record(Watched(cases=cases, round=number, gpus=spans))
+            self.session.folder.record(Watched(cases=cases, round=number, gpus=spans))
         return witness.disturbance(meanwhile)
 
     def _witness(self, order: Iterable[Arm]) -> Witness:

@@ -17,7 +17,7 @@ def make_gpu_code(
     The first one takes longest. A newer CUDA loads code only where it is called, so what other cases call is made then.
     """
     for number in sorted(numbers):
-        visitor.view.say(f"{number}: its GPU code is made first, which takes minutes unless it was made before")
+        visitor.session.view.say(f"{number}: its GPU code is made first, which takes minutes unless it was made before")
         begun = time.monotonic()
         for case in cases:
             arm = Arm(case, Target(number))
@@ -31,4 +31,4 @@ def make_gpu_code(
             elif time.monotonic() - opened > visitor.plan.timeout_s:
                 # A deadline that was missed once will be missed again.
                 break
-        visitor.view.say(f"{number}: its GPU code is there after {time.monotonic() - begun:.0f} s")
+        visitor.session.view.say(f"{number}: its GPU code is there after {time.monotonic() - begun:.0f} s")

@@ -4,8 +4,9 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import gettempdir
@@ -13,15 +14,16 @@ from tempfile import gettempdir
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
+from orchestrator import interrupts
 from orchestrator.engines import ENGINES, Environment, WorkerPaths
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.engines.worker.client import Ready, SeenGpu, WorkerClient, WorkerDied
-from orchestrator.errors import EngineUnavailable, EnvironmentFailed
+from orchestrator.errors import EngineUnavailable, EnvironmentFailed, Interrupted, TfCompareError
 from orchestrator.files import read_last_line
 from orchestrator.machine.evidence import MemoryMark
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.failures import OTHER_TENSORFLOW, Scene, classify_start
-from orchestrator.measure.prepare_run import PreparedRun
+from orchestrator.measure.session import Session
 from orchestrator.model import DeathCause, Lost, Strays, Target
 from orchestrator.plan.order import seed_of_round
 from orchestrator.results.evaluation import FIRST_ROUND
@@ -62,22 +64,20 @@ class WorkerSlot:
 
 
 class Workers:
-    def __init__(
-        self, run: PreparedRun, say: Callable[[str], None], isolated: Collection[Target] | None = None
-    ) -> None:
+    def __init__(self, session: Session, isolated: Collection[Target] | None = None) -> None:
         """Take the versions that get one worker per replicate; by default the plan says which."""
-        self._plan = run.plan
-        self._run = run.folder
-        self._own = run.own_workloads
-        self._layers = run.layers
-        self._say = say
-        self._fitting = run.fitting
+        self._plan = session.plan
+        self._run = session.folder
+        self._own = session.own_workloads
+        self._layers = session.layers
+        self._say = session.view.say
+        self._fitting = session.fitting
         # Workers of a detached engine have their scratch folder, and a limit of memory, in their containers.
-        self.limited = ENGINES[run.plan.engine].detached
-        folders = (run.folder.path,) if self.limited else (run.folder.path, Path(gettempdir()))
-        self.scene = Scene(folders, run.plan.gpus if run.plan.device == "gpu" else ())
+        self.limited = ENGINES[session.plan.engine].detached
+        folders = (session.folder.path,) if self.limited else (session.folder.path, Path(gettempdir()))
+        self.scene = Scene(folders, session.plan.gpus if session.plan.device == "gpu" else ())
         if isolated is None:
-            isolated = () if run.plan.isolation == "fork" else run.environments
+            isolated = () if session.plan.isolation == "fork" else session.environments
         self._round = FIRST_ROUND
         # Whether starts are given up.
         self._giving_up = False
@@ -85,10 +85,10 @@ class Workers:
         self._first_strays = threading.Lock()
         # The seconds that the resident workers last took to start.
         self.start_s = 0.0
-        parts = run.folder.parts()
+        parts = session.folder.parts()
         self._slots = {
             target: WorkerSlot(environment, parts[target], isolated=target in isolated)
-            for target, environment in run.environments.items()
+            for target, environment in session.environments.items()
         }
 
     def targets(self) -> list[Target]:
@@ -97,6 +97,11 @@ class Workers:
     def client(self, target: Target) -> WorkerClient | None:
         slot = self._slots.get(target)
         return slot.client if slot else None
+
+    def describe_loss(self, target: Target) -> str:
+        """Return why the version has no worker any more, as the journal has it."""
+        lost = [entry for entry in self._run.entries() if isinstance(entry, Lost) and entry.target == target]
+        return "; ".join(f"{entry.stage}: {entry.reason}" for entry in lost[-1:])
 
     def mark_memory(self, pid: int | None) -> MemoryMark:
         """Return this moment; a detached engine whose processes have no number here runs on another machine."""
@@ -355,6 +360,46 @@ class Workers:
     def part(self, target: Target) -> int:
         """Return the number of the version's worker, or of its last one if none runs now."""
         return self._slots[target].parts
+
+
+@dataclass
+class Employed:
+    """The workers of a run while it needs them, and the error that ended their work early."""
+
+    session: Session
+    workers: Workers
+    error: TfCompareError | None = None
+
+    def start(self, number: int = FIRST_ROUND) -> dict[Target, Ready]:
+        """Start all of them for this round, and note in the manifest what those that are ready say of themselves."""
+        for target in self.session.environments:
+            self.session.view.preparing(str(target), "starting its worker")
+        ready = self.workers.start_all(number)
+        manifest = self.session.folder.read_manifest()
+        facts = {target: answer.facts for target, answer in ready.items()}
+        self.session.folder.write_manifest(replace(manifest, workers={**manifest.workers, **facts}))
+        return ready
+
+
+def _nothing_else(employed: Employed) -> None:
+    pass
+
+
+@contextmanager
+def employ(session: Session, at_end: Callable[[Employed], None] = _nothing_else) -> Iterator[Employed]:
+    """Yield the workers of a run, and end them whatever happens; `at_end` follows, and no interrupt comes between."""
+    employed = Employed(session, Workers(session))
+    try:
+        yield employed
+        employed.workers.stop()
+    except EngineUnavailable as gone:
+        employed.error = gone
+    except KeyboardInterrupt:
+        employed.error = Interrupted("interrupted")
+    finally:
+        with interrupts.hold():
+            employed.workers.kill()
+            at_end(employed)
 
 
 def misfit(requested: Sequence[Gpu], seen: Sequence[SeenGpu], place: str) -> str:

@@ -2,25 +2,25 @@
 
 import shutil
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from orchestrator import files, formats, interrupts
+from orchestrator import files, formats
 from orchestrator.engines.worker.client import Died, Ready, Refused, WorkerDied
-from orchestrator.errors import EngineUnavailable, Interrupted, TfCompareError, UsageError
-from orchestrator.measure.prepare_run import (
-    PreparedRun,
+from orchestrator.errors import UsageError
+from orchestrator.measure.session import (
+    Session,
     make_manifest,
-    open_run,
+    open_session,
     pin_workloads,
     prepare_environments,
 )
-from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Workers
-from orchestrator.model import Case, Lost, Target
+from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Employed, Workers, employ
+from orchestrator.model import Case, Plan, Target
 from orchestrator.model.profile import Profile
 from orchestrator.options import PROFILED_CALLS, SHOWN_FUNCTIONS
 from orchestrator.plan.planning import plan_run
@@ -67,7 +67,7 @@ def plan_profile(options: ProfileOptions, say: Callable[[str], None]) -> Planned
 
 def profile(options: ProfileOptions, view: View) -> Profiled:
     planned = plan_profile(options, view.say)
-    with open_run(planned, Path("runs") / f"profile-{planned.run}", view) as opened:
+    with open_session(planned, Path("runs") / f"profile-{planned.run}", view) as opened:
         (opened.folder.path / "profiles").mkdir()
         cases, targets = len(planned.selection.cases), len(planned.selection.targets)
         view.say(
@@ -77,59 +77,48 @@ def profile(options: ProfileOptions, view: View) -> Profiled:
         for note in planned.fitting.notes:
             view.say(f"note: {note}")
         opened = pin_workloads(opened)
-        prepared = prepare_environments(opened)
-        prepared.folder.write_manifest(make_manifest(opened.planned, prepared.environments))
-        return _profile(options, prepared, view)
+        session = prepare_environments(opened)
+        session.folder.write_manifest(make_manifest(opened.planned, session.environments))
+        return _profile(options, session)
 
 
-def _profile(options: ProfileOptions, run: PreparedRun, view: View) -> Profiled:
-    """Start the workers, profile, and end the workers whatever happens."""
-    workers = Workers(run, view.say)
+def _profile(options: ProfileOptions, session: Session) -> Profiled:
+    plan, folder, view = session.plan, session.folder, session.view
     heading: Heading | None = None
     arms: list[ProfiledArm] = []
-    error: TfCompareError | None = None
-    try:
-        for target in run.environments:
-            view.preparing(str(target), "starting its worker")
-        heading = _write_heading(options, run, workers.start_all())
-        profiler = Profiler(run, workers, options.calls, set(run.fitting.slow_starts))
-        for case in run.plan.cases:
-            for target in run.plan.targets:
+
+    def remove_streams(employed: Employed) -> None:
+        # A worker opens its stream before it gets its first command; a profile writes no rows to it.
+        for streams in (folder.results, folder.settled):
+            shutil.rmtree(streams, ignore_errors=True)
+
+    with employ(session, remove_streams) as employed:
+        heading = _write_heading(options, session, employed.start())
+        profiler = Profiler(plan, employed.workers, options.calls, set(session.fitting.slow_starts))
+        for case in plan.cases:
+            for target in plan.targets:
                 view.preparing(str(target), f"profiling {case.label}")
                 arms.append(profiler.profile(case, target, len(arms)))
-                _keep(arms[-1], run.folder)
+                _keep(arms[-1], folder)
                 reason = f": {arms[-1].reason}" if arms[-1].reason else ""
                 view.say(f"{target} {arms[-1].outcome} {case.label}{reason}")
-        workers.stop()
-    except EngineUnavailable as unavailable:
-        error = unavailable
-    except KeyboardInterrupt:
-        error = Interrupted("interrupted")
-    finally:
-        with interrupts.hold():
-            workers.kill()
-            # A worker opens its stream before it gets its first command; a profile writes no rows to it.
-            for folder in (run.folder.results, run.folder.settled):
-                shutil.rmtree(folder, ignore_errors=True)
+    error = employed.error
     if error and (heading is None or not any(arm.outcome == "profiled" for arm in arms)):
         raise error
     assert heading is not None
-    error = error or find_error(arms, run.failures, read_endings(run.folder).broken)
-    return Profiled(heading=heading, arms=tuple(arms), path=run.folder.path, error=error)
+    error = error or find_error(arms, session.failures, read_endings(folder).broken)
+    return Profiled(heading=heading, arms=tuple(arms), path=folder.path, error=error)
 
 
-def _write_heading(options: ProfileOptions, run: PreparedRun, ready: dict[Target, Ready]) -> Heading:
+def _write_heading(options: ProfileOptions, run: Session, ready: dict[Target, Ready]) -> Heading:
     """Write and return what is known before the first profile."""
     plan, folder = run.plan, run.folder
-    facts = {target: answer.facts for target, answer in ready.items()}
-    manifest = replace(folder.read_manifest(), workers=facts)
-    folder.write_manifest(manifest)
     heading = Heading(
         run=plan.run,
         created=plan.created,
         engine=next(iter(run.environments.values())).facts.kind,
         device=plan.device,
-        host=manifest.host,
+        host=folder.read_manifest().host,
         targets=plan.targets,
         cases=plan.cases,
         calls=options.calls,
@@ -143,7 +132,7 @@ def _write_heading(options: ProfileOptions, run: PreparedRun, ready: dict[Target
 
 @dataclass(frozen=True)
 class Profiler:
-    run: PreparedRun
+    plan: Plan
     workers: Workers
     calls: int
     # Numbers: the driver compiles the GPU code of these versions in their first replicate.
@@ -160,9 +149,8 @@ class Profiler:
         died = partial(ProfiledArm, case=case, target=target, outcome="died")
         worker = self.workers.acquire(target)
         if worker is None:
-            lost = [entry for entry in self.run.folder.entries() if isinstance(entry, Lost) and entry.target == target]
-            return died(reason="; ".join(f"{entry.stage}: {entry.reason}" for entry in lost[-1:]))
-        plan = self.run.plan
+            return died(reason=self.workers.describe_loss(target))
+        plan = self.plan
         timeout_s = max(plan.timeout_s, SLOW_START_TIMEOUT_S) if target.name in self.cold else plan.timeout_s
         try:
             answer = worker.profile(case, replicate=number, calls=self.calls, seed=plan.seed, timeout_s=timeout_s)

@@ -8,7 +8,7 @@ import pytest
 from orchestrator.catalog.changed import LEGACY
 from orchestrator.catalog.version import TargetChanges
 from orchestrator.engines.worker.client import Burst, Opened
-from orchestrator.measure.prepare_run import note_keras
+from orchestrator.measure.session import note_keras
 from orchestrator.plan.request import RunOptions, check_request
 from tests.support.bench import Bench
 

@@ -20,9 +20,9 @@ from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
 from orchestrator.engines import ENGINES, Engine, Started, WorkerPaths
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.errors import EnvironmentFailed
-from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.rounds import RoundLoop
+from orchestrator.measure.session import Session
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Case, EnvironmentFacts, Evaluation, Plan
 from orchestrator.options import EngineOptions
@@ -242,11 +242,11 @@ def play(
     environments = {
         version: Dressing(stage, environment_facts(version=str(version), kind="venv")) for version in plan.targets
     }
-    prepared = PreparedRun(plan, environments, run, fitting=fitting)
-    workers = Workers(prepared, lambda text: None)
+    session = Session(plan, environments, run, fitting=fitting, view=view or Quiet())
+    workers = Workers(session)
     try:
         workers.start_all()
-        ending = RoundLoop(prepared, workers, view or Quiet(), first_rounds(plan), **loop).measure()
+        ending = RoundLoop(session, workers, first_rounds(plan), **loop).measure()
         with suppress(ChannelClosed):
             workers.stop()
     finally:

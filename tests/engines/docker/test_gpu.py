@@ -25,14 +25,13 @@ from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment
 from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
-from orchestrator.measure.conduct import measure_rounds
-from orchestrator.measure.prepare_run import PreparedRun, make_manifest
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
+from orchestrator.measure.run import measure_rounds
+from orchestrator.measure.session import Session, make_manifest
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.terminal.progress import Quiet
 from tests.conftest import run_command
 from tests.engines.docker.conftest import (
     OWN,
@@ -399,8 +398,8 @@ def test_versions_hold_the_gpu_in_turn_where_that_is_asked_for(
     folder.write_manifest(make_manifest(asked, environments))
     begun = time.time()
     try:
-        prepared = PreparedRun(plan, environments, folder, own_workloads=OWN)
-        error = measure_rounds(prepared, first_rounds(plan), Progress(), Quiet())
+        session = Session(plan, environments, folder, own_workloads=OWN)
+        error = measure_rounds(session, first_rounds(plan), Progress()).error
     finally:
         engine.close()
     assert error is None

@@ -21,7 +21,7 @@ from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import image
 from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.measure.prepare_run import make_environments
+from orchestrator.measure.session import make_environments
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import View, view
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version

@@ -26,7 +26,7 @@ from orchestrator.errors import (
     TfCompareError,
     UsageError,
 )
-from orchestrator.measure.conduct import Done
+from orchestrator.measure.run import Done
 from orchestrator.measure.run import run as measure_run
 from orchestrator.metrics.followed import FOLLOWED, Followed
 from orchestrator.plan.request import RunOptions

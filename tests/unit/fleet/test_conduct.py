@@ -13,8 +13,7 @@ from orchestrator.fleet import conduct
 from orchestrator.fleet.arrive import find_hosts
 from orchestrator.fleet.host import REPORT, TASK, report
 from orchestrator.fleet.model import Contents, Fleet, FleetNode, FleetOptions, UnitAnswer, UnitEnd
-from orchestrator.measure.conduct import Done
-from orchestrator.measure.run import measure_planned
+from orchestrator.measure.run import Done, measure
 from orchestrator.plan.planning import plan_elsewhere, plan_run
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.part_files import read_files
@@ -62,7 +61,7 @@ class Hosts:
     def _measure(self, task: bytes) -> UnitAnswer:
         asked = TASK.validate_json(task)
         out = self.folder / f"{asked.unit}-{asked.copy}-{asked.attempt}-{id(self)}"
-        done = measure_planned(plan_run(replace(asked.options, out=out), lambda text: None), Quiet())
+        done = measure(plan_run(replace(asked.options, out=out), lambda text: None), Quiet())
         assert done.error is None
         return UnitAnswer(UnitEnd(exit_code=0), read_files(done.path))
 

@@ -7,7 +7,7 @@ import pytest
 
 from orchestrator.catalog.changed import LEGACY
 from orchestrator.catalog.version import TargetChanges
-from orchestrator.measure.prepare_run import make_manifest, note_keras
+from orchestrator.measure.session import make_manifest, note_keras
 from orchestrator.plan.request import PlannedRun, RunOptions, check_request
 
 BUILD = "def build(tf, params):\n    return lambda: 1.0\n"

@@ -57,7 +57,7 @@ def find_next_look(evaluation: Evaluation) -> int:
 def test_the_next_command_suffices_for_another_look_on_a_loaded_machine(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch, capsys, budget_s: str
 ):
-    monkeypatch.setattr("orchestrator.measure.conduct.time", SimpleNamespace(monotonic=lambda: clock.now))
+    monkeypatch.setattr("orchestrator.measure.run.time", SimpleNamespace(monotonic=lambda: clock.now))
     short: dict[int, str] = {}
     for seed in range(20):
         machine = LoadedMachine(clock, seed)

@@ -8,11 +8,11 @@ import pytest
 
 from orchestrator import files
 from orchestrator.errors import ContractBroken, TfCompareError, UsageError
-from orchestrator.measure.conduct import measure_rounds
-from orchestrator.measure.prepare_run import PreparedRun, make_manifest
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.resume import ResumeOptions, add_rounds
 from orchestrator.measure.round_range import first_rounds
+from orchestrator.measure.run import measure_rounds
+from orchestrator.measure.session import Session, make_manifest
 from orchestrator.model import Ended, Synced
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.evaluation import gather, judge_run
@@ -53,7 +53,7 @@ def _measure(folder: RunFolder) -> TfCompareError | None:
     facts = {version: environment.facts for version, environment in environments.items()}
     folder.write_plan(plan)
     folder.write_manifest(replace(bare, environments=facts))
-    return measure_rounds(PreparedRun(plan, environments, folder), first_rounds(plan), Progress(), Quiet())
+    return measure_rounds(Session(plan, environments, folder), first_rounds(plan), Progress()).error
 
 
 def _restore(disk: Disk, moment: Moment, folder: Path, *, journal: bool) -> RunFolder | None:

@@ -9,14 +9,13 @@ import pytest
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting, Match
 from orchestrator.machine.host import Meanwhile, Reading, Witness
 from orchestrator.measure.past import read_past
-from orchestrator.measure.prepare_run import PreparedRun
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.rounds import RoundLoop
+from orchestrator.measure.session import Session
 from orchestrator.measure.workers import Workers
 from orchestrator.model import BESIDE, Ended, Evaluation, Lost, Plan
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.terminal.progress import Quiet
 from tests.support import stub
 from tests.support.builders import NEW, OLD, case, case_pair, environment_facts, plan, run_folder, version_pair
 from tests.support.stub_engine import Environment
@@ -52,11 +51,11 @@ class Rig:
             )
             for version in asked.targets
         }
-        prepared = PreparedRun(asked, environments, self.run, self.own, fitting)
-        workers = Workers(prepared, lambda text: None)
+        session = Session(asked, environments, self.run, self.own, fitting)
+        workers = Workers(session)
         try:
             workers.start_all()
-            RoundLoop(prepared, workers, Quiet(), first_rounds(asked)).measure()
+            RoundLoop(session, workers, first_rounds(asked)).measure()
             workers.stop()
         finally:
             workers.kill()

@@ -14,7 +14,7 @@ from orchestrator.engines.worker.client import SeenGpu, Sight, WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.cuda_start import DriverAnswer
 from orchestrator.machine.gpu import Gpu
-from orchestrator.measure.prepare_run import PreparedRun
+from orchestrator.measure.session import Session
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Workers, _is_same_release, misfit
 from orchestrator.model import Lost, Target
 from orchestrator.results.run_folder import RunFolder
@@ -66,8 +66,8 @@ def workers(folder: Path, stage: Stage, fitting: Fitting, *versions: str, **chan
     environments = {
         version: Dressing(stage, environment_facts(version=str(version), kind="docker")) for version in asked.targets
     }
-    prepared = PreparedRun(asked, environments, run_folder(folder / "run", asked), fitting=fitting)
-    return Workers(prepared, lambda text: None)
+    session = Session(asked, environments, run_folder(folder / "run", asked), fitting=fitting)
+    return Workers(session)
 
 
 def test_a_worker_that_sees_another_gpu_ends_the_run_before_it_begins(tmp_path: Path):
@@ -151,7 +151,7 @@ def test_a_replicates_own_worker_that_does_not_start_costs_that_replicate(tmp_pa
     asked = plan(versions=(OLD,), isolation="process")
     facts = environment_facts(version=OLD, kind="venv")
     environments: dict[Target, Environment] = {target(OLD): Faltering(Stage(), facts, frozenset(fails))}
-    made = Workers(PreparedRun(asked, environments, run_folder(tmp_path / "run", asked)), lambda text: None)
+    made = Workers(Session(asked, environments, run_folder(tmp_path / "run", asked)))
     made.start_all()
     for turn in range(1, 6):
         client = made.acquire(target(OLD))

@@ -8,10 +8,10 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.errors import EngineUnavailable
-from orchestrator.measure.conduct import measure_rounds
-from orchestrator.measure.prepare_run import PreparedRun, make_manifest
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
+from orchestrator.measure.run import measure_rounds
+from orchestrator.measure.session import Session, make_manifest
 from orchestrator.model import Finished
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions, check_request
@@ -59,8 +59,8 @@ def conducted(
         if version not in without
     }
     folder.write_manifest(make_manifest(asked, environments))
-    prepared = PreparedRun(plan, environments, folder)
-    return measure_rounds(prepared, first_rounds(plan), Progress(), view or Quiet())
+    session = Session(plan, environments, folder, view=view or Quiet())
+    return measure_rounds(session, first_rounds(plan), Progress()).error
 
 
 def ending(folder: RunFolder) -> str:
@@ -172,7 +172,7 @@ def test_a_version_that_is_left_alone_is_not_measured(folder: RunFolder):
 
 @pytest.mark.parametrize("lost", ["1.14.0", "2.0.0"])
 def test_a_version_whose_only_other_does_not_start_is_not_measured_and_has_not_died(folder: RunFolder, lost: str):
-    assert conducted(folder, Stage(broken=(lost,))) is None
+    assert type(conducted(folder, Stage(broken=(lost,)))) is errors.ArmsDied
     judged = judge_run(folder)
     ends = {str(arm.target): (arm.outcome, arm.reason) for arm in judged.arms}
     start = f"start: {lost}: does not start"

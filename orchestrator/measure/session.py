@@ -1,4 +1,4 @@
-"""What a run, a profile and a search prepare: the engine, the run folder, workloads and environments."""
+"""A run on its way: the engine and the run folder, then the workloads, the environments and the frozen plan."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -27,61 +27,73 @@ from orchestrator.options import EngineOptions
 from orchestrator.plan.request import PlannedRun
 from orchestrator.results import exit_error
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.terminal.progress import View
+from orchestrator.results.sealed import seal_run
+from orchestrator.terminal.progress import Quiet, View
 
 
 @dataclass(frozen=True)
-class OpenRun:
-    """A run that has an engine and a locked folder, and no environments yet."""
+class Session:
+    """A run on its way: its plan, its locked folder and, once they are ready, what its workers need.
 
-    planned: PlannedRun
-    engine_name: str
-    engine: Engine
-    folder: RunFolder
-    view: View
-    held: ExitStack
-    large: tuple[LargeFile, ...] = ()
-
-
-@dataclass(frozen=True)
-class PreparedRun:
-    """A run whose plan is frozen, with everything that its workers need."""
+    The plan is final when the environments are ready: only then the engine is known for certain.
+    """
 
     plan: Plan
-    environments: dict[Target, Environment]
+    environments: Mapping[Target, Environment]
     folder: RunFolder
     own_workloads: Path | None = None
     fitting: Fitting = NO_GPUS
     failures: tuple[EnvironmentFailed, ...] = ()
     # What workloads require beyond a target's own packages, by target and workload.
     layers: Mapping[Target, Mapping[str, Layer]] = field(default_factory=dict)
+    view: View = field(default_factory=Quiet)
+    # Released at the end of the run.
+    held: ExitStack = field(default_factory=ExitStack)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewSession(Session):
+    """A run that begins, with the request from which its plan is frozen."""
+
+    planned: PlannedRun
+    # A fleet has its engines on other machines.
+    engine: Engine | None
+
+    def begin(self) -> None:
+        """Write what is measured, before anything is."""
+        manifest = make_manifest(self.planned, {})
+        seal_run(self.folder, self.plan, manifest)
+        self.folder.write_begun(self.plan, manifest)
 
 
 @contextmanager
-def open_run(planned: PlannedRun, path: Path, view: View) -> Iterator[OpenRun]:
-    """Choose the engine, then create and lock the run folder."""
+def open_session(planned: PlannedRun, path: Path, view: View, *, of_fleet: str = "") -> Iterator[NewSession]:
+    """Choose the engine, unless it is that `of_fleet`, then create and lock the run folder."""
     options = planned.options
-    name, engine = choose_engine(options.engine, options.isolation, options.environments, view.say)
     with ExitStack() as held:
-        held.callback(engine.close)
-        sweep(engine, view.say)
-        folder = held.enter_context(RunFolder.begin(options.out or path, options.command))
-        yield OpenRun(planned, name, engine, folder, view, held)
+        name, engine = of_fleet, None
+        if not name:
+            name, engine = choose_engine(options.engine, options.isolation, options.environments, view.say)
+            held.callback(engine.close)
+            sweep(engine, view.say)
+        yield NewSession(
+            plan=planned.freeze(name),
+            environments={},
+            folder=held.enter_context(RunFolder.begin(options.out or path, options.command)),
+            fitting=planned.fitting,
+            view=view,
+            held=held,
+            planned=planned,
+            engine=engine,
+        )
 
 
-def pin_workloads(run: OpenRun) -> OpenRun:
+def pin_workloads(session: NewSession) -> NewSession:
     """Copy the user's own workloads into the run folder, if any of them is measured, and use the copies."""
-    planned, large = pin_planned(run.planned, run.folder, run.view.say)
-    return replace(run, planned=planned, large=large)
-
-
-def pin_planned(
-    planned: PlannedRun, folder: RunFolder, say: Callable[[str], None]
-) -> tuple[PlannedRun, tuple[LargeFile, ...]]:
-    """Return a run that uses copies of the user's own workloads, and the files that were not copied."""
+    planned, folder = session.planned, session.folder
     own = planned.options.own_workloads
     if own is None or all(workload.builtin for workload in planned.workloads.values()):
-        return planned, ()
+        return session
     large = pinned.pin(own, folder.workloads, planned.options.outside)
     for name, workload in planned.workloads.items():
         # A program is alone in its folder.
@@ -89,35 +101,35 @@ def pin_planned(
         data = {f"{inner}{key}": place for key, place in workload.data.items()}
         large += pinned.place_data(data, folder.workloads)
     for note in pinned.notes_on(large):
-        say(f"note: {note}")
+        session.view.say(f"note: {note}")
     mine = {
         name: replace(workload, path=folder.workloads / workload.path.relative_to(own))
         for name, workload in planned.workloads.items()
         if not workload.builtin
     }
-    return replace(planned, workloads=planned.workloads | mine), large
+    planned = replace(planned, workloads=planned.workloads | mine)
+    return replace(session, planned=planned, plan=planned.freeze(session.plan.engine, large))
 
 
-def prepare_environments(run: OpenRun, *, enough: Callable[[Collection[str]], bool] = bool) -> PreparedRun:
+def prepare_environments(session: NewSession, *, enough: Callable[[Collection[str]], bool] = bool) -> Session:
     """Make the versions ready and freeze the plan; `enough` says whether those that are ready can be measured.
 
     Failures are journaled and reported.
     """
-    planned, folder, view = run.planned, run.folder, run.view
-    engine_name, environments, failures = _make_on_first_able_engine(run)
+    planned, folder, view = session.planned, session.folder, session.view
+    engine_name, environments, failures = _make_on_first_able_engine(session)
     if failures and not enough(environments):
         raise alternative.make_error(planned.options, planned.selection.versions, failures)
     for message in exit_error.join_failures(failures.values()):
         view.say(f"warning: {message}")
     record_lost(failures, folder)
-    plan = planned.freeze(engine_name, run.large)
+    plan = planned.freeze(engine_name, session.plan.large)
     of_targets = add_control(environments, plan)
-    return PreparedRun(
+    return replace(
+        session,
         plan=plan,
         environments=of_targets,
-        folder=folder,
-        own_workloads=find_workloads(plan, folder, run.held),
-        fitting=planned.fitting,
+        own_workloads=find_workloads(plan, folder, session.held),
         failures=tuple(failures.values()),
         layers=make_layers(planned.workloads.values(), of_targets, planned.options.environments, view.say),
     )
@@ -140,24 +152,27 @@ def make_layers(
     return layers
 
 
-def _make_on_first_able_engine(run: OpenRun) -> tuple[str, dict[str, Environment], dict[str, EnvironmentFailed]]:
+def _make_on_first_able_engine(
+    session: NewSession,
+) -> tuple[str, dict[str, Environment], dict[str, EnvironmentFailed]]:
     """Make the versions ready on the chosen engine, or on the next candidate if it can make none of them.
 
     There are other candidates only if the choice of the engine was left open. Returns the name of the engine, the
     environments, and the failures.
     """
-    options, versions = run.planned.options, run.planned.selection.versions
-    name = run.engine_name
-    environments, failures = make_environments(versions, run.engine, run.folder, run.view)
+    options, versions = session.planned.options, session.planned.selection.versions
+    name, engine, folder, view = session.plan.engine, session.engine, session.folder, session.view
+    assert engine
+    environments, failures = make_environments(versions, engine, folder, view)
     candidates = find_candidates(options.engine, options.isolation, options.environments)
     for other in candidates[candidates.index(name) + 1 :]:
         if environments:
             break
         first = next(iter(failures.values()))
-        run.view.say(f"no image could be made ({first}); taking {ENGINES[other].title} instead")
+        view.say(f"no image could be made ({first}); taking {ENGINES[other].title} instead")
         name, engine = other, ENGINES[other].make(options.environments)
-        run.held.callback(engine.close)
-        environments, failures = make_environments(versions, engine, run.folder, run.view)
+        session.held.callback(engine.close)
+        environments, failures = make_environments(versions, engine, folder, view)
     return name, environments, failures
 
 
@@ -231,7 +246,7 @@ def note_keras(planned: PlannedRun) -> tuple[str, ...]:
 
 
 def make_manifest(
-    planned: PlannedRun, environments: dict[Target, Environment], large: Sequence[LargeFile] = ()
+    planned: PlannedRun, environments: Mapping[Target, Environment], large: Sequence[LargeFile] = ()
 ) -> Manifest:
     hashed = pinned.hash_all_data(large) if planned.options.hash_data else {}
     variables = dict(planned.options.environments.variables)

@@ -1,20 +1,19 @@
 """A run goes on with the versions that could be made ready, if enough of them are left to compare."""
 
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from orchestrator.catalog.version import Version
-from orchestrator.engines import Environment
+from orchestrator.engines import Engine, Environment
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure.alternative import can_compare
-from orchestrator.measure.prepare_run import OpenRun, prepare_environments
-from orchestrator.plan.request import RunOptions, check_request
+from orchestrator.measure.session import NewSession, prepare_environments
+from orchestrator.plan.request import PlannedRun, RunOptions, check_request
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.progress import Quiet, View
 from tests.support.engines import Lacking
 
 SMOKE = RunOptions(versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",))
@@ -33,12 +32,15 @@ class Heard(Quiet):
         self.lines.append(text)
 
 
+def opened_on(engine: Engine, asked: PlannedRun, folder: RunFolder, view: View) -> NewSession:
+    return NewSession(asked.freeze("venv"), {}, folder, view=view, planned=asked, engine=engine)
+
+
 def prepared(lacks: tuple[str, ...], folder: RunFolder, heard: Heard) -> list[str]:
     options = replace(SMOKE, versions=("1.14", "2.0", "2.12", "2.13"))
     asked = check_request(options)
-    with ExitStack() as held:
-        opened = OpenRun(asked, "venv", Lacking(*lacks), folder, heard, held)
-        run = prepare_environments(opened, enough=lambda ready: can_compare(asked, ready))
+    opened = opened_on(Lacking(*lacks), asked, folder, heard)
+    run = prepare_environments(opened, enough=lambda ready: can_compare(asked, ready))
     return list(map(str, run.environments))
 
 
@@ -64,14 +66,13 @@ def test_versions_that_cannot_be_installed_end_the_run_if_one_is_left(
     folder: RunFolder, versions: tuple[str, ...], enough: bool
 ):
     asked = check_request(replace(SMOKE, versions=versions))
-    with ExitStack() as held:
-        opened = OpenRun(asked, "venv", Broken("1.14.0"), folder, Quiet(), held)
-        if enough:
-            run = prepare_environments(opened, enough=lambda ready: can_compare(asked, ready))
-            assert list(map(str, run.environments)) == ["2.0.0", "2.13.0"]
-            return
-        with pytest.raises(EnvironmentFailed) as failed:
-            prepare_environments(opened, enough=lambda ready: can_compare(asked, ready))
+    opened = opened_on(Broken("1.14.0"), asked, folder, Quiet())
+    if enough:
+        run = prepare_environments(opened, enough=lambda ready: can_compare(asked, ready))
+        assert list(map(str, run.environments)) == ["2.0.0", "2.13.0"]
+        return
+    with pytest.raises(EnvironmentFailed) as failed:
+        prepare_environments(opened, enough=lambda ready: can_compare(asked, ready))
     assert str(failed.value) == ("too few versions to compare could be made ready:\n1.14.0: the hashes do not match")
 
 
