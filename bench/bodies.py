@@ -54,8 +54,8 @@ def below_the_floor(evaluation: Evaluation, efforts: Mapping[ArmKey, Calibrated]
     short = []
     for arm in evaluation.arms:
         effort = efforts.get(arm.key)
-        if effort and arm.call_ms is not None:
-            slow = arm.call_ms / 1e3 >= calibrate.SLOW_CALL_S
+        if effort and arm.time_ms is not None:
+            slow = arm.time_ms * arm.steps / 1e3 >= calibrate.SLOW_CALL_S
             floor = calibrate.FEWEST_SLOW_BURSTS if slow else calibrate.FEWEST_BURSTS
             short += [arm.key] if effort.bursts < floor else []
     return short

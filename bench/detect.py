@@ -29,11 +29,11 @@ from scipy import stats
 from bench import arena
 from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
-from orchestrator.model import Case, Comparison, Pair, Plan, Target, TargetPair
+from orchestrator.model import Case, Comparison, Pair, Plan, Replicate, Target, TargetPair
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.results.endings import Endings
 from orchestrator.results.evaluation import compute_comparisons, gather
-from orchestrator.results.replicates import Replicate
+from orchestrator.results.replicates import judge_by_cpu
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.samples import samples
 
@@ -96,7 +96,7 @@ class Recorded:
         return cls(condition, gathered.plan, gathered.replicates)
 
     def judge_by_cpu(self) -> "Recorded":
-        replicates = tuple(replicate.judge_by_cpu() for replicate in self.replicates)
+        replicates = tuple(map(judge_by_cpu, self.replicates))
         return replace(self, plan=replace(self.plan, judge="cpu"), replicates=replicates)
 
 

@@ -132,7 +132,7 @@ def _first(folder: Path, base: str) -> tuple[float, float, float]:
             first = time.perf_counter() if _measured(folder) else 0.0
         if process.wait() != 0 or not first:
             raise SystemExit(f"the warm run ended with {process.returncode}; see {folder}")
-    importing = max(arm.import_s or 0.0 for arm in judge_run(RunFolder.open(folder)).arms)
+    importing = max(arm.figures.get("import", 0.0) for arm in judge_run(RunFolder.open(folder)).arms) / 1e3
     return first - begun, importing, first - ready
 
 

@@ -12,9 +12,8 @@ from typing import Any
 
 from orchestrator.metrics import find_margin, scale_of
 from orchestrator.metrics.table import PERCENTILES
-from orchestrator.model import Metric, Target
+from orchestrator.model import Metric, Replicate, Target
 from orchestrator.results.evaluation import Gathered, judge
-from orchestrator.results.replicates import Replicate
 from orchestrator.stats.scale import Ratios
 
 # Margins of the metric.

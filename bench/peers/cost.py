@@ -90,7 +90,7 @@ def by_tfcompare(versions: Sequence[str], cases: Mapping[str, Case], wall_s: flo
     selected = [f"{case.workload}[{_listed(case.params)}]" for case in cases.values()]
     wall, arms = _run(versions, selected, scratch / "tfcompare", "--budget", budget)
     cells = {
-        (name, version): Cell(arm["median_s"], arm["rounds"])
+        (name, version): Cell(arm["figures"]["time"], arm["rounds"])
         for name, case in cases.items()
         for version in versions
         for arm in arms

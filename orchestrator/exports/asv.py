@@ -30,7 +30,7 @@ MOST_COMBINATIONS = 10_000
 UNITS: Mapping[Unit, tuple[str, str, float]] = {
     "ms": ("time", "seconds", 1e-3),
     "bytes": ("peakmemory", "bytes", 1.0),
-    "traces": ("track", "traces", 1.0),
+    "count": ("track", "count", 1.0),
 }
 
 Parameters = dict[str, list[str]]
@@ -159,11 +159,11 @@ def _row(
     """Return the columns in the order of COLUMNS; what was not measured is null in all of them."""
     row = [arms.get(ArmKey(case.label, target)) if case else None for case in benchmark.cases]
     if metric := benchmark.metric:
-        figures = [metric.figure(arm) if arm else None for arm in row]
+        figures = [arm.figures.get(metric.name) if arm else None for arm in row]
         factor = UNITS[metric.unit][2]
         results = [None if figure is None else figure * factor for figure in figures]
         return [results, benchmark.values, benchmark.digest, moment, *[None] * (len(COLUMNS) - 4)]
-    results = [None if arm is None or arm.median_ms is None else arm.median_ms / 1e3 for arm in row]
+    results = [None if arm is None or arm.time_ms is None else arm.time_ms / 1e3 for arm in row]
     samples = [[max(ns, 1.0) / 1e9 for ns in times.get(arm.key, ())] if arm and arm.rounds else None for arm in row]
     stats = [_stats(seconds) if seconds else {} for seconds in samples]
     columns = [[values.get(name) for values in stats] for name in STATS]

@@ -13,7 +13,7 @@ from orchestrator.terminal import strict_json
 LONGEST_NAME = 1024
 
 # Times are in nanoseconds, as Bencher's own.
-UNITS: Mapping[Unit, float] = {"ms": 1e6, "bytes": 1.0, "traces": 1.0}
+UNITS: Mapping[Unit, float] = {"ms": 1e6, "bytes": 1.0, "count": 1.0}
 
 Metric = dict[str, float]
 
@@ -22,11 +22,11 @@ def render(run: Run) -> str:
     times, comparisons = times_ns(run), by_candidate(run.comparisons)
     benchmarks: dict[str, dict[str, Metric]] = {}
     for arm in run.arms:
-        if arm.median_ms is None:
+        if arm.time_ms is None:
             continue
         name = arm.key
         cpu = "cpu" if run.plan.judge == "cpu" else ""
-        measures = {cpu or "latency": _latency(arm.median_ms, times.get(name, []))}
+        measures = {cpu or "latency": _latency(arm.time_ms, times.get(name, []))}
         comparison = comparisons.get(name)
         if comparison and comparison.ratio is not None:
             measures[f"{cpu}-ratio" if cpu else "ratio"] = _metric(

@@ -46,9 +46,8 @@ def metrics_of_arms(run: Run) -> Iterator[tuple[MetricSpec, ArmResult, float]]:
     for metric in run.evaluation.metrics:
         spec = METRICS[metric]
         for arm in run.arms:
-            figure = spec.figure(arm)
-            if figure is not None:
-                yield spec, arm, figure
+            if metric in arm.figures:
+                yield spec, arm, arm.figures[metric]
 
 
 def describe_beside(run: Run) -> dict[ArmKey, list[str]]:

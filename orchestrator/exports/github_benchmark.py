@@ -10,7 +10,7 @@ from orchestrator.results.run import Run
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import escape_unprintable
 
-UNITS: Mapping[Unit, tuple[str, float]] = {"ms": ("ms", 1.0), "bytes": ("MiB", 2.0**-20), "traces": ("traces", 1.0)}
+UNITS: Mapping[Unit, tuple[str, float]] = {"ms": ("ms", 1.0), "bytes": ("MiB", 2.0**-20), "count": ("count", 1.0)}
 # The action puts names between backticks into a Markdown table.
 UNTABLED = str.maketrans("`|", "'/")
 
@@ -21,7 +21,7 @@ def render(run: Run) -> str:
     # The name that CPU time has where it is compared in addition to wall time.
     of_cpu = " cpu" if run.plan.judge == "cpu" else ""
     for arm in run.arms:
-        if arm.median_ms is None:
+        if arm.time_ms is None:
             continue
         name = arm.key
         comparison = comparisons.get(name)
@@ -31,7 +31,7 @@ def render(run: Run) -> str:
             {
                 "name": key(f"{name.case} {name.target}{of_cpu}").translate(UNTABLED),
                 "unit": "ms/step",
-                "value": arm.median_ms,
+                "value": arm.time_ms,
                 **_range(times.get(name, ())),
                 "extra": "\n".join(escape_unprintable(line) for line in (*lines, f"tfcompare run {run.plan.run}")),
             }

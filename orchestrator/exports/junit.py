@@ -7,8 +7,7 @@ from xml.etree import ElementTree
 from xml.etree.ElementTree import Element, SubElement
 
 from orchestrator.exports.common import describe_beside, describe_comparison
-from orchestrator.model import ArmKey, ArmResult, Comparison, Evaluation, Target
-from orchestrator.results.replicates import Replicate
+from orchestrator.model import ArmKey, ArmResult, Comparison, Evaluation, Replicate, Target
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import escape_unprintable
 
@@ -106,8 +105,8 @@ def _test(arm: ArmResult, name: str) -> Element:
         "testcase", classname=escape_unprintable(f"tfcompare.{arm.case.workload}"), name=escape_unprintable(name)
     )
     test.set("time", "0.0")
-    if arm.median_s is not None:
-        _add_properties(test, **{f"step_{'' if arm.wall_ms is None else 'cpu_'}seconds": f"{arm.median_s:.9f}"})
+    if arm.time_ms is not None:
+        _add_properties(test, **{f"step_{'' if arm.wall_ms is None else 'cpu_'}seconds": f"{arm.time_ms / 1e3:.9f}"})
     return test
 
 

@@ -121,7 +121,7 @@ def _table_of_changes(evaluation: Evaluation) -> str:
 
 def _change(comparison: Comparison, arm: ArmResult, names: Mapping[str, str]) -> tuple[str, ...]:
     metric = "" if comparison.pair.metric == "time" else f" {comparison.pair.metric}"
-    time = "" if arm.median_ms is None else format_time(arm.median_ms)
+    time = "" if arm.time_ms is None else format_time(arm.time_ms)
     case, target = code(names[arm.case.label]) + metric, code(str(arm.target))
     return case, target, time, *_format_cells(comparison), _verdict(comparison)
 

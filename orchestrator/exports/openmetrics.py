@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import get_args
 
+from orchestrator.metrics import METRICS
+from orchestrator.metrics.spec import MetricSpec
 from orchestrator.model import ArmResult, Comparison, Outcome, Plan, VerdictName
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import escape_unprintable
@@ -68,20 +70,24 @@ def _about(run: Run) -> tuple[Family, ...]:
 
 
 def _of_arms(arms: Iterable[ArmResult]) -> tuple[Family, ...]:
-    time = Family("tfcompare_step_seconds", "Median time of a step after the warm-up.", "seconds")
-    cpu = Family("tfcompare_step_cpu_seconds", "Median CPU time of a step, if that is judged.", "seconds")
-    first = Family("tfcompare_first_call_seconds", "Median time of the first call, by the step.", "seconds")
-    memory = Family("tfcompare_memory_bytes", "Median peak memory of a replicate.", "bytes")
+    figures = {metric: _of_metric(spec) for metric, spec in METRICS.items()}
     rounds = Family("tfcompare_rounds", "Rounds that count.")
     outcome = Family("tfcompare_outcome", "Outcome of an arm.")
     for arm in arms:
         labels = {"workload": arm.case.workload, "case": arm.case.label, "target": str(arm.target)}
-        (time if arm.wall_ms is None else cpu).add(labels, arm.median_s)
-        first.add(labels, arm.first_s)
-        memory.add(labels, arm.memory_bytes)
+        for metric, figure in arm.figures.items():
+            # Where CPU time is judged, it stands for the time.
+            if metric != "time" or arm.wall_ms is None:
+                figures[metric].add(labels, METRICS[metric].export(figure))
         rounds.add(labels, arm.rounds)
         outcome.choose(labels, "outcome", OUTCOMES, arm.outcome)
-    return time, *([cpu] if cpu.samples else []), first, memory, rounds, outcome
+    return *(family for family in figures.values() if family.samples), rounds, outcome
+
+
+def _of_metric(spec: MetricSpec) -> Family:
+    unit = {"ms": "seconds", "bytes": "bytes", "count": ""}[spec.unit]
+    name = "_".join(filter(None, ("tfcompare", spec.name, unit)))
+    return Family(name, f"Median of {spec.about}{f': {spec.meaning}' if spec.meaning else ''}.", unit)
 
 
 def _of_comparisons(plan: Plan, comparisons: Iterable[Comparison]) -> tuple[Family, ...]:

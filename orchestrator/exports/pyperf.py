@@ -16,10 +16,9 @@ from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports.common import describe_comparison, python_of
 from orchestrator.exports.escape import file_name, key
 from orchestrator.exports.files import new_folder, write_json
-from orchestrator.model import ArmKey, Comparison, Target
+from orchestrator.model import ArmKey, Comparison, Replicate, Target
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results import tables
-from orchestrator.results.replicates import Replicate
 from orchestrator.results.run import Run
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.streams import labels
@@ -42,7 +41,7 @@ class TimedReplicate:
 
 def write(run: Run, folder: Path) -> tuple[Path, ...]:
     """Write one file for each version that has a time."""
-    timed = {arm.key for arm in run.arms if arm.median_ms is not None}
+    timed = {arm.key for arm in run.arms if arm.time_ms is not None}
     if not timed and run.evaluation.broken:
         raise ContractBroken("\n".join(run.evaluation.broken))
     if not timed:

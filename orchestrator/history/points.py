@@ -42,7 +42,7 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
         outcome, reason = _outcome(between, comparison)
         measured = measure(by_arm, pair)
         found = measured.estimate if measured else None
-        reference_figure, target_figure = map(METRICS[pair.metric].figure, between)
+        reference_figure, target_figure = (arm.figures.get(pair.metric) for arm in between)
         point = replace(
             _without_value(run, pair),
             outcome=outcome,

@@ -7,11 +7,10 @@ from pathlib import Path
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.rounds import find_undecided
-from orchestrator.model import ArmKey, Calibrated, Case, Disturbed, Ended, Entry, Evaluation, Plan, Target
+from orchestrator.model import ArmKey, Calibrated, Case, Disturbed, Ended, Entry, Evaluation, Plan, Replicate, Target
 from orchestrator.model.failures import describe_failure
 from orchestrator.results.endings import summarise_endings
 from orchestrator.results.evaluation import FIRST_ROUND
-from orchestrator.results.replicates import Replicate
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.counts import name_some
 

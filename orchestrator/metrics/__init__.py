@@ -5,10 +5,11 @@ from typing import Final
 
 from orchestrator.metrics.spec import MetricSpec
 from orchestrator.metrics.table import SPECS
-from orchestrator.model import Metric, Plan
+from orchestrator.model import METRIC_NAMES, Metric, Plan
 from orchestrator.stats.scale import MetricScale
 
-METRICS: Mapping[str, MetricSpec] = {spec.name: spec for spec in SPECS}
+METRICS: Mapping[Metric, MetricSpec] = {spec.name: spec for spec in SPECS}
+METRIC_NAMES.update(METRICS)
 # What calls return is compared as well, but has no ratio.
 OUTPUT: Final = "output"
 NAMES = (*(name for name in METRICS if name != "step"), OUTPUT)

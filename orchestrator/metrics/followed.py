@@ -1,23 +1,22 @@
 """What a night or a search follows of a case: a metric, or whether its results are equal."""
 
-from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Annotated, Final
 
 from orchestrator.metrics import METRICS, describe_verdict
-from orchestrator.model import Judge, Metric
+from orchestrator.model import Judge, OneOf
 
-# What is followed of a case: a metric, or what its calls return.
-Followed = Literal[Metric, "output"]
 TIME: Final = "time"
 RESULTS: Final = "output"
-FOLLOWED: Mapping[str, Followed] = {**{spec.name: spec.name for spec in METRICS.values()}, RESULTS: RESULTS}
+FOLLOWED = (*METRICS, RESULTS)
+# What is followed of a case: a metric, or what its calls return.
+Followed = Annotated[str, OneOf(FOLLOWED)]
 
 
 def from_name(name: str) -> Followed:
     """Return what is followed by this name."""
     if name not in FOLLOWED:
         raise ValueError(f"it follows {name!r}, which this tfcompare does not know")
-    return FOLLOWED[name]
+    return name
 
 
 def describe_followed(metric: Followed, judge: Judge = "wall") -> str:

@@ -2,53 +2,21 @@
 
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from statistics import median, median_low
+from typing import Literal
 
-from orchestrator.metrics.units import Units
-from orchestrator.model import ArmKey, ArmResult, Magnitude, Metric
+from orchestrator.metrics.units import COUNT, Units
+from orchestrator.model import ArmKey, ArmResult, Magnitude, Metric, Replicate
 from orchestrator.stats.scale import RATIOS, Differences, MetricScale
 
-Unit = Literal["ms", "bytes", "traces"]
+Unit = Literal["ms", "bytes", "count"]
 # A figure on the scale of its metric, or those of the bursts of a replicate in order; without any, the replicate has no
 # such figure.
 Values = tuple[float, ...]
 
 PERCENTAGE = re.compile(r"(?P<number>\d{1,6}(?:\.\d{1,6})?) ?%?")
-
-
-class Figures(Protocol):
-    """What a replicate tells."""
-
-    @property
-    def bursts(self) -> Sequence[float]: ...
-    @property
-    def cpu_bursts(self) -> Sequence[float]: ...
-    @property
-    def percentiles(self) -> Values: ...
-    @property
-    def first_call_ns(self) -> float: ...
-    @property
-    def import_ns(self) -> int | None: ...
-    @property
-    def build_ns(self) -> int: ...
-    @property
-    def step_ns(self) -> int | None: ...
-    @property
-    def resident_kb(self) -> int | None: ...
-    @property
-    def memory_kb(self) -> int | None: ...
-    @property
-    def gpu_memory_kb(self) -> int | None: ...
-    @property
-    def growth_bytes(self) -> int | None: ...
-    @property
-    def growth_calls(self) -> int | None: ...
-    @property
-    def traces(self) -> int | None: ...
-    @property
-    def later_traces(self) -> int | None: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,20 +27,21 @@ class MetricSpec:
     """
 
     name: Metric
-    # As a heading.
+    # As a heading, and in the legend of tables.
     about: str
+    meaning: str = ""
     more: str
     less: str
     # The verdicts as a person reads them.
     worse: str = "slower"
     better: str = "faster"
-    values: Callable[[Figures], Values]
+    values: Callable[[Replicate], Values]
     # The units of a metric whose arms are compared by their difference; all others are by their ratio.
     units: Units | None = None
     # The step in which its figures are read, if that is no small part of what matters.
     resolution: float = 0.0
-    # An arm's typical figure, and how it is printed.
-    figure: Callable[[ArmResult], float | None]
+    # The figure of a replicate in its unit, and how it is printed; those that are not read of replicates have none.
+    figure: Callable[[Replicate], float | None]
     unit: Unit = "ms"
     show: Callable[[float], str]
     # A share or, of differences, an amount, unless the user names one; without any, it is the margin of times.
@@ -92,6 +61,20 @@ class MetricSpec:
     def scale(self) -> MetricScale:
         return Differences(self.units.show, self.resolution) if self.units else RATIOS
 
+    @property
+    def column(self) -> str:
+        """The name of its column in tables of figures, which are in seconds, bytes or counts."""
+        return self.name + {"ms": "_s", "bytes": "_bytes", "count": ""}[self.unit]
+
+    def export(self, figure: float) -> float:
+        """Return a figure in the unit of files: seconds, bytes or a count."""
+        return figure / 1e3 if self.unit == "ms" else figure
+
+    def typical(self, replicates: Iterable[Replicate]) -> float | None:
+        """Return the figure of an arm, given its replicates: the median of those that have one."""
+        known = [figure for each in replicates if (figure := self.figure(each)) is not None]
+        return (median_low if self.units is COUNT else median)(known) if known else None
+
     def describe(self, magnitude: Magnitude) -> str:
         """Return by how much two arms differ: `1.56x`, or the difference of a metric that is judged by it."""
         if self.units:
@@ -108,8 +91,19 @@ class MetricSpec:
 
 def find_figure(spec: MetricSpec, arms: Iterable[ArmResult], key: ArmKey) -> float | None:
     """Return an arm's figure; of what all cases of a version share, that of any case that has it."""
-    figures = (spec.figure(arm) for arm in arms if arm.key == key or (spec.of_targets and arm.target == key.target))
+    own = (arm for arm in arms if arm.key == key or (spec.of_targets and arm.target == key.target))
+    figures = (arm.figures.get(spec.name) for arm in own)
     return next((figure for figure in figures if figure is not None), None)
+
+
+def in_ms(time_ns: float | None) -> float | None:
+    """Return a time in milliseconds; a replicate without it has 0 or nothing."""
+    return time_ns / 1e6 if time_ns else None
+
+
+def in_bytes(size_kb: int | None) -> float | None:
+    """Return a size in bytes; a replicate without it has 0 or nothing."""
+    return size_kb * 1024.0 if size_kb else None
 
 
 def log_of(figure: float | None) -> Values:

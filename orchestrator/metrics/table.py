@@ -1,8 +1,10 @@
 """All metrics: how each is read of a replicate, its words, and what counts as a difference of it."""
 
-from orchestrator.metrics.spec import Figures, MetricSpec, Values, log_of, show_bytes
+import math
+
+from orchestrator.metrics.spec import MetricSpec, Values, in_bytes, in_ms, log_of, show_bytes
 from orchestrator.metrics.units import BYTES_PER_CALL, COUNT, COUNT_PER_CALL
-from orchestrator.model import Metric
+from orchestrator.model import Metric, Replicate
 from orchestrator.terminal.durations import format_time
 
 # Fewer calls say nothing about a leak: allocators keep what they have.
@@ -14,12 +16,12 @@ FEWEST_FOR_PERCENTILES = 1000
 PERCENTILES: dict[Metric, int] = {"p50": 50, "p95": 95, "p99": 99}
 
 
-def knows_leak(replicate: Figures) -> bool:
+def knows_leak(replicate: Replicate) -> bool:
     """Return whether a replicate made enough calls to tell whether it leaks."""
     return replicate.growth_bytes is not None and (replicate.growth_calls or 0) >= FEWEST_FOR_LEAK
 
 
-def _leak(replicate: Figures) -> Values:
+def _leak(replicate: Replicate) -> Values:
     return (float(replicate.growth_bytes or 0),) if knows_leak(replicate) else ()
 
 
@@ -28,95 +30,111 @@ def _percentile(name: Metric, place: int) -> MetricSpec:
     return MetricSpec(
         name=name, about=of.removeprefix("the "), more=f"takes longer at {of}", less=f"takes less time at {of}",
         values=lambda replicate: replicate.percentiles[place : place + 1],
-        figure=lambda arm: arm.percentiles_ms[place] if arm.percentiles_ms else None,
+        figure=lambda replicate: math.exp(replicate.percentiles[place]) / 1e6 if replicate.percentiles else None,
         show=format_time, least_calls=FEWEST_FOR_PERCENTILES,
     )  # fmt: skip
 
 
 SPECS = (
-    # Of a call after the warm-up, per step; of a program, the time of all of it.
+    # Of a program, the time of all of it.
     MetricSpec(
-        name="time", about="time a step", more="is slower", less="is faster",
-        values=lambda replicate: tuple(replicate.bursts), figure=lambda arm: arm.median_ms, show=format_time,
+        name="time", about="time a step", meaning="after the warm-up, per step", more="is slower", less="is faster",
+        values=lambda replicate: tuple(replicate.bursts), figure=lambda replicate: replicate.time_ns / 1e6,
+        show=format_time,
     ),
-    # The whole first call, with what it costs once, such as tracing; a program has none. What happens once scatters
-    # more than what happens often.
+    # With what it costs once, such as tracing; a program has none. What happens once scatters more than what happens
+    # often.
     MetricSpec(
-        name="first", about="first call", more="takes longer for the first call",
+        name="first", about="first call", meaning="the whole first call", more="takes longer for the first call",
         less="takes less time for the first call",
-        values=lambda replicate: log_of(replicate.first_call_ns), figure=lambda arm: arm.first_call_ms,
-        show=format_time, of_openings=True, margin=0.1,
+        values=lambda replicate: log_of(replicate.first_call_ns),
+        figure=lambda replicate: in_ms(replicate.first_call_ns), show=format_time, of_openings=True, margin=0.1,
     ),
-    # The peak of a replicate after its build and its first calls, as many in every arm, without pages of files; of a
-    # program, the peak of the whole process.
+    # Of a program, the peak of the whole process.
     MetricSpec(
-        name="memory", about="peak memory", more="needs more memory", less="needs less memory",
+        name="memory", about="peak memory",
+        meaning="a replicate's peak memory after the first calls, as many in every version, without pages of files",
+        more="needs more memory", less="needs less memory",
         worse="more", better="less",
         values=lambda replicate: log_of(replicate.memory_kb or replicate.resident_kb),
-        figure=lambda arm: arm.memory_bytes, unit="bytes", show=show_bytes, margin=0.05,
+        figure=lambda replicate: in_bytes(replicate.memory_kb or replicate.resident_kb), unit="bytes", show=show_bytes,
+        margin=0.05,
     ),
-    # How many bytes each later call adds, however large the process is. Of the calls of a replicate, those of its first
-    # burst come before the first reading.
+    # However large the process is. Of the calls of a replicate, those of its first burst come before the first reading.
     MetricSpec(
-        name="leak", about="growth of memory per call", more="grows more with each call",
+        name="leak", about="growth of memory per call",
+        meaning="by how much a call lets memory grow; only of at least 200 calls", more="grows more with each call",
         less="grows less with each call", worse="more", better="less",
         values=_leak, units=BYTES_PER_CALL, resolution=PAGE / FEWEST_FOR_LEAK,
-        figure=lambda arm: arm.leak_bytes, unit="bytes", show=BYTES_PER_CALL.show, margin=1024.0,
+        figure=lambda replicate: next(iter(_leak(replicate)), None), unit="bytes", show=BYTES_PER_CALL.show,
+        margin=1024.0,
         least_calls=FEWEST_FOR_LEAK * 5 // 4,
     ),
     # From the call of a workload's `build` to its end.
     MetricSpec(
-        name="build", about="build", more="takes longer to build", less="takes less time to build",
+        name="build", about="build", meaning="before the first call",
+        more="takes longer to build", less="takes less time to build",
         values=lambda replicate: log_of(replicate.build_ns),
-        figure=lambda arm: None if arm.build_s is None else arm.build_s * 1e3,
+        figure=lambda replicate: replicate.build_ns / 1e6,
         show=format_time, of_openings=True, margin=0.1,
     ),
     # The import of TensorFlow in a worker: a property of a target, and not of a case.
     MetricSpec(
-        name="import", about="import of TensorFlow", more="takes longer to import", less="takes less time to import",
+        name="import", about="import of TensorFlow", meaning="of TensorFlow, once a worker",
+        more="takes longer to import", less="takes less time to import",
         values=lambda replicate: log_of(replicate.import_ns),
-        figure=lambda arm: arm.import_s * 1e3 if arm.import_s else None,
+        figure=lambda replicate: in_ms(replicate.import_ns),
         show=format_time, margin=0.1, of_targets=True,
     ),
-    # Of all threads together; a busy machine disturbs it less than wall time.
+    # A busy machine disturbs it less than wall time.
     MetricSpec(
-        name="cpu", about="CPU time a step", more="uses more CPU time", less="uses less CPU time",
-        values=lambda replicate: tuple(replicate.cpu_bursts), figure=lambda arm: arm.cpu_ms, show=format_time,
+        name="cpu", about="CPU time a step", meaning="of all its threads and processes, after the warm-up, per step",
+        more="uses more CPU time", less="uses less CPU time",
+        values=lambda replicate: tuple(replicate.cpu_bursts), figure=lambda replicate: in_ms(replicate.cpu_ns),
+        show=format_time,
     ),
-    # The most that TensorFlow had in use; on a CPU there is none.
+    # On a CPU there is none.
     MetricSpec(
-        name="gpu_memory", about="peak memory of the GPU", more="needs more memory of the GPU",
+        name="gpu_memory", about="peak memory of the GPU", meaning="the most that TensorFlow had in use",
+        more="needs more memory of the GPU",
         less="needs less memory of the GPU", worse="more", better="less",
-        values=lambda replicate: log_of(replicate.gpu_memory_kb), figure=lambda arm: arm.gpu_memory_bytes,
-        unit="bytes", show=show_bytes, margin=0.05,
+        values=lambda replicate: log_of(replicate.gpu_memory_kb),
+        figure=lambda replicate: in_bytes(replicate.gpu_memory_kb), unit="bytes", show=show_bytes, margin=0.05,
     ),
     # The Python functions that a replicate traces into graphs. All arms make equally many first calls; a count over all
     # calls would depend on how many an arm makes, so on its speed. One more is a difference, and less than one there is
     # not.
     MetricSpec(
-        name="traces", about="traces of the first five calls", more="traces more functions",
+        name="traces", about="traces of the first five calls",
+        meaning="functions traced into graphs by the first five calls", more="traces more functions",
         less="traces fewer functions", worse="more", better="less",
         values=lambda replicate: () if replicate.traces is None else (float(replicate.traces),),
-        units=COUNT, figure=lambda arm: arm.traces, unit="traces", show=COUNT.show, margin=0.5,
+        units=COUNT, figure=lambda replicate: replicate.traces, unit="count", show=COUNT.show, margin=0.5,
         judged_with=("traces_per_call",),
     ),
     MetricSpec(
-        name="traces_per_call", about="traces of a later call", more="traces more functions in later calls",
+        name="traces_per_call", about="traces of a later call",
+        meaning="functions traced into graphs by a later call", more="traces more functions in later calls",
         less="traces fewer functions in later calls", worse="more", better="less",
         values=lambda replicate: () if replicate.later_traces is None else (replicate.later_traces / 1000,),
-        units=COUNT_PER_CALL, figure=lambda arm: arm.traces_per_call, unit="traces", show=COUNT_PER_CALL.show,
-        margin=0.1,
+        units=COUNT_PER_CALL,
+        figure=lambda replicate: None if replicate.later_traces is None else replicate.later_traces / 1000,
+        unit="count", show=COUNT_PER_CALL.show, margin=0.1,
     ),
-    # The packages of a virtual environment, or an image with all that it is built on.
+    # No replicate has it: the manifest says it of each environment.
     MetricSpec(
-        name="size", about="size of the environment", more="takes more disk", less="takes less disk",
-        worse="more", better="less", values=lambda replicate: (), figure=lambda arm: arm.environment_bytes,
+        name="size", about="size of the environment",
+        meaning="the packages of a virtual environment, or an image with all that it is built on",
+        more="takes more disk", less="takes less disk",
+        worse="more", better="less", values=lambda replicate: (), figure=lambda replicate: None,
         unit="bytes", show=show_bytes, margin=0.05, of_targets=True, exact=True,
     ),
     # Of a program that calls Keras' `fit`; most programs have none.
     MetricSpec(
-        name="step", about="a step of fit", more="is slower in a step of fit", less="is faster in a step of fit",
-        values=lambda replicate: log_of(replicate.step_ns), figure=lambda arm: arm.step_ms, show=format_time,
+        name="step", about="a step of fit", meaning="later steps of fit",
+        more="is slower in a step of fit", less="is faster in a step of fit",
+        values=lambda replicate: log_of(replicate.step_ns), figure=lambda replicate: in_ms(replicate.step_ns),
+        show=format_time,
     ),
     # Of a server, the slowest calls are what users wait for.
     *(_percentile(name, place) for place, name in enumerate(PERCENTILES)),

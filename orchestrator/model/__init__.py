@@ -59,7 +59,7 @@ from orchestrator.model.journal import (
     Watched,
 )
 from orchestrator.model.magnitude import Magnitude, ReportRow, ShownVerdict, Size, VerdictName
-from orchestrator.model.pairs import CasePair, Cases, ComparisonKind, FlatPair, Metric, Pair, TargetPair
+from orchestrator.model.pairs import METRIC_NAMES, CasePair, Cases, ComparisonKind, FlatPair, Metric, Pair, TargetPair
 from orchestrator.model.plan import (
     EnvironmentFacts,
     GpuRequest,
@@ -71,11 +71,13 @@ from orchestrator.model.plan import (
     Plan,
     list_arms,
 )
-from orchestrator.model.strict import STRICT
+from orchestrator.model.replicate import Replicate
+from orchestrator.model.strict import STRICT, OneOf
 
 __all__ = [
     "ASSERTED",
     "BESIDE",
+    "METRIC_NAMES",
     "STRICT",
     "Arm",
     "ArmKey",
@@ -118,6 +120,7 @@ __all__ = [
     "MeanRatio",
     "MergedHost",
     "Metric",
+    "OneOf",
     "Outcome",
     "OutputCall",
     "OutputComparison",
@@ -128,6 +131,7 @@ __all__ = [
     "Plan",
     "Postponed",
     "Prolonged",
+    "Replicate",
     "ReportRow",
     "Returned",
     "Returns",

@@ -45,33 +45,20 @@ class ArmResult:
     failure: FailureKind | None = None
     external: bool = False
     rounds: int = 0
-    median_ms: float | None = None
-    first_ms: float | None = None
-    # The whole first call, of which `first_ms` is the share of a step.
-    first_call_ms: float | None = None
+    # Of every metric that it has, in milliseconds, in bytes or as a count.
+    figures: Mapping[Metric, float] = field(default_factory=dict)
+    # Of a call; a program is one step.
+    steps: float = 1.0
+    # By the step.
     second_ms: float | None = None
-    build_s: float | None = None
     train_s: float | None = None
-    import_s: float | None = None
+    # With pages of files that it maps.
     resident_bytes: float | None = None
-    # The peak after the first calls, as many in every arm; and what each later call adds, where enough were made.
-    memory_bytes: float | None = None
-    leak_bytes: float | None = None
-    gpu_memory_bytes: float | None = None
-    # Of its version's environment or image.
-    environment_bytes: float | None = None
-    cpu_ms: float | None = None
-    # The wall time of a step, where `median_ms` is its CPU time.
+    # The wall time of a step, where the time is its CPU time.
     wall_ms: float | None = None
-    # The 50th, 95th and 99th of its calls, if a run asked for them.
-    percentiles_ms: tuple[float, ...] = ()
-    # By the first calls, as many in every arm; and by each later one.
-    traces: int | None = None
-    traces_per_call: float | None = None
     # Examples that a step handles, if the workload says so.
     items: int | None = None
-    # Of a program that calls Keras' fit: a step, the first step, and the loss after each epoch.
-    step_ms: float | None = None
+    # Of a program that calls Keras' fit: the first step, and the loss after each epoch.
     first_step_ms: float | None = None
     losses: tuple[float, ...] = ()
     drift: Drift | None = None
@@ -86,39 +73,9 @@ class ArmResult:
         return self.outcome + describe_failure(self.failure, external=self.external)
 
     @property
-    def call_ms(self) -> float | None:
-        """The time of a whole call, of which `median_ms` is the share of a step."""
-        return self._of_call(self.median_ms)
-
-    @property
-    def cpu_call_ms(self) -> float | None:
-        """The CPU time of a whole call."""
-        return self._of_call(self.cpu_ms)
-
-    def _of_call(self, step_ms: float | None) -> float | None:
-        if step_ms is None or not self.first_ms or not self.first_call_ms:
-            return step_ms
-        return step_ms * self.first_call_ms / self.first_ms
-
-    @property
-    def median_s(self) -> float | None:
-        return None if self.median_ms is None else self.median_ms / 1e3
-
-    @property
-    def cpu_s(self) -> float | None:
-        return None if self.cpu_ms is None else self.cpu_ms / 1e3
-
-    @property
-    def wall_s(self) -> float | None:
-        return None if self.wall_ms is None else self.wall_ms / 1e3
-
-    @property
-    def first_step_s(self) -> float | None:
-        return None if self.first_step_ms is None else self.first_step_ms / 1e3
-
-    @property
-    def step_s(self) -> float | None:
-        return None if self.step_ms is None else self.step_ms / 1e3
+    def time_ms(self) -> float | None:
+        """The time of a step."""
+        return self.figures.get("time")
 
     @property
     def loss(self) -> float | None:
@@ -126,38 +83,7 @@ class ArmResult:
 
     @property
     def items_per_s(self) -> float | None:
-        return None if self.median_ms is None or not self.items else self.items / self.median_ms * 1e3
-
-    @property
-    def first_s(self) -> float | None:
-        return None if self.first_ms is None else self.first_ms / 1e3
-
-    @property
-    def first_call_s(self) -> float | None:
-        return None if self.first_call_ms is None else self.first_call_ms / 1e3
-
-    @property
-    def p50_s(self) -> float | None:
-        return self._percentile_s(0)
-
-    @property
-    def p95_s(self) -> float | None:
-        return self._percentile_s(1)
-
-    @property
-    def p99_s(self) -> float | None:
-        return self._percentile_s(2)
-
-    def _percentile_s(self, place: int) -> float | None:
-        return self.percentiles_ms[place] / 1e3 if self.percentiles_ms else None
-
-    @property
-    def second_s(self) -> float | None:
-        return None if self.second_ms is None else self.second_ms / 1e3
-
-    @property
-    def memory_mb(self) -> float | None:
-        return None if self.memory_bytes is None else self.memory_bytes / 2**20
+        return None if self.time_ms is None or not self.items else self.items / self.time_ms * 1e3
 
 
 @dataclass(frozen=True, kw_only=True)

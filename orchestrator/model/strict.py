@@ -1,3 +1,24 @@
-"""Pydantic's configuration of the stored types, without an import of pydantic: whatever starts imports this."""
+"""How pydantic checks the stored types, without an import of pydantic: whatever starts imports this."""
+
+from collections.abc import Container
+from dataclasses import dataclass
+from typing import Any
 
 STRICT: dict[str, str] = {"extra": "forbid"}
+
+
+@dataclass(frozen=True, eq=False)
+class OneOf:
+    """Lets a string be one of some names, which need not be known before the first one is read."""
+
+    names: Container[str]
+
+    def __get_pydantic_core_schema__(self, source: object, handler: Any) -> Any:
+        from pydantic_core import core_schema
+
+        return core_schema.no_info_after_validator_function(self._check, handler(source))
+
+    def _check(self, name: str) -> str:
+        if name not in self.names:
+            raise ValueError(f"this tfcompare does not know {name!r}")
+        return name

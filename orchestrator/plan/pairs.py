@@ -81,7 +81,7 @@ def metric_pairs(plan: Plan, spec: MetricSpec, arms: Collection[ArmResult]) -> t
     pairs = tuple(replace(pair, metric=spec.name, margin=margin) for pair in across)
     if not spec.of_targets:
         return pairs
-    known = {arm.key for arm in arms if arm.outcome == "measured" and spec.figure(arm) is not None}
+    known = {arm.key for arm in arms if arm.outcome == "measured" and spec.name in arm.figures}
     targets = Counter(label for label, _ in known)
     by_targets: dict[tuple[Target, Target], list[TargetPair]] = defaultdict(list)
     for pair in pairs:
@@ -112,7 +112,7 @@ def neighbour_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[TargetPair, 
     # Of two, it would be the comparison that there is.
     if plan.claims or plan.definitions or len(targets) < 3:
         return ()
-    timed = {(arm.case, arm.target) for arm in arms if arm.median_ms is not None}
+    timed = {(arm.case, arm.target) for arm in arms if arm.time_ms is not None}
     return tuple(
         TargetPair(case=case, baseline=earlier, candidate=later)
         for case in plan.cases
@@ -125,7 +125,7 @@ def reference_pairs(plan: Plan, arms: Iterable[ArmResult]) -> tuple[TargetPair, 
     targets = in_order(plan.targets)
     if plan.claims or plan.definitions or len(targets) < 3:
         return ()
-    timed = {(arm.case, arm.target) for arm in arms if arm.median_ms is not None}
+    timed = {(arm.case, arm.target) for arm in arms if arm.time_ms is not None}
     pairs = []
     for case in plan.cases:
         of_case = [target for target in targets if (case, target) in timed]

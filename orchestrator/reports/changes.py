@@ -133,7 +133,7 @@ def _own_times(changes: Changes, notes: Notes) -> RenderableType:
         grid.add(
             name,
             str(change.arm.target),
-            *(format_time(arm.median_ms) for arm in (change.earlier, change.later) if arm.median_ms is not None),
+            *(format_time(arm.time_ms) for arm in (change.earlier, change.later) if arm.time_ms is not None),
             "" if change.ratio is None else ratio(change.ratio),
             interval(change),
             format_verdict(change, change.reason, notes),
@@ -210,8 +210,8 @@ def _time_object(change: TimeChange) -> dict[str, Any]:
         "workload": case.workload,
         "params": dict(case.params),
         "target": str(change.arm.target),
-        "earlier_s": change.earlier.median_s,
-        "later_s": change.later.median_s,
+        "earlier_s": (change.earlier.time_ms or 0.0) / 1e3,
+        "later_s": (change.later.time_ms or 0.0) / 1e3,
         **_describe_judgement(change),
     }
 

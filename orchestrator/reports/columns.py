@@ -13,7 +13,6 @@ from orchestrator.errors import UsageError
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import TIME, Followed, describe_change
 from orchestrator.metrics.spec import show_bytes
-from orchestrator.metrics.units import BYTES_PER_CALL, COUNT, COUNT_PER_CALL
 from orchestrator.model import ArmResult, Comparison, Drift, Judge, Magnitude, Metric, ShownVerdict
 from orchestrator.stats.slowdown import format_slowdown
 from orchestrator.terminal.durations import format_time
@@ -134,6 +133,15 @@ def _seconds(seconds: float) -> str:
     return format_time(seconds * 1e3)
 
 
+def _of_metric(metric: Metric) -> Column:
+    """Return the column of the figures of a metric."""
+    spec = METRICS[metric]
+    cell = _of_arm(lambda arm: arm.figures.get(metric), spec.show)
+    return Column(
+        name=metric.replace("_", "-"), header=metric.replace("_", " "), of="arm", cell=cell, meaning=spec.meaning
+    )
+
+
 def _of_arm(take: Callable[[ArmResult], float | None], format_value: Callable[[float], str]) -> Cell:
     def cell(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> str:
         value = take(arm)
@@ -151,7 +159,7 @@ def _of_comparison(take: Callable[[Comparison], float | None], format_value: Cal
 
 
 def _time(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> str:
-    return "" if arm.median_ms is None else notes.drifting(arm) + format_time(arm.median_ms)
+    return "" if arm.time_ms is None else notes.drifting(arm) + format_time(arm.time_ms)
 
 
 class Bounded(Protocol):
@@ -246,7 +254,7 @@ def describe_progress(comparison: Comparison) -> str:
 
 
 def _wall_ms(arm: ArmResult) -> float | None:
-    return arm.median_ms if arm.wall_ms is None else arm.wall_ms
+    return arm.time_ms if arm.wall_ms is None else arm.wall_ms
 
 
 def _cpu(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> str:
@@ -278,19 +286,13 @@ WIDE = 100
 COLUMNS: Mapping[str, Column] = {
     column.name: column
     for column in (
-        Column(
-            name="build", header="build", of="arm",
-            cell=_of_arm(lambda arm: arm.build_s, _seconds), meaning="before the first call",
-        ),
-        Column(
-            name="first", header="first", of="arm",
-            cell=_of_arm(lambda arm: arm.first_call_ms, format_time), meaning="the whole first call",
-        ),
+        _of_metric("build"),
+        _of_metric("first"),
         Column(
             name="second", header="second", of="arm",
             cell=_of_arm(lambda arm: arm.second_ms, format_time), meaning="the second call, per step",
         ),
-        Column(name="time", header="time", of="arm", usual=True, cell=_time, meaning="after the warm-up, per step"),
+        replace(_of_metric("time"), usual=True, cell=_time),
         Column(
             name="items", header="items/s", of="arm",
             cell=_of_arm(lambda arm: arm.items_per_s, lambda rate: f"{rate:.3g}" if rate < 1000 else f"{rate:,.0f}"),
@@ -300,10 +302,7 @@ COLUMNS: Mapping[str, Column] = {
             name="first-step", header="first step", of="arm", cell=_of_arm(lambda arm: arm.first_step_ms, format_time),
             meaning="from a program's call of fit to the end of its first step",
         ),
-        Column(
-            name="step", header="step", of="arm", cell=_of_arm(lambda arm: arm.step_ms, format_time),
-            meaning="later steps of fit",
-        ),
+        _of_metric("step"),
         Column(
             name="loss", header="loss", of="arm",
             cell=_of_arm(lambda arm: arm.loss, lambda loss: f"{loss:.4g}"),
@@ -335,7 +334,7 @@ COLUMNS: Mapping[str, Column] = {
             meaning="the smallest slowdown that would typically have been called slower",
         ),
         Column(
-            name="cpu", header="cpu ratio", of="comparison",
+            name="cpu-ratio", header="cpu ratio", of="comparison",
             cell=_cpu, meaning="of CPU times, which a busy machine disturbs less; no verdict depends on it",
         ),
         Column(
@@ -352,43 +351,21 @@ COLUMNS: Mapping[str, Column] = {
             meaning="how often arms swapped at random would differ as much",
         ),
         Column(
-            name="import", header="import", of="arm",
-            cell=_of_arm(lambda arm: arm.import_s, _seconds), meaning="of TensorFlow, once a worker",
-        ),
-        Column(
-            name="memory", header="memory", of="arm", cell=_of_arm(lambda arm: arm.memory_bytes, show_bytes),
-            meaning="a replicate's peak memory after the first calls, as many in every version, without pages of files",
-        ),
-        Column(
-            name="leak", header="leak", of="arm",
-            cell=_of_arm(lambda arm: arm.leak_bytes, BYTES_PER_CALL.show),
-            meaning="by how much a call lets memory grow; only of at least 200 calls",
-        ),
-        Column(
             name="resident", header="resident", of="arm",
             cell=_of_arm(lambda arm: arm.resident_bytes, show_bytes),
             meaning="a replicate's peak memory, with pages of files that it maps",
         ),
-        Column(
-            name="traces", header="traces", of="arm",
-            cell=_of_arm(lambda arm: arm.traces, COUNT.show),
-            meaning="functions traced into graphs by the first five calls",
-        ),
-        Column(
-            name="traces-per-call", header="traces per call", of="arm",
-            cell=_of_arm(lambda arm: arm.traces_per_call, COUNT_PER_CALL.show),
-            meaning="functions traced into graphs by a later call",
-        ),
+        *(_of_metric(metric) for metric in METRICS if metric not in ("time", "first", "build", "step")),
     )
 }  # fmt: skip
 
 
-CPU_OF_OPEN = replace(COLUMNS["cpu"], cell=_cpu_of_open)
+CPU_OF_OPEN = replace(COLUMNS["cpu-ratio"], cell=_cpu_of_open)
 # The column of times where these are judged by their CPU time.
 CPU_TIME = replace(
     COLUMNS["time"],
     header="CPU time",
-    meaning="of all its threads and processes, after the warm-up, per step",
+    meaning=COLUMNS["cpu"].meaning,
 )
 
 

@@ -28,7 +28,11 @@ def describe_cpu_times(evaluation: Evaluation) -> Iterator[str]:
             [comparison.cpu_spread or 0.0 for comparison in open_],
         )
     )
-    advice = "--columns +cpu shows them, and a run with --judge cpu is judged by them" if decided else "--columns +cpu"
+    advice = (
+        "--columns +cpu-ratio shows them, and a run with --judge cpu is judged by them"
+        if decided
+        else "--columns +cpu-ratio"
+    )
     yield f"From round to round, ratios of CPU times vary by {cpu} and those of wall times by {wall}: {advice}."
 
 

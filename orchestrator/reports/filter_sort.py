@@ -72,7 +72,7 @@ class Arrangement:
         The key of a group is the least of its arms. With the worst first, that is the slowest.
         """
         if self.sort == "time":
-            return lambda arm: -(arm.median_ms or 0.0)
+            return lambda arm: -(arm.time_ms or 0.0)
         if self.sort == "ratio":
             return lambda arm: -_log(comparisons.get(arm.key))
         return lambda arm: arm.case.label

@@ -1,10 +1,10 @@
 """The comparison as one JSON object, `tfcompare.comparison/1`, which is part of the interface."""
 
-import math
 from typing import Any
 
-from orchestrator.model import ArmResult, Comparison, Evaluation, MeanRatio, OutputComparison, Pair
+from orchestrator.model import Comparison, Evaluation, MeanRatio, OutputComparison, Pair
 from orchestrator.reports.target_differences import as_objects
+from orchestrator.results.tables import describe_arm
 from orchestrator.terminal import strict_json
 
 SCHEMA = "tfcompare.comparison/1"
@@ -18,7 +18,7 @@ def as_object(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "run": run_object(evaluation),
-        "arms": [_arm(arm) for arm in evaluation.arms],
+        "arms": [describe_arm(arm) for arm in evaluation.arms],
         "comparisons": [_comparison(comparison) for comparison in evaluation.comparisons],
         "warnings": [*evaluation.broken, *evaluation.warnings],
         "differences": as_objects(evaluation),
@@ -40,43 +40,6 @@ def run_object(evaluation: Evaluation) -> dict[str, Any]:
         "judge": plan.judge,
         "ended_by_budget": evaluation.ended_by_budget or None,
         "host": evaluation.manifest.host,
-    }
-
-
-def _arm(arm: ArmResult) -> dict[str, Any]:
-    return {
-        "workload": arm.case.workload,
-        "params": dict(arm.case.params),
-        "target": str(arm.target),
-        "outcome": arm.outcome,
-        "reason": arm.reason or None,
-        "failure": arm.failure,
-        "external": arm.external,
-        "rounds": arm.rounds,
-        "build_s": arm.build_s,
-        "train_s": arm.train_s,
-        "import_s": arm.import_s,
-        "traces": arm.traces,
-        "traces_per_call": arm.traces_per_call,
-        "drift": math.expm1(arm.drift.rise) if arm.drift else None,
-        "median_s": arm.median_s,
-        "first_s": arm.first_s,
-        "second_s": arm.second_s,
-        "resident_bytes": arm.resident_bytes,
-        "items": arm.items,
-        "items_per_s": arm.items_per_s,
-        "first_step_s": arm.first_step_s,
-        "step_s": arm.step_s,
-        "losses": list(arm.losses) or None,
-        "first_call_s": arm.first_call_s,
-        "memory_bytes": arm.memory_bytes,
-        "leak_bytes": arm.leak_bytes,
-        "gpu_memory_bytes": arm.gpu_memory_bytes,
-        "p50_s": arm.p50_s,
-        "p95_s": arm.p95_s,
-        "p99_s": arm.p99_s,
-        "cpu_s": arm.cpu_s,
-        "wall_s": arm.wall_s,
     }
 
 

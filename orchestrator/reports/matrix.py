@@ -179,9 +179,9 @@ def rows_of_metric(evaluation: Evaluation, metric: Metric) -> list[CaseRow]:
     """Return a row per case that has a figure of this metric, which is compared in addition to times."""
     spec, comparisons = METRICS[metric], {each.pair.arms[1]: each for each in evaluation.metrics.get(metric, ())}
     compared = {arm.case for arm in comparisons}
-    known = {arm.case.label for arm in evaluation.arms if spec.figure(arm) is not None}
+    known = {arm.case.label for arm in evaluation.arms if metric in arm.figures}
     arms = [
-        replace(arm, median_ms=spec.figure(arm), drift=None)
+        replace(arm, figures={"time": arm.figures[metric]} if metric in arm.figures else {}, drift=None)
         for arm in evaluation.arms
         if arm.case.label in compared & known
     ]
@@ -208,7 +208,7 @@ def _rows(evaluation: Evaluation, arms: Iterable[ArmResult], comparisons: Mappin
     return [
         CaseRow(
             names[label],
-            of_case[baseline].median_ms if baseline in of_case else None,
+            of_case[baseline].time_ms if baseline in of_case else None,
             of_case,
             {target: comparisons[arm.key] for target, arm in of_case.items() if arm.key in comparisons},
             drifts=baseline in of_case and bool(of_case[baseline].drift),
@@ -325,7 +325,7 @@ def _cell(row: CaseRow, target: Target, *, short: bool) -> str | Text:
         if arm and arm.outcome != "measured":
             return arm.outcome
         # There is no ratio without a baseline.
-        return f"  {row.show(arm.median_ms)}" if arm and arm.median_ms else ""
+        return f"  {row.show(arm.time_ms)}" if arm and arm.time_ms else ""
     verdict = comparison.shown_verdict
     figure = (show_estimate if short else show_magnitude)(comparison, row.metric)
     return Text(f"{mark_verdict(comparison)} {figure}{row.mark(target)}", style=STYLES[verdict])

@@ -70,7 +70,8 @@ def round_s(evaluation: Evaluation, entries: Sequence[Entry], arms: Sequence[Arm
 
     This is the start of its workers, the calls of each arm, and what a replicate takes in addition.
     """
-    calls_s = {arm.key: (arm.build_s or 0.0) + arm.train_s for arm in evaluation.arms if arm.train_s is not None}
+    timed = [(arm, arm.figures.get("build", 0.0) / 1e3) for arm in evaluation.arms if arm.train_s is not None]
+    calls_s = {arm.key: build_s + (arm.train_s or 0.0) for arm, build_s in timed}
     usual_s = sum(calls_s.values()) / max(len(calls_s), 1)
     replicates = [entry for entry in entries if isinstance(entry, Ended) and entry.outcome == "measured"]
     stretches = [entry for entry in entries if isinstance(entry, Finished)]
@@ -78,11 +79,7 @@ def round_s(evaluation: Evaluation, entries: Sequence[Entry], arms: Sequence[Arm
     # The first workers of each stretch start before its time begins; the pilot and the first round share theirs.
     renewals = len({entry.round for entry in replicates} - {PILOT_ROUND, FIRST_ROUND}) - len(stretches[1:])
     measured_s = sum(entry.seconds for entry in stretches) - max(renewals, 0) * start_s
-    first_s = {
-        arm.key: (arm.build_s or 0.0) + (arm.first_call_ms or 0.0) / 1e3
-        for arm in evaluation.arms
-        if arm.key in calls_s
-    }
+    first_s = {arm.key: build_s + arm.figures.get("first", 0.0) / 1e3 for arm, build_s in timed}
     inside_s = sum((first_s if entry.once else calls_s).get(entry.arm, usual_s) for entry in replicates)
     besides_s = max(0.0, measured_s - inside_s) / max(len(replicates), 1)
     return start_s + sum(calls_s.get(arm, usual_s) + besides_s for arm in arms)

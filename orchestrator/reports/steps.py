@@ -14,7 +14,11 @@ def comparisons_of_steps(evaluation: Evaluation) -> dict[ArmKey, Comparison]:
 
 def as_arms_of_steps(arms: Iterable[ArmResult]) -> list[ArmResult]:
     """Return the arms that have steps, with the time of a step as theirs."""
-    return [replace(arm, median_ms=arm.step_ms, drift=None) for arm in arms if arm.step_ms]
+    return [
+        replace(arm, figures={**arm.figures, "time": arm.figures["step"]}, drift=None)
+        for arm in arms
+        if "step" in arm.figures
+    ]
 
 
 def columns_of_steps(judging: Iterable[Column]) -> list[Column]:

@@ -176,7 +176,7 @@ def _modes(study: Study, block: Block, notes: Notes) -> ColumnBlock:
 
 
 def _cell(study: Study, baseline: ArmResult | None, candidate: ArmResult | None, time: str, notes: Notes) -> TimeCell:
-    if not baseline or not candidate or baseline.median_ms is None or candidate.median_ms is None:
+    if not baseline or not candidate or baseline.time_ms is None or candidate.time_ms is None:
         return TimeCell(time=time)
     comparison = study.comparison(baseline, candidate)
     if comparison is None:
@@ -195,14 +195,14 @@ def _cell(study: Study, baseline: ArmResult | None, candidate: ArmResult | None,
 def _time(arm: ArmResult | None, notes: Notes) -> str:
     if arm is None:
         return NOT_HELD
-    if arm.median_ms is None:
+    if arm.time_ms is None:
         return f"{arm.outcome}{notes.mark(arm.reason)}"
     died = notes.mark(arm.reason) if arm.outcome == "died" else ""
     return f"{COLUMNS['time'].cell(arm, None, notes)}{died}"
 
 
 def _has_time(arms: Iterable[ArmResult | None]) -> bool:
-    return any(arm is not None and arm.median_ms is not None for arm in arms)
+    return any(arm is not None and arm.time_ms is not None for arm in arms)
 
 
 def _shows_why(comparison: Comparison, margin: float) -> bool:

@@ -172,7 +172,7 @@ def render_losses(evaluation: Evaluation) -> Iterable[Text]:
 
 def _asks_for_cpu(evaluation: Evaluation, chosen: Sequence[Column], columns: Sequence[str] | None) -> bool:
     """Return whether to show CPU times unasked: many rows are open, and no list of columns forbids it."""
-    return shows_default(columns) and COLUMNS["cpu"] not in chosen and bool(find_open_times(evaluation))
+    return shows_default(columns) and COLUMNS["cpu-ratio"] not in chosen and bool(find_open_times(evaluation))
 
 
 def _fit_with_cpu(
@@ -221,7 +221,7 @@ def _targets_table(evaluation: Evaluation, notes: Notes, arms: Sequence[ArmResul
         for position, arm in enumerate(of_case):
             comparison = comparisons.get(arm.key)
             name = own[case] if position == 0 else ""
-            if arm.median_ms is None:
+            if arm.time_ms is None:
                 grid.add(name, str(arm.target), f"{arm.outcome}{notes.mark(arm.reason)}")
             else:
                 grid.add(name, str(arm.target), *(column.cell(arm, comparison, notes) for column in columns))

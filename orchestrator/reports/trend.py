@@ -44,12 +44,12 @@ class TrendPoint:
     @property
     def at_one(self) -> bool:
         """Whether this is the baseline or, if that has no time, the oldest version that has one."""
-        return self.arm.median_ms is not None and self.step is None and not (self.comparison and self.comparison.ratio)
+        return self.arm.time_ms is not None and self.step is None and not (self.comparison and self.comparison.ratio)
 
     @property
     def comparison_to_show(self) -> Comparison | None:
         """The comparison to show in words; a version without a time and the one at 1 have none."""
-        return None if self.arm.median_ms is None or self.at_one else self.comparison
+        return None if self.arm.time_ms is None or self.at_one else self.comparison
 
 
 def points(evaluation: Evaluation) -> dict[Case, list[TrendPoint]]:
@@ -133,14 +133,14 @@ def _grid(case: Case, of_case: Sequence[TrendPoint], width: int, notes: Notes) -
 
 
 def _verdict(point: TrendPoint, notes: Notes) -> str | Text:
-    if point.arm.median_ms is None:
+    if point.arm.time_ms is None:
         return f"{point.arm.outcome}{notes.mark(point.arm.reason)}"
     return COLUMNS["verdict"].cell(point.arm, point.comparison_to_show, notes)
 
 
 def _step(point: TrendPoint) -> Text:
     step = point.step
-    if step is None or point.arm.median_ms is None:
+    if step is None or point.arm.time_ms is None:
         return Text()
     differs = step.verdict in ("slower", "faster") or step.size == "slight"
     size = f" {ratio(step.ratio)}" if differs and step.ratio else ""
@@ -149,7 +149,7 @@ def _step(point: TrendPoint) -> Text:
 
 def _ratio_point(point: TrendPoint) -> RatioPoint:
     comparison = point.comparison
-    if point.at_one or (comparison is None and point.arm.median_ms is not None):
+    if point.at_one or (comparison is None and point.arm.time_ms is not None):
         return RatioPoint(1.0)
     if comparison is None:
         return RatioPoint()
@@ -224,7 +224,7 @@ def _point_object(point: TrendPoint) -> dict[str, Any]:
         "target": str(point.arm.target),
         "outcome": point.arm.outcome,
         "reason": point.arm.reason or None,
-        "median_s": point.arm.median_s,
+        "time_s": None if point.arm.time_ms is None else point.arm.time_ms / 1e3,
         "ratio": comparison.ratio if comparison else None,
         "ci_low": comparison.ci_low if comparison else None,
         "ci_high": comparison.ci_high if comparison else None,

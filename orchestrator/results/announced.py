@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from orchestrator.errors import ContractBroken
-from orchestrator.model import ArmKey, Ended, Entry, Finished, Machine, Plan, Synced, Target
-from orchestrator.results.replicates import ReadStream, Replicate
+from orchestrator.model import ArmKey, Ended, Entry, Finished, Machine, Plan, Replicate, Synced, Target
+from orchestrator.results.replicates import ReadStream
 from orchestrator.results.run_folder import Journal
 
 # By version and number.

@@ -21,6 +21,7 @@ from orchestrator.model import (
     Holds,
     Magnitude,
     MeanRatio,
+    Metric,
     OutputComparison,
     Pair,
     Part,
@@ -42,6 +43,11 @@ SEEN: Mapping[Effect, str] = {
 }  # fmt: skip
 # Each round shows these as well as any number of rounds does.
 COUNTS: frozenset[ArmMetric] = frozenset({"traces", "traces_per_call"})
+# The metric of other bounds, and how many of its units theirs is.
+OF_BOUNDS: Mapping[ArmMetric, tuple[Metric, float]] = {
+    "traces": ("traces", 1), "traces_per_call": ("traces_per_call", 1), "memory_mb": ("memory", 2**20),
+    "import_s": ("import", 1e3), "build_s": ("build", 1e3), "time_s": ("time", 1e3),
+}  # fmt: skip
 # A profiler makes all of Python slower, each function in its own way: this part of a published share has to be seen.
 SHARE_SEEN = 0.5
 
@@ -289,10 +295,13 @@ def _bound(bound: Bound, arm: ArmResult) -> ClaimCheck:
 
 
 def figure_of(arm: ArmResult, metric: ArmMetric) -> float | None:
+    first_ms, time_ms = arm.figures.get("first", 0.0) / arm.steps, arm.time_ms
     if metric == "first_over_time":
-        return arm.first_s / arm.median_s if arm.first_s and arm.median_s else None
-    figure: float | None = getattr(arm, "median_s" if metric == "time_s" else metric)
-    return figure
+        return first_ms / time_ms if first_ms and time_ms else None
+    if metric == "first_s":
+        return first_ms / 1e3 if first_ms else None
+    name, divisor = OF_BOUNDS[metric]
+    return arm.figures[name] / divisor if name in arm.figures else None
 
 
 def _name_pair(pair: Pair) -> str:

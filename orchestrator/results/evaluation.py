@@ -1,19 +1,17 @@
 """Reads and judges a run folder: the same way at every look during the run and for every report afterwards."""
 
 import json
-import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from statistics import median, median_low
+from statistics import median
 
 import pyarrow as pa
 
 from orchestrator import contract
 from orchestrator.metrics import METRICS, choose_metrics, find_margin, scale_of
 from orchestrator.metrics.spec import find_figure
-from orchestrator.metrics.table import knows_leak
 from orchestrator.model import (
     Arm,
     ArmKey,
@@ -24,15 +22,16 @@ from orchestrator.model import (
     Metric,
     Pair,
     Plan,
+    Replicate,
     TargetPair,
 )
 from orchestrator.plan.pairs import metric_pairs, neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
 from orchestrator.results.endings import Endings, summarise_endings
 from orchestrator.results.means import find_means, find_set_means
-from orchestrator.results.of_targets import find_import_s
+from orchestrator.results.of_targets import find_import_ms
 from orchestrator.results.outputs import compare_outputs
-from orchestrator.results.replicates import Replicate, load
+from orchestrator.results.replicates import cpu_rise, judge_by_cpu, load
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.samples import ByArm, group_by_arm
 from orchestrator.results.two_speeds import check_two_speeds, find_two_speeds
@@ -96,7 +95,7 @@ def gather(run: RunFolder, also: Callable[[pa.Table], None] | None = None, *, at
         missing.append(f"{run.journal} is missing: it is not known which rounds were disturbed")
     replicates = loaded.replicates
     if plan.judge == "cpu":
-        replicates = tuple(replicate.judge_by_cpu() for replicate in replicates)
+        replicates = tuple(map(judge_by_cpu, replicates))
     rounds, pilots = _split_pilots((each for each in replicates if not each.once), endings)
     openings = _find_openings(replicates, rounds, endings)
     plan = replace(plan, looks=endings.looks or plan.looks)
@@ -226,7 +225,10 @@ def _add_cpu_times(
 def _with_environments(arms: Sequence[ArmResult], manifest: Manifest) -> tuple[ArmResult, ...]:
     """Add the size of its environment to each arm, measured or not; the control arm has that of its version."""
     sizes = {target.name: facts.size_bytes for target, facts in manifest.environments.items() if facts.size_bytes}
-    return tuple(replace(arm, environment_bytes=sizes.get(arm.target.name)) for arm in arms)
+    return tuple(
+        replace(arm, figures={**arm.figures, "size": float(size)}) if (size := sizes.get(arm.target.name)) else arm
+        for arm in arms
+    )
 
 
 def judge_metrics(
@@ -239,7 +241,7 @@ def judge_metrics(
         if gathered.endings.going and spec.of_openings and metric not in gathered.plan.decides:
             # They are judged once, when their rounds have ended.
             continue
-        if any(spec.figure(arm) is not None for arm in arms):
+        if any(metric in arm.figures for arm in arms):
             pairs = metric_pairs(gathered.plan, spec, arms)
             judged[metric] = (
                 _compare_exactly(gathered.plan, pairs, arms) if spec.exact else further(gathered, pairs, arms)
@@ -272,9 +274,14 @@ def compute_comparisons(
         _result(arm, by_arm.replicates[arm.key], pilots_by_arm[arm.key], by_arm.openings[arm.key], endings)
         for arm in plan.arms()
     )
-    imports = {target: find_import_s(by_arm.replicates, target) for target in {arm.target for arm in arms}}
-    arms = tuple(replace(arm, import_s=imports[arm.target] or arm.import_s) if arm.import_s else arm for arm in arms)
-    if not any(arm.step_ms for arm in arms):
+    imports = {target: find_import_ms(by_arm.replicates, target) for target in {arm.target for arm in arms}}
+    arms = tuple(
+        replace(arm, figures={**arm.figures, "import": took_ms})
+        if "import" in arm.figures and (took_ms := imports[arm.target])
+        else arm
+        for arm in arms
+    )
+    if not any("step" in arm.figures for arm in arms):
         # The program does not say how long its steps take.
         plan = replace(plan, pairs=tuple(pair for pair in plan.pairs if pair.metric != "step"))
     return arms, _compare(plan, by_arm, endings, arms, endings.schedule(plan.looks), flip=flip)
@@ -305,7 +312,7 @@ def _compare(
         beside = Beside(
             rises={
                 "time": by_arm.figures(lambda replicate: (replicate.rise,)),
-                "cpu": by_arm.figures(lambda replicate: (replicate.cpu_rise,)),
+                "cpu": by_arm.figures(lambda replicate: (cpu_rise(replicate),)),
             }
         )
     comparisons = compare(plan, of_arms, arms, schedule, beside, scale_of=scale_of, flip=flip)
@@ -334,27 +341,10 @@ def _mark_exploratory(comparison: Comparison, samples: Samples, schedule: Schedu
     return replace(comparison, exploratory=exploratory)
 
 
-def _typical_traces(replicates: Sequence[Replicate]) -> tuple[int | None, float | None]:
-    """Return the functions that an arm's replicates trace in their first calls, and in each later one."""
-    early = [each.traces for each in replicates if each.traces is not None]
-    later = [each.later_traces for each in replicates if each.later_traces is not None]
-    return median_low(early) if early else None, median(later) / 1000 if later else None
-
-
-def _median_bytes(sizes_kb: Iterable[int | None]) -> float | None:
-    known = [size_kb for size_kb in sizes_kb if size_kb]
-    return median(known) * 1024.0 if known else None
-
-
-def _leak_bytes(replicates: Sequence[Replicate]) -> float | None:
-    """Return by how much a call makes an arm's replicates grow, if they made enough calls to tell."""
-    slopes = [each.growth_bytes or 0 for each in replicates if knows_leak(each)]
-    return float(median(slopes)) if slopes else None
-
-
-def _percentiles_ms(replicates: Iterable[Replicate]) -> tuple[float, ...]:
-    known = [each.percentiles for each in replicates if each.percentiles]
-    return tuple(math.exp(median(logs)) / 1e6 for logs in zip(*known, strict=True))
+def _figures(replicates: Sequence[Replicate], openings: Sequence[Replicate]) -> dict[Metric, float]:
+    """Return the figure of an arm of every metric that it has."""
+    figures = {metric: spec.typical(openings if spec.of_openings else replicates) for metric, spec in METRICS.items()}
+    return {metric: figure for metric, figure in figures.items() if figure is not None}
 
 
 def _median_ms(times_ns: Iterable[float | None]) -> float | None:
@@ -371,6 +361,11 @@ def _read_losses(text: str | None) -> tuple[float, ...]:
         return ()
 
 
+def _median_bytes(sizes_kb: Iterable[int | None]) -> float | None:
+    known = [size_kb for size_kb in sizes_kb if size_kb]
+    return median(known) * 1024.0 if known else None
+
+
 def _result(
     arm: Arm,
     replicates: Sequence[Replicate],
@@ -383,7 +378,6 @@ def _result(
     rounds = len({replicate.round for replicate in replicates})
     openings = openings if replicates else pilots
     replicates = replicates or pilots
-    traces, traces_per_call = _typical_traces(replicates)
     if arm.key in endings.refused:
         return ArmResult(case=case, target=target, outcome="refused", reason=endings.refused[arm.key])
     death = endings.died.get(arm.key)
@@ -411,25 +405,14 @@ def _result(
         failure=failure,
         external=external,
         rounds=rounds,
-        median_ms=median(replicate.time_ns for replicate in replicates) / 1e6,
-        # A program has no first calls.
-        first_ms=_median_ms(replicate.first_ns for replicate in replicates),
-        first_call_ms=_median_ms(replicate.first_call_ns for replicate in openings),
+        figures=_figures(replicates, openings),
+        # A program has no first call.
+        steps=replicates[-1].first_call_ns / replicates[-1].first_ns if replicates[-1].first_ns else 1.0,
         second_ms=_median_ms(replicate.second_ns for replicate in replicates),
         train_s=median(replicate.calls_ns for replicate in replicates) / 1e9,
-        build_s=median(replicate.build_ns for replicate in openings) / 1e9,
-        import_s=median(replicate.import_ns or 0 for replicate in replicates) / 1e9,
         resident_bytes=_median_bytes(replicate.resident_kb for replicate in replicates),
-        memory_bytes=_median_bytes(replicate.memory_kb or replicate.resident_kb for replicate in replicates),
-        leak_bytes=_leak_bytes(replicates),
-        gpu_memory_bytes=_median_bytes(replicate.gpu_memory_kb for replicate in replicates),
-        cpu_ms=_median_ms(replicate.cpu_ns for replicate in replicates),
         wall_ms=_median_ms(replicate.wall_ns for replicate in replicates),
-        percentiles_ms=_percentiles_ms(replicates),
-        traces=traces,
-        traces_per_call=traces_per_call,
         items=replicates[-1].items,
-        step_ms=_median_ms(replicate.step_ns for replicate in replicates),
         first_step_ms=_median_ms(replicate.first_step_ns for replicate in replicates),
         losses=_read_losses(replicates[-1].losses),
         drift=drift([replicate.rise for replicate in replicates]),

@@ -8,8 +8,7 @@ from statistics import fmean, median
 
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import Values
-from orchestrator.model import ArmKey, Target
-from orchestrator.results.replicates import Replicate
+from orchestrator.model import ArmKey, Replicate, Target
 
 
 @dataclass(frozen=True)
@@ -39,9 +38,9 @@ def gather_rounds(
     return {number: TargetRound(by_case) for number, by_case in sorted(rounds.items())}
 
 
-def find_import_s(by_arm: Mapping[ArmKey, Sequence[Replicate]], target: Target) -> float | None:
+def find_import_ms(by_arm: Mapping[ArmKey, Sequence[Replicate]], target: Target) -> float | None:
     """Return how long the workers of a version took to import TensorFlow, whichever case they measured."""
     rounds = gather_rounds(by_arm, target, METRICS["import"].values).values()
     logs = [each.mean(frozenset(each.by_case)) for each in rounds]
     # Rounded, because logs do not keep the last digits.
-    return round(math.exp(median(logs))) / 1e9 if logs else None
+    return round(math.exp(median(logs))) / 1e6 if logs else None

@@ -7,8 +7,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from orchestrator.model import ArmKey, OutputCall, OutputComparison, OutputVerdict, Plan, TargetPair
-from orchestrator.results.replicates import Replicate
+from orchestrator.model import ArmKey, OutputCall, OutputComparison, OutputVerdict, Plan, Replicate, TargetPair
 from orchestrator.results.sketches import Distance, Sketch, find_distance, read_sketch, show_share
 
 # Each round has other seeds.

@@ -10,99 +10,18 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from sys import intern
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from orchestrator.errors import ContractBroken
 from orchestrator.metrics.table import FEWEST_FOR_PERCENTILES, PERCENTILES
-from orchestrator.model import ArmKey, Target
+from orchestrator.model import Replicate, Target
 from orchestrator.results.streams import Stream, as_arrow, as_numpy, check, figures, is_label, labels, read_stream
 from orchestrator.stats.round_times import middle_mean
 
 MOST_NAMED = 3
-
-
-class Replicate(NamedTuple):
-    """The summary of one replicate.
-
-    The times of calls are per step; `calls_ns` is the time of all calls together. `bursts` and `cpu_bursts` are the
-    logs of the mean wall and CPU times of its bursts, in order; `time_ns` and `cpu_ns` are their
-    middle means. `rise` is how the later half of the bursts differs from the earlier half, as a log ratio. Where CPU
-    time is judged, `bursts`, `time_ns` and `rise` are of CPU times as well, and `wall_ns` keeps the wall time.
-    """
-
-    target: Target
-    case: str
-    round: int
-    number: int
-    build_ns: int
-    first_ns: float
-    second_ns: float
-    calls_ns: float
-    time_ns: float
-    cpu_ns: float
-    rise: float
-    import_ns: int | None
-    resident_kb: int | None
-    minor_faults: int | None
-    major_faults: int | None
-    involuntary_switches: int | None
-    steal_ns: int | None
-    psi_us: int | None
-    traces: int | None
-    calls: int | None
-    # In arrays, since a tuple holds each number as a separate object.
-    bursts: Sequence[float]
-    cpu_bursts: Sequence[float]
-    position: int
-    # The whole first call: what it costs once, such as tracing, is no property of a step.
-    first_call_ns: float
-    items: int | None
-    # Of a program that calls Keras' fit; the loss of each epoch is JSON.
-    first_step_ns: int | None
-    step_ns: int | None
-    losses: str | None
-    # On a GPU.
-    device: str | None
-    gpu_memory_kb: int | None
-    # What it held after the first calls, by how much later ones made that grow, sketches of what the first and the
-    # fifth call returned, and the functions that a thousand later calls trace.
-    memory_kb: int | None
-    growth_bytes: int | None
-    growth_calls: int | None
-    output: str | None
-    fifth_output: str | None
-    later_traces: int | None
-    # The calls before bursts, which are not timed one by one.
-    untimed_ns: int | None
-    # Logs of the 50th, 95th and 99th percentile of its calls in bursts, if there are enough of them.
-    percentiles: tuple[float, ...]
-    wall_ns: float | None
-
-    @property
-    def cpu_rise(self) -> float:
-        """How the CPU times of the later half of the bursts differ from those of the earlier half."""
-        return _rise(self.cpu_bursts)
-
-    def judge_by_cpu(self) -> "Replicate":
-        """Return the replicate with CPU times in place of the wall times of its bursts."""
-        return self._replace(bursts=self.cpu_bursts, time_ns=self.cpu_ns, rise=self.cpu_rise, wall_ns=self.time_ns)
-
-    @property
-    def once(self) -> bool:
-        """Whether it made its first call and no other."""
-        return not self.bursts
-
-    @property
-    def sitting(self) -> int:
-        """A number that replicates have in common if they were open at once, and nearly so if a worker was missing."""
-        return self.number - self.position
-
-    @property
-    def arm(self) -> ArmKey:
-        return ArmKey(self.case, self.target)
 
 
 @dataclass(frozen=True)
@@ -355,6 +274,18 @@ def _percentiles(rows: Rows, groups: Any) -> list[tuple[float, ...]]:
 def _typical_ns(bursts: Iterable[Sequence[float]]) -> Any:
     """Return the typical time of each replicate, rounded because logs do not keep the last digits."""
     return np.round([math.exp(middle_mean(of_one)) if of_one else 0.0 for of_one in bursts], 3)
+
+
+def judge_by_cpu(replicate: Replicate) -> Replicate:
+    """Return the replicate with CPU times in place of the wall times of its bursts."""
+    return replicate._replace(
+        bursts=replicate.cpu_bursts, time_ns=replicate.cpu_ns, rise=cpu_rise(replicate), wall_ns=replicate.time_ns
+    )
+
+
+def cpu_rise(replicate: Replicate) -> float:
+    """Return how the CPU times of the later half of the bursts differ from those of the earlier half."""
+    return _rise(replicate.cpu_bursts)
 
 
 def _rise(bursts: Sequence[float]) -> float:

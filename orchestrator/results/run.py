@@ -9,10 +9,9 @@ import pyarrow as pa
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.model import ArmResult, Comparison, Evaluation, Manifest, Plan
+from orchestrator.model import ArmResult, Comparison, Evaluation, Manifest, Plan, Replicate
 from orchestrator.results import tables
 from orchestrator.results.evaluation import gather, judge
-from orchestrator.results.replicates import Replicate
 from orchestrator.results.run_folder import RunFolder
 
 if TYPE_CHECKING:

@@ -9,9 +9,8 @@ from typing import TypeVar
 
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import Values
-from orchestrator.model import ArmKey, Metric, Plan
+from orchestrator.model import ArmKey, Metric, Plan, Replicate
 from orchestrator.results.of_targets import gather_rounds
-from orchestrator.results.replicates import Replicate
 from orchestrator.stats.comparisons import Samples
 from orchestrator.stats.paired import Sample
 from orchestrator.stats.round_times import RoundTimes

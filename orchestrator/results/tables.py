@@ -9,9 +9,10 @@ import pyarrow.compute as pc
 
 from orchestrator import contract
 from orchestrator.errors import ContractBroken
-from orchestrator.model import ArmResult, Comparison, Evaluation, Params, Plan
+from orchestrator.metrics import METRICS
+from orchestrator.model import ArmResult, Comparison, Evaluation, Params, Plan, Replicate
 from orchestrator.results.announced import of_journal
-from orchestrator.results.replicates import Replicate, admit_rows, read_replicates
+from orchestrator.results.replicates import admit_rows, read_replicates
 from orchestrator.results.run_folder import RunFolder
 
 TABLES = ("arms", "comparisons", "metrics", "replicates", "calls")
@@ -20,14 +21,11 @@ NUMBER, COUNT, TEXT = pa.float64(), pa.int64(), pa.string()
 
 ARM = pa.schema(
     [
-        ("target", TEXT), ("outcome", TEXT), ("reason", TEXT), ("rounds", COUNT),
-        ("build_s", NUMBER), ("train_s", NUMBER), ("import_s", NUMBER), ("traces", COUNT), ("drift", NUMBER),
-        ("median_s", NUMBER), ("first_s", NUMBER), ("second_s", NUMBER), ("resident_bytes", NUMBER),
-        ("traces_per_call", NUMBER), ("failure", TEXT), ("external", pa.bool_()), ("items", COUNT),
-        ("items_per_s", NUMBER), ("first_step_s", NUMBER), ("step_s", NUMBER), ("loss", NUMBER),
-        ("first_call_s", NUMBER), ("memory_bytes", NUMBER), ("leak_bytes", NUMBER), ("gpu_memory_bytes", NUMBER),
-        ("p50_s", NUMBER), ("p95_s", NUMBER), ("p99_s", NUMBER), ("cpu_s", NUMBER), ("wall_s", NUMBER),
-        ("judge", TEXT),
+        ("target", TEXT), ("outcome", TEXT), ("reason", TEXT), ("failure", TEXT), ("external", pa.bool_()),
+        ("rounds", COUNT), ("judge", TEXT),
+        *((spec.column, NUMBER) for spec in METRICS.values()),
+        ("steps", NUMBER), ("second_s", NUMBER), ("train_s", NUMBER), ("wall_s", NUMBER), ("resident_bytes", NUMBER),
+        ("items", COUNT), ("items_per_s", NUMBER), ("first_step_s", NUMBER), ("loss", NUMBER), ("drift", NUMBER),
     ]
 )  # fmt: skip
 COMPARISON = pa.schema(
@@ -57,8 +55,11 @@ REPLICATE = pa.schema(
 
 def arms(evaluation: Evaluation) -> pa.Table:
     """Return one row per arm, measured or not."""
-    judge = {"judge": evaluation.plan.judge}
-    rows = [{name: _of_arm(arm, name) for name in ARM.names if name not in judge} | judge for arm in evaluation.arms]
+    rows = []
+    for arm in evaluation.arms:
+        told = describe_arm(arm)
+        figures = {spec.column: told["figures"][metric] for metric, spec in METRICS.items()}
+        rows.append({**told, **figures, "loss": arm.loss, "judge": evaluation.plan.judge})
     cases = [arm.case for arm in evaluation.arms]
     return _table([(case.workload, case.label, case.params) for case in cases], rows, ARM)
 
@@ -104,12 +105,32 @@ def streams_of_calls(run: RunFolder, plan: Plan, replicates: Iterable[Replicate]
         yield table.filter(pc.is_in(table["replicate"], numbers))
 
 
-def _of_arm(arm: ArmResult, name: str) -> Any:
-    if name == "drift":
-        return math.expm1(arm.drift.rise) if arm.drift else None
-    if name == "target":
-        return str(arm.target)
-    return arm.reason or None if name == "reason" else getattr(arm, name)
+def describe_arm(arm: ArmResult) -> dict[str, Any]:
+    """Return an arm as the JSON report has it."""
+    return {
+        "workload": arm.case.workload,
+        "params": dict(arm.case.params),
+        "target": str(arm.target),
+        "outcome": arm.outcome,
+        "reason": arm.reason or None,
+        "failure": arm.failure,
+        "external": arm.external,
+        "rounds": arm.rounds,
+        "figures": {
+            metric: spec.export(arm.figures[metric]) if metric in arm.figures else None
+            for metric, spec in METRICS.items()
+        },
+        "steps": arm.steps,
+        "second_s": None if arm.second_ms is None else arm.second_ms / 1e3,
+        "train_s": arm.train_s,
+        "wall_s": None if arm.wall_ms is None else arm.wall_ms / 1e3,
+        "resident_bytes": arm.resident_bytes,
+        "items": arm.items,
+        "items_per_s": arm.items_per_s,
+        "first_step_s": None if arm.first_step_ms is None else arm.first_step_ms / 1e3,
+        "losses": list(arm.losses) or None,
+        "drift": math.expm1(arm.drift.rise) if arm.drift else None,
+    }
 
 
 def _of_comparison(plan: Plan, comparison: Comparison, name: str) -> Any:

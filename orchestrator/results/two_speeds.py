@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from orchestrator.model import ArmKey, Load
-from orchestrator.results.replicates import Replicate
+from orchestrator.model import ArmKey, Load, Replicate
 from orchestrator.terminal.counts import format_count
 
 # A burst that computes more than usual, by this much in CPU time, is no evidence.

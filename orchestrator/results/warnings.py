@@ -72,7 +72,7 @@ def check_noise(plan: Plan, comparisons: Sequence[Comparison]) -> list[str]:
     visible = median(comparison.mde or 0.0 for comparison in hidden)
     size = f"slowdowns below {visible:.0%}" if visible <= MOST_TOLD else "even a slowdown by a factor of two"
     decided = sum(comparison.is_decided_by_cpu for comparison in hidden)
-    by_cpu = f"CPU time decides {decided} of these (--columns +cpu), " if decided else ""
+    by_cpu = f"CPU time decides {decided} of these (--columns +cpu-ratio), " if decided else ""
     return [
         f"noisy machine: in {len(hidden)} of {timed} comparisons, {size} may go unseen "
         f"(target: {format_margin(plan.margin)}); {by_cpu}`tfcompare doctor` shows what helps, --resume adds rounds"

@@ -213,7 +213,7 @@ class _Judge:
         baseline, candidate = (samples.get((*key, pair.metric), {}) for key in pair.arms)
         fewest = max(self.schedule.fewest, FEWEST_ROUNDS)
         comparison = replace(_without_interval(pair, ""), missing=fewest)
-        times = [arm.median_ms for arm in arms if arm.median_ms and not arm.rounds]
+        times = [arm.time_ms for arm in arms if arm.time_ms and not arm.rounds]
         if common := baseline.keys() & candidate.keys():
             [number] = common
             fields = self.scale_of(pair.metric).as_fields(candidate[number] - baseline[number], None)
@@ -280,9 +280,9 @@ class _Judge:
             return f"{missing.target} died after {comparison.rounds} rounds: {missing.reason}"
         if comparison.pair.metric not in ("time", "cpu"):
             return ""
-        of_cpu = comparison.pair.metric == "cpu"
-        if min((arm.cpu_call_ms if of_cpu else arm.call_ms) or 0.0 for arm in arms) < SHORTEST_MS:
-            return TOO_IDLE if of_cpu or self.plan.judge == "cpu" else TOO_SHORT
+        metric = comparison.pair.metric
+        if min(arm.figures.get(metric, 0.0) * arm.steps for arm in arms) < SHORTEST_MS:
+            return TOO_IDLE if metric == "cpu" or self.plan.judge == "cpu" else TOO_SHORT
         return self._drift(comparison)
 
     def _drift(self, comparison: Comparison) -> str:

@@ -82,8 +82,8 @@ def test_memory_first_call_leak_and_result_are_told(tfcompare: str, own: Path, t
     assert output["floor"] == 0
     assert 1e-4 < output["difference"] < 1e-2
     old, new = answer["arms"]
-    assert abs(old["leak_bytes"]) < LEAK_BYTES / 10
-    assert LEAK_BYTES * 0.8 < new["leak_bytes"] < LEAK_BYTES * 1.3
+    assert abs(old["figures"]["leak"]) < LEAK_BYTES / 10
+    assert LEAK_BYTES * 0.8 < new["figures"]["leak"] < LEAK_BYTES * 1.3
     told = " ".join(run_command(tfcompare, "report", tmp_path / "run").stdout.split())
     assert "2.0.0 needs more memory than 1.14.0 in 1 of 1 case (changed, " in told
     assert "2.0.0 takes longer for the first call than 1.14.0 in 1 of 1 case (changed, " in told
@@ -118,7 +118,7 @@ def test_equal_versions_differ_in_nothing_and_random_results_are_compared_with_n
 def test_a_run_that_is_asked_for_a_percentile_makes_enough_calls(tfcompare: str, own: Path, tmp_path: Path) -> None:
     code, answer, stderr = measure(tfcompare, own, tmp_path / "run", "--case", "same[draws=same]", "--metric", "p95")
     assert code == 0, stderr
-    assert all(arm["p50_s"] <= arm["p95_s"] <= arm["p99_s"] for arm in answer["arms"])
+    assert all(arm["figures"]["p50"] <= arm["figures"]["p95"] <= arm["figures"]["p99"] for arm in answer["arms"])
     assert [entry["metric"] for entry in answer["metrics"]] == ["p95"]
     assert answer["metrics"][0]["rounds"] == 4
 

@@ -63,7 +63,7 @@ def check(answer: Answer, epochs: int) -> None:
     assert {arm["outcome"] for arm in answer["arms"]} == {"measured"}
     for arm in answer["arms"]:
         assert arm["workload"].startswith("python train.py")
-        assert 0 < arm["step_s"] < arm["first_step_s"] < arm["median_s"]
+        assert 0 < arm["figures"]["step"] < arm["first_step_s"] < arm["figures"]["time"]
         assert arm["resident_bytes"] > 100 * 2**20
         assert len(arm["losses"]) == epochs
         assert arm["losses"][-1] < arm["losses"][0]
@@ -126,7 +126,7 @@ def test_a_version_that_cannot_run_a_program_says_why_in_one_line(tfcompare: str
     code, answer, stderr = measure(tfcompare, project, "venv", "1.14", "2.0", "--", "python", "train.py")
     assert code == 6
     old, new = answer["arms"]
-    assert (old["outcome"], old["step_s"]) == ("measured", None)
+    assert (old["outcome"], old["figures"]["step"]) == ("measured", None)
     assert (new["outcome"], new["failure"]) == ("died", "workload")
     assert "exit code 1: AttributeError: module 'tensorflow' has no attribute 'Session'" in new["reason"]
     # It calls no `fit`, so nothing is said about steps.

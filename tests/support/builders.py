@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from orchestrator import contract
+from orchestrator.metrics import METRICS
 from orchestrator.model import (
     ArmResult,
     Case,
@@ -30,13 +31,13 @@ from orchestrator.model import (
     Outcome,
     Pair,
     Plan,
+    Replicate,
     Target,
     TargetPair,
     VerdictName,
     Workload,
 )
 from orchestrator.plan.pairs import plan_pairs
-from orchestrator.results.replicates import Replicate
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.streams import Stream
 from orchestrator.stats.paired import Estimate
@@ -185,16 +186,18 @@ def arm(of: Case, version: Version = OLD, **changes: Any) -> ArmResult:
         target=target(version),
         outcome="measured",
         rounds=6,
-        median_ms=10.0,
-        first_ms=50.0,
-        first_call_ms=50.0,
-        build_s=0.5,
-        import_s=2.0,
+        figures={
+            "time": 10.0, "first": 50.0, "build": 500.0, "import": 2000.0, "memory": 300 * 2.0**20, "traces": 1,
+        },
         resident_bytes=300 * 2.0**20,
-        memory_bytes=300 * 2.0**20,
-        traces=1,
-    )
-    return replace(made, **changes)
+    )  # fmt: skip
+    return change_arm(made, **changes)
+
+
+def change_arm(made: ArmResult, **changes: Any) -> ArmResult:
+    """Change figures, which are named by their metrics, and other fields; None takes a figure away."""
+    figures = {**made.figures, **{name: changes.pop(name) for name in METRICS if name in changes}}
+    return replace(made, figures={name: each for name, each in figures.items() if each is not None}, **changes)
 
 
 def unmeasured(of: Case, version: Version, outcome: Outcome, reason: str, *, refuted: bool = False) -> ArmResult:

@@ -63,8 +63,8 @@ def scene(title: str = "eager training takes longer than it did") -> Evaluation:
     return evaluation(
         plan=plan(cases, pairs=(slower, same, inside, weaker, unaffected), claims=said),
         arms=(
-            arm(EAGER, OLD), replace(arm(EAGER, NEW), traces_per_call=0.98),
-            arm(FUNCTION, OLD), replace(arm(FUNCTION, NEW), traces_per_call=0.02),
+            arm(EAGER, OLD), arm(EAGER, NEW, traces_per_call=0.98),
+            arm(FUNCTION, OLD), arm(FUNCTION, NEW, traces_per_call=0.02),
             unmeasured(BROKEN, NEW, "died", "AssertionError: the variable stayed as it was (raised in a call)",
                        refuted=True),
         ),

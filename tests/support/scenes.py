@@ -39,23 +39,23 @@ def everything() -> Evaluation:
     killed = "killed by SIGKILL; often the kernel, out of memory"
     jit = "tf.function has no jit switch before TensorFlow 2.1."
     arms = (
-        arm(FIT_GRAPH, "1.14.0", median_ms=5.41, second_ms=5.92, train_s=0.61),
-        arm(FIT_GRAPH, "2.0.0", median_ms=5.93, second_ms=6.31, train_s=0.68),
+        arm(FIT_GRAPH, "1.14.0", time=5.41, second_ms=5.92, train_s=0.61),
+        arm(FIT_GRAPH, "2.0.0", time=5.93, second_ms=6.31, train_s=0.68),
         arm(
             FIT_GRAPH,
             "2.13.0",
-            median_ms=1353.0,
+            time=1353.0,
             second_ms=1401.0,
             train_s=152.0,
             drift=Drift(rise=math.log(1.12)),
-            memory_bytes=552 * 2.0**20,
+            memory=552 * 2.0**20,
         ),
-        arm(FIT_EAGER, "1.14.0", median_ms=6.2, second_ms=6.6, train_s=0.72),
-        arm(FIT_EAGER, "2.0.0", median_ms=22.6, second_ms=24.1, train_s=2.4, outcome="died", reason=killed, rounds=3),
-        arm(FIT_EAGER, "2.13.0", median_ms=0.0186, second_ms=0.0312, build_s=4100.0, train_s=0.052),
+        arm(FIT_EAGER, "1.14.0", time=6.2, second_ms=6.6, train_s=0.72),
+        arm(FIT_EAGER, "2.0.0", time=22.6, second_ms=24.1, train_s=2.4, outcome="died", reason=killed, rounds=3),
+        arm(FIT_EAGER, "2.13.0", time=0.0186, second_ms=0.0312, build=4100000.0, train_s=0.052),
         unmeasured(POWER_JIT, "1.14.0", "refused", jit),
         unmeasured(POWER_JIT, "2.0.0", "refused", jit),
-        arm(POWER_JIT, "2.13.0", median_ms=0.25, second_ms=0.31, train_s=0.08),
+        arm(POWER_JIT, "2.13.0", time=0.25, second_ms=0.31, train_s=0.08),
     )
     judged = {
         (FIT_GRAPH.label, "2.0.0"): (1.096, "inconclusive", noisy),
@@ -177,7 +177,7 @@ def hostile() -> Evaluation:
     both = everything()
     arms = (
         arm(markup, "1.14.0"),
-        arm(markup, "2.0.0", median_ms=20.0),
+        arm(markup, "2.0.0", time=20.0),
         arm(long, "1.14.0"),
         unmeasured(long, "2.0.0", "died", "[bold]boom[/bold] " + "w" * 200),
     )

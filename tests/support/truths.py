@@ -36,6 +36,8 @@ class Stage:
     other: Mapping[str, str]
     same: Mapping[str, str]
     sizes: tuple[int, int] = (300, 300)
+    # Where the program is taken from.
+    tree: Path = ROOT
 
     def measure(
         self, workloads: Mapping[str, str], *flags: str | Path, differ: bool, program: str = ""
@@ -59,8 +61,8 @@ class Stage:
                 "--versions", f"{OLD},{NEW}", "--format", "json", "--output", str(where / "run"),
                 *map(str, flags), *(("--", "python", program) if program else ("--workload-folder", str(own))),
             ],
-            cwd=own if program else ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            cwd=own if program else self.tree,
+            env={**os.environ, "PYTHONPATH": str(self.tree)},
             capture_output=True, text=True, timeout=4 * PATIENCE_S,
         )  # fmt: skip
         assert done.stdout, done.stderr

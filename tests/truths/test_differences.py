@@ -107,7 +107,10 @@ def test_traces_are_those_of_as_many_calls(stage: Stage):
     for place, metric in enumerate(("traces", "traces_per_call"), 2):
         found = {name: each["verdict"] for name, each in find(answer, metric).items()}
         assert found == {name: truth[place] for name, truth in TRACES.items()}
-    arms = {(arm["workload"], arm["target"]): (arm["traces"], arm["traces_per_call"]) for arm in answer["arms"]}
+    arms = {
+        (arm["workload"], arm["target"]): (arm["figures"]["traces"], arm["figures"]["traces_per_call"])
+        for arm in answer["arms"]
+    }
     assert [arms["once", version] for version in ("1.14.0", NEW)] == [(5, 1.0), (5, 1.0)]
     assert [arms["twice", version] for version in ("1.14.0", NEW)] == [(5, 1.0), (10, 2.0)]
     said = "\n".join(metric_sentences(load_run(stage.folder / "different" / "run").evaluation))

@@ -6,14 +6,13 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, TypeVar
 
-from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Evaluation, TargetPair
+from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Evaluation, Replicate, TargetPair
 from orchestrator.plan.pairs import in_order, is_trend
 from orchestrator.reports.columns import MEASURES, format_ratio, ratio
 from orchestrator.reports.html.calls import Course
 from orchestrator.reports.html.escape import escape_value, round_figure
 from orchestrator.reports.html.rows import Names, TableCell, TableColumn, TableRow, arm_row
 from orchestrator.reports.summary import by_candidate
-from orchestrator.results.replicates import Replicate
 from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.durations import format_time
 
@@ -144,7 +143,7 @@ def _with_range(row: TableRow, replicates: Sequence[Replicate]) -> TableRow:
 
 def _trend(evaluation: Evaluation, results: CaseResults) -> tuple[Plot, ...]:
     """Return the plots for many versions: ratio and time from one version to the next, and where neighbours differ."""
-    if not is_trend(evaluation.plan) or not any(arm.median_ms is not None for arm in results.arms):
+    if not is_trend(evaluation.plan) or not any(arm.time_ms is not None for arm in results.arms):
         return ()
     baseline = escape_value(
         results.references[0].pair.arms[0].target if results.references else evaluation.plan.targets[0]
@@ -154,7 +153,7 @@ def _trend(evaluation: Evaluation, results: CaseResults) -> tuple[Plot, ...]:
         f"{step.pair.arms[1].target} against {step.pair.arms[0].target}: {ratio(step.ratio or 1.0)}, {step.verdict}"
         for step in steps
     ]
-    times = [f"{arm.target}: {format_time(arm.median_ms)}" for arm in results.arms if arm.median_ms is not None]
+    times = [f"{arm.target}: {format_time(arm.time_ms)}" for arm in results.arms if arm.time_ms is not None]
     return (
         Plot(
             kind="trend",
@@ -274,10 +273,10 @@ def _phases(results: CaseResults) -> Plot | None:
 
 def _phase_times(arm: ArmResult) -> dict[str, float | None]:
     return {
-        "build": None if arm.build_s is None else arm.build_s * 1e3,
-        "first": arm.first_call_ms,
+        "build": arm.figures.get("build"),
+        "first": arm.figures.get("first"),
         "second": arm.second_ms,
-        "burst": arm.median_ms if arm.wall_ms is None else arm.wall_ms,
+        "burst": arm.time_ms if arm.wall_ms is None else arm.wall_ms,
     }
 
 

@@ -64,7 +64,7 @@ def _row(name: str, change: RatioChange) -> ChangeRow:
 
 
 def _own_time(name: str, change: TimeChange) -> ChangeRow:
-    earlier, later = (format_time(arm.median_ms or 0.0) for arm in (change.earlier, change.later))
+    earlier, later = (format_time(arm.time_ms or 0.0) for arm in (change.earlier, change.later))
     return _make_row(f"{name} in {change.arm.target}", earlier, later, change)
 
 

@@ -159,11 +159,11 @@ def arm_row(arm: ArmResult, comparison: Comparison | None, baseline: Target, nam
             "workload": TableCell(workload),
             "case": TableCell(case),
             "target": TableCell(target),
-            **build_ratio_cells(comparison if arm.median_ms is not None else None),
-            "time": time_cell(arm.median_ms),
-            "first": time_cell(arm.first_call_ms),
+            **build_ratio_cells(comparison if arm.time_ms is not None else None),
+            "time": time_cell(arm.time_ms),
+            "first": time_cell(arm.figures.get("first")),
             "second": time_cell(arm.second_ms),
-            "build": time_cell(None if arm.build_s is None else arm.build_s * 1e3),
+            "build": time_cell(arm.figures.get("build")),
             "rounds": TableCell(str(arm.rounds), arm.rounds) if arm.rounds else TableCell(),
         },
         also=names.shared[arm.case],
@@ -175,7 +175,7 @@ def verdict_of(arm: ArmResult, comparison: Comparison | None, baseline: Target) 
 
     If the arm has no time, its outcome says more than an inconclusive comparison.
     """
-    if arm.median_ms is None or (arm.outcome != "measured" and comparison is None):
+    if arm.time_ms is None or (arm.outcome != "measured" and comparison is None):
         return VERDICTS[arm.outcome]
     if comparison is not None:
         return VERDICTS[comparison.shown_verdict]

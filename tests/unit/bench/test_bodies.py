@@ -9,9 +9,9 @@ CASE = case()
 
 def test_the_floor_follows_the_length_of_a_call():
     arms = [
-        arm(CASE, version="1.0.0", median_ms=20.0),
-        arm(CASE, version="2.0.0", median_ms=150.0),
-        arm(CASE, version="3.0.0", median_ms=None),
+        arm(CASE, version="1.0.0", time=20.0),
+        arm(CASE, version="2.0.0", time=150.0),
+        arm(CASE, version="3.0.0", time=None),
     ]
     bursts = {"1.0.0": 8, "2.0.0": 3, "3.0.0": 1}
 

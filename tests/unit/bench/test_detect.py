@@ -10,9 +10,8 @@ import pytest
 from bench import arena, detect
 from bench.detect import BODIES, SLOWDOWNS, TARGETS, WINDOW, DetectionTarget, Judged, Outcome, Recorded
 from bench.figures import judge
-from orchestrator.model import Case
+from orchestrator.model import Case, Replicate
 from orchestrator.plan.pairs import LOOKS
-from orchestrator.results.replicates import Replicate
 from tests.support.builders import plan, target, version_pair
 
 MATMUL, TRAIN = arena.MATMUL, arena.TRAIN

@@ -89,7 +89,7 @@ def test_the_hash_stays_while_version_and_lock_stay_and_changes_with_either():
 
 def test_values_come_back_at_their_parameters_in_seconds(run: Run, results: dict[str, Results], benchmarks: Benchmarks):
     """And null where nothing was measured, be it refused or dead."""
-    medians = {(arm.case, arm.target): arm.median_ms for arm in run.arms}
+    medians = {(arm.case, arm.target): arm.time_ms for arm in run.arms}
     for version, result in results.items():
         assert result.get_result_keys(benchmarks) == set(benchmarks)
         for name, params in ((POWER, ("style",)), (LOOP, ("loop", "model"))):

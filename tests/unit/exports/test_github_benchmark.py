@@ -18,7 +18,7 @@ def entries(run: Run) -> dict[str, dict]:
 
 def test_every_arm_with_a_time_is_an_entry_with_the_fields_that_the_action_reads(run: Run, entries: dict[str, dict]):
     of_times = [entry for entry in entries.values() if entry["unit"] == "ms/step"]
-    assert len(of_times) == sum(1 for arm in run.arms if arm.median_ms is not None)
+    assert len(of_times) == sum(1 for arm in run.arms if arm.time_ms is not None)
     memory = entries[f"{EAGER.label} {OLD} memory"]
     assert (memory["value"], memory["unit"]) == (2.0, "MiB")
     assert entries[f"{EAGER.label} {OLD} first"]["unit"] == "ms"

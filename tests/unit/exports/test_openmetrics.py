@@ -34,15 +34,18 @@ def test_it_ends_as_the_format_wants_and_every_metric_has_type_and_help(run: Run
     assert all(family.documentation for family in families)
     assert {family.name: family.unit for family in families if family.unit} == {
         "tfcompare_run_created_seconds": "seconds",
-        "tfcompare_step_seconds": "seconds",
-        "tfcompare_first_call_seconds": "seconds",
+        "tfcompare_time_seconds": "seconds",
+        "tfcompare_first_seconds": "seconds",
+        "tfcompare_build_seconds": "seconds",
+        "tfcompare_import_seconds": "seconds",
+        "tfcompare_cpu_seconds": "seconds",
         "tfcompare_memory_bytes": "bytes",
     }
 
 
 def test_times_are_in_seconds_by_case_and_version(run: Run):
-    times = samples(render(run))["tfcompare_step_seconds"]
-    assert len(times) == sum(1 for arm in run.arms if arm.median_ms is not None)
+    times = samples(render(run))["tfcompare_time_seconds"]
+    assert len(times) == sum(1 for arm in run.arms if arm.time_ms is not None)
     assert value(times, case=FIT.label, target=OLD) == pytest.approx(0.003, rel=0.01)
     memory = samples(render(run))["tfcompare_memory_bytes"]
     assert value(memory, workload="power", case=EAGER.label, target=NEW) == 2048 * 1024
@@ -101,7 +104,7 @@ def test_no_label_breaks_a_line_or_ends_the_text(poison: str):
     assert all(sign.isprintable() or sign == "\n" for sign in text)
     for reader in (parser, older):
         found = samples(text, reader)
-        assert len(found["tfcompare_step_seconds"]) == 3
+        assert len(found["tfcompare_time_seconds"]) == 3
         assert len(found["tfcompare_verdict"]) == 2 * len(VERDICTS)
 
 

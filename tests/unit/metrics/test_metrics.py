@@ -1,14 +1,13 @@
 """Each metric: what of a replicate it is, how it is printed, and by which names it is found."""
 
 import math
-from typing import get_args
 
 import pytest
 
 from orchestrator.metrics import METRICS, NAMES, OF_PROGRAMS, TIMES, USUAL, choose_metrics, describe_verdict
 from orchestrator.metrics.spec import show_bytes
-from orchestrator.model import ArmResult, Metric, ShownVerdict
-from tests.support.builders import case, replicate, target
+from orchestrator.model import METRIC_NAMES, Metric, ShownVerdict
+from tests.support.builders import case, replicate
 
 OF = case()
 
@@ -63,21 +62,19 @@ def test_what_it_is_of_a_replicate(metric: Metric, figures: dict[str, object], v
     ],
 )  # fmt: skip
 def test_how_the_figure_of_an_arm_is_printed(metric: Metric, shown: str):
-    arm = ArmResult(
-        case=OF, target=target("2.0.0"), outcome="measured", median_ms=12.0, first_call_ms=2500.0, build_s=3.0,
-        cpu_ms=15.0, step_ms=1.0, memory_bytes=360 * 2.0**20, gpu_memory_bytes=12 * 2.0**30, traces=4,
-        traces_per_call=0.25,
-        leak_bytes=1536.0, percentiles_ms=(1.0, 2.0, 3.0), import_s=1.2,
+    made = replicate(
+        time_ns=12e6, first_call_ns=2.5e9, build_ns=3 * 10**9, cpu_ns=15e6, step_ns=10**6, memory_kb=360 * 2**10,
+        gpu_memory_kb=12 * 2**20, traces=4, later_traces=250, growth_bytes=1536, growth_calls=200,
+        percentiles=tuple(map(math.log, (1.001e6, 2e6, 3e6))), import_ns=1_200_000_000,
     )  # fmt: skip
     spec = METRICS[metric]
-    figure = spec.figure(arm)
-    assert figure is not None
-    assert spec.show(figure) == shown
-    assert spec.figure(ArmResult(case=OF, target=target("2.0.0"), outcome="died")) is None
+    assert spec.show(spec.typical([made])) == shown
+    assert spec.typical([made, made, made]) == spec.figure(made)
+    assert spec.typical([]) is None
 
 
 def test_every_metric_has_its_file_and_is_found_by_its_name():
-    assert set(METRICS) == set(get_args(Metric))
+    assert set(METRICS) == METRIC_NAMES
     assert all(spec.name == name for name, spec in METRICS.items())
     assert set(NAMES) == {*METRICS, "output"} - {"step"}
     assert set(USUAL) | set(OF_PROGRAMS) | set(TIMES) <= set(METRICS)

@@ -86,7 +86,7 @@ def one_cell(of: Comparison, *, ms: tuple[float, float] = (10.0, 36.0)) -> Evalu
     return Evaluation(
         plan=plan(cases, tuple(dict.fromkeys((old, new))), pairs=(of.pair,)),
         manifest=manifest((old, new)),
-        arms=(arm(named[baseline], old, median_ms=ms[0]), arm(named[candidate], new, median_ms=ms[1])),
+        arms=(arm(named[baseline], old, time=ms[0]), arm(named[candidate], new, time=ms[1])),
         comparisons=(of,),
         warnings=(),
     )
@@ -133,11 +133,11 @@ def hostile() -> Evaluation:
     graph, medium_graph, eager, medium_eager = cases
     arms = [
         arm(graph, TF1),
-        arm(graph, TF2, median_ms=12.0),
+        arm(graph, TF2, time=12.0),
         unmeasured(medium_graph, TF1, "refused", f"refused {HOSTILE}"),
         arm(medium_graph, TF2),
         arm(eager, TF1, outcome="died", reason=f"died late {HOSTILE}", rounds=2),
-        arm(eager, TF2, median_ms=36.0),
+        arm(eager, TF2, time=36.0),
         arm(medium_eager, TF1),
         unmeasured(medium_eager, TF2, "died", f"died {HOSTILE}"),
     ]
@@ -165,16 +165,16 @@ def _measured(of: Case, version: str) -> ArmResult:
     if params["mode"] == "eager":
         ms += OVERHEAD_MS[version]
     if size == ("large", "medium") and version == TF2 and params["mode"] == "graph":
-        return arm(of, version, median_ms=ms, outcome="died", reason=KILLED, rounds=3)
+        return arm(of, version, time=ms, outcome="died", reason=KILLED, rounds=3)
     drift = Drift(rise=math.log(1.12)) if size == ("medium", "small") and version == LATER else None
-    return arm(of, version, median_ms=ms, drift=drift)
+    return arm(of, version, time=ms, drift=drift)
 
 
 def _judged(pair, baseline: ArmResult, candidate: ArmResult) -> Comparison:
     for one in (baseline, candidate):
-        if one.median_ms is None:
+        if one.time_ms is None:
             return comparison(pair, None, "inconclusive", one.reason)
-    ratio = candidate.median_ms / baseline.median_ms
+    ratio = candidate.time_ms / baseline.time_ms
     for one in (baseline, candidate):
         if one.outcome == "died":
             return comparison(pair, ratio, "inconclusive", f"{one.target} died after {one.rounds} rounds: {one.reason}")

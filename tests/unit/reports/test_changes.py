@@ -13,7 +13,7 @@ from orchestrator.results.compare_runs import Changes, Difference, RatioChange, 
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import render_plain
 from tests.support import scenes
-from tests.support.builders import comparison
+from tests.support.builders import change_arm, comparison
 from tests.support.kept import kept
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -57,11 +57,11 @@ def both() -> Changes:
 
 def own_times(evaluation: Evaluation) -> tuple[TimeChange, ...]:
     """One that changed, one that did not, and one that is open."""
-    timed = [arm for arm in evaluation.arms if arm.median_ms]
+    timed = [arm for arm in evaluation.arms if arm.time_ms]
     outcomes = ((1.5, "slower", "beyond", ""), (1.01, "same", None, ""), (1.1, "inconclusive", None, "too noisy"))
     return tuple(
         TimeChange(
-            arm=arm.key, earlier=arm, later=replace(arm, median_ms=arm.median_ms * ratio), ratio=ratio,
+            arm=arm.key, earlier=arm, later=change_arm(arm, time=arm.time_ms * ratio), ratio=ratio,
             ci_low=ratio * 0.95, ci_high=ratio * 1.05, verdict=verdict, size=size, reason=reason,
         )
         for arm, (ratio, verdict, size, reason) in zip(timed, outcomes, strict=False)

@@ -56,9 +56,10 @@ def test_a_name_that_is_no_column_is_wrong_usage_with_the_names_that_are(text: s
 
 def test_each_column_shows_its_own_figure():
     one = arm(
-        case(), build_s=0.5, first_call_ms=50.0, second_ms=20.0, median_ms=10.0, train_s=95.0, rounds=7, import_s=2.0,
-        resident_bytes=300.4 * 2**20, memory_bytes=250 * 2.0**20, leak_bytes=1536.0, traces=3, traces_per_call=0.25,
-        items=32, first_step_ms=800.0, step_ms=20.0, losses=(0.9, 0.25),
+        case(), build=500.0, first=50.0, second_ms=20.0, time=10.0, train_s=95.0, rounds=7,
+        resident_bytes=300.4 * 2**20, memory=250 * 2.0**20, leak=1536.0, traces=3, traces_per_call=0.25, cpu=12.0,
+        items=32, first_step_ms=800.0, step=20.0, losses=(0.9, 0.25), gpu_memory=2.0**30, size=2.0**31,
+        p50=11.0, p95=12.0, p99=13.0,
     )  # fmt: skip
     judged = comparison(
         version_pair(case()), ratio=2.0, verdict="slower", ci_low=1.9, ci_high=2.12, mde=0.043, seed_percent=-100.0,
@@ -81,16 +82,22 @@ def test_each_column_shows_its_own_figure():
         "study": "-100",
         "rounds": "7",
         "mde": "4.3%",
-        "cpu": "1.90x (1.80-2.01)",
+        "cpu-ratio": "1.90x (1.80-2.01)",
         "wall": "10.0 ms",
         "second-opinion": "1.98x",
         "sign-flip": "0.031",
-        "import": "2.00 s",
+        "resident": "300 MiB",
         "memory": "250 MiB",
         "leak": "1.5 KiB per call",
-        "resident": "300 MiB",
+        "import": "2.00 s",
+        "cpu": "12.0 ms",
+        "gpu-memory": "1024 MiB",
         "traces": "3",
         "traces-per-call": "0.25 per call",
+        "size": "2048 MiB",
+        "p50": "11.0 ms",
+        "p95": "12.0 ms",
+        "p99": "13.0 ms",
     }
 
 

@@ -34,20 +34,20 @@ def test_the_rows_that_cpu_time_decides_are_named_with_their_ratios_and_both_spr
     assert said == [
         "CPU time decides 2 of 3 open comparisons: power 0 in 2.0.0 slower 1.05x (1.03-1.07), power 2 in 2.0.0 same "
         "1.00x (1.03-1.07).",
-        "From round to round, ratios of CPU times vary by 0.7% and those of wall times by 6.5%: --columns +cpu shows "
-        "them, and a run with --judge cpu is judged by them.",
+        "From round to round, ratios of CPU times vary by 0.7% and those of wall times by 6.5%: --columns +cpu-ratio "
+        "shows them, and a run with --judge cpu is judged by them.",
     ]
     for report in (matrix, table):
         assert " ".join(said) in " ".join(report.render(found).split())
     assert list(_summary(found))[-2:] == said
     [warning] = check_noise(found.plan, found.comparisons)
-    assert "; CPU time decides 2 of these (--columns +cpu), `tfcompare doctor` shows what helps" in warning
+    assert "; CPU time decides 2 of these (--columns +cpu-ratio), `tfcompare doctor` shows what helps" in warning
 
 
 def test_that_cpu_time_decides_nothing_is_said_as_well():
     assert list(describe_cpu_times(of(*[OPEN | UNDECIDED] * 3))) == [
         "CPU time decides none of 3 open comparisons.",
-        "From round to round, ratios of CPU times vary by 0.7% and those of wall times by 6.5%: --columns +cpu.",
+        "From round to round, ratios of CPU times vary by 0.7% and those of wall times by 6.5%: --columns +cpu-ratio.",
     ]
 
 

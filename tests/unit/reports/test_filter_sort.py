@@ -23,7 +23,7 @@ def five_cases() -> Evaluation:
         plan=asked,
         manifest=manifest(),
         arms=tuple(
-            arm(of, version, median_ms=medians[of]) if of in medians else unmeasured(of, version, "refused", "no jit")
+            arm(of, version, time=medians[of]) if of in medians else unmeasured(of, version, "refused", "no jit")
             for of in asked.cases
             for version in asked.targets
         ),

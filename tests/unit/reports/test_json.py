@@ -5,17 +5,15 @@ from typing import Any
 
 import pytest
 
+from orchestrator.metrics import METRICS
 from orchestrator.reports import json as report_json
 from orchestrator.reports import table
 from orchestrator.reports.json import as_json, as_object
 from tests.support import scenes
 
 ARM = {
-    "workload", "params", "target", "outcome", "reason", "failure", "external", "rounds",
-    "build_s", "train_s", "import_s", "traces", "traces_per_call", "drift",
-    "median_s", "first_s", "second_s",
-    "resident_bytes", "items", "items_per_s", "first_step_s", "step_s", "losses",
-    "first_call_s", "memory_bytes", "leak_bytes", "gpu_memory_bytes", "p50_s", "p95_s", "p99_s", "cpu_s", "wall_s",
+    "workload", "params", "target", "outcome", "reason", "failure", "external", "rounds", "figures", "steps",
+    "second_s", "train_s", "wall_s", "resident_bytes", "items", "items_per_s", "first_step_s", "losses", "drift",
 }  # fmt: skip
 COMPARISON = {
     "workload", "params", "kind", "target", "baseline", "candidate", "metric", "ratio", "ci_low", "ci_high", "rounds",
@@ -66,14 +64,16 @@ def test_a_comparison_inside_a_version_names_case_labels_and_what_both_share(rep
 def test_an_arm_that_was_refused_is_an_arm_with_its_reason_and_nulls(report: dict[str, Any]):
     refused = next(arm for arm in report["arms"] if arm["outcome"] == "refused")
     assert refused["reason"] == "tf.function has no jit switch before TensorFlow 2.1."
-    figures = ARM - {"workload", "params", "target", "outcome", "reason", "external", "rounds"}
-    assert {refused[key] for key in figures} == {None}
+    others = ARM - {"workload", "params", "target", "outcome", "reason", "external", "rounds", "figures", "steps"}
+    assert {refused[key] for key in others} == {None}
+    assert refused["figures"] == dict.fromkeys(METRICS)
     assert refused["rounds"] == 0
 
 
 def test_an_arm_tells_its_phases_and_its_drift_as_a_fraction(report: dict[str, Any]):
     settled, drifting = report["arms"][0], report["arms"][2]
-    assert [settled[key] for key in ("first_s", "second_s", "train_s", "drift")] == [0.05, 0.00592, 0.61, None]
+    assert settled["figures"]["first"] == 0.05
+    assert [settled[key] for key in ("steps", "second_s", "train_s", "drift")] == [1, 0.00592, 0.61, None]
     assert drifting["drift"] == pytest.approx(0.12)
 
 

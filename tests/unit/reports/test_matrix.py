@@ -31,7 +31,7 @@ def of_many(versions: tuple[str, ...] = VERSIONS, cases: int = 3) -> Evaluation:
     made = [case("train_loop", size=f"size_{number}") for number in range(cases)]
     arms, comparisons = [], []
     for number, of in enumerate(made):
-        arms += [arm(of, version, median_ms=10.0 * (1 + number * step)) for step, version in enumerate(versions)]
+        arms += [arm(of, version, time=10.0 * (1 + number * step)) for step, version in enumerate(versions)]
         for step, version in enumerate(versions[1:], 1):
             ratio = 1.0 + number * step
             pair = version_pair(of, versions[0], version)
@@ -141,7 +141,7 @@ def test_without_two_common_cases_there_is_no_mean_and_a_line_says_so(draw):
 def test_a_comparison_without_a_ratio_has_its_times(draw):
     of = case("train_loop")
     versions = ("1.14.0", "2.0.0")
-    arms = tuple(arm(of, version, median_ms=time) for version, time in zip(versions, (11.0, 23.0), strict=True))
+    arms = tuple(arm(of, version, time=time) for version, time in zip(versions, (11.0, 23.0), strict=True))
     untold = comparison(version_pair(of, *versions), None, "inconclusive", "for a reason")
     drawn = draw(evaluation(plan=plan([of], versions), arms=arms, comparisons=(untold,)))
     assert ["11.0", "ms", "23.0", "ms"] in [line.split()[-4:] for line in drawn.splitlines()]
@@ -150,7 +150,7 @@ def test_a_comparison_without_a_ratio_has_its_times(draw):
 @pytest.mark.parametrize(("drifting", "marked"), [(0, "~ 11.0 ms"), (1, ") ~")])
 def test_the_arm_that_does_not_settle_has_the_mark_of_the_legend(draw, drifting: int, marked: str):
     of, versions = case("train_loop"), ("1.14.0", "2.0.0")
-    arms = [arm(of, version, median_ms=time) for version, time in zip(versions, (11.0, 22.0), strict=True)]
+    arms = [arm(of, version, time=time) for version, time in zip(versions, (11.0, 22.0), strict=True)]
     arms[drifting] = replace(arms[drifting], drift=Drift(rise=0.2))
     found = comparison(version_pair(of, *versions), 2.0, "slower")
     drawn = draw(evaluation(plan=plan([of], versions), arms=tuple(arms), comparisons=(found,)))
@@ -177,7 +177,7 @@ def test_reasons_are_one_line_per_class_and_none_per_row():
 
 def test_arms_without_a_time_are_named_once_per_reason():
     made = [case(size=str(number)) for number in range(5)]
-    arms = tuple(replace(arm(of, "2.0.0"), outcome="died", reason="killed by SIGKILL", median_ms=None) for of in made)
+    arms = tuple(arm(of, "2.0.0", outcome="died", reason="killed by SIGKILL", time=None) for of in made)
     lines = list(describe_reasons(evaluation(plan=plan(made), arms=arms, comparisons=())))
     assert len(lines) == 1
     assert lines[0].startswith("died: ")

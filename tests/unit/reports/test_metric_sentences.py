@@ -8,7 +8,7 @@ import pytest
 from orchestrator.model import ArmResult, Comparison, Evaluation, Metric, OutputComparison
 from orchestrator.reports import matrix, metrics, table
 from orchestrator.reports.metric_sentences import metric_sentences
-from tests.support.builders import OLD, arm, case, comparison, evaluation, plan, target, version_pair
+from tests.support.builders import OLD, arm, case, change_arm, comparison, evaluation, plan, target, version_pair
 
 MB = 2.0**20
 CASES = tuple(case("power", size=str(size)) for size in range(3))
@@ -24,7 +24,7 @@ def of(
     for one, (ratio, verdict) in zip(cases, ratios, strict=True):
         for version in versions:
             share = 1.0 if version == OLD else ratio or 1.0
-            arms.append(arm(one, version, memory_bytes=200 * MB * share, first_call_ms=1000.0 * share))
+            arms.append(arm(one, version, memory=200 * MB * share, first=1000.0 * share))
         comparisons += [
             comparison(replace(version_pair(one, OLD, version), metric=metric), ratio, verdict)
             for version in versions[1:]
@@ -87,7 +87,7 @@ def test_first_calls_that_are_all_decided_have_no_such_line():
 
 def test_what_all_cases_of_a_version_share_names_no_case():
     found = of((1.5, "slower"), metric="import")
-    arms = tuple(replace(arm, import_s=2.0 if arm.target == OLD else 3.0) for arm in found.arms)
+    arms = tuple(change_arm(arm, **{"import": 2000.0 if arm.target == OLD else 3000.0}) for arm in found.arms)
     told = metric_sentences(replace(found, arms=arms))
     assert told == ("2.0.0 takes longer to import than 1.0.0 (1.50x: 2.00 s to 3.00 s).",)
 
@@ -160,7 +160,7 @@ def test_every_table_begins_with_these_sentences(whole: Evaluation):
 
 
 def test_a_case_without_a_figure_has_no_row(whole: Evaluation):
-    arms = tuple(replace(arm, memory_bytes=None) if arm.case == CASES[1] else arm for arm in whole.arms)
+    arms = tuple(change_arm(arm, memory=None) if arm.case == CASES[1] else arm for arm in whole.arms)
     [table] = str_of(metrics.layout(replace(whole, arms=arms, outputs=()), 120)).split("margin 5%")[1:]
     assert "power 0" in table
     assert "power 1" not in table

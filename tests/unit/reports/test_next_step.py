@@ -24,7 +24,7 @@ from tests.support.theatre import OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
 def test_a_round_costs_the_calls_of_its_arms_and_what_a_replicate_takes_besides():
     """Ten replicates of 2 and 4 s took 50 s: 2 s each went into forks and messages."""
     one, other = case("one"), case("other")
-    arms = (arm(one, OLD, build_s=1.0, train_s=1.0), arm(other, OLD, build_s=1.0, train_s=3.0))
+    arms = (arm(one, OLD, build=1000.0, train_s=1.0), arm(other, OLD, build=1000.0, train_s=3.0))
     entries = [
         *(builders.ended(label, OLD, round=number, replicate=number)
           for label in ("one", "other") for number in range(5)),
@@ -41,7 +41,7 @@ def test_a_round_costs_the_calls_of_its_arms_and_what_a_replicate_takes_besides(
 def test_a_round_takes_the_start_of_its_workers_however_many_were_measured(rounds: tuple[int, ...]):
     """Workers start in 14 s, the first of them before the run's time begins, and both arms take 12 s a round."""
     one = case("one")
-    arms = tuple(arm(one, version, build_s=1.0, train_s=3.0) for version in (OLD, NEW))
+    arms = tuple(arm(one, version, build=1000.0, train_s=3.0) for version in (OLD, NEW))
     entries = [
         builders.ended("one", version, round=number, replicate=2 * number + place)
         for number in rounds

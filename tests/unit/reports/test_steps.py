@@ -7,7 +7,7 @@ import pytest
 from orchestrator.model import Case, Evaluation
 from orchestrator.reports import matrix, table
 from orchestrator.reports.html.rows import ARM_COLUMNS, fit_columns
-from tests.support.builders import arm, comparison, evaluation, plan, version_pair
+from tests.support.builders import arm, change_arm, comparison, evaluation, plan, version_pair
 
 PROGRAM = Case("python train.py --epochs 2", ())
 
@@ -16,8 +16,8 @@ PROGRAM = Case("python train.py --epochs 2", ())
 def measured() -> Evaluation:
     """A program that is slower as a whole, by its start, and whose steps are faster."""
     arms = (
-        arm(PROGRAM, "2.0.0", median_ms=4000.0, first_ms=None, first_step_ms=800.0, step_ms=20.0, losses=(0.9, 0.5)),
-        arm(PROGRAM, "2.13.0", median_ms=6000.0, first_ms=None, first_step_ms=900.0, step_ms=10.0, losses=(0.9, 0.25)),
+        arm(PROGRAM, "2.0.0", time=4000.0, first=None, first_step_ms=800.0, step=20.0, losses=(0.9, 0.5)),
+        arm(PROGRAM, "2.13.0", time=6000.0, first=None, first_step_ms=900.0, step=10.0, losses=(0.9, 0.25)),
     )
     whole = version_pair(PROGRAM, "2.0.0", "2.13.0")
     comparisons = (comparison(whole, 1.5, "slower"), comparison(replace(whole, metric="step"), 0.5, "faster"))
@@ -51,7 +51,7 @@ def test_the_details_have_a_table_of_steps(measured: Evaluation):
 
 
 def test_a_program_without_steps_has_neither(measured: Evaluation):
-    arms = tuple(replace(each, step_ms=None, first_step_ms=None, losses=()) for each in measured.arms)
+    arms = tuple(change_arm(each, step=None, first_step_ms=None, losses=()) for each in measured.arms)
     plain = replace(measured, arms=arms, comparisons=measured.comparisons[:1])
     for drawn in (matrix.render(plain), table.render(plain)):
         assert "a step of fit" not in drawn

@@ -31,7 +31,7 @@ def small_block() -> Evaluation:
     ms = {("graph", TF1): 5.4, ("graph", TF2): 5.9, ("eager", TF1): 6.2, ("eager", TF2): 22.6}
     return made(
         cases,
-        [arm(of, version, median_ms=ms[dict(of.params)["mode"], version]) for of in cases for version in (TF1, TF2)],
+        [arm(of, version, time=ms[dict(of.params)["mode"], version]) for of in cases for version in (TF1, TF2)],
     )
 
 
@@ -163,7 +163,7 @@ def test_a_refusal_stands_in_its_cell_or_once_below_where_nothing_else_was_measu
 
 def test_times_without_a_baseline_are_shown_without_a_ratio(drawn):
     only = loop()
-    text = body(drawn(made([only], [unmeasured(only, TF1, "refused", "no eager"), arm(only, TF2, median_ms=22.6)])))
+    text = body(drawn(made([only], [unmeasured(only, TF1, "refused", "no eager"), arm(only, TF2, time=22.6)])))
     assert re.search(r"^small +small +22\.6 ms\nrefused \(1\): 1\.14\.0 eager\n\n\(1\) no eager$", text, re.M)
 
 

@@ -72,7 +72,7 @@ def test_no_line_is_wider_than_the_terminal_and_none_ends_in_blanks(drawn, scene
 @pytest.mark.parametrize("width", WIDTHS)
 def test_every_comparison_has_its_verdict_in_words_unless_the_arm_itself_says_why_not(drawn, width: int):
     both = scenes.everything()
-    timed = {arm.key for arm in both.arms if arm.median_ms is not None}
+    timed = {arm.key for arm in both.arms if arm.time_ms is not None}
     verdicts = re.findall(r"[▲▼=?] (slower|faster|same|inconclusive)", drawn(both, width))
     assert verdicts == [comparison.verdict for comparison in both.comparisons if comparison.pair.arms[1] in timed]
     assert set(verdicts) == set(get_args(VerdictName))
@@ -123,8 +123,8 @@ def test_cpu_time_is_not_shown_unasked_on_a_quiet_machine_or_in_named_columns(dr
     assert "cpu ratio" not in drawn(of_cases(quiet, quiet, quiet), 130)
     noisy = of_cases(NOISY | CPU, NOISY | CPU, NOISY | CPU)
     assert "cpu ratio" not in drawn(noisy, 130, ("ratio", "verdict"))
-    assert drawn(of_cases(quiet, quiet, quiet), 130, ("+cpu",)).count("1.07x (1.04-1.11)") == 3
-    assert drawn(noisy, 130, ("+cpu",)).count("cpu ratio:") == 1
+    assert drawn(of_cases(quiet, quiet, quiet), 130, ("+cpu-ratio",)).count("1.07x (1.04-1.11)") == 3
+    assert drawn(noisy, 130, ("+cpu-ratio",)).count("cpu ratio:") == 1
 
 
 def test_few_rounds_show_a_ratio_and_no_interval(drawn):

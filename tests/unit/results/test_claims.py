@@ -26,6 +26,7 @@ from tests.support.builders import (
     arm,
     case,
     case_pair,
+    change_arm,
     claim,
     comparison,
     evaluation,
@@ -296,11 +297,11 @@ def test_a_part_without_an_interval_is_open():
 
 def test_a_first_call_is_compared_with_later_ones():
     bound = Bound(arm=ArmKey(CASE.label, target(NEW)), metric="first_over_time", at_least=2.0, at_most=None)
-    slow = replace(arm(CASE, NEW), median_ms=1.0, first_ms=50.0)
+    slow = arm(CASE, NEW, time=1.0, first=100.0, steps=2)
     found = judged(claim(bounds=(bound,)), arms=(slow,))
     assert (found.answer, found.headline.ratio) == ("reproduced", pytest.approx(50.0))
-    assert judged(claim(bounds=(bound,)), arms=(replace(slow, first_ms=1.5),)).answer == "not reproduced"
-    assert judged(claim(bounds=(bound,)), arms=(replace(slow, first_ms=None),)).answer == "inconclusive"
+    assert judged(claim(bounds=(bound,)), arms=(change_arm(slow, first=3.0),)).answer == "not reproduced"
+    assert judged(claim(bounds=(bound,)), arms=(change_arm(slow, first=None),)).answer == "inconclusive"
 
 
 CASES = [case(size=str(number)) for number in range(5)]
@@ -375,10 +376,8 @@ def test_a_set_needs_all_of_its_cases():
     ],
 )
 def test_a_figure_of_one_arm_is_held_against_its_limit(metric: str, limits: dict[str, float], answer: str):
-    made = replace(
-        arm(CASE, NEW), rounds=4, traces_per_call=1.0, traces=40, memory_bytes=200 * 2.0**20, import_s=3.0,
-        median_ms=10.0, first_ms=50.0,
-    )  # fmt: skip
+    figures = {"traces_per_call": 1.0, "traces": 40, "memory": 200 * 2.0**20, "import": 3000.0, "first": 50.0}
+    made = arm(CASE, NEW, rounds=4, **figures)
     said = claim(
         bounds=(
             Bound(arm=ArmKey(CASE.label, target(NEW)), metric=metric, **({"at_least": None, "at_most": None} | limits)),
@@ -390,7 +389,7 @@ def test_a_figure_of_one_arm_is_held_against_its_limit(metric: str, limits: dict
 def test_counts_need_one_round_and_times_need_as_many_as_an_interval():
     def bounded(metric: str):
         said = claim(bounds=(Bound(arm=ArmKey(CASE.label, target(NEW)), metric=metric, at_least=0.001, at_most=None),))
-        made = replace(arm(CASE, NEW), rounds=1, traces_per_call=1.0, import_s=3.0)
+        made = arm(CASE, NEW, rounds=1, **{"traces_per_call": 1.0, "import": 3000.0})
         [finding] = judged(said, arms=(arm(CASE, OLD), made)).findings
         return finding.answer, finding.is_open
 

@@ -91,7 +91,7 @@ def test_own_times_say_which_side_moved_if_the_machine_has_not_restarted_in_betw
     moved = found["a", NEW]
     assert moved.ratio == pytest.approx(1.5, rel=0.05)
     assert moved.ci_low < 1.5 < moved.ci_high
-    assert (moved.earlier.median_ms, moved.later.median_ms) == (
+    assert (moved.earlier.time_ms, moved.later.time_ms) == (
         pytest.approx(20, rel=0.05),
         pytest.approx(30, rel=0.05),
     )

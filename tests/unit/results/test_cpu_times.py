@@ -81,7 +81,7 @@ def test_cpu_times_are_judged_by_the_rule_of_a_metric_with_their_own_correction(
     assert found.comparisons[0].spread > 50 * found.comparisons[0].cpu_spread
     assert len(find_open_times(found)) == 3
     [warning] = found.warnings
-    assert "CPU time decides 3 of these (--columns +cpu)" in warning
+    assert "CPU time decides 3 of these (--columns +cpu-ratio)" in warning
     # A look has no use for them.
     assert all(each.cpu_verdict is None for each in judge_run(run, at_look=True).comparisons)
 
@@ -131,9 +131,14 @@ def test_a_run_that_is_judged_by_cpu_time_has_cpu_times_for_its_times(tmp_path: 
     ]
     assert all(each.cpu_ratio is None for each in found.comparisons)
     for arm, other in zip(found.arms, by_wall.arms, strict=True):
-        assert (arm.median_ms, arm.cpu_ms, arm.wall_ms) == (other.cpu_ms, other.cpu_ms, other.median_ms)
+        assert (arm.time_ms, arm.figures["cpu"], arm.wall_ms) == (*[other.figures["cpu"]] * 2, other.time_ms)
         # Of what is in no burst, the wall time is known.
-        assert (arm.first_ms, arm.second_ms, arm.train_s) == (other.first_ms, other.second_ms, other.train_s)
+        for each in (arm, other):
+            assert (each.figures["first"], each.second_ms, each.train_s) == (
+                arm.figures["first"],
+                arm.second_ms,
+                arm.train_s,
+            )
     assert find_open_times(found) == []
     # A look ends rounds by them as well.
     assert [each.verdict for each in judge_run(RunFolder.open(tmp_path / "cpu"), at_look=True).comparisons] == [

@@ -205,7 +205,7 @@ def test_the_traces_of_an_arm_are_not_those_of_its_last_replicate(tmp_path: Path
             for number, (traces, later) in enumerate(((5, 1000), (5, 1000), (5, 1000), (99, 7000)), 1)
         ]
         write_stream(run.stream(target(version), 1), batches)
-    assert {(arm.traces, arm.traces_per_call) for arm in judge_run(run).arms} == {(5, 1.0)}
+    assert {(arm.figures["traces"], arm.figures["traces_per_call"]) for arm in judge_run(run).arms} == {(5, 1.0)}
 
 
 @pytest.mark.parametrize(("newer_ms", "verdict"), [(200, "slower"), (100, "same"), (50, "faster")])
@@ -227,4 +227,4 @@ def test_imports_are_compared_in_all_cases_that_both_versions_have(tmp_path: Pat
     [found] = judge_run(run).metrics["import"]
     assert (found.verdict, found.rounds) == (verdict, 10)
     assert found.ratio == pytest.approx(newer_ms / 100, rel=0.02)
-    assert all(arm.import_s for arm in judge_run(run).arms if arm.outcome == "measured")
+    assert all(arm.figures["import"] for arm in judge_run(run).arms if arm.outcome == "measured")

@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestrator.model import OutputComparison, Returns
+from orchestrator.model import OutputComparison, Replicate, Returns
 from orchestrator.results.outputs import compare_outputs
-from orchestrator.results.replicates import Replicate
 from orchestrator.results.sketches import find_distance, read_sketch
 from tests.support.builders import NEW, OLD, case, claim, plan, replicate, target
 from workloads.sketches import sketch

@@ -8,9 +8,8 @@ import pyarrow.compute as pc
 import pytest
 
 from orchestrator import contract
-from orchestrator.model import Disturbed, Drift
+from orchestrator.model import Disturbed, Drift, Replicate
 from orchestrator.results import tables
-from orchestrator.results.replicates import Replicate
 from orchestrator.results.run import load_run
 from orchestrator.results.run_folder import RunFolder
 from tests.support import scenes
@@ -63,14 +62,14 @@ def test_arms_are_a_row_each_with_a_column_a_parameter():
         )
     )
     assert arms.column_names == ["workload", "case", *PARAMETERS, *tables.ARM.names]
-    assert arms.schema.field("median_s").type == pa.float64()
+    assert arms.schema.field("time_s").type == pa.float64()
     measured, refused = arms.to_pylist()
     assert (measured["workload"], measured["case"], measured["target"]) == ("power", "power[style=eager]", OLD)
     assert [measured[name] for name in PARAMETERS] == ["eager", None, None]
     assert [refused[name] for name in PARAMETERS] == [None, "fit", "small"]
-    assert (measured["median_s"], measured["rounds"], measured["reason"]) == (0.01, 6, None)
+    assert (measured["time_s"], measured["rounds"], measured["reason"]) == (0.01, 6, None)
     assert measured["drift"] == pytest.approx(0.5)
-    assert (refused["outcome"], refused["reason"], refused["median_s"]) == ("refused", "no such loop", None)
+    assert (refused["outcome"], refused["reason"], refused["time_s"]) == ("refused", "no such loop", None)
 
 
 def test_comparisons_are_a_row_each_and_those_inside_a_version_have_no_case():
@@ -176,6 +175,6 @@ def test_every_scene_is_a_table_of_its_arms_and_one_of_its_comparisons(scene):
     found = scene()
     arms, comparisons = tables.arms(found), tables.comparisons(found.plan, found.comparisons)
     assert arms["target"].to_pylist() == [one.target for one in found.arms]
-    assert arms["median_s"].to_pylist() == [one.median_s for one in found.arms]
+    assert arms["time_s"].to_pylist() == [one.time_ms and one.time_ms / 1e3 for one in found.arms]
     assert comparisons["candidate"].to_pylist() == [one.pair.flat.candidate for one in found.comparisons]
     assert comparisons["ratio"].to_pylist() == [one.ratio for one in found.comparisons]

@@ -5,8 +5,7 @@ import random
 
 import pytest
 
-from orchestrator.model import Load
-from orchestrator.results.replicates import Replicate
+from orchestrator.model import Load, Replicate
 from orchestrator.results.two_speeds import TwoSpeeds, check_two_speeds, find_two_speeds
 from tests.support.builders import replicate
 

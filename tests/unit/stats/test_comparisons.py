@@ -154,7 +154,7 @@ def test_a_single_common_round_has_a_ratio_and_no_verdict():
 
 @pytest.mark.parametrize("ms", [20.0, 10.0])
 def test_before_the_first_round_there_is_the_ratio_of_the_pilot(ms: float):
-    arms = [arm(CASE, OLD, median_ms=10.0, rounds=0), arm(CASE, NEW, median_ms=ms, rounds=0)]
+    arms = [arm(CASE, OLD, time=10.0, rounds=0), arm(CASE, NEW, time=ms, rounds=0)]
     found = judged(plan([CASE]), {}, arms)
     assert (found.ratio, found.rounds, found.missing, found.pilot_ratio) == (None, 0, 4, ms / 10)
     assert found.reason == f"{ms / 10:.3g}x in the pilot (4 rounds needed for a verdict)"
@@ -181,7 +181,7 @@ def pair_of(old: dict[int, float], new: dict[int, float], **changes) -> tuple[di
 
 
 def test_calls_of_nanoseconds_are_never_a_verdict():
-    samples, arms = pair_of(logs(10), logs(20), median_ms=0.00005)
+    samples, arms = pair_of(logs(10), logs(20), time=0.00005)
     found = judged(plan([CASE]), samples, arms)
     assert found.verdict == "inconclusive"
     assert "too short to be timed one by one" in found.reason
@@ -189,10 +189,10 @@ def test_calls_of_nanoseconds_are_never_a_verdict():
 
 def test_a_call_of_many_short_steps_is_long_enough():
     """A pass over a dataset says how many elements it had, and each of them takes less than a reading of the clock."""
-    whole = {"median_ms": 0.001, "first_ms": 0.002, "first_call_ms": 2000.0}
+    whole = {"time": 0.001, "steps": 1_000_000.0}
     samples, arms = pair_of(logs(10), logs(20), **whole)
     assert judged(plan([CASE]), samples, arms).verdict == "slower"
-    samples, arms = pair_of(logs(10), logs(20), **{**whole, "first_call_ms": 0.004})
+    samples, arms = pair_of(logs(10), logs(20), **{**whole, "steps": 2.0})
     assert "too short to be timed one by one" in judged(plan([CASE]), samples, arms).reason
 
 
@@ -260,7 +260,7 @@ def test_a_certain_difference_inside_the_margin_is_slight_and_shown_as_such():
 
 @pytest.mark.parametrize(
     ("judge", "metric", "times"),
-    [("cpu", "time", {"median_ms": 0.004}), ("wall", "cpu", {"cpu_ms": 0.004}), ("wall", "cpu", {"cpu_ms": None})],
+    [("cpu", "time", {"time": 0.004}), ("wall", "cpu", {"cpu": 0.004}), ("wall", "cpu", {"cpu": None})],
 )
 def test_calls_that_mostly_wait_are_not_judged_by_their_cpu_time(judge: str, metric: str, times: dict):
     pair = replace(version_pair(CASE), metric=metric)
@@ -331,7 +331,7 @@ def test_another_metric_is_doubted_neither_for_short_calls_nor_for_a_drift():
     asked = plan([CASE])
     memory = replace(asked, pairs=tuple(replace(pair, metric="memory") for pair in asked.pairs))
     samples = {(CASE.label, OLD, "memory"): logs(10), (CASE.label, NEW, "memory"): logs(20)}
-    arms = [arm(CASE, OLD), arm(CASE, NEW, median_ms=0.00005)]
+    arms = [arm(CASE, OLD), arm(CASE, NEW, time=0.00005)]
     [found] = compare(memory, samples, arms, beside=rises(0.0, 2.0))
     assert (found.verdict, found.reason) == ("slower", "")
 

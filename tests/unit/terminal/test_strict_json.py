@@ -15,6 +15,7 @@ from orchestrator.results.evaluation import _read_losses
 from orchestrator.terminal import strict_json
 from tests.conftest import ROOT
 from tests.support import scenes
+from tests.support.builders import change_arm
 from tests.support.export_runs import of_scene
 
 ODD = (math.nan, math.inf, -math.inf)
@@ -53,8 +54,8 @@ def test_nothing_else_writes_figures_as_json():
 def odd_figures() -> Evaluation:
     """A comparison whose figures are no numbers, as where a training has failed."""
     found = scenes.everything()
-    odd = {"losses": ODD, "median_ms": math.nan, "first_ms": math.inf, "build_s": math.inf, "memory_bytes": math.nan}
-    arms = tuple(replace(arm, **odd) if arm.outcome == "measured" else arm for arm in found.arms)
+    odd = {"losses": ODD, "time": math.nan, "first": math.inf, "build": math.inf, "memory": math.nan}
+    arms = tuple(change_arm(arm, **odd) if arm.outcome == "measured" else arm for arm in found.arms)
     comparisons = tuple(
         replace(comparison, ratio=math.inf, ci_low=math.nan, ci_high=math.inf, mde=math.inf)
         for comparison in found.comparisons

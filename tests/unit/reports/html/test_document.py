@@ -215,7 +215,7 @@ def test_the_summary_has_the_mean_of_the_cases_that_all_versions_have():
 @pytest.mark.parametrize(("drifting", "marked"), [(0, "~ 11.0 ms"), (1, "2.00x ~")])
 def test_times_that_do_not_settle_are_marked_in_the_summary(drifting: int, marked: str):
     of, versions = case("train_loop"), ("1.14.0", "2.0.0")
-    arms = [arm(of, version, median_ms=time) for version, time in zip(versions, (11.0, 22.0), strict=True)]
+    arms = [arm(of, version, time=time) for version, time in zip(versions, (11.0, 22.0), strict=True)]
     arms[drifting] = replace(arms[drifting], drift=Drift(rise=0.2))
     found = comparison(version_pair(of, *versions), 2.0, "slower")
     page = written(evaluation(plan=plan([of], versions), arms=tuple(arms), comparisons=(found,)))
