@@ -184,10 +184,12 @@ class _World:
     def _judge(self, night: int, suspects: Sequence[Key]) -> None:
         alarms = state.current(self.events)
         # What is no suspect and has no open alarm has nothing new.
-        own = {*suspects, *(alarm.key for alarm in filter(state.is_open, alarms))}
+        own = {*suspects, *(alarm.key for alarm in filter(state.is_open_alarm, alarms))}
         today = BEGIN + timedelta(night)
         now = datetime.combine(today, time(6), UTC)
-        verdict = judge.judge({case.key: case.whole for case in self.cases}, alarms, today, now, own, Path("runs"))
+        verdict = judge.judge_night(
+            {case.key: case.whole for case in self.cases}, alarms, today, now, own, Path("runs")
+        )
         self.events += verdict.events
         report = judge.report_events(NightReport(night=_night(now)), verdict, state.current(self.events), today)
         opened = [event.alarm for event in verdict.events if isinstance(event, AlarmOpened)]

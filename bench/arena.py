@@ -69,7 +69,7 @@ def keep_busy(core: int) -> "subprocess.Popen[bytes]":
 
 
 def environment(number: str, scratch: Path) -> Environment:
-    (version,) = catalog.resolve([number], fewest=1)
+    (version,) = catalog.resolve_versions([number], fewest=1)
     return VenvEngine(EngineOptions()).prepare(version, BuildLog(scratch / "build.log", lambda line: None))
 
 

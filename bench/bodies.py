@@ -11,7 +11,7 @@ from pathlib import Path
 
 from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
-from orchestrator.measure.run import run as measure_run
+from orchestrator.measure.run import plan_and_measure as measure_run
 from orchestrator.model import ArmKey, Calibrated, Comparison, Evaluation
 from orchestrator.plan.request import RunOptions
 from orchestrator.reports.columns import format_ratio

@@ -17,7 +17,7 @@ from bench import arena
 from bench.figures import Figure, Section
 from bench.store import Store, seconds_of
 from orchestrator.errors import Interrupted
-from orchestrator.measure.run import run as measure_run
+from orchestrator.measure.run import plan_and_measure as measure_run
 from orchestrator.model import ArmKey, Comparison, Evaluation, Pair
 from orchestrator.plan.request import RunOptions
 from orchestrator.reports.columns import format_ratio

@@ -34,7 +34,7 @@ from orchestrator.fleet.model import (
     UnitTask,
 )
 from orchestrator.fleet.ways import join
-from orchestrator.measure.run import run
+from orchestrator.measure.run import plan_and_measure
 from orchestrator.model import Finished
 from orchestrator.plan.planning import plan_elsewhere
 from orchestrator.plan.request import RunOptions
@@ -132,7 +132,7 @@ def _measure_one(scratch: Path, count: int) -> Path:
         engine="venv",
         out=scratch / "template",
     )
-    return run(options, Quiet()).path
+    return plan_and_measure(options, Quiet()).path
 
 
 def _name_cases(count: int) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ class Table:
     hosts: int
     times_s: Iterator[float]
     # Of this machine; those of the hosts differ from it in their ids.
-    report: HostReport = field(default_factory=lambda: host.REPORT.validate_json(host.report()))
+    report: HostReport = field(default_factory=lambda: host.REPORT.validate_json(host.describe_host()))
     # By what stands for a task: when it ends, and what its answer is made of.
     begun: list[tuple[float, Callable[[], Any]]] = field(default_factory=list)
 

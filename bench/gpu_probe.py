@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from orchestrator.machine.gpu import Gpu, gpus, read_gpus
+from orchestrator.machine.gpu import Gpu, find_gpus, read_gpus
 
 LIBRARY = "libcuda.so.1"
 KERNEL = b"""
@@ -193,7 +193,7 @@ def main() -> None:
         print("on the GPU", flush=True)
         time.sleep(60)
         return
-    found = [gpu for gpu in gpus() if gpu.index == given.gpu]
+    found = [gpu for gpu in find_gpus() if gpu.index == given.gpu]
     if not found:
         sys.exit("gpu_probe: neither NVML nor nvidia-smi shows this GPU")
     if not read_gpus(only=(found[0].key,)):

@@ -16,7 +16,7 @@ from bench.figures import Figure, Section
 from orchestrator import catalog
 from orchestrator.catalog.version import Flavour
 from orchestrator.engines.docker import image
-from orchestrator.engines.docker.client import connect
+from orchestrator.engines.docker.client import connect_engine
 from orchestrator.engines.venv import interpreters
 from orchestrator.errors import EngineUnavailable
 from orchestrator.model import Ended
@@ -38,7 +38,7 @@ def section() -> Section:
     if base is None:
         raise SystemExit("name the bases to build from, e.g. TFCOMPARE_BASE='tfcompare-base:{python}'")
     try:
-        client = connect()
+        client = connect_engine()
     except EngineUnavailable as error:
         raise SystemExit(str(error)) from error
     with closing(client), TemporaryDirectory() as scratch:
@@ -69,7 +69,7 @@ to its first measured replicate it took {first:.2f} s, of which {importing:.2f} 
 
 
 def _flavour(number: str) -> Flavour:
-    [version] = catalog.resolve([number], fewest=1)
+    [version] = catalog.resolve_versions([number], fewest=1)
     return version.on("cpu")[0]
 
 
@@ -77,7 +77,7 @@ def _by_hand(scratch: Path) -> float:
     begun = time.perf_counter()
     for number in VERSIONS:
         flavour = _flavour(number)
-        python = interpreters.find(flavour.python.number)
+        python = interpreters.find_interpreter(flavour.python.number)
         if python is None:
             raise SystemExit(interpreters.missing((flavour.python.number,)))
         place, wheels = scratch / number, scratch / f"{number}-wheels"
@@ -105,7 +105,7 @@ def _cold_build(client: docker.DockerClient, base: str) -> float:
         pattern = f"tfcompare-bench:{mark}-{{python}}"
         seconds = _timed([*COMMAND, "images", "build", *VERSIONS, "--base", pattern])
         for number in VERSIONS:
-            [version] = catalog.resolve([number], fewest=1)
+            [version] = catalog.resolve_versions([number], fewest=1)
             made.append(image.recipe(client, version, version.on("cpu")[0], pattern).tag)
         return seconds
     finally:

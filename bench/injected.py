@@ -13,7 +13,7 @@ from typing import Any
 from orchestrator.metrics import find_margin, scale_of
 from orchestrator.metrics.table import PERCENTILES
 from orchestrator.model import Metric, Replicate, Target
-from orchestrator.results.evaluation import Gathered, judge
+from orchestrator.results.evaluation import Gathered, judge_gathered
 from orchestrator.stats.scale import Ratios
 
 # Margins of the metric.
@@ -64,7 +64,7 @@ def judge_injected(gathered: Gathered, target: Target, metrics: Sequence[Metric]
         for size in SIZES:
             more = 1 + size * margin if isinstance(scale_of(metric), Ratios) else size * margin
             alone = replace(gathered, plan=replace(gathered.plan, metrics=(metric,), outputs=False))
-            for comparison in judge(_inject(alone, target, CHANGES[metric], more)).of_metrics:
+            for comparison in judge_gathered(_inject(alone, target, CHANGES[metric], more)).of_metrics:
                 if comparison.pair.metric == metric and comparison.pair.arms[1].target == target and comparison.ends:
                     yield metric, size, comparison.verdict
 

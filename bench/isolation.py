@@ -43,7 +43,7 @@ def arms(scratch: Path, held: ExitStack) -> tuple[dict[str, Environment], str]:
     """
     venv = arena.environment(VERSION, scratch)
     found: dict[str, Environment] = {"fork": venv, "process": venv}
-    (version,) = catalog.resolve([VERSION], fewest=1)
+    (version,) = catalog.resolve_versions([VERSION], fewest=1)
     try:
         engine = DockerEngine(EngineOptions(base=os.environ.get("TFCOMPARE_BASE")))
         held.callback(engine.close)

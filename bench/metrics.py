@@ -18,11 +18,11 @@ from bench.figures import Figure, Section
 from bench.injected import SIZES, judge_injected
 from bench.store import Store, seconds_of
 from orchestrator.errors import Interrupted
-from orchestrator.measure.run import run as measure_run
+from orchestrator.measure.run import plan_and_measure as measure_run
 from orchestrator.metrics import USUAL
 from orchestrator.model import Metric
 from orchestrator.plan.request import RunOptions
-from orchestrator.results.evaluation import gather, judge
+from orchestrator.results.evaluation import gather, judge_gathered
 from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.sketches import find_distance, read_sketch
@@ -82,7 +82,7 @@ def verdicts(path: Path, metrics: Sequence[Metric]) -> Iterator[Found]:
     """Yield each verdict across the arms of a run, as they are and as if one of them had more."""
     gathered = gather(RunFolder.open(path))
     gathered = replace(gathered, plan=replace(gathered.plan, metrics=tuple(metrics)))
-    evaluation = judge(gathered)
+    evaluation = judge_gathered(gathered)
     for comparison in evaluation.comparisons:
         if comparison.pair.across and comparison.ci_low is not None:
             yield "time", 0, comparison.verdict

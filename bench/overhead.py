@@ -21,7 +21,7 @@ from orchestrator.engines import Environment, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.engines.worker.client import Burst, Opened, WorkerClient
-from orchestrator.measure.run import run as measure_run
+from orchestrator.measure.run import plan_and_measure as measure_run
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Case, Finished, Target
 from orchestrator.options import EngineOptions
@@ -78,7 +78,7 @@ class Overhead:
 
 
 def measure(number: str, scratch: Path) -> Overhead:
-    (version,) = catalog.resolve([number], fewest=1)
+    (version,) = catalog.resolve_versions([number], fewest=1)
     environment = VenvEngine(EngineOptions()).prepare(version, BuildLog(scratch / "build.log", lambda line: None))
     python = Path(environment.facts.details["path"]) / "bin" / "python"
     forks, fresh, bare, calls, shares = [], [], [], [], []

@@ -18,7 +18,7 @@ from bench.figures import Figure, Section
 from bench.nights import BEGIN, SCREEN
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms import steps as detect
-from orchestrator.history.alarms.judge import judge
+from orchestrator.history.alarms.judge import judge_night
 from orchestrator.history.model import AlarmOpened, Event, Explained, Key, Moved, Night, Point, State, Surroundings
 from orchestrator.history.schema import to_table
 from orchestrator.history.series import all_series
@@ -168,12 +168,12 @@ def events_of(story: Story) -> list[tuple[int, Event, Key]]:
         series, known = all_series(to_table(points)), state.current(events)
         night = BEGIN + timedelta(days=number)
         now = datetime.combine(night, time(6), UTC)
-        fresh = judge(series, known, night, now, {point.key for point in tonight}, Path("runs")).events
+        fresh = judge_night(series, known, night, now, {point.key for point in tonight}, Path("runs")).events
         events += fresh
         keys = {alarm.id: alarm.key for alarm in state.current(events)}
         found += [(number, event, keys[_id_of(event)]) for event in fresh]
         if said := story.says.get(number):
-            is_open = filter(state.is_open, state.current(events))
+            is_open = filter(state.is_open_alarm, state.current(events))
             events += [Moved(at=now + timedelta(hours=1), alarm=one.id, state=said, note="seen") for one in is_open]
     return found
 

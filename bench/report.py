@@ -27,7 +27,7 @@ from orchestrator.metrics import USUAL
 from orchestrator.model import Case, EnvironmentFacts, Finished, Manifest, Plan, Target
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.results.streams import check, compact_stream, read_stream
+from orchestrator.results.streams import check_rows, compact_stream, read_stream
 from workloads.sketches import sketch
 
 VERSIONS = ("1.14.0", "2.0.0", "2.3.4", "2.8.4", "2.13.0", "2.20.0")
@@ -194,7 +194,7 @@ def _validation(path: Path) -> tuple[float, float]:
         begun = time.perf_counter()
         table, _ = read_stream(stream.path, stream.root)
         between = time.perf_counter()
-        check(stream.path, table, RUN, stream.target)
+        check_rows(stream.path, table, RUN, stream.target)
         read_s += time.perf_counter() - begun
         check_s += time.perf_counter() - between
     return read_s, check_s

@@ -48,7 +48,7 @@ STEPS = {
 SHOWN = labels(CASES)[0]
 BUILD = (
     "import pathlib, sys; from orchestrator.history import site; from orchestrator.history.store import Store; "
-    "site.build(Store(pathlib.Path(sys.argv[1])), pathlib.Path(sys.argv[2]))"
+    "site.build_site(Store(pathlib.Path(sys.argv[1])), pathlib.Path(sys.argv[2]))"
 )
 # What asv's pages fetch from elsewhere, of the releases that they name as far as there are packages of them.
 LIBRARIES = (

@@ -22,7 +22,7 @@ from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.summary import sentences
 from orchestrator.results.gated import gate_run
 from orchestrator.results.whole_report import correct_for_report
-from orchestrator.stats.comparisons import Samples, compare
+from orchestrator.stats.comparisons import Samples, judge_pairs
 from orchestrator.stats.looks import Stretch, make_bystander_schedule, make_schedule
 from tests.support.builders import arm, case, evaluation, plan
 
@@ -109,7 +109,7 @@ def judge_report(logs: Floats) -> Evaluation:
     for look in TABLE_LOOKS:
         rounds |= {of.label: look for of in open_cases}
         samples = _cut(logs, rounds)
-        comparisons = compare(PLAN, samples, ARMS, SCHEDULE)
+        comparisons = judge_pairs(PLAN, samples, ARMS, SCHEDULE)
         undecided = {each.pair.arms[1].case for each in comparisons if each.verdict == "inconclusive"}
         open_cases = {of for of in open_cases if of.label in undecided}
         if not open_cases:
@@ -117,7 +117,7 @@ def judge_report(logs: Floats) -> Evaluation:
     planned = {pair.arms for pair in PLAN.pairs}
     pairs = tuple(pair for pair in neighbour_pairs(PLAN, ARMS) if pair.arms not in planned)
     metrics = {
-        metric: compare(
+        metric: judge_pairs(
             replace(PLAN, pairs=metric_pairs(PLAN, METRICS[metric], ARMS)),
             samples,
             ARMS,
@@ -126,7 +126,7 @@ def judge_report(logs: Floats) -> Evaluation:
         )
         for metric in USUAL
     }
-    neighbours = compare(replace(PLAN, pairs=pairs), samples, ARMS, SCHEDULE)
+    neighbours = judge_pairs(replace(PLAN, pairs=pairs), samples, ARMS, SCHEDULE)
     return correct_for_report(
         evaluation(plan=PLAN, arms=ARMS, comparisons=comparisons, neighbours=neighbours, metrics=metrics)
     )

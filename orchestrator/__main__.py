@@ -6,12 +6,12 @@ import threading
 from typing import NoReturn
 
 from orchestrator.errors import EngineUnavailable
-from orchestrator.machine.supported import find_obstacle
+from orchestrator.machine.supported import find_system_obstacle
 
 
 def main() -> NoReturn:
     # Before any import of what only Linux has.
-    if obstacle := find_obstacle():
+    if obstacle := find_system_obstacle():
         print(f"tfcompare: {obstacle}", file=sys.stderr)
         sys.exit(EngineUnavailable.exit_code)
     from orchestrator import interrupts

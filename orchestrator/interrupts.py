@@ -58,7 +58,7 @@ _interrupts = _Interrupts()
 hold = _interrupts.hold
 
 
-def install() -> None:
+def catch_signals() -> None:
     """Handle the signals, except those that the caller ignores, e.g. with nohup."""
     act_on(_interrupts.handle)
     _watch()

@@ -10,6 +10,8 @@ from orchestrator.machine.gpu import Gpu
 from orchestrator.model import GpuRequest
 
 LONGEST_S = 30 * 86_400
+# The engines, as they are named on the command line.
+DOCKER, VENV = "docker", "venv"
 # How many rounds a night measures of everything.
 NIGHT_ROUNDS = 12
 # Of a profile: how many calls it takes and how many functions its report shows.

@@ -17,7 +17,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.docker.client import connect
+from orchestrator.engines.docker.client import connect_engine
 from orchestrator.engines.venv import interpreters
 from orchestrator.engines.venv.interpreters import Interpreter
 from orchestrator.engines.venv.pythons import Downloads, NotDownloaded
@@ -167,7 +167,7 @@ def missing_docker(reason: str) -> None:
 def docker_base() -> str:
     """A running engine's base images: TFCOMPARE_BASE, or local ones that tools/base-images has made."""
     try:
-        client = connect(timeout_s=10)
+        client = connect_engine(timeout_s=10)
     except EngineUnavailable as error:
         missing_docker(str(error))
     if named := os.environ.get("TFCOMPARE_BASE"):
@@ -192,7 +192,7 @@ def find_missing_python() -> str:
     for number in ("3.7", "3.11"):
         with tempfile.TemporaryDirectory() as folder:
             try:
-                if interpreters.find(number) is None:
+                if interpreters.find_interpreter(number) is None:
                     Downloads(EngineOptions()).install(number, BuildLog(Path(folder) / "log", lambda line: None))
             except NotDownloaded as error:
                 return f"no Python {number}: it is not on this machine, and could not be downloaded ({error})"
@@ -215,7 +215,7 @@ def stubbed(stub_cache: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None
 
 def require_python(number: str) -> Interpreter:
     """Return this Python of the machine, or skip."""
-    found = interpreters.find(number)
+    found = interpreters.find_interpreter(number)
     if found is None:
         pytest.skip(f"no Python {number}: {interpreters.missing((number,))}")
     return found

@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from orchestrator.catalog.found import Found, FoundCheck, all_found, write  # noqa: E402
+from orchestrator.catalog.found import Found, FoundCheck, all_found, write_found  # noqa: E402
 from orchestrator.model import Evaluation  # noqa: E402
 from orchestrator.reports.claims import format_expected, format_seen, judge_planned_claims, subject_of  # noqa: E402
 from orchestrator.results.claims import ClaimCheck, ClaimResult  # noqa: E402
@@ -28,7 +28,7 @@ def main() -> None:
         evaluation = load_run(Path(path)).evaluation
         results = [result for result in judge_planned_claims(evaluation) if result.findings and not cut_short(result)]
         found |= {result.claim.name: found_in(evaluation, result) for result in results}
-    write(found)
+    write_found(found)
     print(f"{len(found)} claims; now run: python -m tools.docs")
 
 

@@ -73,7 +73,7 @@ def write_host_files(scratch: Path) -> None:
     shutil.rmtree(GOLDEN / "run", ignore_errors=True)
     shutil.copytree(write_run(scratch / "run"), GOLDEN / "run", ignore=shutil.ignore_patterns(".lock"))
     search = SEARCHES["one"]()
-    state.write(scratch, search)
+    state.write_state(scratch, search)
     shutil.copyfile(scratch / state.STATE_FILE, GOLDEN / state.STATE_FILE)
     profiles = GOLDEN / "profile" / "profiles"
     profiles.mkdir(parents=True, exist_ok=True)
@@ -83,7 +83,7 @@ def write_host_files(scratch: Path) -> None:
     store = Store(scratch / "history")
     shutil.copyfile(store.append(history(1, 2)), GOLDEN / "points.parquet")
     shutil.copyfile(store.record(AlarmOpened(at=NIGHT.at, alarm=alarm(1.5))), GOLDEN / "event.json")
-    trust.keep(TRUSTED)
+    trust.record_trust(TRUSTED)
     shutil.copyfile(trust.file(), GOLDEN / "trusted.json")
     machines.state_file().parent.mkdir(parents=True)
     machines.keep_started(STARTED)
@@ -91,7 +91,7 @@ def write_host_files(scratch: Path) -> None:
 
 
 def old_python(scratch: Path) -> Path:
-    interpreter = interpreters.find("3.6")
+    interpreter = interpreters.find_interpreter("3.6")
     if interpreter is None:
         sys.exit(interpreters.missing(("3.6",)))
     environment = scratch / "python3.6"

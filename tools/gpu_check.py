@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator import files
-from orchestrator.engines.docker.client import connect
+from orchestrator.engines.docker.client import connect_engine
 from orchestrator.engines.docker.container import RUN_LABEL
-from orchestrator.machine.gpu import gpus
+from orchestrator.machine.gpu import find_gpus
 from orchestrator.machine.host import read_processes
 from orchestrator.model import Ended
 from orchestrator.results.run import Run, load_run
@@ -157,7 +157,7 @@ def _require_measured(run: Run) -> str:
 
 def look(check: Check) -> str:
     """Keep what this machine says of itself."""
-    found = gpus()
+    found = find_gpus()
     if not found:
         raise StepFailed("neither NVML nor nvidia-smi shows a GPU: nothing else can be tried")
     # Not every version can run on every GPU: it says which, and ends with 5.
@@ -254,7 +254,7 @@ def kill_worker(check: Check) -> str:
         if check.engine != "docker":
             os.kill(_find_worker(host), signal.SIGKILL)
             return
-        client = connect()
+        client = connect_engine()
         running = client.containers.list(filters={"label": f"{RUN_LABEL}={RunFolder.open(out).read_plan().run}"})
         if not running:
             raise StepFailed("no container of the run could be found")

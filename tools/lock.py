@@ -9,7 +9,7 @@ from typing import get_args
 
 from orchestrator import catalog
 from orchestrator.bundled import IMAGES
-from orchestrator.catalog.lock_on_demand import Lock, pip_lock, resolve
+from orchestrator.catalog.lock_on_demand import Lock, pip_lock, resolve_lock
 from orchestrator.catalog.uv import Unresolved
 from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.errors import UsageError
@@ -38,7 +38,7 @@ def plan(versions: list[Version], flavours: tuple[FlavourName, ...]) -> tuple[li
 
 def write(lock: Lock, *constraints) -> None:
     try:
-        text = resolve(lock, *constraints)
+        text = resolve_lock(lock, *constraints)
     except Unresolved as error:
         raise SystemExit(f"{lock.path.name}: cannot be resolved\n{error}") from error
     lock.path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ def shown(path: Path) -> Path:
 
 def versions_named(names: list[str]) -> list[Version]:
     shipped = catalog.builtin_catalogue().version
-    versions = [catalog.find(name) for name in names]
+    versions = [catalog.find_version(name) for name in names]
     if not all(versions):
         raise SystemExit(f"unknown version among {', '.join(names)}; images/versions.toml has {', '.join(shipped)}")
     return versions or [version for version in catalog.all_versions() if version.number in shipped]

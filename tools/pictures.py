@@ -65,7 +65,7 @@ def screenshot(path: Path, picture: Path) -> None:
         options.add_argument(argument)
     with tempfile.TemporaryDirectory() as scratch:
         page = Path(scratch) / "report.html"
-        page.write_text(html.page(path)[0])
+        page.write_text(html.make_page(path)[0])
         browser = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
         try:
             browser.get(page.as_uri())

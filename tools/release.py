@@ -163,7 +163,7 @@ def write_sbom(wheel: Path, source: Path, number: str) -> str:
         type=ComponentType.APPLICATION, name="tfcompare", version=number, bom_ref=url.to_string(), purl=url,
         hashes=[HashType(alg=HashAlgorithm.SHA_256, content=digest) for digest in digests],
     )  # fmt: skip
-    parts = [describe_package(pin) for pin in lockfile.read(ROOT / "requirements" / "run.txt")]
+    parts = [describe_package(pin) for pin in lockfile.read_lock(ROOT / "requirements" / "run.txt")]
     bom = Bom(serial_number=uuid5(NAMESPACE_URL, f"tfcompare:{':'.join(digests)}"), components=parts)
     bom.metadata.component = own
     bom.register_dependency(own, parts)

@@ -25,7 +25,7 @@ from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import EnvironmentFailed, TfCompareError
-from orchestrator.images.venv_cache import remove
+from orchestrator.images.venv_cache import remove_environment
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.run import measure_rounds
@@ -81,7 +81,7 @@ def verify(version: Version, flavour: Flavour, parent: Path, watching: View, kee
     problems = [f"{arm.case.label}: {arm.reason}" for arm in done.evaluation.died]
     problems = problems or ([str(done.error)] if done.error else [])
     if log.used and not keep:
-        remove(environment.path)
+        remove_environment(environment.path)
     return {
         **result,
         "python": environment.facts.python,
@@ -101,7 +101,11 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="keep environments that are not the first of their version")
     options = parser.parse_args()
     try:
-        versions = catalog.all_versions() if options.version == ["all"] else catalog.resolve(options.version, fewest=1)
+        versions = (
+            catalog.all_versions()
+            if options.version == ["all"]
+            else catalog.resolve_versions(options.version, fewest=1)
+        )
         failed = False
         with (
             view(Console(stderr=True), quiet=False, verbose=False) as watching,

@@ -11,7 +11,7 @@ from orchestrator.errors import UsageError
 DATED = re.compile(r"\.dev\d{8}$")
 
 
-def is_nightly(number: str) -> bool:
+def is_nightly_number(number: str) -> bool:
     return DATED.search(number) is not None
 
 
@@ -36,7 +36,7 @@ def nightlies_between(earlier: str, later: str, numbers: Iterable[str]) -> tuple
     """
     low, high = Number(earlier), Number(later)
     return tuple(
-        sorted((number for number in numbers if is_nightly(number) and low < Number(number) < high), key=Number)
+        sorted((number for number in numbers if is_nightly_number(number) and low < Number(number) < high), key=Number)
     )
 
 
@@ -55,7 +55,7 @@ def with_nightlies(
 
 
 def _describe_kept_nightlies(numbers: Sequence[str]) -> str:
-    dated = sorted(number[-8:] for number in numbers if is_nightly(number))
+    dated = sorted(number[-8:] for number in numbers if is_nightly_number(number))
     if not dated:
         return ": it has none at all for the newest release's Python"
     first = dated[0]

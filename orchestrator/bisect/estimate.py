@@ -18,7 +18,7 @@ START_S = 12.0
 SIDE_BY_SIDE = 3
 
 
-def lines(state: State, view: View | None) -> list[str]:
+def describe_plan(state: State, view: View | None) -> list[str]:
     """Return the lines of a plan; the engine prints its lines before them.
 
     Without a view another machine measures, and what is ready there is not known here.
@@ -28,7 +28,7 @@ def lines(state: State, view: View | None) -> list[str]:
     run = state.question.run
     _, engine = choose_engine(run.engine, run.isolation, run.environments, view.say)
     try:
-        versions = {number: catalog.find(number) for number in state.candidates}
+        versions = {number: catalog.find_version(number) for number in state.candidates}
         outlooks = {number: engine.outlook(version) if version else None for number, version in versions.items()}
         storage = engine.storage()
     finally:

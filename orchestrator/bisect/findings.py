@@ -39,19 +39,19 @@ def learn(
     A version in the middle that cannot be measured is left out. An end was measured before, so if it cannot be measured
     now, this run is the cause.
     """
-    arms = {number_of(arm.target): arm for arm in evaluation.arms}
+    arms = {version_of(arm.target): arm for arm in evaluation.arms}
     if len(wanted.versions) > 2:
         middle = wanted.versions[1]
         if not _usable(arms[middle], timeouts):
-            return (), (Skipped(version=middle, reason=why_not(arms[middle]), environment=False),)
-    baseline = number_of(evaluation.plan.targets[0])
+            return (), (Skipped(version=middle, reason=why_unmeasured(arms[middle]), environment=False),)
+    baseline = version_of(evaluation.plan.targets[0])
     found = {finding.later: finding for finding in _against(baseline, evaluation, wanted.thorough, metric)}
     for number in wanted.versions:
         found.setdefault(number, _not_compared(baseline, arms, number, wanted.thorough, metric))
     return tuple(_late(pair, timeouts, wanted.thorough) or _between(pair, baseline, found) for pair in wanted.pairs), ()
 
 
-def number_of(target: Target) -> str:
+def version_of(target: Target) -> str:
     """Return the version of a target, which may have changes behind it, as in 2.13.0+TF_X=1.
 
     What follows a + without an equals sign belongs to the version, as in 1.15.5+nv23.03.
@@ -78,7 +78,7 @@ def versions_out_of_time(run: RunFolder, earlier: Iterable[RunFolder] = ()) -> d
     """
     before = {version for each in earlier for version in _timeouts(each)}
     measured = {
-        number_of(entry.target)
+        version_of(entry.target)
         for entry in run.entries()
         if isinstance(entry, Ended) and entry.outcome == "measured" and entry.round != PILOT_ROUND
     }
@@ -87,12 +87,12 @@ def versions_out_of_time(run: RunFolder, earlier: Iterable[RunFolder] = ()) -> d
 
 def _timeouts(run: RunFolder) -> set[str]:
     ended = (entry for entry in run.entries() if isinstance(entry, Ended) and entry.outcome == "died")
-    return {number_of(entry.target) for entry in ended if entry.how == "timeout"}
+    return {version_of(entry.target) for entry in ended if entry.how == "timeout"}
 
 
 def end_lost(evaluation: Evaluation, wanted: Wanted, timeouts: Mapping[str, bool]) -> TfCompareError | None:
     """Return an error if the first run lacks an end, without which nothing can be searched."""
-    lost = [arm for arm in evaluation.arms if number_of(arm.target) in wanted.versions and not _usable(arm, timeouts)]
+    lost = [arm for arm in evaluation.arms if version_of(arm.target) in wanted.versions and not _usable(arm, timeouts)]
     if not lost:
         return None
     reasons = "\n".join(f"{arm.target} {arm.outcome}: {arm.reason}" for arm in lost)
@@ -100,12 +100,12 @@ def end_lost(evaluation: Evaluation, wanted: Wanted, timeouts: Mapping[str, bool
     return kind(f"an end of the search cannot be measured; take another --good or --bad:\n{reasons}")
 
 
-def why_not(arm: ArmResult) -> str:
+def why_unmeasured(arm: ArmResult) -> str:
     return f"{arm.outcome}: {arm.reason}"
 
 
 def _usable(arm: ArmResult, timeouts: Mapping[str, bool]) -> bool:
-    return arm.outcome == "measured" or number_of(arm.target) in timeouts
+    return arm.outcome == "measured" or version_of(arm.target) in timeouts
 
 
 def _late(pair: tuple[str, str], timeouts: Mapping[str, bool], thorough: bool) -> BisectFinding | None:
@@ -131,7 +131,7 @@ def _not_compared(
 ) -> BisectFinding:
     """Return a finding for two versions that have no comparison, with what happened to the one that is missing."""
     missing = next((arms[number] for number in (baseline, later) if arms[number].outcome != "measured"), None)
-    reason = f"{missing.target} {why_not(missing)}" if missing else f"no {metric} was measured"
+    reason = f"{missing.target} {why_unmeasured(missing)}" if missing else f"no {metric} was measured"
     return BisectFinding(
         earlier=baseline, later=later, verdict="inconclusive", reason=reason, thorough=thorough, metric=metric
     )
@@ -148,7 +148,7 @@ def _against(baseline: str, evaluation: Evaluation, thorough: bool, metric: Foll
         for output in evaluation.outputs:
             yield BisectFinding(
                 earlier=baseline,
-                later=number_of(output.candidate),
+                later=version_of(output.candidate),
                 verdict=OF_RESULTS.get(output.verdict, "same"),
                 reason=output.reason if output.difference is None else f"by {show_share(output.difference)}",
                 thorough=thorough,
@@ -163,7 +163,7 @@ def _against(baseline: str, evaluation: Evaluation, thorough: bool, metric: Foll
 def _from_comparison(baseline: str, comparison: Comparison, *, thorough: bool = False) -> BisectFinding:
     return BisectFinding(
         earlier=baseline,
-        later=number_of(comparison.pair.arms[1].target),
+        later=version_of(comparison.pair.arms[1].target),
         verdict=comparison.verdict,
         # A search has another rule for what is certain.
         reason="" if comparison.row_only else comparison.reason,

@@ -6,7 +6,7 @@ from typing import Any
 
 import vl_convert
 
-from orchestrator.bisect.report import RATIO, PathRow, facts, name_figure, path_rows
+from orchestrator.bisect.report import RATIO, PathRow, describe_search, name_figure, path_rows
 from orchestrator.bisect.search import SearchResult
 from orchestrator.bisect.state import State, Step
 from orchestrator.bisect.wording import conclusions
@@ -47,13 +47,13 @@ STEP_COLUMNS = (
 )
 
 
-def write(state: State, result: SearchResult, folder: Path) -> Path:
+def write_page(state: State, result: SearchResult, folder: Path) -> Path:
     path = folder / PAGE
-    output_file.write(path, render(state, result), "--output", within=True)
+    output_file.write_output(path, render_search(state, result), "--output", within=True)
     return path
 
 
-def render(state: State, result: SearchResult) -> str:
+def render_search(state: State, result: SearchResult) -> str:
     style = asset("page.css")
     environment = document.template_environment(Path(__file__).parent)
     question = state.question
@@ -64,7 +64,7 @@ def render(state: State, result: SearchResult) -> str:
         title=escape_value(f"{state.case.workload} from {steps}"),
         case=escape_value(state.case.label),
         created=state.created,
-        facts=escape_value(facts(state)),
+        facts=escape_value(describe_search(state)),
         conclusions=[escape_value(line) for line in conclusions(state, result)],
         notes=[
             *(escape_value(f"{skipped.version} was left out: {skipped.reason}") for skipped in state.skipped.values()),

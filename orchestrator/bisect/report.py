@@ -33,7 +33,7 @@ RATIO, DIFFERENCE = "ratio", "difference"
 LEGEND_OF_COUNTS = " · between: how many versions before this one were not measured"
 
 
-def layout(state: State, result: SearchResult, width: int) -> RenderableType:
+def layout_search(state: State, result: SearchResult, width: int) -> RenderableType:
     notes = Notes()
     parts: list[RenderableType] = [_head(state)]
     for index, line in enumerate(conclusions(state, result)):
@@ -57,12 +57,12 @@ def layout(state: State, result: SearchResult, width: int) -> RenderableType:
 def _head(state: State) -> Text:
     lines = (
         safe_text(f"tfcompare bisect {state.case.label}", style="bold"),
-        safe_text(facts(state), style="dim"),
+        safe_text(describe_search(state), style="dim"),
     )
     return Text("\n").join(lines)
 
 
-def facts(state: State) -> str:
+def describe_search(state: State) -> str:
     """Return where and how the search was measured, in one line."""
     host, run = state.host, state.question.run
     device = run.environments.device
@@ -206,7 +206,7 @@ def _why(part: PathPart) -> str:
     return "; ".join(filter(None, (reason, KINDS.get(part.kind, ""))))
 
 
-def as_object(state: State, result: SearchResult) -> dict[str, Any]:
+def search_as_object(state: State, result: SearchResult) -> dict[str, Any]:
     """Return the `tfcompare.bisect/1` object, which is part of the interface."""
     ratios = join_ratios(state.question.good, state.findings, state.question.metric)
     return {

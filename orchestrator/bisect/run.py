@@ -10,18 +10,18 @@ from pathlib import Path
 
 from orchestrator import catalog, contract, files
 from orchestrator.bisect import state as state_file
-from orchestrator.bisect.candidates import is_nightly, releases_between, with_nightlies
+from orchestrator.bisect.candidates import is_nightly_number, releases_between, with_nightlies
 from orchestrator.bisect.findings import (
     end_lost,
     learn,
     learn_sizes,
-    number_of,
     order,
+    version_of,
     versions_out_of_time,
 )
 from orchestrator.bisect.search import SearchResult, Wanted
 from orchestrator.bisect.state import SIZE, Question, Skipped, State, Step
-from orchestrator.bisect.wording import announce_step, describe_progress
+from orchestrator.bisect.wording import announce_step, describe_search_progress
 from orchestrator.bundled import find_own_number
 from orchestrator.catalog import changed, lock_on_demand, targets
 from orchestrator.catalog import workloads as suites
@@ -60,8 +60,8 @@ BUDGET_S = 600.0
 class Hands:
     """The functions through which a search acts on the outside world."""
 
-    measure: Callable[[RunOptions, View], Done] = running.run
-    provide: Callable[[Sequence[str], Callable[[str], None], FlavourName], tuple[str, ...]] = changed.provide
+    measure: Callable[[RunOptions, View], Done] = running.plan_and_measure
+    provide: Callable[[Sequence[str], Callable[[str], None], FlavourName], tuple[str, ...]] = changed.provide_targets
     nightlies: Callable[[], Iterable[str]] = lock_on_demand.nightlies
     obstacle: Callable[[RunOptions, str, RunFolder, View], TfCompareError | None] | None = None
     # The machine that measures, and whether another one is the same.
@@ -109,7 +109,7 @@ def begin(question: Question, folder: Path | None, view: View, hands: Hands | No
     )
     folder = folder or Path("runs") / f"bisect-{fresh.created:%Y%m%d-%H%M%S}"
     if state_file.exists(folder):
-        return folder, again(folder, question, question.run.environments.index_url, hands)
+        return folder, resume_search(folder, question, question.run.environments.index_url, hands)
     if folder.is_dir() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty, and holds no search to continue; choose another --output")
     return folder, fresh
@@ -117,7 +117,9 @@ def begin(question: Question, folder: Path | None, view: View, hands: Hands | No
 
 def common_changes(good: str, bad: str) -> tuple[str, ...]:
     """Return what changes both ends, and so every version between them; raise UsageError for other targets."""
-    changed = [targets.Changed(version=text) if targets.is_plain(text) else targets.parse(text) for text in (good, bad)]
+    changed = [
+        targets.Changed(version=text) if targets.is_plain(text) else targets.parse_target(text) for text in (good, bad)
+    ]
     for text, end in zip((good, bad), changed, strict=True):
         if not end.version or end.name:
             raise UsageError(f"{text!r}: a search is between two versions; an end has no wheel=, image= or name")
@@ -132,7 +134,7 @@ def common_changes(good: str, bad: str) -> tuple[str, ...]:
 def lock_version(name: str, device: FlavourName, hands: Hands, view: View) -> str:
     """Return the full number of one version, which is locked on first use."""
     (provided,) = hands.provide((name,), view.say, device)
-    versions = catalog.resolve((provided,), 1)
+    versions = catalog.resolve_versions((provided,), 1)
     if len(versions) != 1:
         raise UsageError(f"{name!r} is {len(versions)} versions; --good and --bad name one each")
     return versions[0].number
@@ -173,7 +175,7 @@ def sources(options: RunOptions, case: Case) -> dict[str, str]:
     return suites.source_hashes([suites.all_workloads(options.own_workloads)[case.workload]])
 
 
-def again(
+def resume_search(
     folder: Path, question: Question | None = None, index_url: str | None = None, hands: Hands | None = None
 ) -> State:
     """Return the state of a search to resume, unless something that it depends on has changed.
@@ -181,8 +183,8 @@ def again(
     The index's address is not stored and has to be given again.
     """
     refuse_strangers(folder)
-    state = state_file.read(folder)
-    state_file.require_seal(folder, state)
+    state = state_file.read_state(folder)
+    state_file.require_search_seal(folder, state)
     if question is not None and question.with_index(None) != state.question:
         raise UsageError(f"{folder} holds a search with other options; --resume {folder} continues it")
     if state.contract != contract.FINGERPRINT:
@@ -202,7 +204,7 @@ def again(
     return state_file.once_more(replace(state, question=state.question.with_index(index_url)))
 
 
-def bisect(
+def run_search(
     folder: Path, state: State, view: View, most_steps: int | None = None, hands: Hands | None = None
 ) -> Bisected:
     """Measure step after step, and save each one, until the version is found that made most of the change.
@@ -215,19 +217,19 @@ def bisect(
         return _finish(folder, state)
     _make(folder)
     with RunFolder(folder).hold():
-        state_file.write(folder, state)
+        state_file.write_state(folder, state)
         while most_steps is None or len(state.measured) - begun < most_steps:
             result = state.search_result
             if result.wanted and not (most_steps is None and result.main and not state.question.every):
                 with _add_resume_hint(folder, state):
                     state = _step(folder, state, result.wanted[0], view, hands)
-                if so_far := describe_progress(state):
+                if so_far := describe_search_progress(state):
                     view.say(so_far)
             elif _deep(state) and not state.deepened:
                 state = _add_nightlies(state, result, view, hands)
             else:
                 break
-            state_file.write(folder, state)
+            state_file.write_state(folder, state)
         return _finish(folder, state)
 
 
@@ -243,12 +245,12 @@ def _add_resume_hint(folder: Path, state: State) -> Iterator[None]:
     try:
         yield
     except (Interrupted, EngineUnavailable, EnvironmentFailed) as error:
-        lines = (str(error), describe_progress(state), f"continue with: tfcompare bisect --resume {folder}")
+        lines = (str(error), describe_search_progress(state), f"continue with: tfcompare bisect --resume {folder}")
         raise type(error)("\n".join(filter(None, lines))) from error
 
 
 def _deep(state: State) -> bool:
-    return state.question.nightlies or any(map(is_nightly, (state.question.good, state.question.bad)))
+    return state.question.nightlies or any(map(is_nightly_number, (state.question.good, state.question.bad)))
 
 
 def _add_nightlies(state: State, result: SearchResult, view: View, hands: Hands) -> State:
@@ -320,7 +322,7 @@ def _measure_sizes(
         engine.close()
     if failures:
         raise next(iter(failures.values()))
-    sizes = {number_of(Target(version)): environment.facts.size_bytes for version, environment in made.items()}
+    sizes = {version_of(Target(version)): environment.facts.size_bytes for version, environment in made.items()}
     if unknown := [version for version, size in sizes.items() if not size]:
         raise NothingSelected(f"the engine {name} does not state the size of {', '.join(unknown)}")
     return {version: size for version, size in sizes.items() if size}, name

@@ -148,10 +148,10 @@ def exists(folder: Path) -> bool:
 
 def seal(folder: Path, state: State) -> None:
     """Record that this user asked the question, or has looked at it; what follows from it changes with every step."""
-    seals.write(folder, _dump_question(state))
+    seals.write_seal(folder, _dump_question(state))
 
 
-def require_seal(folder: Path, state: State) -> None:
+def require_search_seal(folder: Path, state: State) -> None:
     """Raise UsageError unless the user asked the question of a search: to continue it runs code that it names."""
     seals.require(folder, _dump_question(state))
 
@@ -169,14 +169,14 @@ def describe_question(state: State) -> list[str]:
     return [f"{name}: {value}" for name, value in {**question, **run, **environments}.items() if value]
 
 
-def write(folder: Path, state: State) -> None:
+def write_state(folder: Path, state: State) -> None:
     seal(folder, state)
     with files.writing(folder / STATE_FILE, f"what was measured is in {folder / 'steps'}"):
         stored = replace(state, question=state.question.with_index(None))
         files.write_atomically(folder / STATE_FILE, SEARCH.stamp(_adapter().dump_json(stored, indent=1)) + b"\n")
 
 
-def read(folder: Path) -> State:
+def read_state(folder: Path) -> State:
     path = folder / STATE_FILE
     try:
         return _adapter().validate_json(SEARCH.unstamp(files.read_named(path, MOST_BYTES)))

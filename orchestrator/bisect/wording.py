@@ -28,7 +28,7 @@ def _why(state: State, wanted: Wanted) -> str:
     return f"{later} against {earlier}: {format_finding(wanted.of)}; {step}"
 
 
-def describe_progress(state: State) -> str:
+def describe_search_progress(state: State) -> str:
     """Return between which versions the largest change is, as far as the search has got; '' while it knows nothing."""
     part = state.search_result.narrowest
     if part is None or part.finding is None:

@@ -38,7 +38,7 @@ LONGEST_NAME = 80
 def builtin_catalogue() -> "Catalogue":
     from orchestrator.catalog import table
 
-    return table.read(IMAGES / "versions.toml")
+    return table.read_table(IMAGES / "versions.toml")
 
 
 def forbid_builds(lock: Path) -> str:
@@ -49,7 +49,7 @@ def forbid_builds(lock: Path) -> str:
     known = builtin_catalogue().source
     names = [
         pin.name
-        for pin in lockfile.read(lock)
+        for pin in lockfile.read_lock(lock)
         if not (
             (source := known.get(lockfile.normalize(pin.name)))
             and source.version == pin.number
@@ -65,7 +65,7 @@ def version_names() -> list[tuple[str, ...]]:
     A shell asks for them at every Tab, and the checks take a fifth of a second.
     """
     names: list[tuple[str, ...]] = []
-    for path in (IMAGES / "versions.toml", user_data.table()):
+    for path in (IMAGES / "versions.toml", user_data.find_user_table()):
         if path.exists():
             entries = tomllib.loads(path.read_text(encoding="utf-8")).get("version", {})
             names += [(number, *entry.get("aliases", ())) for number, entry in entries.items()]
@@ -80,8 +80,8 @@ def all_versions() -> tuple[Version, ...]:
     base = builtin_catalogue()
     digests = user_data.digests()
     versions = [_version(number, entry, base, LOCKS, digests) for number, entry in base.version.items()]
-    if user_data.table().exists():
-        mine = table.read(user_data.table(), beside=base)
+    if user_data.find_user_table().exists():
+        mine = table.read_table(user_data.find_user_table(), beside=base)
         both = table.Catalogue(python=base.python | mine.python, cuda=base.cuda | mine.cuda)
         versions += [
             _version(number, entry, both, user_data.locks(), digests) for number, entry in mine.version.items()
@@ -171,16 +171,16 @@ def releases() -> tuple[Version, ...]:
     return tuple(version for version in all_versions() if minor(version.number) in version.aliases)
 
 
-def builds() -> tuple[Version, ...]:
+def list_builds() -> tuple[Version, ...]:
     """Return the builds of other makers, oldest first."""
     return tuple(version for version in all_versions() if version.build)
 
 
-def find(name: str) -> Version | None:
+def find_version(name: str) -> Version | None:
     return next((version for version in all_versions() if name in (version.number, *version.aliases)), None)
 
 
-def resolve(names: Sequence[str], fewest: int = 2) -> tuple[Version, ...]:
+def resolve_versions(names: Sequence[str], fewest: int = 2) -> tuple[Version, ...]:
     """Return the named versions in the given order; the first is the baseline."""
     versions: dict[Version, None] = {}
     for name in names:
@@ -227,7 +227,7 @@ def _several(name: str) -> Sequence[Version] | None:
 
 
 def _require_version(name: str) -> Version:
-    version = find(name)
+    version = find_version(name)
     if version is None:
         choices = [choice for version in all_versions() for choice in (version.number, *version.aliases)]
         beyond = _beyond(name)

@@ -40,7 +40,7 @@ def order_pythons(pythons: Sequence[str], known: Iterable[str]) -> list[str]:
     return sorted(dict.fromkeys((*pythons, *others)), key=lambda python: _read_pair(python) < OLDEST_PYTHON)
 
 
-def find_obstacle(version: Version, device: FlavourName) -> tuple[str, str] | None:
+def find_lacking_architecture(version: Version, device: FlavourName) -> tuple[str, str] | None:
     """Return why this machine's architecture lacks a version, and what to do; None if it does not, or is the usual."""
     here = find_architecture()
     if here.is_usual or version.image:

@@ -37,17 +37,17 @@ class LockedVersion:
     locks: tuple[NewLock, ...] = ()
 
 
-def provide(texts: Sequence[str], say: Callable[[str], None], device: FlavourName) -> tuple[str, ...]:
+def provide_targets(texts: Sequence[str], say: Callable[[str], None], device: FlavourName) -> tuple[str, ...]:
     """Lock what no table has, and return the targets with exact numbers."""
     return tuple(_provide_one(text, say, device) for text in texts)
 
 
 def _provide_one(text: str, say: Callable[[str], None], device: FlavourName) -> str:
     if targets.is_plain(text):
-        return lock_on_demand.provide((text,), say, device=device)[0]
-    changed = targets.parse(text)
+        return lock_on_demand.provide_locks((text,), say, device=device)[0]
+    changed = targets.parse_target(text)
     if changed.version:
-        [number] = lock_on_demand.provide((changed.version,), say, device=device)
+        [number] = lock_on_demand.provide_locks((changed.version,), say, device=device)
         changed = replace(changed, version=number)
     locked = _describe(changed, device)
     for new in locked.locks:
@@ -65,29 +65,29 @@ def _write(new: NewLock, text: str) -> None:
     for constraints in dict.fromkeys((new.keep, ())):
         options = [word for path in constraints for word in ("--constraints", str(path))]
         try:
-            text_of_lock = lock_on_demand.resolve(new.lock, tools, options)
+            text_of_lock = lock_on_demand.resolve_lock(new.lock, tools, options)
         except Unresolved as error:
             message = message or str(error)
             continue
-        user_data.write(new.lock.path, f"{text_of_lock.rstrip()}\n{new.pin}")
+        user_data.write_user_file(new.lock.path, f"{text_of_lock.rstrip()}\n{new.pin}")
         return
     raise UsageError(
         f"target {text!r}: it cannot be locked:\n{message}\nTake another Python or version, or check the network"
     )
 
 
-def resolve(texts: Sequence[str], fewest: int, device: FlavourName) -> tuple[Version, ...]:
+def resolve_targets(texts: Sequence[str], fewest: int, device: FlavourName) -> tuple[Version, ...]:
     """Return the versions that targets stand for, in the given order; the first is the baseline."""
     plain = [text for text in texts if targets.is_plain(text)]
     if len(plain) == len(texts):
-        return catalog.resolve(texts, fewest)
-    catalog.resolve(plain, 0)
+        return catalog.resolve_versions(texts, fewest)
+    catalog.resolve_versions(plain, 0)
     found: dict[str, Version] = {}
     for text in texts:
         if targets.is_plain(text):
-            several = catalog.resolve([text], 1)
+            several = catalog.resolve_versions([text], 1)
         else:
-            several = (find(text, device),)
+            several = (find_changed(text, device),)
             if several[0].name in found:
                 raise UsageError(f"two targets are named {several[0].name}; give one of them another name, with `as`")
         found.update((version.name, version) for version in several)
@@ -103,9 +103,9 @@ def _what_runs(version: Version, device: FlavourName) -> object:
     return version.number, version.on(device), version.variables, version.image
 
 
-def find(text: str, device: FlavourName) -> Version:
+def find_changed(text: str, device: FlavourName) -> Version:
     """Return the version with changes that a target stands for."""
-    return _describe(targets.parse(text), device).version
+    return _describe(targets.parse_target(text), device).version
 
 
 def _describe(changed: Changed, device: FlavourName) -> LockedVersion:
@@ -124,7 +124,7 @@ def _name(version: Version, changed: Changed, name: str) -> Version:
 
 
 def _of_version(changed: Changed, device: FlavourName) -> LockedVersion:
-    versions = catalog.resolve((changed.version,), 1)
+    versions = catalog.resolve_versions((changed.version,), 1)
     if len(versions) > 1:
         raise UsageError(f"target '{changed}': {changed.version} is {len(versions)} versions, and a target is one")
     version = versions[0]
@@ -199,9 +199,9 @@ def _flavour(device: FlavourName, python: str, lock: Lock) -> Flavour:
 
 
 def _of_wheel(changed: Changed, path: Path, device: FlavourName) -> LockedVersion:
-    wheel = wheels.read(path)
+    wheel = wheels.read_wheel(path)
     python = _python_of(wheel, changed.python)
-    release = catalog.find(catalog.minor(wheel.number))
+    release = catalog.find_version(catalog.minor(wheel.number))
     alike = [flavour for flavour in (release.on(device) if release else ()) if flavour.python.number == python]
     if device == "gpu" and not alike:
         raise UsageError(
@@ -248,4 +248,4 @@ def _lock(stem: str, number: str, python: str, requirements: Sequence[str], dige
 
 def by_name(definitions: Sequence[str], device: FlavourName) -> dict[str, Version]:
     """Return the versions that changed targets stand for, by the names of the targets."""
-    return {version.name: version for version in (find(text, device) for text in definitions)}
+    return {version.name: version for version in (find_changed(text, device) for text in definitions)}

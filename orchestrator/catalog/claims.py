@@ -165,7 +165,7 @@ def all_claims(workloads: dict[str, Workload], folder: Path = CLAIMS) -> dict[st
     return {path.stem: read_claim(path, workloads) for path in sorted(folder.glob("*.toml"))}
 
 
-def choose(names: Sequence[str], suite: str | None, by_name: dict[str, Claim]) -> tuple[Claim, ...]:
+def choose_claims(names: Sequence[str], suite: str | None, by_name: dict[str, Claim]) -> tuple[Claim, ...]:
     """Return the named claims, or those of a suite, or all claims."""
     if suite is not None and suite not in SUITES:
         raise UsageError(f"--suite {suite!r}: claims come in the suites {', '.join(SUITES)}")
@@ -328,10 +328,10 @@ class _Reader:
     def _target(self, text: str) -> Target:
         """Return a version, perhaps with changes, which are the same on every device."""
         if targets.is_plain(text):
-            return Target(catalog.resolve([text], fewest=1)[0].number)
-        if targets.parse(text).is_foreign:
+            return Target(catalog.resolve_versions([text], fewest=1)[0].number)
+        if targets.parse_target(text).is_foreign:
             raise UsageError(f"{text}: a claim is about releases, perhaps with changes; not about a wheel or an image")
-        version = changed.find(text, "cpu")
+        version = changed.find_changed(text, "cpu")
         assert version.changes
         self.definitions[version.changes.definition] = None
         return Target(version.name)

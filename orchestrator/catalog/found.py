@@ -44,7 +44,7 @@ class Found:
         return f"{self.answer}{reason}, {self.date}, {self.machine}"
 
 
-def write(found: Mapping[str, Found], path: Path = FOUND) -> None:
+def write_found(found: Mapping[str, Found], path: Path = FOUND) -> None:
     path.write_bytes(_adapter().dump_json(dict(sorted(found.items())), indent=1) + b"\n")
 
 

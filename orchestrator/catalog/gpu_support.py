@@ -47,7 +47,7 @@ NO_GPUS = Fitting()
 KNOWN = "is known to run on it"
 
 
-def judge(version: Version, gpu: Gpu, others: Iterable[Version]) -> Match:
+def match_gpu(version: Version, gpu: Gpu, others: Iterable[Version]) -> Match:
     """Judge how a version fits a GPU; an alternative is chosen from `others`."""
     fit, reason = _fit(version, gpu)
     if fit != "unsupported":

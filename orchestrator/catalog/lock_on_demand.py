@@ -66,7 +66,7 @@ def pip_lock(python: str) -> Lock:
     return Lock(catalog.LOCKS / f"pip-py{python}.txt", "python tools/lock.py", python, (pip, *BUILD_TOOLS))
 
 
-def resolve(lock: Lock, constraints: Path | None = None, options: Sequence[str] = ()) -> str:
+def resolve_lock(lock: Lock, constraints: Path | None = None, options: Sequence[str] = ()) -> str:
     """Resolve requirements and return the text of the lock; raise Unresolved if that fails.
 
     Source packages are refused, except for those of the table, whose metadata the table has, so nothing is built here.
@@ -124,7 +124,7 @@ def _keep_known_file(resolved: str, name: str, source: SourceTable) -> str:
     return resolved.replace(pin[0], f"{name}=={source.version} \\\n    --hash=sha256:{source.sha256}")
 
 
-def provide(
+def provide_locks(
     names: Sequence[str],
     say: Callable[[str], None],
     packages: Mapping[str, str] | None = None,
@@ -145,7 +145,7 @@ def provide(
 def _lock_for_architecture(names: Sequence[str], say: Callable[[str], None]) -> None:
     """Lock versions of the tables for another architecture; what cannot be locked costs only the version."""
     entries = catalog.builtin_catalogue().version
-    named = {version for name in names if _is_known(name) for version in catalog.resolve((name,), fewest=1)}
+    named = {version for name in names if _is_known(name) for version in catalog.resolve_versions((name,), fewest=1)}
     for version in sorted(named, key=lambda version: Number(version.number)):
         entry = entries.get(version.number)
         if entry is None or entry.cpu is None or any(flavour.lock.exists() for flavour in version.on("cpu")):
@@ -158,19 +158,19 @@ def _lock_for_architecture(names: Sequence[str], say: Callable[[str], None]) -> 
         except Unresolved as error:
             say(f"warning: {version.number} cannot be locked for {find_architecture().name}:\n{error}")
             continue
-        user_data.write(user_data.locks() / catalog.lock_name(version.number, "cpu", python), text)
+        user_data.write_user_file(user_data.locks() / catalog.lock_name(version.number, "cpu", python), text)
     catalog.reread()
 
 
 def _is_known(name: str) -> bool:
     """Return whether a name stands for versions of the tables; for any other, resolving it raises the error."""
     with suppress(UsageError):
-        return bool(catalog.resolve((name,), fewest=1))
+        return bool(catalog.resolve_versions((name,), fewest=1))
     return False
 
 
 def _provide_one(name: str, say: Callable[[str], None], packages: Mapping[str, str] | None, device: FlavourName) -> str:
-    version = catalog.find(name)
+    version = catalog.find_version(name)
     if version and _has(version, device):
         _touch_locks(version)
         return name
@@ -208,7 +208,7 @@ def _lock_patch(number: str, say: Callable[[str], None], device: FlavourName) ->
         what = f"no release {release} is" if sibling is None else f"release {release} has no {device.upper()} flavour"
         raise UsageError(
             f"{number}: {what} in the table of versions, so nothing says what goes with it. "
-            f"Describe it in {user_data.table()}, like a version in {IMAGES / 'versions.toml'}"
+            f"Describe it in {user_data.find_user_table()}, like a version in {IMAGES / 'versions.toml'}"
         )
     say(f"{number}: locking it{_for(device)}, as {release} is in the table")
     try:
@@ -293,12 +293,12 @@ def _resolve(
         user_data.locks() / catalog.lock_name(number, device, python),
         ON_FIRST_USE + number, python, wanted, tools.requirements,
     )  # fmt: skip
-    return resolve(lock, tools.path, options)
+    return resolve_lock(lock, tools.path, options)
 
 
 def _why_not(number: str, message: str) -> str:
     if _is_unknown(message):
-        near = catalog.find(catalog.minor(number))
+        near = catalog.find_version(catalog.minor(number))
         other = f"; its release is here as {near.number}" if near else ""
         return f"{number}: the index has no TensorFlow of that number for any Python here{other}"
     if "no wheels" in message:
@@ -315,13 +315,17 @@ def _keep(number: str, device: FlavourName, flavour: FlavourTable, text: str, sa
     with user_data.changing():
         # Another run may have locked it meanwhile, and a table that has a version twice is none.
         catalog.reread()
-        known = catalog.find(number)
+        known = catalog.find_version(number)
         if known and known.on(device):
             return
-        path = user_data.write(user_data.locks() / catalog.lock_name(number, device, python), text)
-        before = user_data.table().read_text(encoding="utf-8") if user_data.table().exists() else HEAD
+        path = user_data.write_user_file(user_data.locks() / catalog.lock_name(number, device, python), text)
+        before = (
+            user_data.find_user_table().read_text(encoding="utf-8") if user_data.find_user_table().exists() else HEAD
+        )
         keras = next((pin[1] for pin in re.finditer(r"^keras(?:-nightly)?==(\S+)", text, re.MULTILINE)), "")
-        user_data.write(user_data.table(), user_table.add_flavour(before, number, device, flavour, keras))
+        user_data.write_user_file(
+            user_data.find_user_table(), user_table.add_flavour(before, number, device, flavour, keras)
+        )
     catalog.reread()
     say(f"{number}: locked{_for(device)} for Python {python} in {path}")
 
@@ -336,22 +340,22 @@ def is_locked_by_us(version: Version) -> bool:
     )
 
 
-def forget(version: Version) -> None:
+def forget_lock(version: Version) -> None:
     """Remove a version that was locked on first use.
 
     The entry is removed first, so that no table names a lock that is gone.
     """
     with user_data.changing():
-        before = user_data.table().read_text(encoding="utf-8")
+        before = user_data.find_user_table().read_text(encoding="utf-8")
         after = user_table.remove_version(before, version.number)
         expected = tomllib.loads(before)
         del expected["version"][version.number]
         if {"version": {}, **tomllib.loads(after)} != expected:
             raise UsageError(
-                f"{user_data.table()}: {version.number} is not written there as tfcompare writes it; "
+                f"{user_data.find_user_table()}: {version.number} is not written there as tfcompare writes it; "
                 "take it out by hand"
             )
-        user_data.write(user_data.table(), after)
+        user_data.write_user_file(user_data.find_user_table(), after)
     catalog.reread()
     for flavour in version.flavours:
         flavour.lock.unlink(missing_ok=True)
@@ -359,7 +363,7 @@ def forget(version: Version) -> None:
 
 def _lock_nightly(name: str, say: Callable[[str], None], packages: Mapping[str, str], device: FlavourName) -> str:
     package, number = nearest(name, packages, say)
-    version = catalog.find(number)
+    version = catalog.find_version(number)
     if version and _has(version, device):
         _touch_locks(version)
         return number

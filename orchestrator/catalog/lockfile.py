@@ -33,7 +33,7 @@ def content(path: Path) -> bytes:
         raise UsageError(f"{path}: this lock cannot be read: {error.strerror}") from error
 
 
-def read(path: Path) -> tuple[Pin, ...]:
+def read_lock(path: Path) -> tuple[Pin, ...]:
     """Read a lock.
 
     Raises UsageError, with the line, if the file is not a lock with a hash for everything that it names.
@@ -53,7 +53,7 @@ def locate_wheel(text: bytes, wheel: Path) -> bytes:
 
 def describe_wheel(flavour_lock: Path, wheel: Path | None) -> dict[str, str]:
     """Return what a run records of a wheel: its name, and the beginning of its hash."""
-    return {"wheel": f"{wheel.name} {read(flavour_lock)[-1].hashes[0][:12]}"} if wheel else {}
+    return {"wheel": f"{wheel.name} {read_lock(flavour_lock)[-1].hashes[0][:12]}"} if wheel else {}
 
 
 def normalize(name: str) -> str:
@@ -67,13 +67,13 @@ def write_pin(pin: Pin) -> str:
 
 def list_packages(*paths: Path) -> dict[str, str]:
     """Return the name and number of everything that is installed from these locks; what comes later counts."""
-    return {normalize(pin.name): pin.number for path in paths for pin in read(path)}
+    return {normalize(pin.name): pin.number for path in paths for pin in read_lock(path)}
 
 
-def check(*paths: Path) -> None:
+def check_locks(*paths: Path) -> None:
     """Raise UsageError unless all of these files are locks, before anything is built from them."""
     for path in paths:
-        read(path)
+        read_lock(path)
 
 
 def _pins(path: Path, text: str) -> list[Pin]:

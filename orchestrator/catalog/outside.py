@@ -10,10 +10,10 @@ from orchestrator.catalog import workloads as suites
 from orchestrator.errors import UsageError
 
 
-def find_outside(folder: Path) -> dict[str, Path]:
+def find_outside_places(folder: Path) -> dict[str, Path]:
     """Return the places outside of a workload folder that it names, each by its place in the copy of the folder."""
     data = {name: place for name, place in _find_data(folder).items() if not suites.is_inside(place, folder)}
-    return pinned.find_outside(folder) | data
+    return pinned.find_outside_links(folder) | data
 
 
 def find_allowed(folder: Path | None, typed: Sequence[str]) -> dict[str, Path]:
@@ -24,10 +24,10 @@ def find_allowed(folder: Path | None, typed: Sequence[str]) -> dict[str, Path]:
         return {}
     if not folder.is_dir():
         return {}
-    outside = find_outside(folder)
+    outside = find_outside_places(folder)
     allowed = {}
     if outside:
-        trusted = {} if trust.is_everything_trusted() else trust.find(folder).outside
+        trusted = {} if trust.is_everything_trusted() else trust.find_trust(folder).outside
         allowed = {
             name: place
             for name, place in outside.items()

@@ -36,7 +36,7 @@ def folders(folder: Path) -> list[str]:
     return [name for name, status in _walk_all(folder) if status and stat.S_ISDIR(status.st_mode)]
 
 
-def find_outside(folder: Path) -> dict[str, Path]:
+def find_outside_links(folder: Path) -> dict[str, Path]:
     """Return the links in a folder that lead out of it or to hidden names, each with the place that it leads to."""
     return {name: Path(os.path.realpath(folder / name)) for name, status in _walk(folder) if not status}
 
@@ -93,7 +93,7 @@ def _look(folder: Path, inner: str, name: str, within: int) -> os.stat_result | 
         return None
 
 
-def divide(
+def divide_files(
     folder: Path, outside: Mapping[str, Path] | None = None
 ) -> tuple[list[tuple[str, Path]], tuple[LargeFile, ...]]:
     """Return the files of a workload folder to copy, and those that are not copied.
@@ -141,18 +141,18 @@ def _divide(folder: Path, outside: Mapping[str, Path] | None) -> tuple[list[tupl
             "copied; move the link into another subfolder"
         )
     places = {name: _find_place(folder, name) for name in beyond} | allowed
-    return small, tuple(describe(name, places[name]) for name in sorted(places))
+    return small, tuple(describe_file(name, places[name]) for name in sorted(places))
 
 
 def _refuse(folder: Path, name: str) -> UsageError:
     place = os.path.realpath(folder / name)
     return UsageError(
         f"--workload-folder {folder}: {name} is a link to {place!r}, which is outside of the folder or hidden; "
-        f"{advise(name, place, folder)}"
+        f"{advise_to_allow(name, place, folder)}"
     )
 
 
-def advise(name: str, place: object, folder: Path) -> str:
+def advise_to_allow(name: str, place: object, folder: Path) -> str:
     """Return how a user allows a workload folder to use a file or folder outside of it."""
     flag, command = shlex.join(["--data", f"{name}={place}"]), shlex.join(["tfcompare", "trust", str(folder)])
     return f"`{flag}` allows it, and so does `{command}`"
@@ -186,7 +186,7 @@ def pin(folder: Path, copy: Path, outside: Mapping[str, Path] | None = None) -> 
     An empty file or folder marks the place of what is not copied.
     """
     try:
-        small, large = divide(folder, outside or {})
+        small, large = divide_files(folder, outside or {})
         # The copy may be in the folder.
         inner = folders(folder)
         for name, _ in small:
@@ -223,7 +223,7 @@ def _mark(large: Iterable[LargeFile], copy: Path) -> None:
 def place_data(data: Mapping[str, Path], copy: Path) -> tuple[LargeFile, ...]:
     """Mark the place of data in the copy of a workload folder, by their name there; they are never copied."""
     try:
-        found = tuple(describe(f"{contract.DATA}/{name}", place) for name, place in sorted(data.items()))
+        found = tuple(describe_file(f"{contract.DATA}/{name}", place) for name, place in sorted(data.items()))
         _mark(found, copy)
     except OSError as error:
         raise _unusable(copy, error) from error
@@ -275,7 +275,7 @@ def _unusable(folder: Path, error: OSError) -> UsageError:
     return UsageError(f"--workload-folder {folder}: {error.filename or 'copying it'}: {error.strerror}")
 
 
-def describe(name: str, path: Path) -> LargeFile:
+def describe_file(name: str, path: Path) -> LargeFile:
     """Return the size and the last change of a file, or of a folder with all that is in it. The path has no links."""
     with _open_place(path) as handle:
         status = os.fstat(handle)
@@ -305,7 +305,7 @@ def changes_of(large: Sequence[LargeFile]) -> list[str]:
 
     def same(file: LargeFile) -> bool:
         try:
-            return describe(file.name, Path(file.path)) == file
+            return describe_file(file.name, Path(file.path)) == file
         except OSError:
             return False
 

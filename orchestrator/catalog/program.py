@@ -18,7 +18,7 @@ PYTHON = re.compile(r"python[\d.]*")
 SHELLS = {"sh", "bash"}
 
 
-def all_workloads(
+def find_measurable(
     program: Sequence[str], requirements: Sequence[str], folder: Path | None, data: Mapping[str, Path] | None = None
 ) -> dict[str, Workload]:
     """Return what a run can measure: its program or, without one, workloads."""
@@ -42,7 +42,7 @@ def all_workloads(
     return {name: workload}
 
 
-def check(program: Sequence[str], folder: Path) -> None:
+def check_program(program: Sequence[str], folder: Path) -> None:
     """Raise UsageError for a command that could not run in any version."""
     if program[0].startswith("-"):
         raise UsageError(

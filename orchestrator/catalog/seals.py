@@ -18,7 +18,7 @@ NAME = "seal"
 KEY_BYTES, MOST_BYTES = 32, 2**16
 
 
-def write(folder: Path, content: bytes) -> None:
+def write_seal(folder: Path, content: bytes) -> None:
     """Seal what a folder is going to do, next to what it has sealed before. Without a place for a key, do nothing."""
     with suppress(UsageError, OSError):
         seals = dict.fromkeys([*_read(folder), _make(content)])
@@ -35,7 +35,7 @@ def require(folder: Path, content: bytes) -> None:
     )
 
 
-def remove(folder: Path) -> bool:
+def remove_seals(folder: Path) -> bool:
     """Remove the seals of a folder; return whether there were any."""
     there = os.path.lexists(folder / NAME)
     with files.writing(folder / NAME, "remove it yourself"):

@@ -112,7 +112,7 @@ class Catalogue(_VersionTable):
         return self.cuda[flavour.libraries].packages if flavour.libraries else ()
 
 
-def read(path: Path, beside: Catalogue | None = None) -> Catalogue:
+def read_table(path: Path, beside: Catalogue | None = None) -> Catalogue:
     """Read and validate a table of versions.
 
     If the table extends another one, entries may refer to the Pythons and CUDAs of that one as well.

@@ -62,7 +62,7 @@ def is_plain(text: str) -> bool:
     return "=" not in text and len(text.split()) < 2
 
 
-def split(texts: Sequence[str]) -> tuple[str, ...]:
+def split_targets(texts: Sequence[str]) -> tuple[str, ...]:
     """Return the targets that several texts name; only a text without changes is a list with commas."""
     return tuple(
         name
@@ -72,7 +72,7 @@ def split(texts: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def parse(text: str) -> Changed:
+def parse_target(text: str) -> Changed:
     """Parse a target with changes; raise UsageError, with the place, for anything else."""
     if len(text) > LONGEST:
         raise UsageError(f"a target of {len(text)} characters: {GRAMMAR}")
@@ -128,7 +128,7 @@ def _check_change(text: str, key: str, value: str, *, first: bool) -> None:
             f"target {text!r}: unknown change {key!r}{did_you_mean(key, KEYS)}; variables are written in capital "
             f"letters, and {GRAMMAR}"
         )
-    elif reason := variables.why_not(key, value):
+    elif reason := variables.why_not_settable(key, value):
         raise UsageError(f"target {text!r}: {key} {reason}")
 
 

@@ -55,17 +55,17 @@ def read_all() -> dict[str, Trust]:
         ) from error
 
 
-def find(folder: Path) -> Trust:
+def find_trust(folder: Path) -> Trust:
     return read_all().get(str(folder.resolve()), Trust())
 
 
-def keep(trusted: Mapping[Path, Trust]) -> None:
+def record_trust(trusted: Mapping[Path, Trust]) -> None:
     """Record what the user trusts of some folders, instead of what was trusted of them before."""
     with user_data.changing():
         _write({**read_all(), **{str(folder.resolve()): trust for folder, trust in trusted.items()}})
 
 
-def remove(folder: Path) -> list[str]:
+def remove_trust(folder: Path) -> list[str]:
     """Trust nothing any more of a folder and of those in it, and return their paths."""
     with user_data.changing():
         before = read_all()

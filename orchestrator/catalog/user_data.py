@@ -53,7 +53,7 @@ def home(variable: str) -> Path:
         raise UsageError(f"this user has no home folder: set HOME, or {variable} to a folder") from error
 
 
-def table() -> Path:
+def find_user_table() -> Path:
     return folder() / "versions.toml"
 
 
@@ -81,7 +81,7 @@ def write_digests(new_digests: Mapping[str, str]) -> Path:
 
     with changing():
         table = tomlkit.dumps({**digests(), **new_digests}, sort_keys=True)
-        return write(digests_file(), "# Written by: tfcompare images lock\n" + table)
+        return write_user_file(digests_file(), "# Written by: tfcompare images lock\n" + table)
 
 
 @contextmanager
@@ -99,7 +99,7 @@ def changing() -> Iterator[None]:
         yield
 
 
-def write(path: Path, text: str) -> Path:
+def write_user_file(path: Path, text: str) -> Path:
     with files.writing(path, REMEDY):
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write_atomically(path, text.encode())

@@ -20,16 +20,18 @@ OF_THREADS = frozenset({"TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"})
 OURS = re.compile(r"PATH|HOME|LANG|PYTHON\w*|TFCOMPARE_\w*|TF_FORCE_GPU_ALLOW_GROWTH")
 
 
-def why_not(name: str, value: str) -> str:
+def why_not_settable(name: str, value: str) -> str:
     """Return why a target cannot set a variable, or ''."""
     if name in GPUS:
         return "is not for a target: --gpus names them"
     if OURS.fullmatch(name):
         return "is set by tfcompare itself, alike for all targets"
-    return "may hold a secret, and a run records the variables of its targets" if may_be_secret(name, value) else ""
+    return (
+        "may hold a secret, and a run records the variables of its targets" if is_secret_variable(name, value) else ""
+    )
 
 
-def may_be_secret(name: str, value: str) -> bool:
+def is_secret_variable(name: str, value: str) -> bool:
     return bool(SECRET.fullmatch(name) or LOGIN.search(value))
 
 
@@ -40,7 +42,7 @@ def find_of_tensorflow() -> dict[str, str]:
         for name, value in sorted(os.environ.items())
         if OF_TENSORFLOW.fullmatch(name)
         and not (LOGS.fullmatch(name) or OTHERS.fullmatch(name))
-        and not why_not(name, value)
+        and not why_not_settable(name, value)
     }
 
 

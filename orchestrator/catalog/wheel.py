@@ -30,7 +30,7 @@ class Wheel:
     digest: str
 
 
-def read(path: Path) -> Wheel:
+def read_wheel(path: Path) -> Wheel:
     """Read a wheel of TensorFlow; raise UsageError for any other file."""
     try:
         status = path.stat()

@@ -169,7 +169,7 @@ def check_data(workload: Workload, folder: Path, outside: Mapping[str, Path]) ->
         if not (allowed or is_inside(place, folder)):
             raise UsageError(
                 f"{workload.path}: DATA[{name!r}] is {str(place)!r}, which is outside of the folder or hidden; "
-                f"{pinned.advise(name, place, folder)}"
+                f"{pinned.advise_to_allow(name, place, folder)}"
             )
         data[name] = place
     return replace(workload, data=data)
@@ -310,7 +310,7 @@ def _hash_neighbours(folder: Path) -> dict[str, str]:
 
     Large files are not hashed: a run records their size and time.
     """
-    small, _ = pinned.divide(folder)
+    small, _ = pinned.divide_files(folder)
     try:
         return {
             f"{NEIGHBOURS}{name}": _digest(file)
@@ -329,7 +329,7 @@ def _source_hash(path: Path) -> str:
     """
     if path.is_dir():
         # The folder of a program.
-        small, _ = pinned.divide(path)
+        small, _ = pinned.divide_files(path)
         # In the copy of a folder, what is empty may only mark the place of what is not copied.
         filled = {name: _digest(file) for name, file in small if file.stat().st_size}
         return hashlib.sha256("".join(f"{name} {digest}\n" for name, digest in filled.items()).encode()).hexdigest()

@@ -174,19 +174,19 @@ def bisect(
         watching = Once(live)
         hands = _take_hands(fleet, resume or output, machine.engine, watching.say)
         if resume:
-            folder, state = resume, run.again(resume, index_url=installation.index_url, hands=hands)
+            folder, state = resume, run.resume_search(resume, index_url=installation.index_url, hands=hands)
         else:
             assert question
             folder, state = run.begin(question, output, watching, hands)
         if state.steps:
             watching.say(f"{folder}: {len(state.measured)} steps are done already, and are not measured again")
-        plan = estimate.lines(state, None if hands else watching) if state.search_result.wanted else []
+        plan = estimate.describe_plan(state, None if hands else watching) if state.search_result.wanted else []
         if measuring.dry_run:
             print("\n".join(plan))
             return
         for line in plan:
             watching.say(line)
-        done = run.bisect(folder, state, watching, steps, hands)
+        done = run.run_search(folder, state, watching, steps, hands)
     _show(done, form.format, verbosity)
 
 
@@ -198,7 +198,7 @@ def _take_hands(fleet: "FleetOptions", folder: Path | None, engine: str, say: Ca
     from orchestrator.bisect.run import Hands
     from orchestrator.fleet.single import find_single
 
-    before = state.read(folder).host["id"] if folder and state.exists(folder) else None
+    before = state.read_state(folder).host["id"] if folder and state.exists(folder) else None
     host = find_single(fleet, engine, say, before)
     return Hands(
         measure=host.measure,
@@ -213,10 +213,10 @@ def _show(done: "Bisected", format: str, verbosity: VerbosityFlags) -> None:
     from orchestrator.bisect import page, report
 
     if format == "json":
-        print(strict_json.dump(report.as_object(done.state, done.result), indent=2))
+        print(strict_json.dump(report.search_as_object(done.state, done.result), indent=2))
     else:
-        print_table(lambda width: report.layout(done.state, done.result, width))
-    written = page.write(done.state, done.result, done.path)
+        print_table(lambda width: report.layout_search(done.state, done.result, width))
+    written = page.write_page(done.state, done.result, done.path)
     verbosity.say(f"plot: {written}")
     if done.result.wanted:
         steps = f" --steps {len(done.result.wanted) * STEPS_TO_A_CHANGE}" if done.result.main else ""

@@ -32,9 +32,9 @@ class Place:
     workload_folder: Path | None
 
 
-def find_candidates(root: Any, words: Sequence[str], unfinished: str) -> list[Candidate]:
+def complete_words(root: Any, words: Sequence[str], unfinished: str) -> list[Candidate]:
     """Return what continues the words; nothing where only files fit."""
-    place = find_place(root, words)
+    place = find_unfinished(root, words)
     start, equals, value = unfinished.partition("=")
     if unfinished.startswith("-") and equals:
         flag = _flag(place.command, start)
@@ -49,7 +49,7 @@ def find_candidates(root: Any, words: Sequence[str], unfinished: str) -> list[Ca
     return [each for each in found if each.word.startswith(unfinished)]
 
 
-def find_place(root: Any, words: Sequence[str]) -> Place:
+def find_unfinished(root: Any, words: Sequence[str]) -> Place:
     command, waiting, folder = root, None, None
     given = 0
     for word in words:

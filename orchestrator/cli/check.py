@@ -61,7 +61,7 @@ def check(
         raise UsageError(f"{path}: name the file of a workload, such as mine/training.py; `tfcompare init` writes one")
     from orchestrator.catalog import targets as written
 
-    named = written.split(targets or ()) or ("latest",)
+    named = written.split_targets(targets or ()) or ("latest",)
     parse.check_targets(named)
     options = run_options(
         machine,

@@ -54,5 +54,5 @@ def comment(
     if forge is None:
         print(marked)
         return
-    existed, address = forges.keep(forge, name, marked)
+    existed, address = forges.replace_comment(forge, name, marked)
     say(f"the comment was {'replaced' if existed else 'written'}{f': {address}' if address else ''}")

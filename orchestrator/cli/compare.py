@@ -60,7 +60,7 @@ def compare(
     own = report.format == "html" and output is None
     place = str(later / PAGE) if own else output or "-"
     if place != "-":
-        output_file.check(Path(place))
+        output_file.check_output(Path(place))
     found = compare_runs(earlier, later, find_between)
     if any(gate.metric == OUTPUT for gate in alarm.gates):
         raise UsageError(f"--fail-on {alarm.fail_on}: `compare` compares no results; leave {OUTPUT} out")
@@ -72,11 +72,11 @@ def compare(
 
         put(render_changes(found), place, within=own)
     elif report.format == "json":
-        put(strict_json.dump(changes.as_object(found), indent=2), place)
+        put(strict_json.dump(changes.changes_as_object(found), indent=2), place)
     elif place != "-":
-        put(render_plain(lambda width: changes.layout(found, width)), place)
+        put(render_plain(lambda width: changes.layout_changes(found, width)), place)
     else:
-        print_table(lambda width: changes.layout(found, width))
+        print_table(lambda width: changes.layout_changes(found, width))
     raise_broken(found.broken)
     if error := alarm.find_error(gate_changes(found), say):
         raise error
@@ -86,6 +86,6 @@ def refuse_versions(*paths: Path) -> None:
     """Raise UsageError for versions of TensorFlow in the place of run folders."""
     from orchestrator import catalog
 
-    if not any(path.exists() for path in paths) and all(catalog.find(str(path)) for path in paths):
+    if not any(path.exists() for path in paths) and all(catalog.find_version(str(path)) for path in paths):
         names = ",".join(map(str, paths))
         raise UsageError(f"`compare` takes two runs; to compare two versions: tfcompare run --versions {names}")

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from orchestrator.cli import parse
-from orchestrator.cli.candidates import SHELLS, Candidate, find_candidates
+from orchestrator.cli.candidates import SHELLS, Candidate, complete_words
 
 app = typer.Typer()
 
@@ -80,22 +80,22 @@ def complete(root: Any, shell: str, words: Sequence[str]) -> None:
     *whole, unfinished = words or ("",)
     # They hand on a quote that is still open, and put it back themselves.
     unfinished = unfinished.lstrip("'\"")
-    for each in find_candidates(root, whole, unfinished):
+    for each in complete_words(root, whole, unfinished):
         print(f"{each.word}\t{each.about()}" if shell == "fish" else _with_blank(each))
 
 
 def _print_for_bash(root: Any, line: str, current: str = "") -> None:
     """Print what bash should put in place of the word that it takes for the current one."""
-    words = split(line)
+    words = split_line(line)
     unfinished = words[-1]
     # With an open quote, bash has the whole word; without one, only what follows the last break.
     current = "" if current in tuple(BREAKS) else current.lstrip("'\"")
     kept = len(unfinished) - len(current) if unfinished.endswith(current) else 0
-    for each in find_candidates(root, words[1:-1], unfinished):
+    for each in complete_words(root, words[1:-1], unfinished):
         print(_with_blank(each)[kept:])
 
 
-def split(line: str) -> list[str]:
+def split_line(line: str) -> list[str]:
     """Split a line that ends anywhere, also inside quotes, into its words; the last one is unfinished."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=False)
     lexer.whitespace_split, lexer.commenters = True, ""

@@ -27,7 +27,7 @@ from orchestrator.terminal.text import safe_text
 
 app = typer.Typer()
 DEFAULT = "default"
-NEEDS: Mapping[Needs, str] = {"trust": "needs trust", "docker": "needs trust without Docker"}
+NEEDS: Mapping[Needs, str] = {"trust": "needs trust", "container": "needs trust without Docker"}
 
 
 @dataclass(frozen=True)

@@ -50,24 +50,24 @@ def examine_machine(
     cpus = parse.cpus(cpuset) if cpuset else None
     say = Console(stderr=True)
     from orchestrator import catalog
-    from orchestrator.catalog.lock_on_demand import provide
+    from orchestrator.catalog.lock_on_demand import provide_locks
 
     options = EngineOptions(gpu=gpu.gpu, base=base.base, python_downloads=not downloads.no_python_downloads)
-    names = provide(
-        parse.names(versions), lambda text: say.print(safe_text(text), soft_wrap=True), device=options.device
+    names = provide_locks(
+        parse.parse_names(versions), lambda text: say.print(safe_text(text), soft_wrap=True), device=options.device
     )
-    versions_here = catalog.resolve(names, fewest=1)
+    versions_here = catalog.resolve_versions(names, fewest=1)
     from orchestrator.doctor import environment, noise
-    from orchestrator.doctor.report import as_object, layout
+    from orchestrator.doctor.report import examination_as_object, layout_examination
 
-    setup = environment.look(versions_here, options)
+    setup = environment.examine_setup(versions_here, options)
     examination = None
     if probe:
         say.print(safe_text(f"probing this machine for {seconds:.0f} s"), soft_wrap=True)
-        examination = noise.examine(seconds, cpus)
+        examination = noise.examine_noise(seconds, cpus)
     if output.format == "json":
-        print(strict_json.dump(as_object(examination, setup), indent=2))
+        print(strict_json.dump(examination_as_object(examination, setup), indent=2))
     else:
-        print_table(lambda width: layout(examination, width, setup))
+        print_table(lambda width: layout_examination(examination, width, setup))
     if setup.unable:
         raise EnvironmentFailed(f"cannot run here: {', '.join(setup.unable)}; the findings above say what to do")

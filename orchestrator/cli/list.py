@@ -13,7 +13,7 @@ from orchestrator.cli.options import FormatFlags, with_options
 from orchestrator.errors import UsageError
 from orchestrator.model import Claim
 from orchestrator.terminal import strict_json
-from orchestrator.terminal.text import lines
+from orchestrator.terminal.text import escape_lines
 
 app = typer.Typer()
 
@@ -176,11 +176,11 @@ def print_listing(listing: Listing, format: str) -> None:
     words = [word for row in listing.rows for word in row[0].split()]
     grid.columns[0].min_width = min(max(map(len, words), default=0), WIDEST_NAME)
     for row in listing.rows:
-        grid.add_row(*(lines(cell) for cell in row))
+        grid.add_row(*(escape_lines(cell) for cell in row))
     console = Console()
     console.print(grid)
     if listing.footer:
-        console.print(lines(listing.footer))
+        console.print(escape_lines(listing.footer))
 
 
 @app.command("list")

@@ -165,7 +165,7 @@ def main() -> NoReturn:
 def call() -> int:
     """Run the command that the arguments name, report any error, and return the exit code."""
     std_streams.guard()
-    interrupts.install()
+    interrupts.catch_signals()
     code = _exit_code(_command)
     # What is still in a buffer may not be writable either, and Python would only find out when it shuts down.
     flushed = _exit_code(lambda: sys.stdout.flush())

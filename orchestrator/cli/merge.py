@@ -43,7 +43,7 @@ def merge(
       tfcompare merge artifacts/* --output whole --format html
     """
     from orchestrator.cli.show import choose_report
-    from orchestrator.results.merge import merge as merge_runs
+    from orchestrator.results.merge import merge_runs as merge_runs
 
     keep_garbage()
     how = choose_report(form.format, None, arrangement.columns, arrangement.only, arrangement.sort)

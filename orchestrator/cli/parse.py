@@ -32,7 +32,7 @@ def refuse_logins(words: Sequence[str], where: str) -> None:
             raise UsageError(f"{redact.mask_login(word)}: {where} must not contain a login; leave it out")
 
 
-def names(text: str) -> tuple[str, ...]:
+def parse_names(text: str) -> tuple[str, ...]:
     return tuple(re.split(r"[,\s]+", text.strip(", \t\n"))) if text.strip(", \t\n") else ()
 
 
@@ -144,7 +144,7 @@ def check_targets(texts: Sequence[str]) -> None:
     """Raise UsageError for a target that is not written as one, or whose version is none."""
     from orchestrator.catalog import targets
 
-    changed = [targets.parse(text) for text in texts if not targets.is_plain(text)]
+    changed = [targets.parse_target(text) for text in texts if not targets.is_plain(text)]
     check_versions([*filter(targets.is_plain, texts), *(each.version for each in changed if each.version)])
 
 
@@ -154,7 +154,7 @@ def check_versions(names: Sequence[str]) -> None:
 
     for name in names:
         if not (catalog.EXACT.fullmatch(name) or catalog.NIGHTLY.fullmatch(name)):
-            catalog.resolve([name], fewest=1)
+            catalog.resolve_versions([name], fewest=1)
 
 
 def is_file(word: str) -> bool:

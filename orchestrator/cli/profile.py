@@ -72,7 +72,7 @@ def profile_cases(
         machine,
         gpu,
         installation,
-        versions=parse.names(versions),
+        versions=parse.parse_names(versions),
         suite=selection.suite,
         selected=tuple(selection.case or ()),
         own_workloads=selection.workload_folder,

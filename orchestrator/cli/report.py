@@ -108,7 +108,7 @@ def report(
     how = choose_report(
         form.format, table, arrangement.columns, arrangement.only, arrangement.sort, metrics=metric.names
     )
-    from orchestrator.profiling.stored import PROFILE_FILE, read
+    from orchestrator.profiling.stored import PROFILE_FILE, read_profile
     from orchestrator.results.find_runs import holds_runs
 
     if run is None:
@@ -121,7 +121,7 @@ def report(
         _refuse_gates(alarm, f"{run} is a profile, which has no verdicts")
         if form.format not in FORMATS:
             raise UsageError(f"{run} is a profile: --format is {' or '.join(FORMATS)}")
-        show_profile(read(run), form.format)
+        show_profile(read_profile(run), form.format)
         return
     from orchestrator.results.gated import gate_run, name_compared
 
@@ -167,10 +167,10 @@ def export(
     from orchestrator.results.run import load_run
 
     path = None if output in (None, "-") else Path(output)
-    exports.check(format, table, path, inconclusive=inconclusive)
+    exports.check_export(format, table, path, inconclusive=inconclusive)
     keep_garbage()
     loaded = load_run(run)
-    exported = exports.export(loaded, format, table, path, inconclusive=inconclusive)
+    exported = exports.export_run(loaded, format, table, path, inconclusive=inconclusive)
     if exported.text is not None:
         print(exported.text)
     for path in exported.files:
@@ -206,9 +206,9 @@ def show_profile(profiled: "Profiled", format: str) -> None:
     from orchestrator.profiling import report as profile_report
 
     if format == "json":
-        print(strict_json.dump(profile_report.as_object(profiled), indent=2))
+        print(strict_json.dump(profile_report.profile_as_object(profiled), indent=2))
     else:
-        print_table(lambda width: profile_report.layout(profiled, width))
+        print_table(lambda width: profile_report.layout_profile(profiled, width))
 
 
 def keep_garbage() -> None:

@@ -71,7 +71,7 @@ def reproduce(
     from orchestrator.catalog import claims
     from orchestrator.catalog import workloads as suites
 
-    chosen = claims.choose(claim or (), suite, claims.all_claims(suites.all_workloads()))
+    chosen = claims.choose_claims(claim or (), suite, claims.all_claims(suites.all_workloads()))
     if list_them:
         print_listing(list_claims(chosen), report.format)
         return

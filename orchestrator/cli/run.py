@@ -301,7 +301,7 @@ def _find_subject(
         raise UsageError(f"{', '.join(others)}: not for a program behind --, which is measured as it is")
     # The folder of the settings is that of workloads.
     folder = selection.workload_folder if "workload_folder" in given and selection.workload_folder else Path(".")
-    program.check(command, folder)
+    program.check_program(command, folder)
     # What is allowed in place of a link has its name; other data have their own.
     links = [text for text in selection.data or () if (folder / text.partition("=")[0]).is_symlink()]
     data = [Path(text) for text in selection.data or () if text not in links]
@@ -352,7 +352,7 @@ def _split(words: Sequence[str]) -> tuple[str, ...]:
             f"unexpected: {shlex.join(programs)}. A program of yours stands behind --, e.g. "
             "tfcompare run 2.8 2.15 -- python train.py --epochs 1"
         )
-    return targets.split(words)
+    return targets.split_targets(words)
 
 
 def run_and_show(
@@ -376,7 +376,7 @@ def run_and_show(
         from orchestrator.fleet import conduct
 
         if dry_run:
-            print("\n".join(conduct.forecast(planned, fleet, verbosity.say)))
+            print("\n".join(conduct.forecast_fleet(planned, fleet, verbosity.say)))
             return
         _measure_and_show(partial(conduct.measure_on_fleet, planned, fleet), how, alarm, verbosity)
         return

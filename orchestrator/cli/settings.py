@@ -23,6 +23,7 @@ from orchestrator.cli import parse
 from orchestrator.cli.talk import say
 from orchestrator.errors import UsageError
 from orchestrator.files import RefusedEntry, read_text, read_text_in, read_toml
+from orchestrator.options import DOCKER, VENV
 
 # Names another file; if it is empty, there are no settings.
 VARIABLE = "TFCOMPARE_CONFIG"
@@ -59,7 +60,7 @@ HARMLESS_CHANGE = re.compile(
 )
 TARGETS = ("target", "versions")
 # What a setting takes to count: nothing, Docker or trust, or trust alone.
-Needs = Literal["", "docker", "trust"]
+Needs = Literal["", "container", "trust"]
 # Where a context keeps what was read of the settings.
 META = "orchestrator.cli.settings"
 
@@ -90,7 +91,7 @@ class Settings:
     def is_trusted(self) -> bool:
         from orchestrator.catalog import trust
 
-        return self.is_own or trust.is_everything_trusted() or trust.find(self.folder).settings == self.digest
+        return self.is_own or trust.is_everything_trusted() or trust.find_trust(self.folder).settings == self.digest
 
     def find_gated(self) -> dict[str, Setting]:
         """Return the settings that do not count in every folder, by their names in the file."""
@@ -179,7 +180,7 @@ def refuse_untrusted(context: Any) -> None:
     if context.find_root().obj or any(map(parse.is_file, words)):
         used.pop("workload_folder", None)
     engine = context.params.get("engine")
-    keys = [key for key, needs in used.values() if needs == "trust" or engine == "venv"]
+    keys = [key for key, needs in used.values() if needs == "trust" or engine == VENV]
     if keys:
         assert defaults.settings
         raise UsageError(
@@ -187,7 +188,7 @@ def refuse_untrusted(context: Any) -> None:
             "trust: `tfcompare trust` shows what is set and asks you; or type the flags yourself"
         )
     if used and engine == "auto":
-        context.params["engine"] = "docker"
+        context.params["engine"] = DOCKER
         context.set_parameter_source("engine", context.get_parameter_source("workload_folder"))
         if not context.params.get("quiet"):
             say("note: --engine docker, since you have not trusted the workloads of this folder; see `tfcompare trust`")
@@ -217,7 +218,7 @@ def find_needs(flag: str, value: Any, folder: Path = Path()) -> Needs:
         from orchestrator.catalog.workloads import is_inside
 
         path = Path(value)
-        return "docker" if ".." not in path.parts and is_inside((folder / path / "_").resolve(), folder) else "trust"
+        return "container" if ".." not in path.parts and is_inside((folder / path / "_").resolve(), folder) else "trust"
     return "" if flag in HARMLESS else "trust"
 
 
@@ -225,10 +226,10 @@ def _is_harmless_target(text: str) -> bool:
     """Return whether a target is a version, or versions, that change nothing but harmless variables."""
     from orchestrator.catalog import targets
 
-    if all(map(targets.is_plain, targets.split([text]))):
+    if all(map(targets.is_plain, targets.split_targets([text]))):
         return True
     try:
-        changed = targets.parse(text)
+        changed = targets.parse_target(text)
     except UsageError:
         return False
     return not changed.is_foreign and all(map(HARMLESS_CHANGE.fullmatch, changed.changes))

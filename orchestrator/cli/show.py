@@ -11,7 +11,7 @@ from orchestrator.model import Evaluation
 from orchestrator.reports import DEFAULT, DETAILS, METRICS, PAGES, REPORTS, Report, usual_report
 from orchestrator.reports.columns import parse_columns
 from orchestrator.reports.filter_sort import Arrangement, arrangement
-from orchestrator.terminal.output_file import check, write
+from orchestrator.terminal.output_file import check_output, write_output
 from orchestrator.terminal.std_streams import write_utf8
 from orchestrator.terminal.text import escape_unprintable, print_table, render_plain
 
@@ -61,7 +61,7 @@ class ReportChoice:
         if own:
             output = str(path / own)
         if output not in (None, "-"):
-            check(Path(output))
+            check_output(Path(output))
         if page:
             text, run = page.make(path)
             if output == "-":
@@ -122,5 +122,5 @@ def put(text: str, output: str, *, within: bool = False) -> None:
     if output == "-":
         print(text)
         return
-    write(Path(output), text + "\n", within=within)
+    write_output(Path(output), text + "\n", within=within)
     say(f"written: {output}")

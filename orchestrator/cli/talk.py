@@ -12,9 +12,9 @@ def say(text: str) -> None:
     # A Tab prints no message and does not wait for rich.
     from rich.console import Console
 
-    from orchestrator.terminal.text import lines
+    from orchestrator.terminal.text import escape_lines
 
-    Console(stderr=True).print(lines(text), soft_wrap=True)
+    Console(stderr=True).print(escape_lines(text), soft_wrap=True)
 
 
 def confirm(question: str, yes: bool, done: str) -> None:

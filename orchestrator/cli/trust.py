@@ -51,7 +51,7 @@ def trust_folder(
       tfcompare trust --list
     """
     from orchestrator.catalog import seals, trust
-    from orchestrator.catalog.outside import find_outside
+    from orchestrator.catalog.outside import find_outside_places
 
     if show:
         _print_lines(trust.read_all())
@@ -63,7 +63,7 @@ def trust_folder(
         raise UsageError(f"{folder}: no such folder")
     is_run = any((folder / name).exists() for name in ("begun.json", "plan.json", "bisect.json"))
     if remove:
-        removed = trust.remove(folder) or ([str(folder)] if is_run and seals.remove(folder) else [])
+        removed = trust.remove_trust(folder) or ([str(folder)] if is_run and seals.remove_seals(folder) else [])
         _print_lines([f"no longer trusted: {path}" for path in removed] or [f"{folder}: was not trusted"])
         return
     if is_run:
@@ -72,7 +72,7 @@ def trust_folder(
     with chdir(folder):
         settings = read_settings(group, only_here=True)
         gated = settings.find_gated() if settings else {}
-        outside = {place: find_outside(place) for place in _list_folders(settings)}
+        outside = {place: find_outside_places(place) for place in _list_folders(settings)}
     lines = [f"{name} = {_format_value(setting)}" for name, setting in gated.items()]
     lines += [_describe_place(place, name, path) for place, found in outside.items() for name, path in found.items()]
     if not lines:
@@ -85,7 +85,7 @@ def trust_folder(
     kept = {place: {name: str(path) for name, path in found.items()} for place, found in outside.items()}
     digest = settings.digest if settings and gated else ""
     here = folder.resolve()
-    trust.keep({place: trust.Trust(digest if place == here else "", found) for place, found in kept.items()})
+    trust.record_trust({place: trust.Trust(digest if place == here else "", found) for place, found in kept.items()})
     print("trusted, until one of these changes")
 
 
@@ -96,7 +96,7 @@ def _trust_run(folder: Path, yes: bool) -> None:
     from orchestrator.results.sealed import describe_run, read_request, seal_run
 
     if state.exists(folder):
-        search = state.read(folder)
+        search = state.read_state(folder)
         lines, seal = state.describe_question(search), partial(state.seal, folder, search)
     else:
         run = RunFolder.open(folder, unprepared=True)

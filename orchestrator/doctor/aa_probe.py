@@ -54,14 +54,14 @@ class Probe:
     neighbours: tuple[Neighbour, ...]
 
 
-def measure(seconds: float, cpus: tuple[int, ...] | None) -> Probe:
+def probe_rounds(seconds: float, cpus: tuple[int, ...] | None) -> Probe:
     """Measure rounds until the time is spent."""
     check_cpus(cpus, os.sched_getaffinity(0))
     pinned = frozenset(cpus) if cpus else None
     seed = secrets.randbelow(2**31)
     times: dict[str, dict[int, RoundTimes]] = {arm: {} for arm in ARMS}
     number, took = 0, 0.0
-    processes, counters, own_s, begun = read_processes(), read_counters(pinned), _own_s(pinned), time.monotonic()
+    processes, counters, own_s, begun = count_processes(), read_counters(pinned), _own_s(pinned), time.monotonic()
     while number < FEWEST_ROUNDS or time.monotonic() - begun + took <= seconds:
         number += 1
         started = time.monotonic()
@@ -79,7 +79,7 @@ def measure(seconds: float, cpus: tuple[int, ...] | None) -> Probe:
         seconds=elapsed,
         cpus=cpus,
         meanwhile=counters.until(counted, spent_s) if counters and counted else None,
-        neighbours=busiest(processes, read_processes(), elapsed),
+        neighbours=busiest(processes, count_processes(), elapsed),
     )
 
 
@@ -126,7 +126,7 @@ def _own_s(pinned: frozenset[int] | None) -> float:
 Processes = Mapping[tuple[int, int], tuple[str, float]]
 
 
-def read_processes() -> Processes:
+def count_processes() -> Processes:
     return {(process.pid, process.started): (process.name, process.spent_s) for process in host.read_processes()}
 
 

@@ -5,12 +5,12 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from orchestrator import catalog
-from orchestrator.catalog.gpu_support import Match, judge
+from orchestrator.catalog.gpu_support import Match, match_gpu
 from orchestrator.catalog.version import Version
 from orchestrator.doctor import DoctorFinding
 from orchestrator.engines import CPU_GB, ENGINES, GPU_GB, Engine, Outlook
 from orchestrator.errors import EngineUnavailable
-from orchestrator.machine.gpu import Gpu, gpus
+from orchestrator.machine.gpu import Gpu, find_gpus
 from orchestrator.machine.host import free_gb
 from orchestrator.options import EngineOptions
 from orchestrator.parallel import run_parallel
@@ -60,7 +60,9 @@ class Setup:
         return tuple(number for number in self.versions if blind or number in refused or not self.possible(number))
 
 
-def look(versions: Sequence[Version], options: EngineOptions, find_gpus: Callable[[], tuple[Gpu, ...]] = gpus) -> Setup:
+def examine_setup(
+    versions: Sequence[Version], options: EngineOptions, find_gpus: Callable[[], tuple[Gpu, ...]] = find_gpus
+) -> Setup:
     usable: dict[str, Engine] = {}
     lines: dict[str, str] = {}
     unavailable = None
@@ -87,7 +89,7 @@ def look(versions: Sequence[Version], options: EngineOptions, find_gpus: Callabl
         unavailable=unavailable,
         ways=tuple(ways),
         gpus=seen_gpus,
-        matches=tuple(judge(version, gpu, gpu_versions) for version in versions for gpu in seen_gpus),
+        matches=tuple(match_gpu(version, gpu, gpu_versions) for version in versions for gpu in seen_gpus),
         disks=tuple((what, free_gb(folder)) for what, folder in sorted(stores)),
     )
 
@@ -99,7 +101,7 @@ def _way(version: Version, name: str, engine: Engine) -> Way:
         return Way(version.number, name, Outlook("impossible", str(error)))
 
 
-def findings(setup: Setup) -> Iterator[DoctorFinding]:
+def list_setup_findings(setup: Setup) -> Iterator[DoctorFinding]:
     yield _engine(setup)
     yield from _versions(setup)
     yield from _gpus(setup)
@@ -195,7 +197,7 @@ def _disk(setup: Setup) -> Iterator[DoctorFinding]:
             yield DoctorFinding("disk", "fine", text)
 
 
-def as_object(setup: Setup) -> dict[str, Any]:
+def setup_as_object(setup: Setup) -> dict[str, Any]:
     return {
         "engine": setup.engine or None,
         "engine_said": str(setup.unavailable) if setup.unavailable else None,

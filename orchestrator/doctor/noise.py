@@ -7,13 +7,13 @@ from itertools import islice
 
 from orchestrator.catalog.selectors import MARGIN
 from orchestrator.doctor import STYLES, DoctorFinding, Level
-from orchestrator.doctor.aa_probe import Neighbour, Probe, measure
+from orchestrator.doctor.aa_probe import Neighbour, Probe, probe_rounds
 from orchestrator.machine.host import MOST_FOREIGN, MOST_STEAL, Facts, host_facts, moment
 from orchestrator.plan.pairs import ALPHA, LOOKS
 from orchestrator.stats.comparisons import DIFFERENCE_ERROR
 from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
-from orchestrator.stats.verdict import Levels, judge, smallest_shown
+from orchestrator.stats.verdict import Levels, judge_estimate, smallest_shown
 
 # The rounds that a run's verdicts may come from: its first look, about what its default budget is good for, its last.
 FIRST_LOOK, BUDGETED, LAST_LOOK = LOOKS[0], 10, LOOKS[-1]
@@ -45,23 +45,23 @@ class Examination:
 
     @property
     def alone(self) -> bool:
-        meanwhile, load = self.probe.meanwhile, number_of(self.moment, "load")
+        meanwhile, load = self.probe.meanwhile, read_number(self.moment, "load")
         others = meanwhile is None or meanwhile.foreign_cores > LEAST_FOREIGN_CORES
         return not others and load is not None and load <= PROBE_LOAD
 
     @property
     def can_pin(self) -> bool:
-        usable = number_of(self.host, "usable_cores")
+        usable = read_number(self.host, "usable_cores")
         return self.probe.cpus is None and usable is not None and usable > NEEDED_CPUS
 
 
-def examine(seconds: float, cpus: tuple[int, ...] | None = None) -> Examination:
+def examine_noise(seconds: float, cpus: tuple[int, ...] | None = None) -> Examination:
     host = host_facts()
-    probe = measure(seconds, cpus)
+    probe = probe_rounds(seconds, cpus)
     return Examination(host=host, probe=probe, moment=moment())
 
 
-def findings(examination: Examination) -> tuple[DoctorFinding, ...]:
+def list_noise_findings(examination: Examination) -> tuple[DoctorFinding, ...]:
     """Return the findings, problems first."""
     return worst_first(_find(examination))
 
@@ -120,8 +120,8 @@ def _remedy(seen: Examination) -> str:
 
 
 def _equal_arms(estimate: Estimate) -> DoctorFinding:
-    verdict = judge(estimate, MARGIN, _levels(estimate.rounds)).verdict
-    low, high = interval(estimate)
+    verdict = judge_estimate(estimate, MARGIN, _levels(estimate.rounds)).verdict
+    low, high = find_interval(estimate)
     ratio = f"{math.exp(estimate.theta):.3f}x, {low:.3f}-{high:.3f}"
     if verdict == "same":
         return DoctorFinding("A/A", "fine", f"equal arms come out the same: {ratio}")
@@ -172,7 +172,7 @@ def _find_interruptions(seen: Examination) -> Iterator[DoctorFinding]:
 
 
 def _load(seen: Examination) -> Iterator[DoctorFinding]:
-    load = number_of(seen.moment, "load")
+    load = read_number(seen.moment, "load")
     if load is not None and load > PROBE_LOAD:
         yield DoctorFinding(
             "load", "note", f"{load:.1f}, where the probe alone makes {PROBE_LOAD:.0f} at most",
@@ -181,7 +181,7 @@ def _load(seen: Examination) -> Iterator[DoctorFinding]:
 
 
 def _cores(seen: Examination) -> Iterator[DoctorFinding]:
-    usable = number_of(seen.host, "usable_cores")
+    usable = read_number(seen.host, "usable_cores")
     if usable is not None and usable < NEEDED_CPUS:
         yield DoctorFinding(
             "CPUs", "problem", "only one can be used, and everything takes turns on it",
@@ -190,7 +190,7 @@ def _cores(seen: Examination) -> Iterator[DoctorFinding]:
 
 
 def _quota(seen: Examination) -> Iterator[DoctorFinding]:
-    cpus = len(seen.probe.cpus) if seen.probe.cpus else number_of(seen.host, "usable_cores")
+    cpus = len(seen.probe.cpus) if seen.probe.cpus else read_number(seen.host, "usable_cores")
     quota, _, period = str(seen.host.get("cgroup_quota") or "max").partition(" ")
     if quota == "max" or cpus is None or (granted := int(quota) / int(period)) >= cpus:
         return
@@ -230,14 +230,14 @@ def _virtual(seen: Examination) -> Iterator[DoctorFinding]:
         )  # fmt: skip
 
 
-def number_of(facts: Facts, name: str) -> float | None:
+def read_number(facts: Facts, name: str) -> float | None:
     value = facts.get(name)
     return float(value) if isinstance(value, int | float) else None
 
 
-def interval(estimate: Estimate) -> tuple[float, float]:
+def find_interval(estimate: Estimate) -> tuple[float, float]:
     """Return the interval of the ratio, as a run would give it after this many rounds."""
-    width = judge(estimate, MARGIN, _levels(estimate.rounds)).half_width
+    width = judge_estimate(estimate, MARGIN, _levels(estimate.rounds)).half_width
     return math.exp(estimate.theta - width), math.exp(estimate.theta + width)
 
 
@@ -261,5 +261,5 @@ def visible(estimate: Estimate) -> dict[int, float]:
 
 def level(examination: Examination) -> Level:
     """Return the level of the whole machine: any problem counts, while notes leave it at the level of its spread."""
-    worst = findings(examination)[0].level
+    worst = list_noise_findings(examination)[0].level
     return worst if worst == "problem" else _spread(examination).level

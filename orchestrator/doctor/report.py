@@ -16,10 +16,10 @@ from orchestrator.doctor.noise import (
     FIRST_LOOK,
     LAST_LOOK,
     Examination,
-    findings,
-    interval,
+    find_interval,
     level,
-    number_of,
+    list_noise_findings,
+    read_number,
     visible,
     worst_first,
 )
@@ -32,14 +32,16 @@ SCHEMA = "tfcompare.doctor/1"
 WIDE = 100
 
 
-def layout(examination: Examination | None, width: int, setup: setups.Setup | None = None) -> RenderableType:
+def layout_examination(
+    examination: Examination | None, width: int, setup: setups.Setup | None = None
+) -> RenderableType:
     """Lay out what can run here, how noisy the machine is, or both."""
     parts: list[RenderableType] = []
     if setup:
         head = Text("tfcompare doctor: what can run here", style="bold")
-        parts += [head, _table(worst_first(setups.findings(setup)), width)]
+        parts += [head, _table(worst_first(setups.list_setup_findings(setup)), width)]
     if examination:
-        parts += [_head(examination), _table(findings(examination), width)]
+        parts += [_head(examination), _table(list_noise_findings(examination), width)]
     return Group(*parts)
 
 
@@ -60,7 +62,7 @@ def _table(findings: tuple[DoctorFinding, ...], width: int) -> Table:
 
 def _head(examination: Examination) -> Text:
     host, probe = examination.host, examination.probe
-    pressure = number_of(examination.moment, "psi_cpu")
+    pressure = read_number(examination.moment, "psi_cpu")
     facts = [
         f"{host.get('cpu')}, {host.get('usable_cores')} of {host.get('cores')} CPUs",
         f"{host.get('system')} {host.get('kernel')}",
@@ -88,20 +90,20 @@ def _head(examination: Examination) -> Text:
     )
 
 
-def as_object(examination: Examination | None, setup: setups.Setup | None = None) -> dict[str, Any]:
+def examination_as_object(examination: Examination | None, setup: setups.Setup | None = None) -> dict[str, Any]:
     probed = _probe_record(examination) if examination else {"level": None, "findings": []}
-    findings = [asdict(finding) for finding in worst_first(setups.findings(setup))] if setup else []
+    findings = [asdict(finding) for finding in worst_first(setups.list_setup_findings(setup))] if setup else []
     return {
         "schema": SCHEMA,
         **probed,
         "findings": [*findings, *probed["findings"]],
-        "setup": setups.as_object(setup) if setup else None,
+        "setup": setups.setup_as_object(setup) if setup else None,
     }
 
 
 def _probe_record(examination: Examination) -> dict[str, Any]:
     probe, estimate = examination.probe, examination.probe.estimate
-    low, high = interval(estimate)
+    low, high = find_interval(estimate)
     return {
         "level": level(examination),
         "host": examination.host,
@@ -120,5 +122,5 @@ def _probe_record(examination: Examination) -> dict[str, Any]:
             "neighbours": [asdict(neighbour) for neighbour in probe.neighbours],
         },
         "visible": [{"rounds": rounds, "slowdown": slowdown} for rounds, slowdown in visible(estimate).items()],
-        "findings": [asdict(finding) for finding in findings(examination)],
+        "findings": [asdict(finding) for finding in list_noise_findings(examination)],
     }

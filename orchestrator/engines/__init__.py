@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from orchestrator.model import EnvironmentFacts, Isolation, LargeFile
-from orchestrator.options import EngineOptions
+from orchestrator.options import DOCKER, VENV, EngineOptions
 
 # Every start needs the names of the engines, for --help, and only a run needs what engines work with.
 if TYPE_CHECKING:
@@ -136,6 +136,6 @@ def _venv(options: EngineOptions) -> Engine:
 AUTO = "auto"
 # In the order in which `auto` tries them.
 ENGINES: dict[str, EngineInfo] = {
-    "docker": EngineInfo(title="Docker", make=_docker, isolation="container", detached=True, tasks=WORKER_TASKS),
-    "venv": EngineInfo(title="virtual environments", make=_venv, isolation="process", tasks=WORKER_TASKS),
+    DOCKER: EngineInfo(title="Docker", make=_docker, isolation="container", detached=True, tasks=WORKER_TASKS),
+    VENV: EngineInfo(title="virtual environments", make=_venv, isolation="process", tasks=WORKER_TASKS),
 }

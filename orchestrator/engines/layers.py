@@ -100,7 +100,7 @@ def make_layer(requirements: Sequence[str], facts: EnvironmentFacts, options: En
     try:
         if not resolved.is_file():
             _resolve(resolved, requirements, present, python, uv)
-        pins = lockfile.read(resolved)
+        pins = lockfile.read_lock(resolved)
         folder = cache() / "layers" / _hash(origin, map(lockfile.write_pin, pins))
         if not folder.is_dir():
             _install(folder, pins, python, uv)
@@ -154,7 +154,7 @@ def _resolve(path: Path, requirements: Sequence[str], present: Mapping[str, str]
         arguments = (*COMPILE, "--no-config", *aim_at(python), "requirements.txt", "--constraints", "present.txt")
         lock = made / LOCK
         lock.write_text(uv.run(arguments, made, RESOLVE_TIMEOUT_S))
-        missing = [pin for pin in lockfile.read(lock) if lockfile.normalize(pin.name) not in present]
+        missing = [pin for pin in lockfile.read_lock(lock) if lockfile.normalize(pin.name) not in present]
         files.write_atomically(path, "".join(f"{lockfile.write_pin(pin)}\n" for pin in missing).encode())
 
 

@@ -9,8 +9,8 @@ from orchestrator.engines.worker import cgroup, marked
 def sweep(engine: Engine, say: Callable[[str], None]) -> None:
     """Remove what killed runs have left, and report it in one line."""
     found = list(engine.sweep())
-    ended = cgroup.reap()
-    removed = scratch.reap()
+    ended = cgroup.reap_cgroups()
+    removed = scratch.reap_folders()
     ended += sum(map(marked.end_marked, removed))
     if ended:
         found.append(_count(ended, "process", "processes"))

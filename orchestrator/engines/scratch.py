@@ -68,7 +68,7 @@ def _remove(folder: Path, lock: int) -> None:
     os.close(lock)
 
 
-def reap() -> list[Path]:
+def reap_folders() -> list[Path]:
     """Remove the temporary folders of processes that have ended, and return those that are gone."""
     removed = []
     root = Path(tempfile.gettempdir())

@@ -58,7 +58,9 @@ class Exported:
     files: tuple[Path, ...] = ()
 
 
-def check(to: str, table: str | None = None, output: Path | None = None, *, inconclusive: str | None = None) -> None:
+def check_export(
+    to: str, table: str | None = None, output: Path | None = None, *, inconclusive: str | None = None
+) -> None:
     """Raise UsageError if an export cannot be made, before its run is read."""
     from orchestrator.catalog import did_you_mean
     from orchestrator.errors import UsageError
@@ -76,16 +78,16 @@ def check(to: str, table: str | None = None, output: Path | None = None, *, inco
     if table is not None and table not in TABLES:
         raise UsageError(f"no table {table!r}{did_you_mean(table, TABLES)}; it is {', '.join(TABLES)}")
     if output and not EXPORTS[to].is_folder:
-        output_file.check(output)
+        output_file.check_output(output)
 
 
-def export(
+def export_run(
     run: Run, to: str, table: str | None = None, output: Path | None = None, *, inconclusive: str | None = None
 ) -> Exported:
     """Export a run; without an output, return a text, or write files to the run folder under their usual names."""
     from orchestrator.exports.files import write_text
 
-    check(to, table, inconclusive=inconclusive)
+    check_export(to, table, inconclusive=inconclusive)
     entry = EXPORTS[to]
     module = import_module(entry.module, __name__)
     table = table or entry.table

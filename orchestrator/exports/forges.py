@@ -149,7 +149,7 @@ def _marker(name: str) -> str:
     return f"<!-- tfcompare: {name} -->"
 
 
-def keep(forge: Forge, name: str, marked: str) -> tuple[bool, str]:
+def replace_comment(forge: Forge, name: str, marked: str) -> tuple[bool, str]:
     """Replace the comment of this name, or make it; return whether there was one, and its address."""
     own = _find_own(forge, name)
     if own is None:

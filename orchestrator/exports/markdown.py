@@ -8,13 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from orchestrator.exports.common import python_of, verdict
 from orchestrator.model import ArmResult, Comparison, Evaluation, Target
 from orchestrator.reports.case_names import by_workload, short_names, split_params
-from orchestrator.reports.claims import judge_planned_claims, subject_of_pair, summary
+from orchestrator.reports.claims import judge_planned_claims, subject_of_pair, summarize_claims
 from orchestrator.reports.columns import MARKS
 from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.magnitudes import show_estimate, show_interval
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.reasons import UNCERTAIN, describe_in_report
-from orchestrator.reports.table import facts
+from orchestrator.reports.table import describe_measurement
 from orchestrator.results.run import Run
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import clip, escape_unprintable
@@ -42,7 +42,7 @@ def render(run: Run) -> str:
         _table(COMPARISONS, map(_comparison, (*evaluation.comparisons, *evaluation.of_metrics))),
         _table(UNMEASURED, (_row_without_time(arm) for arm in evaluation.arms if arm.outcome != "measured")),
         _lines(f"- warning: {code(text)}" for text in run.warnings),
-        f"{code(facts(evaluation))}, run {code(run.plan.run)}, tfcompare {code(run.manifest.tool)}",
+        f"{code(describe_measurement(evaluation))}, run {code(run.plan.run)}, tfcompare {code(run.manifest.tool)}",
         _table(ENVIRONMENTS, _environments(run)),
         code(shlex.join(["tfcompare", *run.manifest.command])),
         "</details>",
@@ -68,7 +68,7 @@ def _as_number(sign: re.Match[str]) -> str:
 def _headlines(evaluation: Evaluation) -> Iterable[str]:
     """Yield the verdicts of each version against each version that it is compared with."""
     if evaluation.plan.claims:
-        yield f"- {summary(judge_planned_claims(evaluation))}"
+        yield f"- {summarize_claims(judge_planned_claims(evaluation))}"
     counts: dict[tuple[Target, Target], Counter[str]] = {}
     for comparison in evaluation.comparisons:
         pair = comparison.pair

@@ -20,7 +20,7 @@ from orchestrator.results.merge import (
     add_part,
     find_difference,
     join_hosts,
-    read_part,
+    read_merged_part,
 )
 from orchestrator.results.part_files import check_files, write_files
 from orchestrator.results.run_folder import RunFolder
@@ -62,7 +62,7 @@ class Arrivals:
         """Add a unit that was measured to its end; raise ContractBroken if it is not in order."""
         place = self.keep(unit, copy, attempt, contents)
         try:
-            part = read_part(place)
+            part = read_merged_part(place)
         except UsageError as error:
             raise ContractBroken(error.what) from error
         self._check(unit, part)

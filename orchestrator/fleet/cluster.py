@@ -79,7 +79,7 @@ def check_address(on: str) -> None:
 
 
 @contextmanager
-def connect(on: str, work: Work | None = None) -> Iterator["Cluster"]:
+def connect_cluster(on: str, work: Work | None = None) -> Iterator["Cluster"]:
     """Connect to a cluster; raise UsageError without Ray, and EngineUnavailable if no cluster takes us.
 
     `work` stands for what a host does with a unit, for a benchmark of everything around it.
@@ -93,7 +93,7 @@ def connect(on: str, work: Work | None = None) -> Iterator["Cluster"]:
             _init(ray, on)
     except Exception as error:
         raise EngineUnavailable(*_explain(f"--on {on}", error, said)) from error
-    cluster = Cluster(ray, work or host.measure)
+    cluster = Cluster(ray, work or host.measure_unit)
     try:
         yield cluster
     finally:
@@ -123,7 +123,7 @@ def connect_all(
             context = _init(ray, f"{BY_CLIENT}{LOOPBACK}:{ports[name]}", allow_multiple=True)
             contexts.append(context)
             with context:
-                clusters[name] = Cluster(ray, work or host.measure, context)
+                clusters[name] = Cluster(ray, work or host.measure_unit, context)
         except Exception as error:
             errors[name] = error
 
@@ -256,7 +256,7 @@ class Cluster:
         self._gone = (ConnectionError, RpcError)
         self._context = context or nullcontext()
         self._on_node = NodeAffinitySchedulingStrategy
-        self._report = ray.remote(num_cpus=0, max_retries=0)(host.report)
+        self._report = ray.remote(num_cpus=0, max_retries=0)(host.describe_host)
         self._work = work
         self._unit = ray.remote(num_cpus=0, resources={SLOT: 1}, max_retries=0)(_measure)
         head = {"node:__internal_head__": 0.001}

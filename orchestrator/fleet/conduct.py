@@ -37,16 +37,16 @@ from orchestrator.fleet.model import (
     UnitTask,
 )
 from orchestrator.fleet.place import (
-    choose_engine,
+    choose_fleet_engine,
     find_double,
+    find_host_obstacle,
     find_misfit,
     find_mismatch,
-    find_obstacle,
-    find_versions,
+    find_needed_versions,
 )
 from orchestrator.fleet.replicas import OF_REPLICAS, describe_replicas
 from orchestrator.fleet.roster import ASKING_S, PATIENCE_S, FleetHost, Roster, UnitJob
-from orchestrator.fleet.units import Unit, divide, find_sending_s, request
+from orchestrator.fleet.units import Unit, divide_run, find_sending_s, request
 from orchestrator.fleet.ways import join
 from orchestrator.measure.forecast import list_outside
 from orchestrator.measure.run import Done
@@ -107,7 +107,7 @@ class HostRules:
     def admit(self, node: FleetNode, report: HostReport, others: Sequence[FleetHost]) -> str:
         if lacking := find_mismatch(node, self._fleet.where):
             return f"--where: it lacks {lacking}"
-        if obstacle := find_obstacle(report, self._tool, contract.FINGERPRINT):
+        if obstacle := find_host_obstacle(report, self._tool, contract.FINGERPRINT):
             return obstacle
         if self.engine != "auto" and (silent := report.engines.get(self.engine, "it is unknown there")):
             return f"--engine {self.engine}: {silent}"
@@ -129,7 +129,7 @@ class RunRules(HostRules):
         options = self._planned.options
         selection, environments = self._planned.selection, options.environments
         arms = [arm.key for arm in list_arms(unit.cases, selection.targets, unit.claims, environments.device)]
-        versions = find_versions(arms, selection.versions)
+        versions = find_needed_versions(arms, selection.versions)
         return find_misfit(versions, report, gpu=environments.gpu, force=environments.force)
 
     def request(self, job: UnitJob) -> tuple[bytes, Contents]:
@@ -178,12 +178,12 @@ def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View, ope
             return _measure(run, session.planned, options, rules, Dispatch(fleet, roster, rules, view), view)
 
 
-def forecast(planned: PlannedRun, options: FleetOptions, say: Callable[[str], None]) -> list[str]:
+def forecast_fleet(planned: PlannedRun, options: FleetOptions, say: Callable[[str], None]) -> list[str]:
     """Return what a run on a fleet would measure, and where: `--dry-run`."""
     with join(options.on, say) as fleet:
         # What is forecast must not depend on which machine answers first.
         rules, roster = _meet(planned, options, fleet, say, PATIENCE_S)
-        units = divide(planned)
+        units = divide_run(planned)
         lines = [_outline(planned, len(units), options.replicate_hosts)]
         for host in roster.members:
             assert host.report
@@ -205,7 +205,7 @@ def _outline(planned: PlannedRun, units: int, copies: int) -> str:
 def continue_on_fleet(path: Path, options: FleetOptions, view: View, open_fleet: OpenFleet = join) -> Done:
     """Measure what a run on a fleet still lacks: the cases that no host has measured."""
     run = RunFolder.open(path)
-    asked = read_request(run)
+    asked = read_fleet_request(run)
     if asked is None:
         raise UsageError(f"{path} was measured on one machine: leave --on out to continue it there")
     require_seal(run, run.read_plan(), run.read_manifest())
@@ -264,7 +264,7 @@ def _meet(
     rules = RunRules(planned, options)
     roster = Roster(fleet, rules, say)
     reports = _ask(roster, options, patience_s)
-    rules.engine = choose_engine(rules.engine, reports)
+    rules.engine = choose_fleet_engine(rules.engine, reports)
     for host in roster.members:
         if silent := host.report and host.report.engines.get(rules.engine):
             roster.leave_out(host, f"engine {rules.engine}: {silent}")
@@ -306,7 +306,7 @@ def _measure(
     copies = {number: _open_copy(run, number) for number in range(1, options.replicate_hosts + 1)}
     rules.arrivals = {number: Arrivals(copy, copy.read_plan(), copy.read_manifest()) for number, copy in copies.items()}
     measured = {number: find_hosts(copy) for number, copy in copies.items()}
-    units = divide(planned)
+    units = divide_run(planned)
     jobs = [
         UnitJob(
             unit,
@@ -391,7 +391,7 @@ def _note_replicas(run: RunFolder, copies: Mapping[int, RunFolder]) -> None:
     run.write_manifest(replace(manifest, notes=(*others, *describe_replicas(*copies.values()))))
 
 
-def read_request(run: RunFolder) -> FleetRequest | None:
+def read_fleet_request(run: RunFolder) -> FleetRequest | None:
     """Return what a fleet was asked for by a run, or None if no fleet measured it."""
     try:
         data = files.read(run.path, run.fleet, 2**26, names=None)

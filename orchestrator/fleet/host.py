@@ -19,7 +19,7 @@ from orchestrator.engines import ENGINES
 from orchestrator.engines.scratch import Scratch
 from orchestrator.errors import EngineUnavailable, InternalError
 from orchestrator.fleet.model import Contents, HostReport, Tell, UnitAnswer, UnitEnd, UnitMessage, UnitTask
-from orchestrator.machine.gpu import gpus
+from orchestrator.machine.gpu import find_gpus
 from orchestrator.machine.host import host_facts
 from orchestrator.machine.occupied import find_simulated_name
 from orchestrator.options import EngineOptions
@@ -31,7 +31,7 @@ REPORT, TASK = TypeAdapter(HostReport), TypeAdapter(UnitTask)
 MESSAGE, END = TypeAdapter(UnitMessage), TypeAdapter(UnitEnd)
 
 
-def report() -> bytes:
+def describe_host() -> bytes:
     """Describe this machine."""
     engines = {}
     for name, info in ENGINES.items():
@@ -48,14 +48,14 @@ def report() -> bytes:
         contract=contract.FINGERPRINT,
         facts=dict(host_facts()),
         engines=engines,
-        gpus=gpus(),
+        gpus=find_gpus(),
         free_mb=shutil.disk_usage(Path.home()).free // 2**20,
         simulated=find_simulated_name(),
     )
     return REPORT.dump_json(found)
 
 
-def measure(task: bytes, workloads: Contents, tell: Tell) -> tuple[bytes, Contents]:
+def measure_unit(task: bytes, workloads: Contents, tell: Tell) -> tuple[bytes, Contents]:
     """Measure a unit, and return how it ended, as JSON, and the files of its run folder."""
     with Scratch() as scratch:
         answer = _measure(TASK.validate_json(task), workloads, tell, scratch.path)

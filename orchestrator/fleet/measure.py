@@ -54,7 +54,7 @@ def main() -> None:
     # Whatever prints to stdout must not be taken for a message.
     out = os.fdopen(os.dup(1), "wb", buffering=0)
     os.dup2(2, 1)
-    interrupts.install()
+    interrupts.catch_signals()
     task = TASK.validate_json(sys.stdin.buffer.readline())
     interrupts.end_with_stdin()
     voice = Voice(task, out)

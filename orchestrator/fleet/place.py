@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from orchestrator.catalog.gpu_support import judge
+from orchestrator.catalog.gpu_support import match_gpu
 from orchestrator.catalog.version import Version
 from orchestrator.errors import EngineUnavailable
 from orchestrator.fleet.model import OF_NAME, FleetNode, HostReport
@@ -20,7 +20,7 @@ def find_mismatch(node: FleetNode, where: Where) -> str:
     return ", ".join(f"{name}={value}" for name, value in where if labels.get(name) != value)
 
 
-def find_obstacle(report: HostReport, tool: str, contract: str) -> str:
+def find_host_obstacle(report: HostReport, tool: str, contract: str) -> str:
     """Return why a machine cannot be of this fleet, or ''."""
     if report.contract != contract or report.tool != tool:
         theirs = f"it has tfcompare {report.tool} (contract {report.contract})"
@@ -41,7 +41,7 @@ def find_double(report: HostReport, others: Mapping[str, HostReport]) -> str:
     return ""
 
 
-def choose_engine(wanted: str, reports: Iterable[HostReport]) -> str:
+def choose_fleet_engine(wanted: str, reports: Iterable[HostReport]) -> str:
     """Return the engine that measures on all hosts: the one asked for, or the first that any of them has.
 
     Raises EngineUnavailable if no host has it.
@@ -61,12 +61,12 @@ def find_misfit(versions: Iterable[Version], report: HostReport, *, gpu: bool, f
         return ""
     if not report.gpus:
         return "it has no GPU"
-    matches = (judge(version, report.gpus[0], ()) for version in versions)
+    matches = (match_gpu(version, report.gpus[0], ()) for version in versions)
     failing = [str(match) for match in matches if match.fit == "unsupported"]
     return "" if force or not failing else failing[0]
 
 
-def find_versions(arms: Iterable[ArmKey], versions: Iterable[Version]) -> tuple[Version, ...]:
+def find_needed_versions(arms: Iterable[ArmKey], versions: Iterable[Version]) -> tuple[Version, ...]:
     """Return the versions that these arms need."""
     named = {arm.target.name for arm in arms}
     return tuple(version for version in versions if version.name in named)

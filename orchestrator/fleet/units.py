@@ -25,7 +25,7 @@ class Unit:
         return self.cases[0].label + (f" and {more} more" if more else "")
 
 
-def divide(planned: PlannedRun) -> tuple[Unit, ...]:
+def divide_run(planned: PlannedRun) -> tuple[Unit, ...]:
     """Return the units of a run, in its order."""
     options, cases = planned.options, planned.selection.cases
     if options.claims:

@@ -13,7 +13,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, TypeVar
 
 from orchestrator.errors import EngineUnavailable
-from orchestrator.fleet.cluster import AT_ONCE, LOOPBACK, Cluster, connect, connect_all
+from orchestrator.fleet.cluster import AT_ONCE, LOOPBACK, Cluster, connect_all, connect_cluster
 from orchestrator.fleet.machines import CONNECT_S, HERE, UNATTENDED, FleetMachine, StartedFleet, read_started
 from orchestrator.fleet.model import EXISTING, ClusterGone, Contents, Fleet, FleetNode, TaskLost, Work
 from orchestrator.parallel import run_parallel
@@ -39,7 +39,7 @@ def join(on: str, say: Callable[[str], None], work: Work | None = None) -> Itera
     """
     started = read_started() if on == EXISTING and not os.environ.get("RAY_ADDRESS") else None
     if started is None:
-        with connect(on, work) as cluster:
+        with connect_cluster(on, work) as cluster:
             yield cluster
         return
     with _open_ways(started, say) as ports, connect_all(ports, say, work) as clusters:

@@ -9,7 +9,7 @@ from datetime import date
 from typing import Any
 
 from orchestrator.history.model import Alarm, Change, Key, Segment, Series
-from orchestrator.history.night_rows import NightRow, bounds, rows
+from orchestrator.history.night_rows import NightRow, find_bounds, rows
 from orchestrator.history.select import Picked, case_of
 
 SCHEMA = "tfcompare.history/1"
@@ -58,7 +58,9 @@ def _find_shown(series: Series, find: FindChanges, first: date) -> tuple[Change,
     return tuple(change for part in series.segments for change in find(series.key, part) if change.first >= first)
 
 
-def as_object(listed: Sequence[ShownSeries], alarms: Sequence[Alarm], warnings: Sequence[str]) -> dict[str, Any]:
+def history_as_object(
+    listed: Sequence[ShownSeries], alarms: Sequence[Alarm], warnings: Sequence[str]
+) -> dict[str, Any]:
     """Return the `tfcompare.history/1` object, which is part of the interface."""
     return {
         "schema": SCHEMA,
@@ -104,7 +106,7 @@ def _series_object(entry: ShownSeries) -> dict[str, Any]:
 
 
 def _row_object(row: NightRow) -> dict[str, Any]:
-    low, high = bounds(row.value) if row.value else (None, None)
+    low, high = find_bounds(row.value) if row.value else (None, None)
     return {
         "night": str(row.night),
         "segment": row.segment,

@@ -5,9 +5,9 @@ from collections import defaultdict
 from dataclasses import dataclass
 from datetime import date
 
-from orchestrator.history.alarms.results import describe
+from orchestrator.history.alarms.results import describe_results
 from orchestrator.history.model import Point, Series, Stage, Value
-from orchestrator.history.surroundings import CUTS, cuts, differences
+from orchestrator.history.surroundings import CUTS, cuts, list_changes
 from orchestrator.metrics.followed import RESULTS
 from orchestrator.model import Outcome
 from orchestrator.stats.paired import quantile
@@ -56,10 +56,10 @@ class NightRow:
     def result(self) -> str:
         """What the night says of results, if the series is about them."""
         last = self.points[-1]
-        return describe(last) if last.metric == RESULTS else ""
+        return describe_results(last) if last.metric == RESULTS else ""
 
 
-def bounds(value: Value) -> tuple[float, float]:
+def find_bounds(value: Value) -> tuple[float, float]:
     """Return the interval of a value as ratios."""
     half = quantile(1 - ALPHA / 2, value.rounds - 1) * value.error
     return math.exp(value.effect - half), math.exp(value.effect + half)
@@ -101,7 +101,7 @@ def _changes_between(before: Point, after: Point) -> tuple[str, ...]:
     A version that is followed is a different build in a different image every night, which is omitted here because its
     build shows it.
     """
-    changes = differences(before, after)
+    changes = list_changes(before, after)
     if after.target == after.build:
         return changes
     expected = (f"{after.target}: ", f"{CUTS['image']}: ")

@@ -12,7 +12,7 @@ from orchestrator.model import ArmResult, Comparison, EnvironmentFacts, Manifest
 from orchestrator.results.rewritten import WORKER
 from orchestrator.results.run import Run
 from orchestrator.results.samples import samples
-from orchestrator.stats.comparisons import measure
+from orchestrator.stats.comparisons import estimate_pair
 
 UNKNOWN = "unknown"
 # What git says of a commit: the last tag before it and, unless it is that, how many commits came since, and its hash.
@@ -40,7 +40,7 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
     for pair, comparison in comparisons.items():
         between = [arms[name] for name in pair.arms]
         outcome, reason = _outcome(between, comparison)
-        measured = measure(by_arm, pair)
+        measured = estimate_pair(by_arm, pair)
         found = measured.estimate if measured else None
         reference_figure, target_figure = (arm.figures.get(pair.metric) for arm in between)
         point = replace(

@@ -62,7 +62,7 @@ def to_points(table: pa.Table) -> list[Point]:
     return points
 
 
-def check(table: pa.Table) -> pa.Table:
+def check_points(table: pa.Table) -> pa.Table:
     """Return a file's table with exactly the columns of the layout; raise Unreadable, NoFormat or OtherFormat."""
     POINTS.check((table.schema.metadata or {}).get(FORMAT.encode(), b"").decode(errors="replace"))
     if missing := [name for name in SCHEMA.names if name not in table.schema.names]:

@@ -146,7 +146,7 @@ def _targets(asked: SeriesSelection, in_history: Sequence[str]) -> tuple[str, ..
     if asked.targets:
         names = []
         for name in asked.targets:
-            target = None if name in in_history else catalog.find(name)
+            target = None if name in in_history else catalog.find_version(name)
             names.append(target.number if target else name)
         return _match_names("version", names, in_history)
     without = tuple(target for target in in_history if not Target.parse(target).control)

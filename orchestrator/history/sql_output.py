@@ -24,26 +24,26 @@ FORMATS = ("table", "csv", "json", "parquet")
 MOST_ROWS = 1000
 
 
-def check(format: str, path: Path | None) -> None:
+def check_answer_file(format: str, path: Path | None) -> None:
     """Raise UsageError if an output cannot be used, before anything is read."""
     if format == "parquet" and path is None:
         raise UsageError("--format parquet goes into a file: add --output FILE")
     if path:
-        output_file.check(path)
+        output_file.check_output(path)
 
 
 def text(result: pa.Table, format: str) -> str:
     return _as_json(result) if format == "json" else _as_csv(result)
 
 
-def write(result: pa.Table, format: str, path: Path) -> None:
+def write_answer(result: pa.Table, format: str, path: Path) -> None:
     if format == "parquet":
         data = _parquet(result)
     else:
         data = (
-            render_plain(lambda width: table(result)) + "\n" if format == "table" else text(result, format)
+            render_plain(lambda width: draw_answer(result)) + "\n" if format == "table" else text(result, format)
         ).encode()
-    with output_file.writing(path):
+    with output_file.writing_output(path):
         files.write_atomically(path, data)
 
 
@@ -74,7 +74,7 @@ def _as_csv(result: pa.Table) -> str:
     return text.getvalue()
 
 
-def table(result: pa.Table) -> RenderableType:
+def draw_answer(result: pa.Table) -> RenderableType:
     grid = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name, of in zip(result.column_names, result.schema.types, strict=True):
         grid.add_column(safe_text(name), justify="right" if _is_number(of) else "left", overflow="fold")

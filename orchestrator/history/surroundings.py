@@ -43,7 +43,7 @@ def cuts(before: Point, after: Point) -> tuple[str, ...]:
     return (*changes, *([f"no night for {apart - 1} days"] if apart > MOST_APART else []))
 
 
-def differences(before: Point, after: Point) -> tuple[str, ...]:
+def list_changes(before: Point, after: Point) -> tuple[str, ...]:
     """Return everything that changed between two points, for users who look for a cause."""
     changes = [change for name in NAMES if (change := _change(name, before, after))]
     if before.build != after.build:

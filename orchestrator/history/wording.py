@@ -2,7 +2,7 @@
 
 from orchestrator.history.model import Alarm, Change, Key
 from orchestrator.metrics.followed import RESULTS, TIME, describe_change
-from orchestrator.reports.columns import interval, ratio
+from orchestrator.reports.columns import format_interval, ratio
 
 
 def describe_direction(key: Key, change: Change) -> str:
@@ -18,7 +18,7 @@ def describe_direction(key: Key, change: Change) -> str:
 def describe_size(key: Key, change: Change, said: str = "") -> str:
     if key.metric == RESULTS:
         return said or "other results"
-    return f"{ratio(change.ratio)} {describe_direction(key, change)} ({interval(change)})"
+    return f"{ratio(change.ratio)} {describe_direction(key, change)} ({format_interval(change)})"
 
 
 def describe_alarm(alarm: Alarm) -> str:

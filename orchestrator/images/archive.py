@@ -132,7 +132,7 @@ def _stream(client: docker.DockerClient, names: list[str]) -> Iterator[bytes]:
         answer.close()
 
 
-def read(path: Path) -> tuple[Packed, ...]:
+def read_archive(path: Path) -> tuple[Packed, ...]:
     """Return the contents of an archive.
 
     They are checked before any of them reaches the engine, which would accept every name that it is given.
@@ -342,7 +342,7 @@ def require_room(client: docker.DockerClient, path: Path, packed: Collection[Pac
         with _open(path) as file:
             for layer in sorted(times):
                 taken = 0
-                for taken in measure(file, layer):
+                for taken in measure_layer(file, layer):
                     taken *= times[layer]
                     if needed + taken > room:
                         raise UsageError(
@@ -367,7 +367,7 @@ def _find_room(client: docker.DockerClient, count: int) -> tuple[int, str]:
     return min(most, (free, "and the engine's disk has no more free; `tfcompare images prune` frees some"))
 
 
-def measure(file: Any, layer: PackedLayer) -> Iterator[int]:
+def measure_layer(file: Any, layer: PackedLayer) -> Iterator[int]:
     """Yield how much of a disk a layer takes up to each of its files; raise Uncountable if it could take more."""
     part = io.BufferedReader(LayerContent(file, layer))
     if match := UNCOUNTED.match(part.peek(8)):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from orchestrator.catalog.user_data import cache
 from orchestrator.catalog.version import Version
-from orchestrator.engines.docker.client import asking, connect
+from orchestrator.engines.docker.client import asking, connect_engine
 from orchestrator.engines.docker.engine import DockerEngine
 from orchestrator.errors import EnvironmentFailed, Interrupted, UsageError
 from orchestrator.measure.prepare import ReadyEnvironment, make_ready
@@ -52,14 +52,14 @@ def log_folder() -> Path:
     return cache() / "builds" / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
 
-def build(
+def build_all(
     versions: tuple[Version, ...], options: EngineOptions, view: View, at_once: int | None = None
 ) -> tuple[BuiltImage, ...]:
     """Build the images of versions, and return a result for each, including those that failed.
 
     Raise EngineUnavailable before any work.
     """
-    with closing(connect()) as client, closing(DockerEngine(options)) as engine:
+    with closing(connect_engine()) as client, closing(DockerEngine(options)) as engine:
         try:
             environments = make_ready(versions, engine, log_folder(), view, at_once)
         except KeyboardInterrupt as stop:
@@ -76,9 +76,9 @@ def build(
     return tuple(images)
 
 
-def call(images: Sequence[BuiltImage], name: Callable[[str], str]) -> None:
+def add_name(images: Sequence[BuiltImage], name: Callable[[str], str]) -> None:
     """Give each existing image an additional name, which is taken from any image that had it."""
-    with closing(connect()) as client:
+    with closing(connect_engine()) as client:
         for image in images:
             if image.tag:
                 called = name(image.version.number)

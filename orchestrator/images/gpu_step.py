@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from orchestrator import catalog
-from orchestrator.catalog.gpu_support import judge
+from orchestrator.catalog.gpu_support import match_gpu
 from orchestrator.images.verify import Check
-from orchestrator.machine.gpu import gpus
+from orchestrator.machine.gpu import find_gpus
 from orchestrator.measure.trial import TriedArm, try_workloads
-from orchestrator.options import EngineOptions
-from orchestrator.plan.gpus import choose
+from orchestrator.options import DOCKER, EngineOptions
+from orchestrator.plan.gpus import choose_gpus
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import RunOptions
 from orchestrator.terminal.durations import format_time
@@ -26,14 +26,14 @@ def check_steps(versions: Sequence[str], environments: EngineOptions, view: View
 
     What is known to fail on the GPU is not tried.
     """
-    chosen = choose(environments.gpus, gpus())
+    chosen = choose_gpus(environments.gpus, find_gpus())
     checks: dict[str, tuple[Check, ...]] = {}
-    for version in catalog.resolve(list(dict.fromkeys(versions)), fewest=1):
-        refusals = [match for gpu in chosen if (match := judge(version, gpu, ())).fit == "unsupported"]
+    for version in catalog.resolve_versions(list(dict.fromkeys(versions)), fewest=1):
+        refusals = [match for gpu in chosen if (match := match_gpu(version, gpu, ())).fit == "unsupported"]
         checks[version.number] = tuple(Check(SUBJECT, True, WANTED, f"not tried: {match.reason}") for match in refusals)
     options = RunOptions(
         versions=tuple(number for number, refused in checks.items() if not refused),
-        engine="docker",
+        engine=DOCKER,
         environments=replace(environments, exclusive=True),
         selected=(WORKLOAD,),
         timeout_s=TIMEOUT_S,

@@ -137,7 +137,7 @@ def weigh(images: Iterable[KeptImage], wanted: Mapping[Key, Recipe], versions: C
     `wanted` must hold the recipes of at least those versions that have images.
     """
     order = {version.number: index for index, version in enumerate(versions)}
-    judged = [judge(image, wanted, order) for image in images]
+    judged = [judge_image(image, wanted, order) for image in images]
     judged.sort(
         key=lambda status: (order.get(status.image.version, len(order)), status.image.key, status.image.created)
     )
@@ -151,7 +151,7 @@ def _keys(version: Version, flavour: FlavourName) -> list[Key]:
     return [(version.number, flavour, option.python.number) for option in version.on(flavour)]
 
 
-def judge(image: KeptImage, wanted: Mapping[Key, Recipe], numbers: Collection[str]) -> ImageStatus:
+def judge_image(image: KeptImage, wanted: Mapping[Key, Recipe], numbers: Collection[str]) -> ImageStatus:
     if image.version not in numbers:
         return ImageStatus(
             image=image, state="unknown version", why=f"the table of versions has no {image.version or 'such version'}"

@@ -16,7 +16,7 @@ from orchestrator.engines.docker.image import BASE_ID, Recipe, local_id, recipe
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.images import archive
 from orchestrator.images.archive import Packed, Tell
-from orchestrator.images.inventory import ImageStatus, KeptImage, Key, find_entry, judge
+from orchestrator.images.inventory import ImageStatus, KeptImage, Key, find_entry, judge_image
 from orchestrator.images.verify import verify
 
 
@@ -34,7 +34,7 @@ class LoadableImage:
     is_here: bool
 
 
-def examine(
+def examine_archive(
     client: docker.DockerClient,
     packed: Iterable[Packed],
     versions: Collection[Version],
@@ -97,7 +97,7 @@ def _judge(client: docker.DockerClient, packed: Packed, versions: Collection[Ver
         if version.number == image.version
         for flavour in version.flavours
     }
-    return judge(image, wanted, {version.number for version in versions})
+    return judge_image(image, wanted, {version.number for version in versions})
 
 
 def _find_problem(candidate: LoadableImage, *, replace: bool, lock_bases: bool) -> str:
@@ -118,7 +118,7 @@ def _find_problem(candidate: LoadableImage, *, replace: bool, lock_bases: bool) 
     return ""
 
 
-def load(
+def load_image(
     client: docker.DockerClient, path: Path, candidate: LoadableImage, versions: Collection[Version], tell: Tell
 ) -> None:
     """Load an image, and give it its name if it holds what its recipe says; raise EnvironmentFailed if it does not."""

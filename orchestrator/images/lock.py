@@ -83,7 +83,7 @@ def _base(flavour: Flavour, override: str | None, digests: Mapping[str, str]) ->
     return image, digests.get(image, "")
 
 
-def resolve(client: docker.DockerClient, asked: Collection[LockRequest]) -> Iterator[Answer]:
+def resolve_bases(client: docker.DockerClient, asked: Collection[LockRequest]) -> Iterator[Answer]:
     """Look up the digest of each base; a base that fails does not keep the others from being looked up."""
     for base in asked:
         digest, wrong = base.image.partition("@")[2], ""

@@ -44,7 +44,7 @@ class Garbage:
         return self.images_bytes + sum(size for _, size in (*self.environments, *self.made_by_drivers))
 
 
-def find(
+def find_garbage(
     client: docker.DockerClient,
     inventory: Inventory,
     versions: Collection[Version],
@@ -76,7 +76,7 @@ def _garbage(
     all: bool,
     others: bool,
 ) -> Garbage:
-    abandoned = container.orphans(client)
+    abandoned = container.find_orphans(client)
     users = [entry for entry in client.api.containers(all=True) if entry["Id"] not in abandoned]
     images, spared = part(candidates, users, base, all=all, others=others)
     mine = {status.image.id for status in images}
@@ -89,11 +89,13 @@ def _garbage(
         containers=tuple(abandoned),
         environments=tuple((path, files.tree_size(path)) for path in folders if path not in used),
         spared=(*spared, *(Spared(name=f"environment {path.name}", why="it is in use") for path in used)),
-        made_by_drivers=orphans(nvidia.jit_kept(), {entry["Id"] for entry in client.api.images()} - mine),
+        made_by_drivers=find_orphaned_code(nvidia.jit_kept(), {entry["Id"] for entry in client.api.images()} - mine),
     )
 
 
-def orphans(compiled: Iterable[nvidia.CompiledCode], staying: Collection[str]) -> tuple[tuple[Path, int], ...]:
+def find_orphaned_code(
+    compiled: Iterable[nvidia.CompiledCode], staying: Collection[str]
+) -> tuple[tuple[Path, int], ...]:
     """Return the folders of code that a driver compiled for images of which none stays."""
     digests = {identity.removeprefix("sha256:") for identity in staying}
     return tuple(
@@ -143,13 +145,13 @@ def _describe_container(user: Mapping[str, object]) -> str:
     return f"the {'running' if user.get('State') == 'running' else 'stopped'} container {name}"
 
 
-def remove(client: docker.DockerClient, garbage: Garbage) -> tuple[Spared, ...]:
+def remove_garbage(client: docker.DockerClient, garbage: Garbage) -> tuple[Spared, ...]:
     """Remove the garbage, and return what the engine refused to remove."""
     for identity in garbage.containers:
-        container.remove(client.api, identity)
+        container.remove_container(client.api, identity)
     spared = [refused for status in garbage.images if (refused := _remove(client, status.image))]
     for path, _ in garbage.environments:
-        if not environments.remove(path):
+        if not environments.remove_environment(path):
             spared.append(Spared(name=f"environment {path.name}", why="it is in use, or not yours to remove"))
     for path, _ in garbage.made_by_drivers:
         shutil.rmtree(path, ignore_errors=True)

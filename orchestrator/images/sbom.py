@@ -24,7 +24,7 @@ def pins(flavour: Flavour) -> tuple[Pin, ...]:
 
     If the locks of the installer and the version both name a package, the version's entry counts.
     """
-    both = [*lockfile.read(flavour.pip_lock), *lockfile.read(flavour.lock)]
+    both = [*lockfile.read_lock(flavour.pip_lock), *lockfile.read_lock(flavour.lock)]
     return tuple({pin.name: pin for pin in both}.values())
 
 

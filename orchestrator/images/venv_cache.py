@@ -74,7 +74,7 @@ def _find_folder(process: Path) -> Path:
     return Path("/")
 
 
-def remove(path: Path) -> bool:
+def remove_environment(path: Path) -> bool:
     """Remove an environment unless it is in use; return whether it is gone."""
     try:
         lock = FolderLock(path)

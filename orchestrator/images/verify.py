@@ -12,7 +12,7 @@ from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour, Version
 from orchestrator.engines.docker.client import asking
 from orchestrator.engines.docker.image import SPEC_LABEL, Recipe
-from orchestrator.engines.docker.inside import Files, Imported, Inside, look
+from orchestrator.engines.docker.inside import Files, Imported, Inside, look_inside
 from orchestrator.errors import EnvironmentFailed
 
 # From 2.1 on `tensorflow` carries CUDA, and what is without it has another name.
@@ -58,12 +58,12 @@ def verify(
     """Verify an image; `name` is what it is called in the result."""
     with asking(f"{version.number}: its image could not be verified", EnvironmentFailed):
         labels = client.images.get(image_id).labels
-        inside = look(client, image_id, version.number)
-    checks = tuple(compare(inside, labels, version, flavour, recipe))
+        inside = look_inside(client, image_id, version.number)
+    checks = tuple(check_contents(inside, labels, version, flavour, recipe))
     return Verified(version=version.number, flavour=flavour.name, image=name, checks=checks)
 
 
-def compare(
+def check_contents(
     inside: Inside | str, labels: Mapping[str, str], version: Version, flavour: Flavour, recipe: Recipe
 ) -> Iterator[Check]:
     """Compare what was found inside and on the image with the table, one check per item.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from orchestrator.machine.gpu import gpus
+from orchestrator.machine.gpu import find_gpus
 
 # Less room than this is none: what a replicate writes at once is larger.
 LEAST_FREE = 2**16
@@ -82,7 +82,7 @@ def find_gone_gpus(keys: Collection[str]) -> tuple[str, ...]:
     """Return which of these GPUs this machine no longer shows."""
     if not keys:
         return ()
-    present = {gpu.key for gpu in gpus()}
+    present = {gpu.key for gpu in find_gpus()}
     return tuple(key for key in keys if key not in present)
 
 

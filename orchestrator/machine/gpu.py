@@ -109,11 +109,11 @@ class GpuReading:
         return ", ".join([words for value, words in values if value is not None] + list(self.throttled or ()))
 
 
-def gpus(nvml: Any = None) -> tuple[Gpu, ...]:
+def find_gpus(nvml: Any = None) -> tuple[Gpu, ...]:
     """Return all GPUs of this machine, including those that CUDA_VISIBLE_DEVICES hides."""
     nvml = nvml or find_package()
     return tuple(_gpu(nvml, index, handle) for index, handle in _handles(nvml)) or tuple(
-        map(_build_gpu, nvidia_smi.gpus())
+        map(_build_gpu, nvidia_smi.query_gpus())
     )
 
 

@@ -13,7 +13,7 @@ from itertools import takewhile
 from pathlib import Path
 from statistics import fmean
 
-from orchestrator.machine.gpu import Gpu, GpuReading, describe_processes, disturbance, gpus, read_gpus, spans
+from orchestrator.machine.gpu import Gpu, GpuReading, describe_processes, disturbance, find_gpus, read_gpus, spans
 from orchestrator.model import GpuSpan
 
 Facts = dict[str, str | int | float | None]
@@ -39,7 +39,7 @@ TEXTS = {
 }
 
 
-def host_facts(root: Path = ROOT, find_gpus: Callable[[], tuple[Gpu, ...]] = gpus) -> Facts:
+def host_facts(root: Path = ROOT, find_gpus: Callable[[], tuple[Gpu, ...]] = find_gpus) -> Facts:
     return {
         "id": _identify(root),
         "system": platform.system(),

@@ -19,7 +19,7 @@ TIMEOUT_S = 30.0
 Row = dict[str, str | None]
 
 
-def gpus() -> tuple[Row, ...]:
+def query_gpus() -> tuple[Row, ...]:
     """Return the fields of each GPU; nothing if there is no driver.
 
     A field is None if the GPU or its driver does not know it.

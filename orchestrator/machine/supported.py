@@ -40,7 +40,7 @@ def find_architecture() -> Architecture:
     return NAMES.get(platform.machine().lower(), USUAL)
 
 
-def find_obstacle() -> str:
+def find_system_obstacle() -> str:
     """Return in one line why nothing can be measured on this system, and what to do instead, or ''."""
     system, machine = platform.system(), platform.machine()
     if system != "Linux":

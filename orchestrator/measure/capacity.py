@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from orchestrator.engines import ENGINES
-from orchestrator.machine.gpu import gpus
+from orchestrator.machine.gpu import find_gpus
 from orchestrator.machine.room import Room, read_room
 from orchestrator.model import ArmKey, Case, Plan
 from orchestrator.plan.order import group_linked
@@ -65,7 +65,7 @@ def read_capacity(plan: Plan, *, started: bool = False) -> Capacity:
 
 
 def _find_gpu_mb(keys: Collection[str]) -> int | None:
-    each_gpu = [part for gpu in gpus() for part in (gpu, *gpu.slices)]
+    each_gpu = [part for gpu in find_gpus() for part in (gpu, *gpu.slices)]
     return min((each.free_mb for each in each_gpu if each.key in keys and each.free_mb is not None), default=None)
 
 

@@ -84,7 +84,7 @@ def forecast(planned: PlannedRun, say: Callable[[str], None]) -> Forecast:
     check_new_folder(folder)
     notes: list[str] = []
     if options.own_workloads and not all(workload.builtin for workload in planned.workloads.values()):
-        notes = pinned.notes_on(pinned.divide(options.own_workloads, options.outside)[1])
+        notes = pinned.notes_on(pinned.divide_files(options.own_workloads, options.outside)[1])
         notes += [*list_outside(planned), *note_keras(planned)]
     return Forecast(
         headline=outline(planned, name),

@@ -81,7 +81,9 @@ def _relative_width(rounds: int, visits: int) -> float:
     return quantile(1 - USUAL_ERROR / 2, rounds - 1) * math.sqrt((1 + REPLICATES_VARY / visits) / rounds)
 
 
-def choose(waiting: Sequence[Waiting], left_s: float, overtime_s: float = 0.0, start_s: float = 0.0) -> frozenset[int]:
+def choose_waiting(
+    waiting: Sequence[Waiting], left_s: float, overtime_s: float = 0.0, start_s: float = 0.0
+) -> frozenset[int]:
     """Return the cases that get enough rounds in the time that is left, where every round starts new workers.
 
     The others are left for later, the longest first: a few cases with a verdict are worth more than many without.

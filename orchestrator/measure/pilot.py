@@ -86,7 +86,7 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
     least_calls = max((_least_calls(visitor.plan, arm.key) for arm in wanted), default=0)
     call_s = {arm: timed.pilot.call_s for arm, timed in visit.timed.items()}
     as_pilot = {arm: replace(visit.timed[arm].effort, calls=effort.calls) for arm, effort in wanted.items()}
-    generous, usual, least = (calibrate.align(each, call_s, least_calls) for each in (wanted, modest, as_pilot))
+    generous, usual, least = (calibrate.align_efforts(each, call_s, least_calls) for each in (wanted, modest, as_pilot))
     once = _plan_once(visitor.plan, visit, generous)
     fullest, fuller = ({arm: replace(effort, once=once) for arm, effort in each.items()} for each in (generous, usual))
     choices = tuple({arm: each[arm] for arm in new} for each in (fullest, generous, fuller, usual, least))
@@ -99,7 +99,7 @@ def _plan_once(plan: Plan, visit: Visit, efforts: Mapping[Arm, calibrate.Effort]
     """Return how often a round visits all of these arms again for their first call alone."""
     if not opens_alone(plan):
         return 0
-    whole_s = sum(calibrate.visit_s(timed.pilot, efforts[arm]) for arm, timed in visit.timed.items())
+    whole_s = sum(calibrate.replicate_s(timed.pilot, efforts[arm]) for arm, timed in visit.timed.items())
     return calibrate.plan_once(visit.open_s, whole_s)
 
 
@@ -123,7 +123,8 @@ def _is_alike(timed: Timed, effort: calibrate.Effort) -> bool:
 def visit_s(visit: Visit, efforts: Mapping[ArmKey, calibrate.Effort]) -> float:
     """Estimate what a visit of these arms takes in a round."""
     return sum(
-        calibrate.visit_s(timed.pilot, efforts[arm.key]) * len(timed.replicates) for arm, timed in visit.timed.items()
+        calibrate.replicate_s(timed.pilot, efforts[arm.key]) * len(timed.replicates)
+        for arm, timed in visit.timed.items()
     )
 
 

@@ -43,7 +43,7 @@ from orchestrator.plan import gpus
 from orchestrator.plan.pairs import looks_left
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.exit_error import join_failures
-from orchestrator.results.replicates import load
+from orchestrator.results.replicates import load_replicates
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.sealed import read_request, require_seal
 from orchestrator.terminal.counts import format_count, name_some
@@ -112,19 +112,19 @@ def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[
         require_seal(folder, plan, manifest)
         past, cases = Past(Progress(), 0), plan.cases
         if folder.is_prepared:
-            written = load(folder.streams(), plan.run).replicates
+            written = load_replicates(folder.streams(), plan.run).replicates
             past = beyond(read_past(plan, tuple(folder.entries())), written, plan)
             cases = tuple(open_cases(judge_run(folder), past))
         if not cases:
             raise NothingSelected(describe_nothing_open(options.run, past))
         for line in describe_deaths(past):
             say(line)
-        changed.provide(plan.definitions, say, _device(plan))
+        changed.provide_targets(plan.definitions, say, _device(plan))
         by_name = versions_of(plan)
         versions = tuple(
             by_name[target.name] for target in plan.targets if target.name in by_name and not target.control
         )
-        fitting = gpus.again(plan.gpus, list(versions))
+        fitting = gpus.find_gpus_again(plan.gpus, list(versions))
         # The variables of then, and not those of now.
         inherited = tuple(manifest.variables.items())
         engine = _make_engine(replace(options.environments, variables=inherited), plan, fitting)
@@ -171,7 +171,7 @@ def add_rounds(options: ResumeOptions, view: View) -> Done:
         environments = {target: made for target, made in environments.items() if target not in more.past.unable}
         own = find_workloads(plan, folder, more.session.held)
         named = {case.workload for case in plan.cases}
-        available = program.all_workloads(plan.program, plan.requirements, own)
+        available = program.find_measurable(plan.program, plan.requirements, own)
         workloads = [workload for name, workload in available.items() if name in named]
         session = replace(
             more.session,
@@ -224,7 +224,7 @@ def same_sources(plan: Plan, manifest: Manifest, folder: RunFolder, own: Path | 
 
 
 def _same_files(plan: Plan, manifest: Manifest, own: Path | None, otherwise: str = "") -> None:
-    workloads = program.all_workloads(plan.program, plan.requirements, own)
+    workloads = program.find_measurable(plan.program, plan.requirements, own)
     names = dict.fromkeys(case.workload for case in plan.cases)
     if absent := [name for name in names if name not in workloads]:
         raise UsageError(

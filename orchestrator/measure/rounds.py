@@ -215,7 +215,7 @@ class RoundLoop:
             for calibration in calibrations:
                 self._adopt(calibration, level, number)
             waiting = [self._waiting(group) for group in groups]
-            judged.append(len(pacing.choose(waiting, self.budget.left_s, start_s=self._start_s)))
+            judged.append(len(pacing.choose_waiting(waiting, self.budget.left_s, start_s=self._start_s)))
             round_s = sum(each.round_s for each in waiting) + self._start_s
             held.append(min(each.rounds for each in waiting) + pacing.rounds_that_fit(round_s, self.budget.left_s))
         fitting = [
@@ -242,7 +242,7 @@ class RoundLoop:
         if self.rounds.budget_s is None or not self.budget.pilots:
             return True
         waiting = [self._waiting(group) for group in visited]
-        chosen = pacing.choose(waiting, self.budget.left_s, self.budget.overtime_s, self._start_s)
+        chosen = pacing.choose_waiting(waiting, self.budget.left_s, self.budget.overtime_s, self._start_s)
         if not chosen:
             return self.budget.left_s > 0
         needed_s = sum(waiting[index].needed_s for index in chosen) + self.budget.usual_pilot_s
@@ -296,7 +296,7 @@ class RoundLoop:
     def _remedy(self, groups: Sequence[Group]) -> str:
         """Say what a budget that is too short for verdicts on all cases still holds, and what would be enough."""
         waiting = [self._waiting(group) for group in groups]
-        chosen = pacing.choose(waiting, self.budget.left_s, self.budget.overtime_s, self._start_s)
+        chosen = pacing.choose_waiting(waiting, self.budget.left_s, self.budget.overtime_s, self._start_s)
         needed_s = sum(each.needed_s for each in waiting) + max(each.missing for each in waiting) * self._start_s
         cases, first = sum(map(len, groups)), sum(len(groups[index]) for index in chosen)
         quickest, group = min(zip(waiting, groups, strict=True), key=lambda each: each[0].needed_s)
@@ -364,7 +364,7 @@ class RoundLoop:
         overtime_s = 0.0 if number == self.rounds.first_round else self.budget.overtime_s
         for visits in dict.fromkeys((self._visits_per_round(groups), 1)):
             waiting = [self._waiting(group, visits) for group in groups]
-            enough = pacing.choose(waiting, self.budget.left_s, overtime_s, self._start_s)
+            enough = pacing.choose_waiting(waiting, self.budget.left_s, overtime_s, self._start_s)
             if len(enough) == len(groups):
                 break
         chosen = enough or pacing.fill(waiting, self.budget.left_s - self._start_s)

@@ -43,7 +43,7 @@ class Done:
     error: TfCompareError | None
 
 
-def run(options: RunOptions, view: View) -> Done:
+def plan_and_measure(options: RunOptions, view: View) -> Done:
     """Plan a run, make its versions ready, measure, and judge what was measured."""
     return measure(plan_run(options, view.say), view)
 

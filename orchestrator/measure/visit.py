@@ -12,7 +12,7 @@ from orchestrator.measure.replicate import REPEATED, LiveReplicate, Progress, Re
 from orchestrator.measure.session import Session
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Arm, ArmKey, Case, Disturbed, Load, Plan, Watched
-from orchestrator.plan.order import alternating, divide
+from orchestrator.plan.order import alternating, divide_sittings
 from orchestrator.stats.calibrate import BURST_S, ONCE, Effort, Pilot, first_effort
 
 Group = tuple[Case, ...]
@@ -113,7 +113,7 @@ class Visitor:
         if self.plan.exclusive:
             return [(position, [arm]) for position, arm in enumerate(order)]
         # By number and position, `results` recognises the replicates of a sitting.
-        return [(0, sitting) for sitting in divide(order, self.plan.pairs, self.capacity.fits)]
+        return [(0, sitting) for sitting in divide_sittings(order, self.plan.pairs, self.capacity.fits)]
 
     def _measure_together(
         self, order: Sequence[Arm], number: int, first: int, efforts: Mapping[ArmKey, Effort] | None

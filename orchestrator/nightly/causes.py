@@ -32,7 +32,7 @@ from orchestrator.nightly.stages import make_child
 from orchestrator.nightly.subprocess_run import ChildEnd
 from orchestrator.nightly.versions import is_nightly
 from orchestrator.profiling.in_words import describe_difference
-from orchestrator.profiling.stored import read as read_profile
+from orchestrator.profiling.stored import read_profile as read_profile
 from orchestrator.results.run_folder import RunFolder
 
 # One profile of two versions takes a minute or two; one that hangs must not cost the others their time.
@@ -194,7 +194,7 @@ class _Work:
 
 def _learn(alarm: Alarm, path: Path) -> Explained:
     """Return what a search has found so far."""
-    found = searches.read(path)
+    found = searches.read_state(path)
     result = found.search_result
     part = result.main or result.narrowest
     findings = alarm.findings

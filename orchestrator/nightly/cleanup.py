@@ -17,7 +17,6 @@ from orchestrator.catalog.version import Version
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError
 from orchestrator.images import sizes, venv_cache
 
-KEEP = 3
 # An engine that is slow to answer holds up the end of a night no longer than this.
 ENGINE_S = 60.0
 
@@ -87,12 +86,12 @@ def _remove(versions: Sequence[Version]) -> Retired:
             continue
         for path in [path for flavour in version.flavours for path in venv_cache.find_environments(flavour)]:
             size = files.tree_size(path)
-            if venv_cache.remove(path):
+            if venv_cache.remove_environment(path):
                 freed += size
             else:
                 spared[version.number] = f"{path.name} is in use, or not ours to remove"
         if version.number not in spared:
-            lock_on_demand.forget(version)
+            lock_on_demand.forget_lock(version)
             gone.append(version.number)
     reasons = tuple(f"{number} is left alone: {why}" for number, why in spared.items())
     return Retired(numbers=tuple(gone), freed=freed, spared=reasons)
@@ -105,17 +104,17 @@ def _remove_images(numbers: Collection[str]) -> tuple[int, dict[str, str]]:
     images.
     """
     # Its client is slow to import, and most nights have nothing to remove.
-    from orchestrator.engines.docker.client import asking, connect
+    from orchestrator.engines.docker.client import asking, connect_engine
     from orchestrator.images import inventory, prune
 
     try:
-        client = connect(ENGINE_S)
+        client = connect_engine(ENGINE_S)
     except EngineUnavailable:
         return 0, {}
     try:
         with closing(client), asking("removing the images of old nightlies", EnvironmentFailed):
             garbage = prune.of_versions(client, numbers)
-            spared = (*garbage.spared, *prune.remove(client, garbage))
+            spared = (*garbage.spared, *prune.remove_garbage(client, garbage))
             remaining = {
                 image.name: image.version for image in inventory.list_kept_images(client) if image.version in numbers
             }

@@ -9,7 +9,7 @@ from orchestrator.history.model import Key, Point
 from orchestrator.history.points import of_run
 from orchestrator.history.series import all_arrays, last_segments
 from orchestrator.nightly.options import NightContext, NightOptions
-from orchestrator.nightly.stages import count_cells, describe_ending, read_past, run_stage
+from orchestrator.nightly.stages import count_cells, describe_ending, read_history, run_stage
 from orchestrator.nightly.subprocess_run import Child
 from orchestrator.terminal.counts import name_some
 
@@ -19,7 +19,7 @@ def settle(
 ) -> tuple[list[Point], list[str]]:
     """Repeat the measurement of series that look changed, little by little, until they are reported or cleared."""
     screened = {point.key for point in points if point.has_value}
-    cells = last_segments(all_arrays(read_past(night).table), screened)
+    cells = last_segments(all_arrays(read_history(night).table), screened)
     flagged, wander = steps.suspects(cells), steps.find_wander(cells)
     if not flagged:
         return [], []
@@ -36,7 +36,7 @@ def settle(
         again += points
         if warnings or not points:
             return again, warnings
-        cells = last_segments(all_arrays(read_past(night).table), chosen)
+        cells = last_segments(all_arrays(read_history(night).table), chosen)
         if not (chosen := steps.find_unsettled(cells, wander)):
             break
     return again, []
@@ -64,7 +64,7 @@ def _confirm(
 
 
 def _number(name: str) -> str:
-    version = catalog.find(name)
+    version = catalog.find_version(name)
     return version.number if version else name
 
 

@@ -18,7 +18,15 @@ from orchestrator.history.wording import (
 )
 from orchestrator.metrics import TIMES
 from orchestrator.metrics.followed import RESULTS, TIME
-from orchestrator.nightly.message_formats import Code, Command, MessageSection, Words, as_html, as_markdown, as_text
+from orchestrator.nightly.message_formats import (
+    Code,
+    Command,
+    MessageSection,
+    Words,
+    as_html,
+    as_markdown,
+    section_as_text,
+)
 
 Gravity = Literal["info", "success", "warning", "failure"]
 
@@ -43,8 +51,9 @@ def compose(report: NightReport, host: str | None = None, most: int = MOST) -> M
 
     `host` is the name that people use for the machine. Every list shows at most `most` entries.
     """
+    shown_host = _sanitize_host(host or report.night.host)
     return _message(
-        title=f"tfcompare: {summary(report)} (host {_sanitize_host(host or report.night.host)}, {report.night.night})",
+        title=f"tfcompare: {summarize_night(report)} (host {shown_host}, {report.night.night})",
         sections=list(_sections(report, most)),
         gravity=_gravity(report),
     )
@@ -64,7 +73,7 @@ def trial(host: str) -> Message:
     )
 
 
-def summary(report: NightReport) -> str:
+def summarize_night(report: NightReport) -> str:
     """Summarize a nightly run in a few words, most serious facts first."""
     ways = Counter(describe_direction(alarm.key, alarm.change) for alarm in _worst_first(_list_causes(report.opened)))
     ended = {"failed": ["the nightly run failed"], "hung": ["the nightly run hung"], "skipped": ["skipped"]}
@@ -235,7 +244,7 @@ def _night(report: NightReport, most: int) -> MessageSection:
 def _message(*, title: str, sections: Sequence[MessageSection], gravity: Gravity) -> Message:
     return Message(
         title=title,
-        text="\n\n".join(map(as_text, sections)),
+        text="\n\n".join(map(section_as_text, sections)),
         html="\n".join(map(as_html, sections)),
         markdown="\n\n".join(map(as_markdown, sections)),
         gravity=gravity,

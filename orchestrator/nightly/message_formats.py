@@ -43,7 +43,7 @@ class MessageSection:
     lines: tuple[Words | Command, ...] = ()
 
 
-def as_text(section: MessageSection) -> str:
+def section_as_text(section: MessageSection) -> str:
     lines = _wrap(_join_words(section.head), "", "  ")
     for line in section.lines:
         if not isinstance(line, Command):

@@ -31,7 +31,7 @@ from orchestrator.nightly.stages import (
     describe_ending,
     find_screen,
     make_child,
-    read_past,
+    read_history,
     run_stage,
     stage_path,
 )
@@ -91,7 +91,9 @@ def _alone(options: NightOptions, night: NightContext, say: Callable[[str], None
             warnings = (*warnings, TWINS.format(night.host))
         night = replace(night, warnings=warnings, is_judged=not twins)
         past = read.until(night.started, night.host)
-        resolved = versions.resolve(options.names, say, versions.last_builds(past.points()), device=options.device)
+        resolved = versions.resolve_followed(
+            options.names, say, versions.last_builds(past.points()), device=options.device
+        )
         return _measure_night(options, replace(night, resolved=resolved), say)
     except (Exception, KeyboardInterrupt) as error:
         return _record_break(options, night, error)
@@ -185,8 +187,8 @@ def _judge_points(options: NightOptions, night: NightContext, points: Sequence[P
     """Judge tonight's points, and record the events before notifications are sent."""
     store = night.store
     known, _ = store.events()
-    verdict = judge.judge(
-        all_series(read_past(night).table),
+    verdict = judge.judge_night(
+        all_series(read_history(night).table),
         state.current(known),
         night.date,
         datetime.now(UTC),
@@ -278,7 +280,7 @@ def _write_page(run: Run) -> str:
 
     path = run.path / "report.html"
     try:
-        files.write_atomically(path, html.page(run.path)[0].encode())
+        files.write_atomically(path, html.make_page(run.path)[0].encode())
     except OSError:
         return ""
     return str(path)

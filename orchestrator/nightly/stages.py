@@ -120,7 +120,7 @@ def stage_path(night: NightContext, stage: Stage) -> Path:
     return night.store.runs / f"{night.started:{STAMP}}-{stage}"
 
 
-def read_past(night: NightContext) -> Read:
+def read_history(night: NightContext) -> Read:
     """Read the history without what this machine measured in its future."""
     return night.store.read().until(datetime.now(UTC), night.host)
 

@@ -48,7 +48,7 @@ def last_builds(points: Iterable[Point]) -> dict[str, str]:
     return {point.target: point.build for point in points if point.target != point.build and point.rounds}
 
 
-def resolve(
+def resolve_followed(
     names: Sequence[str], say: Say, last: Mapping[str, str] | None = None, *, device: FlavourName = "cpu"
 ) -> ResolvedVersions:
     """Resolve names to the versions to measure tonight.
@@ -135,10 +135,10 @@ class _Resolver:
         """
         if catalog.EXACT.fullmatch(name):
             self._provide(name)
-        return [version.number for version in catalog.resolve((name,), fewest=1)]
+        return [version.number for version in catalog.resolve_versions((name,), fewest=1)]
 
     def _nightly(self, name: str) -> str:
-        if catalog.find(name):
+        if catalog.find_version(name):
             return self._provide(name)
         if self._nightlies is None and not self._silent:
             try:
@@ -172,7 +172,7 @@ class _Resolver:
 
     def _provide(self, name: str, nightlies: Mapping[str, str] | None = None) -> str:
         try:
-            (number,) = lock_on_demand.provide((name,), self._say, nightlies, device=self._device)
+            (number,) = lock_on_demand.provide_locks((name,), self._say, nightlies, device=self._device)
         except UsageError as error:
             raise EnvironmentFailed(str(error)) from error
         return number

@@ -7,11 +7,12 @@ from dataclasses import replace
 from packaging.version import Version as Number
 
 from orchestrator import catalog
-from orchestrator.catalog.gpu_support import NO_GPUS, Fitting, Match, judge
+from orchestrator.catalog.gpu_support import NO_GPUS, Fitting, Match, match_gpu
 from orchestrator.catalog.version import Version
 from orchestrator.errors import UsageError
-from orchestrator.machine.gpu import Gpu, GpuReading, gpus, read_gpus
+from orchestrator.machine.gpu import Gpu, GpuReading, find_gpus, read_gpus
 from orchestrator.machine.gpu_clocks import REMEDY
+from orchestrator.options import VENV
 from orchestrator.plan.request import PlannedRun
 
 NOT_SEEN = (
@@ -30,12 +31,12 @@ SHARE = "`sudo nvidia-smi --compute-mode=0` lets others in"
 LEAST_FREE_MB = 3000
 
 
-def choose(names: Sequence[str], available: Sequence[Gpu]) -> tuple[Gpu, ...]:
+def choose_gpus(names: Sequence[str], available: Sequence[Gpu]) -> tuple[Gpu, ...]:
     """Return the named GPUs, given by index or UUID.
 
     Without names, return the first GPU that this process was given: a run uses one GPU unless it asks for more.
     """
-    names = names or (find_granted() if available else ())
+    names = names or (find_granted_gpu() if available else ())
     chosen = tuple(_find_gpu(name, available) for name in names) or tuple(available[:1])
     if len(set(chosen)) < len(chosen):
         raise UsageError(f"--gpus {','.join(names)}: one GPU is named twice")
@@ -66,7 +67,7 @@ def _with_slices(gpus: Sequence[Gpu]) -> list[Gpu]:
 
 def fit(
     planned: PlannedRun,
-    find: Callable[[], tuple[Gpu, ...]] = gpus,
+    find: Callable[[], tuple[Gpu, ...]] = find_gpus,
     read: Callable[[], tuple[GpuReading, ...]] = read_gpus,
 ) -> PlannedRun:
     """Return the planned run with its GPUs chosen and each version judged.
@@ -78,12 +79,12 @@ def fit(
     planned = describe_builds(planned)
     if not environments.gpu:
         return planned
-    chosen = choose(environments.gpus, find())
+    chosen = choose_gpus(environments.gpus, find())
     _check_modes(chosen, exclusive=environments.exclusive)
     if environments.lock_mhz and os.geteuid():
         raise UsageError(f"--lock-clocks takes root: {REMEDY}")
-    others = [version for version in (*catalog.releases(), *catalog.builds()) if _runs_on(version, options.engine)]
-    matches = tuple(judge(version, gpu, others) for version in versions for gpu in chosen)
+    others = [version for version in (*catalog.releases(), *catalog.list_builds()) if _runs_on(version, options.engine)]
+    matches = tuple(match_gpu(version, gpu, others) for version in versions for gpu in chosen)
     failing = [match for match in matches if match.fit == "unsupported"]
     if failing and not environments.force:
         raise UsageError(_refusal(failing, versions, by_claims=bool(options.claims)))
@@ -108,7 +109,7 @@ def describe_builds(planned: PlannedRun) -> PlannedRun:
     return replace(planned, fitting=replace(planned.fitting, notes=notes)) if notes else planned
 
 
-def find_granted() -> tuple[str, ...]:
+def find_granted_gpu() -> tuple[str, ...]:
     """Return the first GPU that this process was given, e.g. by a batch system; nothing if all are its."""
     granted = os.environ.get("CUDA_VISIBLE_DEVICES")
     if granted is None:
@@ -121,7 +122,7 @@ def find_granted() -> tuple[str, ...]:
 
 def _runs_on(version: Version, engine: str) -> bool:
     """Return whether an engine can have a version at all; an image is in no virtual environment."""
-    return engine != "venv" or any(flavour.is_plain for flavour in version.on("gpu"))
+    return engine != VENV or any(flavour.is_plain for flavour in version.on("gpu"))
 
 
 def _check_modes(chosen: Sequence[Gpu], *, exclusive: bool) -> None:
@@ -136,12 +137,12 @@ def _check_modes(chosen: Sequence[Gpu], *, exclusive: bool) -> None:
             )
 
 
-def again(keys: Sequence[str], versions: Sequence[Version]) -> Fitting:
+def find_gpus_again(keys: Sequence[str], versions: Sequence[Version]) -> Fitting:
     """Return the GPUs of a run that continues, without notes: they were shown when the run began."""
     if not keys:
         return NO_GPUS
-    chosen = choose(keys, gpus())
-    return Fitting(chosen, tuple(judge(version, gpu, ()) for version in versions for gpu in chosen))
+    chosen = choose_gpus(keys, find_gpus())
+    return Fitting(chosen, tuple(match_gpu(version, gpu, ()) for version in versions for gpu in chosen))
 
 
 def _refusal(failing: Sequence[Match], versions: Sequence[Version], *, by_claims: bool) -> str:

@@ -35,7 +35,9 @@ def group_linked(cases: Sequence[Case], pairs: Iterable[Pair]) -> tuple[tuple[Ca
     return tuple(tuple(group) for group in {id(group): group for group in groups.values()}.values())
 
 
-def divide(order: Sequence[Arm], pairs: Iterable[Pair], fits: Callable[[Iterable[ArmKey]], bool]) -> list[list[Arm]]:
+def divide_sittings(
+    order: Sequence[Arm], pairs: Iterable[Pair], fits: Callable[[Iterable[ArmKey]], bool]
+) -> list[list[Arm]]:
     """Divide the arms of a visit into sittings, in which all arms are open at once, if not all of them fit into one.
 
     The arms of a pair are together in at least one sitting, so an arm that many are compared with, such as the common

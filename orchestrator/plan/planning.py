@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from orchestrator.catalog.changed import provide
+from orchestrator.catalog.changed import provide_targets
 from orchestrator.catalog.version import FlavourName
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Claim
@@ -23,7 +23,7 @@ def plan_elsewhere(options: RunOptions, say: Callable[[str], None]) -> PlannedRu
 
 def _provide(options: RunOptions, say: Callable[[str], None]) -> RunOptions:
     device = options.environments.device
-    targets, claims = provide(options.versions, say, device), _provide_claims(options.claims, say, device)
+    targets, claims = provide_targets(options.versions, say, device), _provide_claims(options.claims, say, device)
     return replace(options, versions=targets, claims=claims)
 
 
@@ -32,7 +32,7 @@ def _provide_claims(claims: tuple[Claim, ...], say: Callable[[str], None], devic
     found = []
     for claim in claims:
         try:
-            provide(claim.definitions, say, device)
+            provide_targets(claim.definitions, say, device)
         except UsageError as error:
             say(f"warning: the claim {claim.name} is left out: {error}")
         else:

@@ -30,7 +30,7 @@ from orchestrator.model import (
     Workload,
     list_arms,
 )
-from orchestrator.options import EngineOptions
+from orchestrator.options import VENV, EngineOptions
 from orchestrator.plan.pairs import ALPHA, FURTHER_LOOKS, LOOKS, choose_looks, plan_pairs, plan_program_pairs
 from orchestrator.plan.shards import take_shard
 
@@ -126,7 +126,7 @@ class PlannedRun:
         if not self.options.environments.exclusive:
             return self.options.isolation
         # A worker each: whatever holds the GPU ends with it, before the next begins.
-        return "process" if engine == "venv" else "container"
+        return "process" if engine == VENV else "container"
 
     def arms(self) -> tuple[Arm, ...]:
         """Return the arms to measure."""
@@ -190,7 +190,7 @@ def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
     Every mistake in the options is found here. `fewest` is the smallest number of versions that makes sense.
     """
     check_judge(options.judge, gpu=options.environments.gpu, metrics=options.metrics or ())
-    workloads = program.all_workloads(options.program, options.requirements, options.own_workloads, options.data)
+    workloads = program.find_measurable(options.program, options.requirements, options.own_workloads, options.data)
     selection = _of_claims(options) if options.claims else _of_cases(options, workloads, fewest)
     if options.threads:
         _check_threads(options.threads, selection.versions, dict(options.environments.variables))
@@ -220,7 +220,7 @@ def check_judge(judge: str, *, gpu: bool, metrics: Collection[str] = ()) -> None
 
 def _check_places(workload: Workload, folder: Path, options: RunOptions) -> Workload:
     """Return a user's workload with its data; raise UsageError for what leads out of its folder and is not allowed."""
-    pinned.divide(folder, options.outside)
+    pinned.divide_files(folder, options.outside)
     if workload.path.name in options.outside:
         raise UsageError(f"{workload.path}: a workload is no link out of its folder; copy the file into {folder}")
     return workload if options.program else suites.check_data(workload, folder, options.outside)
@@ -281,7 +281,7 @@ def suite_of(options: RunOptions, workloads: Mapping[str, Workload]) -> Suite:
 
 def _of_cases(options: RunOptions, workloads: dict[str, Workload], fewest: int) -> Selection:
     # A version next to itself also is a comparison: of the machine with itself.
-    versions = changed.resolve(options.versions, 1 if options.control else fewest, options.environments.device)
+    versions = changed.resolve_targets(options.versions, 1 if options.control else fewest, options.environments.device)
     targets = tuple(Target(version.name) for version in versions)
     if options.control:
         targets = (targets[0], Target(targets[0].name, control=True), *targets[1:])
@@ -311,7 +311,7 @@ def _of_claims(options: RunOptions) -> Selection:
     named = {version for claim in claims for version in claim.targets}
     released = [version.name for version in catalog.all_versions() if Target(version.name) in named]
     definitions = dict.fromkeys(text for claim in claims for text in claim.definitions)
-    versions = changed.resolve((*released, *definitions), 1, options.environments.device)
+    versions = changed.resolve_targets((*released, *definitions), 1, options.environments.device)
     pairs = dict.fromkeys(pair for claim in claims for pair in claim.pairs)
     targets = tuple(Target(version.name) for version in versions)
     budget_s = _budget_s(options, BUDGETS_S.get(options.suite or ""))

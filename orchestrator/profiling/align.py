@@ -43,11 +43,11 @@ class Split:
         return self.other_ns / self.iterations / 1e6
 
 
-def builds(function: Function) -> bool:
+def is_building(function: Function) -> bool:
     return function.later.calls <= MOST_BUILDING_CALLS
 
 
-def split(profile: Profile) -> Split:
+def split_profile(profile: Profile) -> Split:
     """Split a profile into build, train and other.
 
     Build is everything until the third call, and functions called once or twice after it. Train is functions called
@@ -56,7 +56,7 @@ def split(profile: Profile) -> Split:
     build, train, other = 0, 0, 0
     for function in profile.functions:
         build += function.start.own_ns
-        if builds(function):
+        if is_building(function):
             build += function.later.own_ns
         elif function.later.calls == profile.iterations:
             train += function.later.own_ns
@@ -106,7 +106,7 @@ def module(file: str) -> str:
     return file
 
 
-def align(profiles: Sequence[Profile]) -> tuple[FunctionRow, ...]:
+def align_profiles(profiles: Sequence[Profile]) -> tuple[FunctionRow, ...]:
     """Return one row per function, across all versions.
 
     Functions are matched by module and name, and the rest by a name that is unmistakable.
@@ -150,7 +150,7 @@ def _by_key(functions: Iterable[Function]) -> dict[Key, Function]:
     """Return the later functions; those that have the same name in the same file are merged."""
     by_key: dict[Key, Function] = {}
     for function in functions:
-        if builds(function):
+        if is_building(function):
             continue
         key = (module(function.file), function.name)
         other = by_key.get(key)

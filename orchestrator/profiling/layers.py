@@ -20,7 +20,7 @@ class LayerOutput:
     weights: str | None = None
 
 
-def explain(baseline: Sequence[LayerOutput], candidate: Sequence[LayerOutput]) -> str:
+def find_first_differing(baseline: Sequence[LayerOutput], candidate: Sequence[LayerOutput]) -> str:
     """Return the first layer of the candidate that does not return what it does in the baseline, in a sentence."""
     for place, (old, new) in enumerate(zip(baseline, candidate, strict=False), 1):
         where = f"{new.name} ({new.type}), layer {place} of {len(candidate)}"

@@ -16,17 +16,17 @@ from orchestrator.profiling.align import (
     Figure,
     FunctionRow,
     Split,
-    align,
+    align_profiles,
     cumulative,
     grown,
     growth,
     module,
     own,
     shrunk,
-    split,
+    split_profile,
     value,
 )
-from orchestrator.profiling.layers import explain
+from orchestrator.profiling.layers import find_first_differing
 from orchestrator.profiling.model import Profiled, ProfiledArm, stem
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.text import render_plain, safe_text
@@ -59,16 +59,18 @@ def compare_profiles(profiled: Profiled) -> tuple[CaseProfiles, ...]:
     for case, arms in groupby(profiled.arms, key=lambda arm: arm.case):
         by_target = [(str(arm.target), arm.profile) for arm in arms if arm.profile]
         profiles = tuple(profile for _, profile in by_target)
-        splits = tuple(split(profile) for profile in profiles)
-        cases.append(CaseProfiles(case, tuple(target for target, _ in by_target), profiles, splits, align(profiles)))
+        splits = tuple(split_profile(profile) for profile in profiles)
+        cases.append(
+            CaseProfiles(case, tuple(target for target, _ in by_target), profiles, splits, align_profiles(profiles))
+        )
     return tuple(cases)
 
 
-def render(profiled: Profiled) -> str:
-    return render_plain(lambda width: layout(profiled, width))
+def render_profile(profiled: Profiled) -> str:
+    return render_plain(lambda width: layout_profile(profiled, width))
 
 
-def layout(profiled: Profiled, width: int) -> RenderableType:
+def layout_profile(profiled: Profiled, width: int) -> RenderableType:
     heading = profiled.heading
     if not heading.calls:
         return _layout_of_layers(profiled)
@@ -120,7 +122,7 @@ def _explain(arms: Sequence[ProfiledArm]) -> Iterator[tuple[str, str | None, str
     baseline: ProfiledArm | None = None
     for arm in arms:
         if arm.layers and baseline and baseline.layers:
-            yield str(arm.target), str(baseline.target), explain(baseline.layers, arm.layers)
+            yield str(arm.target), str(baseline.target), find_first_differing(baseline.layers, arm.layers)
         elif arm.layers:
             baseline = arm
         elif arm.layers is not None:
@@ -283,7 +285,7 @@ def _legend(profiled: Profiled) -> Iterable[str]:
         )
 
 
-def as_object(profiled: Profiled) -> dict[str, Any]:
+def profile_as_object(profiled: Profiled) -> dict[str, Any]:
     heading = profiled.heading
     return {
         "schema": SCHEMA,
@@ -325,7 +327,7 @@ def _arm(arm: ProfiledArm) -> dict[str, Any]:
     }
     if arm.profile is None:
         return facts
-    parts, named = split(arm.profile), f"profiles/{stem(arm.case, arm.target)}"
+    parts, named = split_profile(arm.profile), f"profiles/{stem(arm.case, arm.target)}"
     return {
         **facts,
         "profiler": arm.profile.profiler,

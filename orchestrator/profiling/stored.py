@@ -21,7 +21,7 @@ MOST_BYTES = 2**28
 HEADING, ARM = TypeAdapter(Heading), TypeAdapter(ProfiledArm)
 
 
-def read(path: Path) -> Profiled:
+def read_profile(path: Path) -> Profiled:
     """Read a profile from its folder."""
     refuse_strangers(path)
     try:

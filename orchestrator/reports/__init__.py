@@ -63,7 +63,7 @@ class Page:
 def _html(path: Path) -> tuple[str, Run]:
     from orchestrator.reports import html
 
-    return html.page(path)
+    return html.make_page(path)
 
 
 def _is_trend(plan: Plan) -> bool:

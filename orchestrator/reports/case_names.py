@@ -51,7 +51,7 @@ def set_against(pair: CasePair) -> str:
     return f"{own} v {base}"
 
 
-def differences(comparisons: Iterable[Comparison]) -> Callable[[Comparison], str]:
+def make_pair_namer(comparisons: Iterable[Comparison]) -> Callable[[Comparison], str]:
     """Return a function that names pairs of cases.
 
     A name says what distinguishes the two cases, and what distinguishes the pair from the others of its workload.

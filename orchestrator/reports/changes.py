@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.metrics import METRICS, describe_verdict
-from orchestrator.reports.case_names import differences as names_of_pairs
+from orchestrator.reports.case_names import make_pair_namer as names_of_pairs
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.columns import (
     MARKS,
@@ -18,8 +18,8 @@ from orchestrator.reports.columns import (
     Notes,
     axis,
     bar,
+    format_interval,
     format_verdict,
-    interval,
     ratio,
 )
 from orchestrator.reports.grid import Grid
@@ -40,13 +40,13 @@ OWN_TIMES = "each version's own time"
 OWN_TIMES_RULE = "The machine has not restarted in between; what else it did counts as well."
 
 
-def layout(changes: Changes, width: int) -> RenderableType:
+def layout_changes(changes: Changes, width: int) -> RenderableType:
     notes = Notes()
     parts: list[RenderableType] = [_head(changes)]
     parts += [safe_text(f"warning: {text}", style="yellow") for text in (*changes.broken, *changes.left_out)]
     if changes.differences:
         parts += [Text(), _differences(changes)]
-    rows = list(zip(map(between, changes.changes), names(changes), changes.changes, strict=True))
+    rows = list(zip(map(name_table, changes.changes), name_ratios(changes), changes.changes, strict=True))
     for title in dict.fromkeys(of for of, _, _ in rows):
         parts += [Text(), _ratios(title, [row[1:] for row in rows if row[0] == title], notes)]
     if changes.own_times:
@@ -54,7 +54,7 @@ def layout(changes: Changes, width: int) -> RenderableType:
     return Group(*parts, *below(notes.lines(ALPHA)))
 
 
-def summary(changes: Sequence[RatioChange]) -> str:
+def summarize_changes(changes: Sequence[RatioChange]) -> str:
     return f"{_count(changes, 'ratio')}."
 
 
@@ -87,7 +87,7 @@ def _head(changes: Changes) -> Text:
                 style="dim",
             ),
             *(safe_text(line, style="dim") for line in describe_weighed(changes)),
-            safe_text(summary(changes.changes)),
+            safe_text(summarize_changes(changes.changes)),
         ]
     )
 
@@ -135,7 +135,7 @@ def _own_times(changes: Changes, notes: Notes) -> RenderableType:
             str(change.arm.target),
             *(format_time(arm.time_ms) for arm in (change.earlier, change.later) if arm.time_ms is not None),
             "" if change.ratio is None else ratio(change.ratio),
-            interval(change),
+            format_interval(change),
             format_verdict(change, change.reason, notes),
         )
     return Group(*([grid] if moved else []), safe_text(describe_own_times(changes.own_times), style="dim"))
@@ -150,14 +150,14 @@ def names_of_arms(changes: Changes) -> list[str]:
     return [cases.get(change.arm.case, change.arm.case) for change in changes.own_times]
 
 
-def between(change: RatioChange) -> str:
+def name_table(change: RatioChange) -> str:
     """Return the title of the table that a change belongs to: what its ratios compare."""
     pair = change.pair
     of = "" if pair.metric == "time" else f", {MEASURES[pair.metric]}"
     return f"{pair.candidate} against {pair.baseline}{of}" if pair.kind == "target" else f"inside {pair.target}{of}"
 
 
-def names(changes: Changes) -> list[str]:
+def name_ratios(changes: Changes) -> list[str]:
     """Return a short name for each ratio."""
     cases = short_names(arm.case for arm in changes.earlier.arms)
     inside = names_of_pairs(change.earlier for change in changes.changes if change.pair.kind == "case")
@@ -172,7 +172,7 @@ def _picture(change: RatioChange) -> Text:
     return Text(bar(change.ratio, verdict, NARROW_BAR_CELLS), STYLES[verdict]) if change.ratio else Text()
 
 
-def as_object(changes: Changes) -> dict[str, Any]:
+def changes_as_object(changes: Changes) -> dict[str, Any]:
     """Return the `tfcompare.changes/1` object, which is part of the interface."""
     return {
         "schema": SCHEMA,

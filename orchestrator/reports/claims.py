@@ -57,7 +57,7 @@ FIGURES: dict[ArmMetric, tuple[str, str]] = {
 }  # fmt: skip
 
 
-def render(evaluation: Evaluation) -> str:
+def render_claims(evaluation: Evaluation) -> str:
     return render_plain(lambda width: layout(evaluation, width))
 
 
@@ -70,8 +70,8 @@ def layout(evaluation: Evaluation, width: int) -> RenderableType:
     head = Text("\n").join(
         [
             safe_text(f"tfcompare reproduce {evaluation.plan.run}", style="bold"),
-            safe_text(table.facts(evaluation), style="dim"),
-            safe_text(summary(claims)),
+            safe_text(table.describe_measurement(evaluation), style="dim"),
+            safe_text(summarize_claims(claims)),
         ]
     )
     return Group(
@@ -85,7 +85,7 @@ def judge_planned_claims(evaluation: Evaluation) -> tuple[ClaimResult, ...]:
     return judge_claims(evaluation, evaluation.plan.claims)
 
 
-def summary(claims: Sequence[ClaimResult]) -> str:
+def summarize_claims(claims: Sequence[ClaimResult]) -> str:
     counts = {answer: sum(1 for claim in claims if claim.answer == answer) for answer in MARKS}
     listing = "; ".join(f"{count} {answer}" for answer, count in counts.items() if count)
     return f"{len(claims)} {'claim' if len(claims) == 1 else 'claims'}: {listing}."
@@ -243,10 +243,10 @@ def format_said_of(claim: Claim) -> str:
 
 
 def as_json(evaluation: Evaluation) -> str:
-    return strict_json.dump(as_object(evaluation), indent=2)
+    return strict_json.dump(claims_as_object(evaluation), indent=2)
 
 
-def as_object(evaluation: Evaluation) -> dict[str, Any]:
+def claims_as_object(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "run": run_object(evaluation),

@@ -96,7 +96,7 @@ def stack_columns(part: TargetCells) -> list[BlockColumn]:
     return columns
 
 
-def lines(rows: RowNames, pieces: Iterable[ColumnBlock], form: Form, width: int) -> list[list[BlockColumn]]:
+def arrange_blocks(rows: RowNames, pieces: Iterable[ColumnBlock], form: Form, width: int) -> list[list[BlockColumn]]:
     """Return the columns of as many tables as needed, each with the names of the rows."""
     names = _names(rows, 2 if form is stack_columns else 1)
     tables: list[list[BlockColumn]] = []
@@ -114,7 +114,7 @@ def fits(line: Iterable[BlockColumn], width: int) -> bool:
     return _width(line) <= width
 
 
-def table(rows: RowNames, columns: Sequence[BlockColumn]) -> Table:
+def draw_block_table(rows: RowNames, columns: Sequence[BlockColumn]) -> Table:
     # The box puts one blank between columns.
     grid = Table(box=SIMPLE_HEAD, show_edge=False, padding=0)
     for column in columns:

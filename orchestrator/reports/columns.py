@@ -173,7 +173,7 @@ class Bounded(Protocol):
     def ci_high(self) -> float | None: ...
 
 
-def interval(comparison: Bounded) -> str:
+def format_interval(comparison: Bounded) -> str:
     if comparison.ci_low is None or comparison.ci_high is None:
         return ""
     return format_ends(comparison.ci_low, comparison.ci_high)
@@ -196,7 +196,7 @@ def format_ratio(comparison: Bounded) -> str:
     """Return a ratio as in `1.10x (1.05-1.16)`; too few rounds give no interval."""
     if comparison.ratio is None:
         return ""
-    bounds = interval(comparison)
+    bounds = format_interval(comparison)
     return f"{ratio(comparison.ratio)} ({bounds})" if bounds else ratio(comparison.ratio)
 
 
@@ -229,7 +229,7 @@ def _bar(cells: int) -> Cell:
 
 
 def _interval(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> str:
-    return interval(comparison) if comparison else ""
+    return format_interval(comparison) if comparison else ""
 
 
 def _verdict(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> Text:
@@ -242,11 +242,13 @@ def _verdict(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> Tex
     if comparison.missing and comparison.seen_ratio is not None:
         # The ratio is in its column, and the number of rounds here: a note would repeat both for every row.
         postponed = notes.mark(comparison.reason.removesuffix(comparison.so_far).removesuffix("; "))
-        return Text(f"{MARKS['inconclusive']} {describe_progress(comparison)}{postponed}", style=STYLES["inconclusive"])
+        return Text(
+            f"{MARKS['inconclusive']} {describe_rounds_so_far(comparison)}{postponed}", style=STYLES["inconclusive"]
+        )
     return format_verdict(comparison, comparison.reason, notes, exploratory=comparison.exploratory)
 
 
-def describe_progress(comparison: Comparison) -> str:
+def describe_rounds_so_far(comparison: Comparison) -> str:
     """Say in place of a verdict how many rounds a comparison has that has too few."""
     return (
         f"{comparison.rounds} of {comparison.rounds + comparison.missing} rounds" if comparison.rounds else "pilot only"
@@ -263,13 +265,13 @@ def _cpu(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> str:
     return format_ratio(CpuRatio(comparison.cpu_ratio, comparison.cpu_low, comparison.cpu_high))
 
 
-def is_open(comparison: Comparison | None) -> bool:
+def is_left_to_cpu(comparison: Comparison | None) -> bool:
     """Return whether wall time leaves it open what CPU time may answer."""
     return comparison is not None and comparison.verdict == "inconclusive" and comparison.cpu_ratio is not None
 
 
 def _cpu_of_open(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> str:
-    return _cpu(arm, comparison, notes) if is_open(comparison) else ""
+    return _cpu(arm, comparison, notes) if is_left_to_cpu(comparison) else ""
 
 
 def format_verdict(
@@ -376,7 +378,7 @@ def parse_columns(text: str) -> tuple[str, ...]:
     return names
 
 
-def choose(
+def choose_columns(
     width: int, asked: Sequence[str] | None, *, items: bool = False, judge: Judge = "wall"
 ) -> tuple[Column, ...]:
     """Return the requested columns in the requested order.

@@ -11,10 +11,10 @@ SCHEMA = "tfcompare.comparison/1"
 
 
 def as_json(evaluation: Evaluation) -> str:
-    return strict_json.dump(as_object(evaluation), indent=2)
+    return strict_json.dump(comparison_as_object(evaluation), indent=2)
 
 
-def as_object(evaluation: Evaluation) -> dict[str, Any]:
+def comparison_as_object(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "run": run_object(evaluation),

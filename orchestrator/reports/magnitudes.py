@@ -4,7 +4,7 @@ from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS, Followed
 from orchestrator.metrics.units import Units
 from orchestrator.model import Magnitude
-from orchestrator.reports.columns import interval, ratio
+from orchestrator.reports.columns import format_interval, ratio
 
 
 def show_estimate(magnitude: Magnitude, metric: Followed) -> str:
@@ -17,7 +17,7 @@ def show_estimate(magnitude: Magnitude, metric: Followed) -> str:
 def show_interval(magnitude: Magnitude, metric: Followed) -> str:
     low, high = magnitude.difference_low, magnitude.difference_high
     if magnitude.difference is None or low is None or high is None:
-        return interval(magnitude)
+        return format_interval(magnitude)
     return _units(metric).show_ends(magnitude.difference, low, high)
 
 

@@ -19,7 +19,7 @@ from orchestrator.model import (
     ShownVerdict,
     Target,
 )
-from orchestrator.reports.case_names import differences, short_names
+from orchestrator.reports.case_names import make_pair_namer, short_names
 from orchestrator.reports.columns import (
     ABOUT_SMALL_MARKS,
     LONGEST,
@@ -28,7 +28,7 @@ from orchestrator.reports.columns import (
     STAR,
     STYLES,
     WAVE,
-    describe_progress,
+    describe_rounds_so_far,
     format_ratio,
     mark_verdict,
     ratio,
@@ -136,7 +136,7 @@ def group_rows(rows: Iterable[CaseRow], *, worst_first: bool) -> list[RowGroup]:
     return groups
 
 
-def render(evaluation: Evaluation, arrangement: Arrangement | None = None) -> str:
+def render_matrix(evaluation: Evaluation, arrangement: Arrangement | None = None) -> str:
     return render_plain(lambda width: layout(evaluation, width, arrangement))
 
 
@@ -220,7 +220,7 @@ def _rows(evaluation: Evaluation, arms: Iterable[ArmResult], comparisons: Mappin
 def inside_targets(evaluation: Evaluation, arrangement: Arrangement) -> list[CaseRow]:
     """Return a row per pair of cases that is compared inside versions."""
     own = [each for each in arrangement.inside(evaluation) if isinstance(each.pair, CasePair)]
-    name_of = differences(own)
+    name_of = make_pair_namer(own)
     arms = {arm.key: arm for arm in evaluation.arms}
     rows: dict[str, dict[Target, Comparison]] = {}
     for each in own:
@@ -320,7 +320,9 @@ def _cell(row: CaseRow, target: Target, *, short: bool) -> str | Text:
     comparison, arm = row.comparisons.get(target), row.arms.get(target)
     if comparison and comparison.missing and comparison.seen_ratio is not None:
         figures = f"{MARKS['inconclusive']} {ratio(comparison.seen_ratio)}{row.mark(target)}"
-        return Text(figures if short else f"{figures} ({describe_progress(comparison)})", style=STYLES["inconclusive"])
+        return Text(
+            figures if short else f"{figures} ({describe_rounds_so_far(comparison)})", style=STYLES["inconclusive"]
+        )
     if comparison is None or comparison.estimate is None:
         if arm and arm.outcome != "measured":
             return arm.outcome

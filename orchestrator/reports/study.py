@@ -17,14 +17,14 @@ from orchestrator.reports.column_blocks import (
     RowNames,
     TargetCells,
     TimeCell,
+    arrange_blocks,
+    draw_block_table,
     fits,
     flat,
-    lines,
     stack_columns,
-    table,
 )
 from orchestrator.reports.columns import COLUMNS, MARKS, STYLES, Notes
-from orchestrator.reports.table import facts, render_warnings
+from orchestrator.reports.table import describe_measurement, render_warnings
 from orchestrator.terminal.text import render_plain, safe_text
 
 WORKLOAD = "train_loop"
@@ -75,7 +75,7 @@ class Study:
         return self._comparisons.get((baseline.key, candidate.key))
 
 
-def render(evaluation: Evaluation) -> str:
+def render_study(evaluation: Evaluation) -> str:
     return render_plain(lambda width: layout(evaluation, width))
 
 
@@ -96,7 +96,7 @@ def layout(evaluation: Evaluation, width: int) -> RenderableType:
 
 def _head(evaluation: Evaluation, study: Study) -> Text:
     title = safe_text(f"tfcompare run {study.plan.run}, as the study prints it", style="bold")
-    lines = (safe_text(line, style="dim") for line in (facts(evaluation), *_legend(study)))
+    lines = (safe_text(line, style="dim") for line in (describe_measurement(evaluation), *_legend(study)))
     return Text("\n").join((title, *lines))
 
 
@@ -132,13 +132,13 @@ def _tables(sections: Sequence[StudySection], width: int) -> list[list[Renderabl
 
     That is one line per row if every section then fits into one table, and two lines otherwise.
     """
-    layouts = [lines(section.rows, section.pieces, flat, width) for section in sections]
+    layouts = [arrange_blocks(section.rows, section.pieces, flat, width) for section in sections]
     if any(len(tables) > 1 or not all(fits(columns, width) for columns in tables) for tables in layouts):
-        layouts = [lines(section.rows, section.pieces, stack_columns, width) for section in sections]
+        layouts = [arrange_blocks(section.rows, section.pieces, stack_columns, width) for section in sections]
     parts: list[list[RenderableType]] = []
     for section, tables in zip(sections, layouts, strict=True):
         with_gaps: list[RenderableType] = [
-            part for columns in tables for part in (Text(), table(section.rows, columns))
+            part for columns in tables for part in (Text(), draw_block_table(section.rows, columns))
         ]
         parts.append(with_gaps[1:])
     return parts

@@ -10,7 +10,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.model import ArmResult, Comparison, Evaluation, Manifest, Plan
-from orchestrator.reports.case_names import differences, split_params
+from orchestrator.reports.case_names import make_pair_namer, split_params
 from orchestrator.reports.columns import (
     COLUMNS,
     CPU_OF_OPEN,
@@ -18,8 +18,8 @@ from orchestrator.reports.columns import (
     MEASURES,
     Column,
     Notes,
-    choose,
-    is_open,
+    choose_columns,
+    is_left_to_cpu,
     legend,
     shows_default,
 )
@@ -47,7 +47,9 @@ MOST_CASES = 3
 WHOLE_REPORT = f"sentences and --fail-on name equal arms in at most {MOST_REPORTS_WRONG:.0%} of reports"
 
 
-def render(evaluation: Evaluation, columns: Sequence[str] | None = None, arrangement: Arrangement | None = None) -> str:
+def render_details(
+    evaluation: Evaluation, columns: Sequence[str] | None = None, arrangement: Arrangement | None = None
+) -> str:
     return render_plain(lambda width: layout(evaluation, width, columns, arrangement))
 
 
@@ -59,7 +61,7 @@ def layout(
     `columns` are names that `parse_columns` has parsed. Without any, the usual columns are shown.
     """
     items = any(arm.items for arm in evaluation.arms)
-    chosen, notes = choose(width, columns, items=items, judge=evaluation.plan.judge), Notes()
+    chosen, notes = choose_columns(width, columns, items=items, judge=evaluation.plan.judge), Notes()
     arrangement = arrangement or Arrangement()
     arms, inside = arrangement.arms(evaluation), arrangement.inside(evaluation)
     cpu = _asks_for_cpu(evaluation, chosen, columns)
@@ -70,13 +72,13 @@ def layout(
     comparisons = by_candidate(evaluation.comparisons)
     for _, group in groupby(arms, key=lambda arm: arm.case.workload):
         of_workload = list(group)
-        undecided = [arm for arm in of_workload if cpu and is_open(comparisons.get(arm.key))]
+        undecided = [arm for arm in of_workload if cpu and is_left_to_cpu(comparisons.get(arm.key))]
         draw_arms = partial(_targets_table, evaluation, notes)
         parts.extend(_fit_with_cpu(draw_arms, of_workload, undecided, chosen, width))
     judging = [column for column in chosen if column.of == "comparison"]
     if with_steps := as_arms_of_steps(arms):
         parts += _fit(partial(_steps_table, evaluation, notes, with_steps), columns_of_steps(judging), width)
-    undecided_inside = [comparison for comparison in inside if cpu and is_open(comparison)]
+    undecided_inside = [comparison for comparison in inside if cpu and is_left_to_cpu(comparison)]
     draw_comparisons = partial(_cases_table, evaluation, notes)
     parts.extend(_fit_with_cpu(draw_comparisons, inside, undecided_inside, judging, width))
     closing = [*notes.lines(evaluation.plan.alpha), *render_losses(evaluation), *render_differences(evaluation)]
@@ -87,7 +89,7 @@ def below(notes: Sequence[Text]) -> Sequence[Text]:
     return [Text(), *notes] if notes else []
 
 
-def facts(evaluation: Evaluation) -> str:
+def describe_measurement(evaluation: Evaluation) -> str:
     """Return where and how a run was measured, and how far it may be wrong, in one line."""
     plan = evaluation.plan
     return f"{describe_place(evaluation)} · margin {format_margin(plan.margin)} · {describe_errors(plan)}"
@@ -134,7 +136,7 @@ def describe_errors(plan: Plan) -> str:
 def _head(evaluation: Evaluation, columns: Sequence[Column]) -> Text:
     lines = (
         safe_text(f"tfcompare run {evaluation.plan.run}", style="bold"),
-        safe_text(facts(evaluation), style="dim"),
+        safe_text(describe_measurement(evaluation), style="dim"),
         safe_text(WHOLE_REPORT, style="dim"),
         *(safe_text(line, style="dim") for line in describe_hosts(evaluation.manifest)),
         safe_text(legend(columns, evaluation.plan.judge), style="dim"),
@@ -243,7 +245,7 @@ def _cases_table(
 ) -> Grid:
     arms = {arm.key: arm for arm in evaluation.arms}
     grid = _frame("inside each target", "", ("case", "target"), columns)
-    for name, group in groupby(comparisons, key=differences(comparisons)):
+    for name, group in groupby(comparisons, key=make_pair_namer(comparisons)):
         for position, comparison in enumerate(group):
             cells = (column.cell(arms[comparison.pair.arms[1]], comparison, notes) for column in columns)
             grid.add(name if position == 0 else "", str(comparison.pair.arms[1].target), *cells)

@@ -70,7 +70,7 @@ def layout(evaluation: Evaluation, width: int) -> RenderableType:
         parts += [Text(), _grid(case, of_case, width, notes)]
         if line := instead(evaluation, of_case):
             parts.append(safe_text(f" {line}"))
-        parts.append(safe_text(f" {summary(of_case)}"))
+        parts.append(safe_text(f" {summarize_trend(of_case)}"))
     if any(comparison.pair.kind == "case" for comparison in evaluation.comparisons):
         parts += [Text(), safe_text("comparisons inside a version: --table verdicts", style="dim")]
     plan = evaluation.plan
@@ -161,7 +161,7 @@ def steps_that_differ(of_case: Sequence[TrendPoint]) -> list[Comparison]:
     return [point.step for point in of_case if point.step and point.step.report_verdict in ("slower", "faster")]
 
 
-def summary(of_case: Sequence[TrendPoint]) -> str:
+def summarize_trend(of_case: Sequence[TrendPoint]) -> str:
     """Summarize which neighbours differ, naming those that differ most."""
     steps = [point.step for point in of_case if point.step]
     differing = steps_that_differ(of_case)
@@ -183,10 +183,10 @@ def summary(of_case: Sequence[TrendPoint]) -> str:
 
 def as_json(evaluation: Evaluation) -> str:
     """Return the `tfcompare.trend/1` object as JSON, which is part of the interface."""
-    return strict_json.dump(as_object(evaluation), indent=2)
+    return strict_json.dump(trend_as_object(evaluation), indent=2)
 
 
-def as_object(evaluation: Evaluation) -> dict[str, Any]:
+def trend_as_object(evaluation: Evaluation) -> dict[str, Any]:
     return {
         "schema": SCHEMA,
         "run": run_object(evaluation),

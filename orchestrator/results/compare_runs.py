@@ -40,7 +40,7 @@ from orchestrator.stats.paired import Estimate
 from orchestrator.stats.report_error import find_limit, mark_row_only
 from orchestrator.stats.round_times import RoundTimes
 from orchestrator.stats.shared_variance import find_share_of_error
-from orchestrator.stats.verdict import Levels, judge
+from orchestrator.stats.verdict import Levels, judge_estimate
 from orchestrator.stats.welch import Across, BetweenRuns
 from orchestrator.terminal.counts import format_count
 
@@ -174,7 +174,7 @@ def find_changes(earlier: Run, later: Run, between: Mapping[Pair, BetweenRuns] |
         later=later,
         margin=margin,
         changes=tuple(mark_row_only(change, limit, len(ps)) for change in judged),
-        differences=differences(earlier, later),
+        differences=list_differences(earlier, later),
         left_out=_describe_left_out(planned_before, planned_after, rewritten),
         missing=tuple(pair for pair in (old | new) if pair not in set(common)),
         own_times=tuple(mark_row_only(change, limit, len(ps)) for change in own_times),
@@ -290,7 +290,7 @@ def _change(
 
 def _judge(change: AnyChange, compared: Compared, margin: float) -> AnyChange:
     across, scale = compared.across, scale_of(change.metric)
-    judgement = judge(across, margin, compared.levels, scale)
+    judgement = judge_estimate(across, margin, compared.levels, scale)
     width = judgement.half_width
     reason = ""
     if judgement.verdict == "inconclusive":
@@ -328,7 +328,7 @@ def _by_chance(changes: list[tuple[AnyChange, Compared | None]]) -> tuple[AnyCha
     return tuple(checked)
 
 
-def differences(earlier: Run, later: Run) -> tuple[Difference, ...]:
+def list_differences(earlier: Run, later: Run) -> tuple[Difference, ...]:
     """Return what differs: the machine, the measurement settings, and the environments of the shared versions."""
     old, new = _setting(earlier), _setting(later)
     return tuple(

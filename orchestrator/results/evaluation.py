@@ -31,7 +31,7 @@ from orchestrator.results.endings import Endings, summarise_endings
 from orchestrator.results.means import find_means, find_set_means
 from orchestrator.results.of_targets import find_import_ms
 from orchestrator.results.outputs import compare_outputs
-from orchestrator.results.replicates import cpu_rise, judge_by_cpu, load
+from orchestrator.results.replicates import cpu_rise, judge_by_cpu, load_replicates
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.samples import ByArm, group_by_arm
 from orchestrator.results.two_speeds import check_two_speeds, find_two_speeds
@@ -48,9 +48,9 @@ from orchestrator.stats.comparisons import (
     Beside,
     Samples,
     Schedule,
-    compare,
     compare_figures,
     find_dependence_of_rounds,
+    judge_pairs,
 )
 from orchestrator.stats.drift import drift
 
@@ -89,7 +89,7 @@ def gather(run: RunFolder, also: Callable[[pa.Table], None] | None = None, *, at
     if endings.finished is None:
         endings = replace(endings, going=at_look or run.is_held_elsewhere)
     announced = of_journal(plan, journal)
-    loaded = load(run.streams(), plan.run, also, announced)
+    loaded = load_replicates(run.streams(), plan.run, also, announced)
     missing, unsynced = announced.missing(loaded.unread | endings.unread) if announced else ([], [])
     if loaded.replicates and not run.journal.exists():
         missing.append(f"{run.journal} is missing: it is not known which rounds were disturbed")
@@ -156,10 +156,10 @@ def judge_run(run: RunFolder, *, at_look: bool = False, metrics: Iterable[str] |
     if metrics is not None:
         keys, outputs = choose_metrics(metrics)
         gathered = replace(gathered, plan=replace(gathered.plan, metrics=keys, outputs=outputs))
-    return judge(gathered, flip=not at_look)
+    return judge_gathered(gathered, flip=not at_look)
 
 
-def judge(gathered: Gathered, *, flip: bool = True) -> Evaluation:
+def judge_gathered(gathered: Gathered, *, flip: bool = True) -> Evaluation:
     plan, endings = gathered.plan, gathered.endings
     arms, comparisons = compute_comparisons(
         plan, gathered.replicates, endings, gathered.pilots, gathered.openings, flip=flip
@@ -315,7 +315,7 @@ def _compare(
                 "cpu": by_arm.figures(lambda replicate: (cpu_rise(replicate),)),
             }
         )
-    comparisons = compare(plan, of_arms, arms, schedule, beside, scale_of=scale_of, flip=flip)
+    comparisons = judge_pairs(plan, of_arms, arms, schedule, beside, scale_of=scale_of, flip=flip)
     return tuple(
         _say_postponed(_mark_exploratory(comparison, of_arms, schedule, endings.exploratory), endings)
         for comparison in comparisons

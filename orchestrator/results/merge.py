@@ -81,17 +81,17 @@ class MergedPart:
         return next((entry for entry in reversed(self.entries) if isinstance(entry, Finished)), None)
 
 
-def read_part(path: Path) -> MergedPart:
+def read_merged_part(path: Path) -> MergedPart:
     folder = RunFolder.open(path)
     if folder.is_held:
         raise UsageError(f"{path} is still being measured; wait for its end")
     return MergedPart(folder, folder.read_plan(), folder.read_manifest(), folder.read_journal().entries)
 
 
-def merge(paths: Sequence[Path], output: Path, command: Sequence[str]) -> RunFolder:
+def merge_runs(paths: Sequence[Path], output: Path, command: Sequence[str]) -> RunFolder:
     """Put runs together in a new folder, and return that."""
-    parts = [read_part(path) for path in paths]
-    check(parts)
+    parts = [read_merged_part(path) for path in paths]
+    check_parts(parts)
     plan, manifest = merge_plans(parts), merge_manifests(parts, command)
     with RunFolder.begin(output, command) as run:
         try:
@@ -110,7 +110,7 @@ def merge(paths: Sequence[Path], output: Path, command: Sequence[str]) -> RunFol
     return run
 
 
-def check(parts: Sequence[MergedPart]) -> None:
+def check_parts(parts: Sequence[MergedPart]) -> None:
     """Raise UsageError for runs that do not belong together, or cannot be put together."""
     if len(parts) < 2:
         raise UsageError("a merge takes two runs or more, e.g. tfcompare merge shard-1 shard-2 --output whole")

@@ -18,7 +18,16 @@ import pyarrow as pa
 from orchestrator.errors import ContractBroken
 from orchestrator.metrics.table import FEWEST_FOR_PERCENTILES, PERCENTILES
 from orchestrator.model import Replicate, Target
-from orchestrator.results.streams import Stream, as_arrow, as_numpy, check, figures, is_label, labels, read_stream
+from orchestrator.results.streams import (
+    Stream,
+    as_arrow,
+    as_numpy,
+    check_rows,
+    column_numbers,
+    is_label,
+    labels,
+    read_stream,
+)
 from orchestrator.stats.round_times import middle_mean
 
 MOST_NAMED = 3
@@ -56,7 +65,7 @@ class ReadStream:
 Admit = Callable[[ReadStream], tuple[frozenset[int], tuple[str, ...]]]
 
 
-def load(
+def load_replicates(
     streams: Iterable[Stream], run: str, also: Callable[[pa.Table], None] | None = None, admit: Admit | None = None
 ) -> Loaded:
     """Load the replicates of all streams.
@@ -88,16 +97,16 @@ def load(
 def read_replicates(stream: Stream, run: str) -> ReadStream:
     """Read a stream, check every value and summarise its replicates; raise ContractBroken for a wrong one."""
     table, cut = read_stream(stream.path, stream.root, live=stream.live)
-    table, idle = _without_idle(check(stream.path, table, run, stream.target))
+    table, idle = _without_idle(check_rows(stream.path, table, run, stream.target))
     summaries = summarise(stream.path, table)
-    numbers, counts = np.unique(figures(table, "replicate"), return_counts=True)
+    numbers, counts = np.unique(column_numbers(table, "replicate"), return_counts=True)
     rows = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
     return ReadStream(stream, table, tuple(summaries), rows, cut, idle)
 
 
 def _without_idle(table: pa.Table) -> tuple[pa.Table, frozenset[int]]:
     """Leave out the replicates that went beyond their first call and have no burst; the others are sound."""
-    numbers = figures(table, "replicate")
+    numbers = column_numbers(table, "replicate")
     once = np.setdiff1d(numbers[is_label(table, "phase", "first")], numbers[is_label(table, "phase", "second")])
     idle = np.setdiff1d(numbers, np.union1d(numbers[is_label(table, "phase", "burst")], once))
     if not len(idle):
@@ -119,7 +128,7 @@ def admit_rows(read: ReadStream, admit: Admit | None) -> tuple[ReadStream, tuple
     admitted, notes = admit(read)
     if len(admitted) == len(read.replicates):
         return read, notes
-    mask = np.isin(figures(read.table, "replicate"), np.fromiter(admitted, np.int64, len(admitted)))
+    mask = np.isin(column_numbers(read.table, "replicate"), np.fromiter(admitted, np.int64, len(admitted)))
     counted = tuple(replicate for replicate in read.replicates if replicate.number in admitted)
     return replace(read, table=read.table.filter(pa.array(mask)), replicates=counted), notes
 
@@ -137,7 +146,7 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
     called = np.where(rows.phase("build"), 0, rows.wall_ns)
     # In the order of the build rows, which is that of the stream.
     built = np.flatnonzero(is_label(table, "phase", "build"))
-    groups = np.searchsorted(rows.numbers, figures(table, "replicate")[built])
+    groups = np.searchsorted(rows.numbers, column_numbers(table, "replicate")[built])
     facts = table.take(as_arrow(built))
     columns = {
         "number": rows.numbers[groups],
@@ -187,14 +196,14 @@ class Rows:
 
     @classmethod
     def of(cls, table: pa.Table) -> "Rows":
-        replicates, ordinals = figures(table, "replicate"), figures(table, "ordinal")
+        replicates, ordinals = column_numbers(table, "replicate"), column_numbers(table, "ordinal")
         # So a worker writes them; to find that out takes a tenth of the sorting.
         later = replicates[1:] - replicates[:-1]
         sorted_already = bool(np.all((later > 0) | ((later == 0) & (ordinals[1:] > ordinals[:-1]))))
         order = slice(None) if sorted_already else np.lexsort((ordinals, replicates))
         numbers, starts, counts = np.unique(replicates[order], return_index=True, return_counts=True)
         words, phases = labels(table, "phase")
-        wall_ns, cpu_ns, steps = (figures(table, name)[order] for name in ("wall_ns", "cpu_ns", "steps"))
+        wall_ns, cpu_ns, steps = (column_numbers(table, name)[order] for name in ("wall_ns", "cpu_ns", "steps"))
         return cls(
             numbers=numbers,
             starts=starts,
@@ -202,8 +211,8 @@ class Rows:
             phases=phases[order],
             words=words,
             cases=labels(table, "case")[1][order],
-            rounds=figures(table, "round")[order],
-            bursts=figures(table, "burst")[order],
+            rounds=column_numbers(table, "round")[order],
+            bursts=column_numbers(table, "burst")[order],
             wall_ns=wall_ns,
             step_ns=wall_ns / steps,
             step_cpu_ns=cpu_ns / steps,

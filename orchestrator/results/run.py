@@ -11,7 +11,7 @@ from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.model import ArmResult, Comparison, Evaluation, Manifest, Plan, Replicate
 from orchestrator.results import tables
-from orchestrator.results.evaluation import gather, judge
+from orchestrator.results.evaluation import gather, judge_gathered
 from orchestrator.results.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -77,4 +77,4 @@ def load_run(path: str | Path, also: Callable[[pa.Table], None] | None = None) -
     """
     folder = RunFolder.open(Path(path))
     contents = gather(folder, also)
-    return Run(folder.path, judge(contents), contents.replicates, contents.openings)
+    return Run(folder.path, judge_gathered(contents), contents.replicates, contents.openings)

@@ -110,7 +110,7 @@ class RunFolder:
             cls.refuse_taken(path, held=True)
             with run._creating():
                 files.remove_tree(run.workloads)
-                seals.remove(path)
+                seals.remove_seals(path)
                 for folder in (run.results, run.settled, run.logs):
                     folder.mkdir(exist_ok=True)
                 begun = Begun(datetime.now(UTC).replace(microsecond=0), tuple(command))

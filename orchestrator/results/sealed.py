@@ -17,7 +17,7 @@ MOST_BYTES = 2**26
 
 def seal_run(run: RunFolder, plan: Plan, manifest: Manifest) -> None:
     """Record that this user began a run with this plan, or has looked at it."""
-    seals.write(run.path, _list_content(run, plan, manifest))
+    seals.write_seal(run.path, _list_content(run, plan, manifest))
 
 
 def require_seal(run: RunFolder, plan: Plan, manifest: Manifest) -> None:

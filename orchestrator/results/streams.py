@@ -103,10 +103,10 @@ def read_stream(path: Path, root: Path | None = None, *, live: bool = False) -> 
         data = files.read(root or path.parent, path, MOST_BYTES, names=1 if live else None)
     except OSError as error:
         raise ContractBroken(f"{path} cannot be read: {error.strerror}; run its version again") from error
-    return parse(path, data)
+    return parse_stream(path, data)
 
 
-def parse(path: Path, data: bytes) -> tuple[pa.Table, bool]:
+def parse_stream(path: Path, data: bytes) -> tuple[pa.Table, bool]:
     expected = contract.arrow_schema(pa)
     if not data:
         return pa.Table.from_batches([], expected), True
@@ -164,7 +164,7 @@ def compact_stream(path: Path, data: bytes) -> bytes:
     or data that is no stream, is returned unchanged.
     """
     try:
-        table, cut = parse(path, data)
+        table, cut = parse_stream(path, data)
     except ContractBroken:
         return data
     if cut:
@@ -205,7 +205,7 @@ def _check_schema(path: Path, actual: pa.Schema, expected: pa.Schema) -> None:
         raise ContractBroken(f"{path} carries other columns than its contract says; run its version again")
 
 
-def check(path: Path, table: pa.Table, run: str, target: Target | None = None) -> pa.Table:
+def check_rows(path: Path, table: pa.Table, run: str, target: Target | None = None) -> pa.Table:
     """Return the table if all its rows are valid; otherwise raise ContractBroken for the first row that is not.
 
     Every value must be one that `Row` allows, and every row must belong to this run and, if `version` is given, to this
@@ -217,7 +217,7 @@ def check(path: Path, table: pa.Table, run: str, target: Target | None = None) -
         if not column.nullable and array.null_count:
             bad |= array.is_null().to_numpy(zero_copy_only=False)
         if column.type != "label":
-            bad |= _outside(array, *bounds(column.name))
+            bad |= _outside(array, *find_limits(column.name))
     bad |= _unknown(table, "phase", contract.PHASES)
     bad |= _unknown(table, "run", (run,))
     if target is not None:
@@ -228,7 +228,7 @@ def check(path: Path, table: pa.Table, run: str, target: Target | None = None) -
     return table
 
 
-def bounds(name: str) -> tuple[int, int]:
+def find_limits(name: str) -> tuple[int, int]:
     """Return the least and the greatest value that `Row` allows for a numeric field."""
     metadata = list(Row.model_fields[name].metadata)
     for option in getattr(Row.model_fields[name].annotation, "__args__", ()):
@@ -266,7 +266,7 @@ def labels(table: pa.Table, name: str) -> tuple[list[str | None], Any]:
     return [*words, None], as_numpy(codes)
 
 
-def figures(table: pa.Table, name: str) -> Any:
+def column_numbers(table: pa.Table, name: str) -> Any:
     """Return the numbers of a column without nulls."""
     chunked = table[name]
     return as_numpy(chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks())

@@ -99,7 +99,9 @@ def effort(pilot: Pilot, *, patient: bool = False, modest: bool = False) -> Effo
     return Effort(warmup, bursts, calls)
 
 
-def align(efforts: Mapping[Key, Effort], call_s: Mapping[Key, float], least_calls: int = 0) -> dict[Key, Effort]:
+def align_efforts(
+    efforts: Mapping[Key, Effort], call_s: Mapping[Key, float], least_calls: int = 0
+) -> dict[Key, Effort]:
     """Let arms that are compared with each other do the same, however their pilots happened to scatter.
 
     Each warms up as long, and makes as many bursts, as the one that needs most. A quick arm makes at least
@@ -121,7 +123,7 @@ def align(efforts: Mapping[Key, Effort], call_s: Mapping[Key, float], least_call
     return aligned
 
 
-def visit_s(pilot: Pilot, effort: Effort) -> float:
+def replicate_s(pilot: Pilot, effort: Effort) -> float:
     """Estimate what one replicate of an arm takes."""
     return pilot.open_s + effort.warmup * pilot.call_s + effort.bursts * _burst_s(pilot.call_s, effort.calls)
 

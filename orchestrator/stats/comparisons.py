@@ -15,7 +15,7 @@ from orchestrator.stats.paired import Estimate, Sample, estimate
 from orchestrator.stats.robust import hodges_lehmann, sign_flip_p
 from orchestrator.stats.scale import RATIOS, MetricScale
 from orchestrator.stats.shared_variance import find_share_of_error, share_variance
-from orchestrator.stats.verdict import Judgement, Levels, describe_noise, judge, seed_percent, smallest_shown
+from orchestrator.stats.verdict import Judgement, Levels, describe_noise, judge_estimate, seed_percent, smallest_shown
 
 # The figure of a metric on its scale by round, by case label, version and metric.
 Samples = Mapping[tuple[str, Target, Metric], Mapping[int, Sample]]
@@ -68,7 +68,7 @@ class Measured:
         return Levels(schedule.level(self.last_round, same), schedule.level(self.last_round, share * differ))
 
 
-def compare(
+def judge_pairs(
     plan: Plan,
     samples: Samples,
     arms: Sequence[ArmResult],
@@ -103,7 +103,7 @@ def compare(
     )
 
 
-def measure(samples: Samples, pair: Pair, scale: MetricScale = RATIOS) -> Measured | None:
+def estimate_pair(samples: Samples, pair: Pair, scale: MetricScale = RATIOS) -> Measured | None:
     """Estimate the difference of a pair from the rounds that both arms finished; None if they are fewer than two."""
     baseline, candidate = (samples.get((*key, pair.metric), {}) for key in pair.arms)
     found = estimate(baseline, candidate, resolution=scale.resolution)
@@ -117,7 +117,7 @@ def measure_together(
 
     Those of one metric share what they say of the scatter of rounds, and of how rounds depend on each other.
     """
-    measured = [measure(samples, pair, scale_of(pair.metric)) for pair in pairs]
+    measured = [estimate_pair(samples, pair, scale_of(pair.metric)) for pair in pairs]
     families: dict[Metric, dict[int, Measured]] = defaultdict(dict)
     for place, (pair, rounds) in enumerate(zip(pairs, measured, strict=True)):
         if rounds and rounds.estimate.rounds >= FEWEST_SHARED:
@@ -135,7 +135,7 @@ def measure_together(
 
 def find_dependence_of_rounds(plan: Plan, samples: Samples) -> dict[Metric, Dependence]:
     """Return how the rounds of the pairs of each metric depend on each other, for which intervals are widened."""
-    return _find_dependence(plan.pairs, [measure(samples, pair) for pair in plan.pairs])
+    return _find_dependence(plan.pairs, [estimate_pair(samples, pair) for pair in plan.pairs])
 
 
 def _find_dependence(pairs: Sequence[Pair], measured: Sequence[Measured | None]) -> dict[Metric, Dependence]:
@@ -225,7 +225,7 @@ class _Judge:
     def _judge(self, comparison: Comparison, rounds: Measured) -> Comparison:
         found, margin, scale = rounds.estimate, self._margin(comparison.pair), self.scale_of(comparison.pair.metric)
         levels = self._levels(rounds, self._error(comparison.pair))
-        judgement = judge(found, margin, levels, scale)
+        judgement = judge_estimate(found, margin, levels, scale)
         width = judgement.half_width
         return replace(
             comparison,
@@ -268,7 +268,7 @@ class _Judge:
         if judgement.verdict != "inconclusive":
             return ""
         margin, scale = self._margin(pair), self.scale_of(pair.metric)
-        alone = judge(rounds.estimate, margin, self._levels(rounds, DIFFERENCE_ERROR), scale)
+        alone = judge_estimate(rounds.estimate, margin, self._levels(rounds, DIFFERENCE_ERROR), scale)
         found, wider = rounds.estimate, _describe_widened(rounds.estimate)
         if alone.verdict != "inconclusive":
             return f"not significant after correcting for {self.count[pair.metric]} comparisons{wider}"

@@ -42,7 +42,7 @@ class Estimated(Protocol):
     def reach(self, level: float) -> float: ...
 
 
-def judge(estimate: Estimated, margin: float, levels: Levels, scale: MetricScale = RATIOS) -> Judgement:
+def judge_estimate(estimate: Estimated, margin: float, levels: Levels, scale: MetricScale = RATIOS) -> Judgement:
     """Judge an estimate against the margin.
 
     An interval inside the margin shows sameness, one that excludes 0 a difference. What is called slower or faster is

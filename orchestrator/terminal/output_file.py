@@ -8,9 +8,9 @@ from pathlib import Path
 from orchestrator import files
 
 
-def check(path: Path) -> None:
+def check_output(path: Path) -> None:
     """Raise UsageError if no file can be written here, so that nothing is read and drawn in vain."""
-    with writing(path):
+    with writing_output(path):
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
         if path.is_file():
@@ -20,14 +20,14 @@ def check(path: Path) -> None:
             tempfile.TemporaryFile(dir=path.parent).close()
 
 
-def write(path: Path, text: str, flag: str = "--output", *, within: bool = False) -> None:
+def write_output(path: Path, text: str, flag: str = "--output", *, within: bool = False) -> None:
     """Write a file that a user names or, `within` a run folder, one of ours that no link may replace."""
-    with writing(path, flag):
+    with writing_output(path, flag):
         if within:
             files.write_atomically(path, text.encode())
         else:
             path.write_text(text, encoding="utf-8")
 
 
-def writing(path: Path, flag: str = "--output") -> AbstractContextManager[None]:
+def writing_output(path: Path, flag: str = "--output") -> AbstractContextManager[None]:
     return files.writing(path, f"name another place with {flag}")

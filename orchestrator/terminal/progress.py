@@ -13,7 +13,7 @@ from rich.text import Text
 from orchestrator.model import Case, Target
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.durations import format_minutes_seconds
-from orchestrator.terminal.text import lines, safe_text
+from orchestrator.terminal.text import escape_lines, safe_text
 
 # What a look decides beyond these is only counted.
 MOST_NAMED = 3
@@ -77,7 +77,7 @@ class Plain(Quiet):
         self._verbose = verbose
 
     def say(self, text: str) -> None:
-        self._console.print(lines(text), soft_wrap=True)
+        self._console.print(escape_lines(text), soft_wrap=True)
 
     def preparing(self, version: str, text: str) -> None:
         if self._verbose:

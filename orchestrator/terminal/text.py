@@ -63,7 +63,7 @@ def clean_log(text: str) -> str:
     return OBEYED.sub(lambda character: _escape_character(character[0]), REDRAW.sub("\n", COLOUR.sub("", text)))
 
 
-def lines(text: str) -> Text:
+def escape_lines(text: str) -> Text:
     """Return harmless text that keeps its line ends, such as an error that quotes a log."""
     return Text("\n").join(map(safe_text, text.splitlines()))
 

@@ -77,7 +77,7 @@ def screenshots(tmp_path: Path) -> Path:
 
 def _written(run: Path) -> str:
     """The address of a run's page, written as the command writes it."""
-    text, _ = html.page(run)
+    text, _ = html.make_page(run)
     file = run / "report.html"
     file.write_text(text, encoding="utf-8")
     return file.as_uri()

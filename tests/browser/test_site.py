@@ -42,7 +42,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store.record(Moved(at=at(41), alarm="a1", state="known", note="It is the new allocator."))
     store.record(AlarmOpened(at=at(10), alarm=alarm(OTHER, id="a0", number=10)))
     store.record(Moved(at=at(15), alarm="a0", state="recovered"))
-    site.build(store, path / "site")
+    site.build_site(store, path / "site")
     return path / "site"
 
 
@@ -60,7 +60,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     told = alarm(case, surroundings=(HOSTILE,), run=HOSTILE, reproduce=HOSTILE, bisect=HOSTILE)
     store.record(AlarmOpened(at=at(1), alarm=replace(told, key=replace(told.key, host=HOSTILE))))
     store.record(Moved(at=at(2), alarm="a1", state="muted", note=HOSTILE))
-    site.build(store, path / "site")
+    site.build_site(store, path / "site")
     return path / "site"
 
 

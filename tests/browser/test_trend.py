@@ -17,14 +17,14 @@ from tests.support.trends import RELEASES, STEPS, written
 def trend_page(tmp_path_factory: pytest.TempPathFactory) -> str:
     run = written(tmp_path_factory.mktemp("trend") / "run")
     file = run / "report.html"
-    file.write_text(html.page(run)[0], encoding="utf-8")
+    file.write_text(html.make_page(run)[0], encoding="utf-8")
     return file.as_uri()
 
 
 @pytest.fixture(scope="module")
 def search(tmp_path_factory: pytest.TempPathFactory) -> str:
     known = SCENES["several"]()
-    return search_page.write(known, known.search_result, tmp_path_factory.mktemp("search")).as_uri()
+    return search_page.write_page(known, known.search_result, tmp_path_factory.mktemp("search")).as_uri()
 
 
 def texts(browser: WebDriver, within: str) -> list[str]:

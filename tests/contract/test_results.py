@@ -26,7 +26,7 @@ def measure(bench: Bench, name: str, *arms: str) -> OutputComparison:
         for arm in arms:
             bench.measure(name, {"arm": arm}, round=number)
     assert bench.client.quit()
-    found = replicates.load([streams.Stream.at(bench.stream)], RUN).replicates
+    found = replicates.load_replicates([streams.Stream.at(bench.stream)], RUN).replicates
     named = [each._replace(case=case().label, target=target((OLD, NEW)[place % 2])) for place, each in enumerate(found)]
     [output] = compare_outputs(plan([case()]), named)
     return output
@@ -60,7 +60,7 @@ def test_a_workload_says_why_its_results_cannot_be_compared(bench: Bench, reason
         for arm in arms:
             bench.measure("silent", {"arm": arm}, round=number)
     assert bench.client.quit()
-    found = replicates.load([streams.Stream.at(bench.stream)], RUN).replicates
+    found = replicates.load_replicates([streams.Stream.at(bench.stream)], RUN).replicates
     named = [each._replace(case=case().label, target=target((OLD, NEW)[place % 2])) for place, each in enumerate(found)]
     [output] = compare_outputs(plan([case()]), named)
     assert (output.verdict, len(output.reason)) == ("not comparable", 200)

@@ -36,7 +36,7 @@ def test_each_field_has_the_kind_and_nullability_of_the_table(field: contract.Fi
 
 @pytest.mark.parametrize("field", NUMERIC, ids=lambda field: field.name)
 def test_each_number_has_bounds_that_its_arrow_type_can_hold(field: contract.Field):
-    lowest, highest = streams.bounds(field.name)
+    lowest, highest = streams.find_limits(field.name)
     assert -GREATEST[field.type] <= lowest < highest <= GREATEST[field.type]
     assert lowest >= 0 or field.name == "growth_bytes"
 

@@ -239,7 +239,7 @@ def test_a_worker_that_is_killed_in_a_burst_leaves_every_replicate_that_it_had_c
     os.kill(bench.channel.pid, signal.SIGKILL)
     with pytest.raises(WorkerDied, match="killed by SIGKILL"):
         bench.client.gpus(PATIENCE_S)
-    loaded = replicates.load([streams.Stream.at(bench.stream)], RUN)
+    loaded = replicates.load_replicates([streams.Stream.at(bench.stream)], RUN)
     assert [replicate.number for replicate in loaded.replicates] == closed
     assert loaded.broken == ()
 
@@ -366,12 +366,12 @@ def test_a_disk_that_is_full_costs_the_replicates_of_that_time_and_no_others(fre
             assert "No space left on device" in answer.reason
         else:
             before.append(number)
-    whole = replicates.load([streams.Stream.at(fresh.stream)], RUN)
+    whole = replicates.load_replicates([streams.Stream.at(fresh.stream)], RUN)
     assert [replicate.number for replicate in whole.replicates] == before
     filler.unlink()
     after = fresh.measure()
     assert fresh.client.quit()
-    loaded = replicates.load([streams.Stream.at(fresh.stream)], RUN)
+    loaded = replicates.load_replicates([streams.Stream.at(fresh.stream)], RUN)
     # The rows of the one that died come with those after it; the journal says that they do not count.
     assert [replicate.number for replicate in loaded.replicates] == [*before, *died, after]
     assert (loaded.broken, loaded.problems) == ((), ())

@@ -39,12 +39,12 @@ def test_from_hello_to_quit_a_replicate_becomes_rows_that_the_host_reads(bench: 
     assert bench.client.quit()
     table, cut = streams.read_stream(bench.stream)
     assert not cut
-    rows = streams.check(bench.stream, table, RUN).to_pylist()
+    rows = streams.check_rows(bench.stream, table, RUN).to_pylist()
     assert [row["phase"] for row in rows] == ["build", "first", "second", "warmup", "burst", "burst", "burst"]
     assert [row["ordinal"] for row in rows] == list(range(7))
     assert [row["burst"] for row in rows] == [0, 0, 0, 0, 1, 1, 1]
     assert {(row["replicate"], row["round"], row["case"], row["steps"]) for row in rows} == {(number, 4, "good", 2)}
-    (replicate,) = replicates.load([streams.Stream.at(bench.stream)], RUN).replicates
+    (replicate,) = replicates.load_replicates([streams.Stream.at(bench.stream)], RUN).replicates
     assert replicate.target == stub.VERSION
     assert replicate.traces == 1
     assert replicate.output
@@ -66,7 +66,7 @@ def test_what_the_build_traces_is_not_among_the_traces_of_the_first_calls(bench:
     )
     bench.measure("traced_early")
     assert bench.client.quit()
-    [replicate] = replicates.load([streams.Stream.at(bench.stream)], RUN).replicates
+    [replicate] = replicates.load_replicates([streams.Stream.at(bench.stream)], RUN).replicates
     assert (replicate.traces, replicate.later_traces) == (1, 0)
 
 
@@ -116,10 +116,10 @@ def test_a_replicate_of_one_call_has_its_build_and_its_first_call_and_no_other_r
     assert bench.close(number) == Closed(rows=2)
     whole = bench.measure()
     assert bench.client.quit()
-    table = streams.check(bench.stream, streams.read_stream(bench.stream)[0], RUN)
+    table = streams.check_rows(bench.stream, streams.read_stream(bench.stream)[0], RUN)
     phases = [row["phase"] for row in table.to_pylist() if row["replicate"] == number]
     assert phases == ["build", "first"]
-    loaded = replicates.load([streams.Stream.at(bench.stream)], RUN)
+    loaded = replicates.load_replicates([streams.Stream.at(bench.stream)], RUN)
     assert loaded.problems == ()
     assert {each.number: each.once for each in loaded.replicates} == {number: True, whole: False}
     assert all(each.first_call_ns > 0 and each.build_ns >= 0 for each in loaded.replicates)
@@ -163,7 +163,9 @@ def test_the_same_seed_gives_every_replicate_the_same_numbers(bench: Bench):
         bench.burst(number)
         bench.close(number)
     bench.client.quit()
-    first, same, other = (found.output for found in replicates.load([streams.Stream.at(bench.stream)], RUN).replicates)
+    first, same, other = (
+        found.output for found in replicates.load_replicates([streams.Stream.at(bench.stream)], RUN).replicates
+    )
     assert first == same != other
 
 
@@ -180,7 +182,7 @@ def test_two_commits_of_ones_own_code_are_two_values_of_a_parameter(bench: Bench
         bench.measure("commits", {"code": code})
     bench.client.quit()
     before, after, again = (
-        found.output for found in replicates.load([streams.Stream.at(bench.stream)], RUN).replicates
+        found.output for found in replicates.load_replicates([streams.Stream.at(bench.stream)], RUN).replicates
     )
     assert before == again != after
 
@@ -330,7 +332,7 @@ def test_a_worker_that_may_not_fork_is_its_replicate_itself(fresh: Bench):
     assert f"built by {pid}" in fresh.log.read_text()
     with pytest.raises(WorkerDied, match="has had its one replicate"):
         fresh.open("good")
-    (replicate,) = replicates.load([streams.Stream.at(fresh.stream)], RUN).replicates
+    (replicate,) = replicates.load_replicates([streams.Stream.at(fresh.stream)], RUN).replicates
     assert replicate.number == number
 
 

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from orchestrator.engines.worker.client import Burst, Closed, Died, Opened, Refused
 from orchestrator.model import Case
 from orchestrator.model.profile import Profile
-from orchestrator.profiling.align import split
+from orchestrator.profiling.align import split_profile
 from orchestrator.results import streams
 from tests.support.bench import PATIENCE_S, Bench
 
@@ -88,7 +88,7 @@ def test_what_is_called_once_or_twice_is_building_however_late(layered: Profile)
     """Calls without the profiler are made in between: which of those hit `rare` is the worker's affair."""
     rare = [function for function in layered.functions if function.name == "rare"]
     without = [function for function in layered.functions if function.name != "rare"]
-    parts = split(layered)
+    parts = split_profile(layered)
     assert parts.build_ns >= sum(function.start.own_ns for function in without)
     assert all(function.later.calls <= 2 for function in rare)
 

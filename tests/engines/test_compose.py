@@ -14,7 +14,7 @@ import yaml
 
 from orchestrator import catalog
 from orchestrator.cli.images.build import USUAL
-from orchestrator.engines.docker.client import connect
+from orchestrator.engines.docker.client import connect_engine
 from orchestrator.machine.host import host_facts
 from tests.conftest import ROOT, run_command
 from tests.engines.docker.conftest import until
@@ -29,7 +29,7 @@ Compose = Callable[..., subprocess.CompletedProcess[str]]
 
 @pytest.fixture(scope="module")
 def client(docker_base: str) -> Iterator[docker.DockerClient]:
-    client = connect()
+    client = connect_engine()
     yield client
     client.close()
 
@@ -76,7 +76,7 @@ def services(compose: Compose, **variables: str) -> dict[str, dict[str, Any]]:
 
 def test_every_usual_version_has_a_service_in_both_profiles(compose: Compose):
     found = services(compose)
-    for version in catalog.resolve(USUAL):
+    for version in catalog.resolve_versions(USUAL):
         short = catalog.minor(version.number)
         for name, profile in ((f"tf-{short}", "cpu"), (f"tf-{short}-gpu", "gpu")):
             assert found[name]["image"] == f"{IMAGES}:{version.number}-{profile}"
@@ -108,7 +108,7 @@ def test_what_nights_measure_and_when_is_told_by_variables(compose: Compose):
 
 
 def test_every_version_works_in_its_service(built: Compose):
-    for version in catalog.resolve(USUAL):
+    for version in catalog.resolve_versions(USUAL):
         name = f"tf-{catalog.minor(version.number)}"
         done = built(
             "--profile", "cpu", "up", "--no-color", "--abort-on-container-exit", "--exit-code-from", name, name
@@ -125,9 +125,9 @@ def test_code_of_ones_own_runs_in_a_version(built: Compose, tmp_path: Path):
 
 def test_the_engine_is_asked_for_gpus_and_refuses_where_there_are_none(built: Compose, client: docker.DockerClient):
     # What stands in for the images for GPUs, which are not built here.
-    for version in catalog.resolve(USUAL):
+    for version in catalog.resolve_versions(USUAL):
         client.images.get(f"{IMAGES}:{version.number}-cpu").tag(f"{IMAGES}:{version.number}-gpu")
-    names = [*(f"tf-{catalog.minor(version.number)}-gpu" for version in catalog.resolve(USUAL)), "nightly-gpu"]
+    names = [*(f"tf-{catalog.minor(version.number)}-gpu" for version in catalog.resolve_versions(USUAL)), "nightly-gpu"]
     built("--profile", "gpu", "up", "--no-start", *names)
     for name in names:
         [made] = client.containers.list(

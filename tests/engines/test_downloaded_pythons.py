@@ -37,7 +37,7 @@ def made(tmp_path: Path) -> Version:
     packages.mkdir()
     (tmp_path / "pip.txt").write_text(locked(own_pip(packages, NUMBER)))
     (tmp_path / "lock.txt").write_text(locked(wheel(packages, "little_one")))
-    [version] = catalog.resolve(["1.14.0"], fewest=1)
+    [version] = catalog.resolve_versions(["1.14.0"], fewest=1)
     flavour = version.on("cpu")[0]
     return replace(version, flavours=(replace(flavour, lock=tmp_path / "lock.txt", pip_lock=tmp_path / "pip.txt"),))
 
@@ -49,9 +49,9 @@ def bare(made: Version, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.delenv(name)
     for name, value in bare_machine(tmp_path / "bare").items():
         monkeypatch.setenv(name, value)
-    interpreters.forget()
+    interpreters.forget_interpreters()
     yield tmp_path / "bare"
-    interpreters.forget()
+    interpreters.forget_interpreters()
 
 
 def use(monkeypatch: pytest.MonkeyPatch, variables: dict[str, str]) -> None:
@@ -87,7 +87,7 @@ def test_a_missing_python_is_downloaded_announced_and_found_again(
     for name in mirror:
         monkeypatch.delenv(name)
     use(monkeypatch, CLOSED)
-    interpreters.forget()
+    interpreters.forget_interpreters()
     assert VenvEngine(EngineOptions()).outlook(made).text.startswith("ready (Python 3.7.")
     assert prepare(made, bare, "second") == (path, [])
     assert not (bare / "second").exists()
@@ -115,7 +115,7 @@ def test_an_archive_with_another_sum_is_refused(
     use(monkeypatch, {**mirror, "UV_PYTHON_DOWNLOADS_JSON_URL": (tmp_path / "wrong.json").as_uri()})
     with pytest.raises(EnvironmentFailed, match=r"1\.14\.0: Python 3\.7 could not be downloaded \(Hash mismatch"):
         prepare(made, bare)
-    assert interpreters.find(NUMBER) is None
+    assert interpreters.find_interpreter(NUMBER) is None
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from orchestrator import catalog
 from orchestrator.catalog import lock_on_demand, user_data
 from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.docker.client import connect
+from orchestrator.engines.docker.client import connect_engine
 from orchestrator.engines.venv.engine import VenvEngine, environments_folder
 from orchestrator.history.points import of_run
 from orchestrator.metrics.followed import TIME
@@ -47,19 +47,19 @@ def test_a_nightly_is_found_and_locked_once_and_without_an_index_it_is_the_one_t
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     said: list[str] = []
-    first = versions.resolve(["nightly", "2.13"], said.append)
+    first = versions.resolve_followed(["nightly", "2.13"], said.append)
     reference, build = first.versions
     assert (reference, first.names, first.unavailable) == ("2.13.0", {build: "nightly"}, ())
     assert re.fullmatch(r"\d+\.\d+\.0\.dev\d{8}", build)
-    [version] = catalog.resolve([build], fewest=1)
+    [version] = catalog.resolve_versions([build], fewest=1)
     assert f"\ntf-nightly=={build} \\\n    --hash=sha256:" in version.flavours[0].lock.read_text()
-    again = versions.resolve(["2.13", "nightly"], said.append, first.names and {"nightly": build})
+    again = versions.resolve_followed(["2.13", "nightly"], said.append, first.names and {"nightly": build})
     assert (again.versions, again.unchanged) == (first.versions, ("nightly",))
     assert len([text for text in said if "locking it" in text]) == 1
     monkeypatch.setenv("PIP_INDEX_URL", NOBODY)
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "")
     monkeypatch.setenv("PIP_RETRIES", "1")
-    silent = versions.resolve(["nightly", "nightly-20200101", "2.13"], said.append)
+    silent = versions.resolve_followed(["nightly", "nightly-20200101", "2.13"], said.append)
     assert silent.versions == first.versions
     why = "the index does not answer for tf-nightly (Connection refused)"
     assert silent.notes == (f"{why}; taking {build} for nightly, which is locked here",)
@@ -73,12 +73,12 @@ def test_a_resolver_without_an_index_costs_the_nightly_only(monkeypatch: pytest.
     monkeypatch.setattr(lock_on_demand, "nightlies", lambda device: known)
     monkeypatch.setenv("UV_DEFAULT_INDEX", NOBODY.replace("//", "//me:secret@"))
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
-    found = versions.resolve(["nightly", "2.13"], lambda text: None)
+    found = versions.resolve_followed(["nightly", "2.13"], lambda text: None)
     assert found.versions == ("2.13.0",)
     [missing] = found.unavailable
     assert re.match(r"lock: \S+: this nightly cannot be locked: .*Check the network, or the index", missing.reason)
     assert "secret" not in missing.reason
-    assert not user_data.table().exists()
+    assert not user_data.find_user_table().exists()
 
 
 def test_wheels_that_cannot_be_installed_or_imported_are_rows_and_all_others_are_measured(
@@ -177,13 +177,13 @@ def test_old_environments_are_removed_and_those_in_use_when_they_no_longer_are(b
 def test_an_old_environment_that_a_run_has_prepared_stays(build: Build, packages: Path, tmp_path: Path) -> None:
     path = build(DAYS[0], 9)
     lock(DAYS[1])
-    [version] = catalog.resolve([DAYS[0]], fewest=1)
+    [version] = catalog.resolve_versions([DAYS[0]], fewest=1)
     with closing(VenvEngine(EngineOptions(wheelhouse=packages))) as engine:
         engine.prepare(version, BuildLog(tmp_path / "log", lambda line: None))
         retired = cleanup.retire(1, lambda text: None)
         assert retired.spared == (f"{DAYS[0]} is left alone: {path.name} is in use, or not ours to remove",)
         assert path.exists()
-        assert catalog.find(DAYS[0])
+        assert catalog.find_version(DAYS[0])
     assert cleanup.retire(1, lambda text: None).numbers == (DAYS[0],)
     assert not path.exists()
 
@@ -201,7 +201,7 @@ def test_what_an_install_that_failed_has_left_goes_too(build: Build) -> None:
 
 @pytest.fixture
 def engine(docker_base: str) -> Iterator[docker.DockerClient]:
-    client = connect()
+    client = connect_engine()
     yield client
     for entry in client.api.images(filters={"label": "tfcompare.version"}):
         if entry["Labels"]["tfcompare.version"] in DAYS:
@@ -221,7 +221,7 @@ def test_old_images_are_removed_and_one_that_a_container_uses_keeps_its_version(
     for number in DAYS:
         lock(number, requirements=f"tf-nightly=={number} --hash=sha256:{'0' * 64}\n")
         stand_in(engine, base.id, number, "cpu", docker_base)
-        [version] = catalog.resolve([number], fewest=1)
+        [version] = catalog.resolve_versions([number], fewest=1)
         age(version, 9)
 
     def left() -> list[str]:

@@ -39,7 +39,7 @@ def test_a_dry_run_locks_what_the_index_has_for_arm(on_arm: None, tmp_path: Path
     assert "2.16.2: locking it for aarch64" in err
     for number in ("2.16.2", "2.21.0"):
         [path] = user_data.locks().glob(f"{number}-cpu-py*-aarch64.txt")
-        pins = {pin.name: pin for pin in lockfile.read(path)}
+        pins = {pin.name: pin for pin in lockfile.read_lock(path)}
         assert pins["tensorflow"].number == number
         assert all(pin.hashes for pin in pins.values())
         assert not re.search(r"nvidia|cpu-aws", path.read_text())

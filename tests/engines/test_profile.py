@@ -8,11 +8,11 @@ import pytest
 
 from orchestrator.model import Case
 from orchestrator.plan.request import RunOptions
-from orchestrator.profiling.align import FunctionRow, cumulative, grown, growth, own, split
+from orchestrator.profiling.align import FunctionRow, cumulative, grown, growth, own, split_profile
 from orchestrator.profiling.model import Profiled
-from orchestrator.profiling.report import NO_LAYER, CaseProfiles, as_object, compare_profiles, render
+from orchestrator.profiling.report import NO_LAYER, CaseProfiles, compare_profiles, profile_as_object, render_profile
 from orchestrator.profiling.run import ProfileOptions, profile
-from orchestrator.profiling.stored import read
+from orchestrator.profiling.stored import read_profile
 from orchestrator.terminal.progress import Quiet
 
 TRAIN = "train_loop[loop={},api=tf.keras,mode=eager,input=numpy,model=small,data=small]"
@@ -145,12 +145,12 @@ def test_keras_functions_are_one_row_in_both_versions(done: Profiled):
 def test_no_time_of_it_is_a_measurement(done: Profiled):
     assert not list(done.path.rglob("*.arrow*"))
     assert not (done.path / "plan.json").exists()
-    assert as_object(done)["schema"] == "tfcompare.profile/1"
-    assert "how many times as long a call takes under it" in " ".join(render(done).split())
+    assert profile_as_object(done)["schema"] == "tfcompare.profile/1"
+    assert "how many times as long a call takes under it" in " ".join(render_profile(done).split())
 
 
 def test_its_files_hold_it_and_no_folder_of_this_machine(done: Profiled):
-    again = read(done.path)
+    again = read_profile(done.path)
     assert again.arms == done.arms
     for path in (done.path / "profiles").iterdir():
         text = path.read_text()
@@ -159,7 +159,7 @@ def test_its_files_hold_it_and_no_folder_of_this_machine(done: Profiled):
     case = Case("predict", (("call", "predict"), ("state", "compiled"), ("model", "tiny")))
     [arm] = [arm for arm in again.arms if arm.case == case and arm.target == "2.0.0"]
     assert arm.profile is not None
-    assert split(arm.profile).step_ms > 0
+    assert split_profile(arm.profile).step_ms > 0
     frames = {frame.name for frame in arm.profile.stacks.frames}
     assert {"_process_inputs", "Function._create_graph_function"} <= frames
 
@@ -200,9 +200,10 @@ def test_the_layer_that_returns_something_else_is_named(tmp_path: Path):
     )  # fmt: skip
     done = profile(ProfileOptions(run=run, calls=0), Quiet())
     assert done.error is None
-    assert read(tmp_path / "run").arms == done.arms
+    assert read_profile(tmp_path / "run").arms == done.arms
     found = {
-        (one["params"]["call"], one["target"]): (one["baseline"], one["finding"]) for one in as_object(done)["layers"]
+        (one["params"]["call"], one["target"]): (one["baseline"], one["finding"])
+        for one in profile_as_object(done)["layers"]
     }
     for call in ("predict", "train_on_batch"):
         # Its layers are part of a graph.

@@ -15,7 +15,7 @@ from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.engines.worker.client import Burst, Closed, Opened, Refused, WorkerClient
 from orchestrator.model import Case
 from orchestrator.options import EngineOptions
-from orchestrator.results.replicates import load
+from orchestrator.results.replicates import load_replicates
 from orchestrator.results.streams import Stream
 from tests.conftest import require_python
 from tests.support.builders import target
@@ -60,7 +60,7 @@ def test_every_other_workload_runs_or_says_why_not(tmp_path: Path) -> None:
 
 def run_cases(number: str, python: str, cases: Sequence[Case], folder: Path) -> dict[Case, Opened | Refused]:
     """One replicate of each, in one worker; none may die, and what was not refused is in the stream."""
-    [version] = catalog.resolve([number], fewest=1)
+    [version] = catalog.resolve_versions([number], fewest=1)
     only = replace(version, flavours=tuple(f for f in version.on("cpu") if f.python.number == python))
     environment = VenvEngine(EngineOptions()).prepare(only, BuildLog(folder / "build.log", lambda line: None))
     stream = folder / "stream.arrow"
@@ -84,7 +84,7 @@ def run_cases(number: str, python: str, cases: Sequence[Case], folder: Path) -> 
                 assert isinstance(client.close_replicate(replicate, 60), Closed)
     finally:
         assert client.quit()
-    loaded = load([Stream.at(stream)], "smoke")
+    loaded = load_replicates([Stream.at(stream)], "smoke")
     assert (loaded.problems, loaded.broken) == ((), ())
     assert len(loaded.replicates) == len([answer for answer in answers.values() if isinstance(answer, Opened)])
     return answers

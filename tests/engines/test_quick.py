@@ -138,11 +138,11 @@ def test_run_tells_engine_and_host(on_venv: Answer, on_docker: Answer) -> None:
 
 @pytest.mark.long
 def test_quick_suite_leaves_no_container(on_docker: Answer, docker_base: str) -> None:
-    from orchestrator.engines.docker.client import connect
+    from orchestrator.engines.docker.client import connect_engine
     from orchestrator.engines.docker.container import RUN_LABEL
 
     label = f"{RUN_LABEL}={on_docker['run']['id']}"
-    assert connect().api.containers(all=True, filters={"label": label}) == []
+    assert connect_engine().api.containers(all=True, filters={"label": label}) == []
 
 
 def test_streams_are_whole(on_venv: Answer, tmp_path_factory: pytest.TempPathFactory) -> None:

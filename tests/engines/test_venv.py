@@ -22,7 +22,7 @@ SIX = "six==1.17.0 --hash=sha256:4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8e
 def tiny(folder: Path, lock: str = SIX) -> Version:
     """A version that is one small package, on Python 3.11."""
     (folder / "lock.txt").write_text(lock)
-    [version] = catalog.resolve(["2.13.0"], fewest=1)
+    [version] = catalog.resolve_versions(["2.13.0"], fewest=1)
     flavours = [flavour for flavour in version.on("cpu") if flavour.python.number == "3.11"]
     return replace(version, flavours=tuple(replace(flavour, lock=folder / "lock.txt") for flavour in flavours))
 
@@ -63,10 +63,10 @@ def test_two_runs_at_once_build_it_once(tmp_path: Path) -> None:
 
 def test_hash_that_does_not_match_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With a Python like Debian's, which keeps its pip where we do not look."""
-    found = interpreters.find("3.11")
+    found = interpreters.find_interpreter("3.11")
     assert found
     assert found.pip
-    monkeypatch.setattr(interpreters, "find", lambda number: replace(found, pip=None))
+    monkeypatch.setattr(interpreters, "find_interpreter", lambda number: replace(found, pip=None))
     wrong = SIX.replace("4721f391", "00000000")
     with pytest.raises(EnvironmentFailed, match="another file than the lock names"):
         prepare(tiny(tmp_path, wrong), tmp_path / "log")
@@ -81,7 +81,7 @@ def test_missing_python_that_may_not_be_downloaded_says_which_and_how_to_get_it(
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path))
     monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path))
     monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
-    interpreters.forget()
+    interpreters.forget_interpreters()
     try:
         with pytest.raises(EnvironmentFailed, match=r"2\.13\.0: it needs Python 3\.11.*pyenv install 3\.11") as failed:
             prepare(tiny(tmp_path), tmp_path / "log")
@@ -91,4 +91,4 @@ def test_missing_python_that_may_not_be_downloaded_says_which_and_how_to_get_it(
         assert outlook.state == "impossible"
         assert outlook.text.startswith("it needs Python 3.11")
     finally:
-        interpreters.forget()
+        interpreters.forget_interpreters()

@@ -46,7 +46,7 @@ def made(tmp_path: Path) -> Version:
     packages.mkdir()
     (tmp_path / "pip.txt").write_text(locked(own_pip(packages, "3.11")))
     (tmp_path / "lock.txt").write_text(locked(wheel(packages, "little_one")))
-    [version] = catalog.resolve(["2.13.0"], fewest=1)
+    [version] = catalog.resolve_versions(["2.13.0"], fewest=1)
     [flavour] = [flavour for flavour in version.on("cpu") if flavour.python.number == "3.11"]
     return replace(version, flavours=(replace(flavour, lock=tmp_path / "lock.txt", pip_lock=tmp_path / "pip.txt"),))
 
@@ -128,7 +128,7 @@ def test_prune_leaves_what_another_process_has_prepared_until_that_closes_it(
     assert (holder.path / MARKER).exists()
     assert "nothing to free" in printed
     assert f"environment {holder.path.name}: it is in use" in printed
-    assert not venv_cache.remove(holder.path), "a run that begins between the question and the answer"
+    assert not venv_cache.remove_environment(holder.path), "a run that begins between the question and the answer"
     assert holder.order("close") == "closed"
     assert "freed about" in prune()
     assert not holder.path.exists()
@@ -154,8 +154,8 @@ def test_two_processes_use_it_at_once_and_the_last_one_frees_it(holder: Holder, 
         assert own.prepare(made, quiet(tmp_path / "log")).path == holder.path
         assert not (tmp_path / "log").exists(), "nothing is installed, and nobody waits"
         holder.order("close")
-        assert not venv_cache.remove(holder.path)
-    assert venv_cache.remove(holder.path)
+        assert not venv_cache.remove_environment(holder.path)
+    assert venv_cache.remove_environment(holder.path)
 
 
 def test_an_install_waits_until_no_process_uses_what_it_replaces(holder: Holder, made: Version, tmp_path: Path) -> None:
@@ -174,14 +174,14 @@ def test_an_install_waits_until_no_process_uses_what_it_replaces(holder: Holder,
         thread.join(WAIT_S)
         assert (holder.path / MARKER).exists()
         assert not (holder.path / "kept").exists()
-        assert not venv_cache.remove(holder.path), "who has installed it uses it"
+        assert not venv_cache.remove_environment(holder.path), "who has installed it uses it"
 
 
 def test_an_interrupt_ends_a_run_that_waits_for_another_install(tfcompare: str, tmp_path: Path) -> None:
     """The other holds the locks of both environments, and goes on undisturbed."""
     versions = ("1.14.0", "2.0.0")
     with ExitStack() as held:
-        for version in catalog.resolve(versions):
+        for version in catalog.resolve_versions(versions):
             flavour, interpreter = venv._choose(version, "cpu")
             assert interpreter is not None
             lock = FolderLock(venv.environment_path(flavour, interpreter))
@@ -207,4 +207,4 @@ def test_an_environment_whose_install_failed_is_free(made: Version, tmp_path: Pa
         with pytest.raises(Exception, match="has no file of little-one"):
             own.prepare(made, quiet(tmp_path / "log"))
         [half] = [path for path in (tmp_path / "cache" / "tfcompare" / "environments").iterdir() if path.is_dir()]
-        assert venv_cache.remove(half)
+        assert venv_cache.remove_environment(half)

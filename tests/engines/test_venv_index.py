@@ -34,7 +34,7 @@ def made(tmp_path: Path, packages: Path) -> Version:
     """A version of one package that no index of the world has, on Python 3.11."""
     (tmp_path / "pip.txt").write_text(locked(own_pip(packages, "3.11")))
     (tmp_path / "lock.txt").write_text(locked(wheel(packages, "little_one")))
-    [version] = catalog.resolve(["2.13.0"], fewest=1)
+    [version] = catalog.resolve_versions(["2.13.0"], fewest=1)
     [flavour] = [flavour for flavour in version.on("cpu") if flavour.python.number == "3.11"]
     return replace(version, flavours=(replace(flavour, lock=tmp_path / "lock.txt", pip_lock=tmp_path / "pip.txt"),))
 

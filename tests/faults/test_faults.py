@@ -244,7 +244,7 @@ def using(folder: Path) -> list[str]:
 
 def test_missing_interpreter_leaves_nothing_to_compare(tfcompare: str, tmp_path: Path) -> None:
     """With nothing but a Python 3.11 in reach: 2.13 alone is not measured; the last line compares it with another."""
-    found = interpreters.find("3.11")
+    found = interpreters.find_interpreter("3.11")
     assert found is not None
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python3.11").symlink_to(found.path)

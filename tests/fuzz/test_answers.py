@@ -44,7 +44,7 @@ ANSWERS = [
 def parses_or_refuses(line: str) -> None:
     try:
         with bounded_memory():
-            event = events.parse(line)
+            event = events.parse_event(line)
     except (contract.ContractError, events.OddEvent) as error:
         str(error).encode("utf-8", "replace")
         return
@@ -54,7 +54,7 @@ def parses_or_refuses(line: str) -> None:
 
 def test_the_answers_themselves_are_right():
     for answer in ANSWERS:
-        events.parse(json.dumps(answer))
+        events.parse_event(json.dumps(answer))
 
 
 @given(st.text())

@@ -43,7 +43,7 @@ def test_a_selection_of_cases(text: str):
 
 @given(st.one_of(TEXTS, *map(damaged_text, NAMES)))
 def test_names_of_versions(text: str):
-    refuses_or_returns(lambda: catalog.resolve(parse.names(text)))
+    refuses_or_returns(lambda: catalog.resolve_versions(parse.parse_names(text)))
 
 
 @given(
@@ -73,7 +73,7 @@ def write(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Path
 
 @given(damaged=damaged_text((IMAGES / "versions.toml").read_text()))
 def test_a_table_of_versions(write, damaged: str):
-    refuses_or_returns(lambda: table.read(write("versions.toml", damaged)))
+    refuses_or_returns(lambda: table.read_table(write("versions.toml", damaged)))
 
 
 @given(damaged=st.one_of([damaged_text(path.read_text()) for path in sorted(CLAIMS.glob("*.toml"))]))
@@ -88,4 +88,4 @@ def test_a_workload(write, damaged: str):
 
 @given(damaged=damaged_text(next(iter(sorted(IMAGES.glob("locks/*.txt")))).read_text()[:4000]))
 def test_a_lock(write, damaged: str):
-    refuses_or_returns(lambda: lockfile.read(write("lock.txt", damaged)))
+    refuses_or_returns(lambda: lockfile.read_lock(write("lock.txt", damaged)))

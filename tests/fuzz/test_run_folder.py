@@ -41,7 +41,7 @@ def read_with(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, bytes]
             with bounded_memory():
                 evaluation = load_run(run).evaluation
                 # Everything that was believed can be drawn and written.
-                matrix.render(evaluation)
+                matrix.render_matrix(evaluation)
                 report.as_json(evaluation).encode()
         except TfCompareError as error:
             refused = error.headline
@@ -95,5 +95,5 @@ def test_a_damaged_stream(read_with, damaged: bytes):
 def test_a_damaged_stream_of_a_worker_alone(tmp_path_factory: pytest.TempPathFactory, damaged: bytes):
     path = tmp_path_factory.getbasetemp() / "alone.arrow"
     path.write_bytes(damaged)
-    loaded = replicates.load([Stream.at(path)], RUN)
+    loaded = replicates.load_replicates([Stream.at(path)], RUN)
     assert all(replicate.time_ns is None or replicate.time_ns > 0 for replicate in loaded.replicates)

@@ -47,12 +47,12 @@ def test_a_run_is_the_one_that_was_written(tmp_path: Path):
 
 
 def test_a_profile_is_the_one_that_was_written():
-    found = stored.read(GOLDEN / "profile")
+    found = stored.read_profile(GOLDEN / "profile")
     assert (found.heading, found.arms) == (PROFILED.heading, PROFILED.arms)
 
 
 def test_a_search_is_the_one_that_was_written():
-    assert state.read(GOLDEN) == SCENES["one"]()
+    assert state.read_state(GOLDEN) == SCENES["one"]()
 
 
 def test_what_was_trusted_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

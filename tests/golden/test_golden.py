@@ -39,12 +39,12 @@ def test_it_was_written_under_this_contract(golden: Path):
 def test_every_row_is_one_that_row_allows(golden: Path):
     table, cut = streams.read_stream(golden)
     assert not cut
-    rows = streams.check(golden, table, RUN).to_pylist()
+    rows = streams.check_rows(golden, table, RUN).to_pylist()
     assert [streams.Row.model_validate(row).model_dump() for row in rows] == rows
 
 
 def test_it_holds_two_rounds_of_two_cases(golden: Path):
-    loaded = replicates.load([streams.Stream.at(golden)], RUN)
+    loaded = replicates.load_replicates([streams.Stream.at(golden)], RUN)
     assert loaded.problems == loaded.broken == ()
     assert [(found.round, found.case, found.traces) for found in loaded.replicates] == [
         (1, "golden[style=function,size=3]", 1),
@@ -65,6 +65,6 @@ def test_one_that_was_interrupted_gives_its_whole_replicates(golden: Path, tmp_p
     whole = golden.read_bytes()
     cut = tmp_path / "cut.arrow.partial"
     cut.write_bytes(whole[: len(whole) - len(whole) // 8])
-    loaded = replicates.load([streams.Stream.at(cut)], RUN)
+    loaded = replicates.load_replicates([streams.Stream.at(cut)], RUN)
     assert [found.number for found in loaded.replicates] == [1, 2, 3]
     assert loaded.problems == ("cut.arrow.partial was not closed by its worker: read up to its last whole replicate",)

@@ -73,7 +73,7 @@ def run(*words: str | Path, env: dict[str, str] | None = None, cwd: Path | None 
 
 @cache
 def find_python(number: str) -> Path | None:
-    found = interpreters.find(number)
+    found = interpreters.find_interpreter(number)
     return found and found.path
 
 

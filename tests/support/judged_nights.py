@@ -8,7 +8,7 @@ from pathlib import Path
 from orchestrator.cli.nightly.run import ending
 from orchestrator.errors import TfCompareError
 from orchestrator.history.alarms import state
-from orchestrator.history.alarms.judge import NightVerdict, judge, report_events
+from orchestrator.history.alarms.judge import NightVerdict, judge_night, report_events
 from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved, Night, NightReport, Point, State
 from tests.support.nights import FIRST, history, labels, series_of
 
@@ -34,7 +34,7 @@ def judged(points: list[Point], events: list[Event], tonight: date) -> NightVerd
     own = {point.key for point in points if point.night == tonight}
     so_far = [point for point in points if point.night <= tonight]
     alike = {point.run for point in so_far}
-    return judge(series_of(so_far), state.current(events), tonight, at(tonight), own, RUNS, alike)
+    return judge_night(series_of(so_far), state.current(events), tonight, at(tonight), own, RUNS, alike)
 
 
 def lived(points: list[Point], first: int = 0, says: Mapping[int, State] | None = None) -> list[Event]:
@@ -45,7 +45,7 @@ def lived(points: list[Point], first: int = 0, says: Mapping[int, State] | None 
             continue
         events += judged(points, events, night).events
         if said := (says or {}).get((night - FIRST).days):
-            is_open = filter(state.is_open, state.current(events))
+            is_open = filter(state.is_open_alarm, state.current(events))
             hour = at(night) + timedelta(hours=1)
             events += [Moved(at=hour, alarm=alarm.id, state=said, note="seen") for alarm in is_open]
     return events

@@ -17,7 +17,7 @@ def lock(number: str, used_days_ago: float = 0.0, requirements: str = "") -> Ver
     header = f"{lock_on_demand.WRITTEN_BY}{lock_on_demand.ON_FIRST_USE}{number}\n"
     flavour = FlavourTable(pythons=("3.11",), requirements=(f"tf-nightly=={number}",))
     lock_on_demand._keep(number, "cpu", flavour, header + requirements, lambda text: None)
-    [version] = catalog.resolve([number], fewest=1)
+    [version] = catalog.resolve_versions([number], fewest=1)
     age(version, used_days_ago)
     return version
 
@@ -29,7 +29,7 @@ def age(version: Version, days: float) -> None:
 
 
 def table() -> str:
-    return user_data.table().read_text()
+    return user_data.find_user_table().read_text()
 
 
 def locks() -> list[str]:

@@ -105,7 +105,7 @@ def own_tensorflow(
 
 def own_pip(folder: Path, python: str) -> Path:
     """The pip that comes with a Python: what installs the others, without asking anybody for it."""
-    found = interpreters.find(python)
+    found = interpreters.find_interpreter(python)
     assert found is not None, f"these tests need a Python {python} on this machine"
     [bundled] = Path(found.prefix).glob(f"lib/python{python}/ensurepip/_bundled/pip-*.whl")
     return Path(shutil.copy(bundled, folder))

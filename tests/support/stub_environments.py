@@ -25,7 +25,7 @@ LIKE = {"3.7": "2.0", "3.11": "2.13"}
 
 def build(cache: Path, numbers: Sequence[str]) -> dict[str, str]:
     """Build one for each version, and return the variable that makes tfcompare use them."""
-    for version in catalog.resolve(numbers, fewest=1):
+    for version in catalog.resolve_versions(numbers, fewest=1):
         _build(cache, version, LIKE)
     return {"TFCOMPARE_CACHE": str(cache)}
 
@@ -37,8 +37,8 @@ def build_here(cache: Path, numbers: Sequence[str] = ("2.20", "2.21")) -> tuple[
     """
     python = f"{sys.version_info.major}.{sys.version_info.minor}"
     targets = []
-    for version in catalog.resolve(numbers, fewest=1):
-        interpreter = interpreters.find(python)
+    for version in catalog.resolve_versions(numbers, fewest=1):
+        interpreter = interpreters.find_interpreter(python)
         for flavour in version.on("cpu"):
             if flavour.python.number == python and interpreter:
                 path = environment_path(flavour, interpreter)
@@ -58,9 +58,9 @@ def build_nightly(cache: Path, version: Version, like: str, described: str) -> N
 
 def _build(cache: Path, version: Version, like: Mapping[str, str]) -> Path:
     """Return the folder of its packages."""
-    pythons = ((flavour, interpreters.find(flavour.python.number)) for flavour in version.on("cpu"))
+    pythons = ((flavour, interpreters.find_interpreter(flavour.python.number)) for flavour in version.on("cpu"))
     flavour, interpreter = next((flavour, found) for flavour, found in pythons if found)
-    [release] = catalog.resolve((like[flavour.python.number],), fewest=1)
+    [release] = catalog.resolve_versions((like[flavour.python.number],), fewest=1)
     with closing(VenvEngine(EngineOptions())) as engine:
         real = engine.prepare(release, BuildLog(cache.parent / f"{version.number}.log", lambda line: None))
     name = environment_path(flavour, interpreter).name

@@ -143,7 +143,7 @@ class Year:
     def _judge(self, number: int, own: set[Key], again: int) -> None:
         today, now = day(number), datetime.combine(day(number), time(6), UTC)
         alarms = state.current(self.events)
-        verdict = judge.judge(
+        verdict = judge.judge_night(
             self._series(), alarms, today, now, own, Path("runs"), {point.run for point in self.points}
         )
         cells = len(own) // 2

@@ -42,3 +42,22 @@ def test_no_function_is_named_by_a_participle():
     ]
     assert ("terminal/text.py", "escape_unprintable") in functions
     assert [pair for pair in functions if is_participle(pair[1].lstrip("_").partition("_")[0])] == []
+
+
+# What several modules offer in their own way for one purpose, and commands of two groups.
+SHARED = {
+    "render": "exports", "write": "exports", "layout": "reports", "as_json": "reports", "run": "cli", "status": "cli",
+}  # fmt: skip
+
+
+def test_no_two_public_functions_of_different_meaning_share_a_name():
+    homes: dict[str, list[Path]] = {}
+    for path in ORCHESTRATOR.rglob("*.py"):
+        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+            if isinstance(node, ast.FunctionDef) and not node.name.startswith("_") and node.name != "main":
+                homes.setdefault(node.name, []).append(path.relative_to(ORCHESTRATOR))
+    assert len(homes["render"]) > 1
+    shared = {name: paths for name, paths in homes.items() if len(paths) > 1}
+    assert {
+        name: paths for name, paths in shared.items() if {path.parts[0] for path in paths} != {SHARED.get(name)}
+    } == {}

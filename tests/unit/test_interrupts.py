@@ -80,7 +80,7 @@ def test_an_error_in_a_clean_up_is_not_lost_in_an_interrupt():
 SCRIPT = """
 import signal
 from orchestrator import interrupts
-interrupts.install()
+interrupts.catch_signals()
 for number in interrupts.NUMBERS:
     print(signal.getsignal(number) is signal.SIG_IGN)
 """
@@ -99,8 +99,8 @@ def test_what_the_caller_ignores_stays_ignored():
 ELSEWHERE = """
 import signal, threading
 from orchestrator import interrupts
-interrupts.install()
-interrupts.install()
+interrupts.catch_signals()
+interrupts.catch_signals()
 lock = threading.Lock()
 lock.acquire()
 hit = lambda: signal.pthread_kill(threading.get_ident(), signal.{name})
@@ -147,7 +147,7 @@ except KeyboardInterrupt:
     program.kill()
     print("interrupted")
 """
-OBEDIENT = BOUND.format("interrupts.install()")
+OBEDIENT = BOUND.format("interrupts.catch_signals()")
 DEAF = BOUND.format("signal.signal(signal.SIGTERM, signal.SIG_IGN); interrupts.POLITE_S = 0.2")
 HOLDS = """
 import subprocess, sys, time

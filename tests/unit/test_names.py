@@ -1,5 +1,6 @@
 """One name per thing: words that once stood beside those of docs/glossary.md are nowhere."""
 
+import ast
 import re
 import subprocess
 
@@ -61,3 +62,14 @@ def test_an_old_word_is_nowhere(old: str):
 )  # fmt: skip
 def test_old_words_are_told_from_others(old: str, line: str, is_old: bool):
     assert bool(re.search(OLD[old][0], line)) == is_old
+
+
+def test_engines_are_named_in_one_place():
+    named = {
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in (ROOT / "orchestrator").rglob("*.py")
+        if path.relative_to(ROOT / "orchestrator").parts[0] not in ("engines", "options.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Constant) and node.value in ("docker", "venv")
+    }
+    assert named == set()

@@ -32,7 +32,7 @@ SYSTEMS = {
 def test_a_system_works_or_has_one_line(monkeypatch: pytest.MonkeyPatch, system: tuple[str, str], line: str):
     monkeypatch.setattr(platform, "system", lambda: system[0])
     monkeypatch.setattr(platform, "machine", lambda: system[1])
-    assert supported.find_obstacle() == line
+    assert supported.find_system_obstacle() == line
 
 
 # What Python has on Linux and not on Windows.

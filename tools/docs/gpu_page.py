@@ -3,7 +3,7 @@
 import re
 
 from orchestrator import catalog
-from orchestrator.catalog.gpu_support import Fit, judge
+from orchestrator.catalog.gpu_support import Fit, match_gpu
 from orchestrator.catalog.version import Cuda, Version
 from orchestrator.machine.gpu import Gpu
 
@@ -22,7 +22,7 @@ def gpu_page(now: str) -> str:
 
 
 def _tables() -> str:
-    listed = (*catalog.releases(), *catalog.builds())
+    listed = (*catalog.releases(), *catalog.list_builds())
     releases = [(version, cuda) for version in listed if (cuda := _cuda(version))]
     heads = [f"{name}<br>{capability}" for name, capability in GPUS.items()]
     lines = [
@@ -30,7 +30,7 @@ def _tables() -> str:
         _row("release", "CUDA", "driver", "for PTX", "code for", *heads), "|---" * (5 + len(heads)) + "|",
     ]  # fmt: skip
     for version, cuda in releases:
-        fits = (WORDS[judge(version, _gpu(*gpu), ()).fit] for gpu in GPUS.items())
+        fits = (WORDS[match_gpu(version, _gpu(*gpu), ()).fit] for gpu in GPUS.items())
         needs = (version.aliases[0], cuda.number, cuda.driver, cuda.jit_driver, " ".join(cuda.compute))
         lines.append(_row(*needs, *fits))
     return "\n".join(lines) + "\n"

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from orchestrator.catalog.selectors import MARGIN
-from orchestrator.stats.verdict import Judgement, Levels, judge
+from orchestrator.stats.verdict import Judgement, Levels, judge_estimate
 
 WIDTH, LEFT, TOP, ROW = 760, 300, 64, 34
 # The ratios at the edges of the axis.
@@ -71,7 +71,7 @@ def verdicts_picture() -> str:
 
 
 def _row(example: Example, y: float) -> list[str]:
-    judgement = judge(example, MARGIN, LEVELS)
+    judgement = judge_estimate(example, MARGIN, LEVELS)
     colour = COLOURS["same" if judgement.verdict == "same" else judgement.verdict]
     low, middle, high = (_x(value) for value in (example.low, math.exp(example.theta), example.high))
     return [

@@ -37,10 +37,10 @@ def list_alarms(
     all_alarms, warnings = read_alarms(open_store(history))
     warn(warnings)
     if output.format == "json":
-        listed = [alarm for alarm in all_alarms if every or states.is_open(alarm)]
-        print(strict_json.dump(objects.as_object((), listed, warnings), indent=2))
+        listed = [alarm for alarm in all_alarms if every or states.is_open_alarm(alarm)]
+        print(strict_json.dump(objects.history_as_object((), listed, warnings), indent=2))
     else:
-        plot.say(alarms.render_alarms(all_alarms, whole=every))
+        plot.print_unbroken(alarms.render_alarms(all_alarms, whole=every))
 
 
 @app.command("known")
@@ -55,7 +55,7 @@ def know(id: AlarmId, note: Note, history: HistoryFlags) -> None:
     from orchestrator.history.alarms import user_actions
 
     store, alarm, _ = _alarm(history, id)
-    store.record(user_actions.say(alarm, "known", note, _now()))
+    store.record(user_actions.move_alarm(alarm, "known", note, _now()))
     say(f"alarm {alarm.id} is known: {note}")
 
 
@@ -72,7 +72,7 @@ def mute(id: AlarmId, note: Note, history: HistoryFlags, until: Until = None) ->
     from orchestrator.history.alarms import user_actions
 
     store, alarm, _ = _alarm(history, id)
-    store.record(user_actions.say(alarm, "muted", note, _now(), last))
+    store.record(user_actions.move_alarm(alarm, "muted", note, _now(), last))
     say(f"alarm {alarm.id} is muted{f' until {last}' if last else ''}: {note}")
 
 
@@ -99,7 +99,7 @@ def _alarm(history: HistoryFlags, id: str) -> "tuple[Store, Alarm, Sequence[Even
     store = open_store(history)
     events, warnings = store.events()
     warn(warnings)
-    return store, user_actions.find(states.current(events), id), events
+    return store, user_actions.find_alarm(states.current(events), id), events
 
 
 def _now() -> datetime:

@@ -46,10 +46,10 @@ def query_history(
     from orchestrator.history.terminal import plot
 
     if sql is None:
-        plot.say(query.listing())
+        plot.print_unbroken(query.listing())
         return
     path = None if output in (None, "-") else Path(output or "")
-    sql_output.check(format, path)
+    sql_output.check_answer_file(format, path)
     store = open_store(history)
     read = store.read()
     events, more = store.events()
@@ -58,9 +58,9 @@ def query_history(
     # As text, an answer takes several times its memory.
     with query.limit_memory():
         if path:
-            sql_output.write(answer, format, path)
+            sql_output.write_answer(answer, format, path)
             say(f"written: {path}")
         elif format == "table":
-            print_table(lambda width: sql_output.table(answer))
+            print_table(lambda width: sql_output.draw_answer(answer))
         else:
             print(sql_output.text(answer, format), end="")

@@ -95,11 +95,11 @@ def show(
 
     asked = select.SeriesSelection(
         case=case,
-        targets=parse.names(versions or ""),
-        hosts=parse.names(host or ""),
-        engines=parse.names(engine or ""),
-        devices=parse.names(device or ""),
-        metrics=tuple(map(from_name, parse.names(metric))),
+        targets=parse.parse_names(versions or ""),
+        hosts=parse.parse_names(host or ""),
+        engines=parse.parse_names(engine or ""),
+        devices=parse.parse_names(device or ""),
+        metrics=tuple(map(from_name, parse.parse_names(metric))),
         last=last,
         since=parse_day("--since", since),
         whole=every,
@@ -125,7 +125,7 @@ def show(
     if format == "json":
         keys = {entry.series.key for entry in listed}
         about = [alarm for alarm in alarms if alarm.key in keys]
-        print(strict_json.dump(objects.as_object(listed, about, warnings), indent=2))
+        print(strict_json.dump(objects.history_as_object(listed, about, warnings), indent=2))
     elif format == "csv":
         print(objects.as_csv(listed), end="")
     elif one_case:
@@ -138,7 +138,7 @@ def _empty(store: "Store", format: str, warnings: Sequence[str]) -> None:
     from orchestrator.history import json as objects
 
     if format == "json":
-        print(strict_json.dump(objects.as_object((), (), warnings), indent=2))
+        print(strict_json.dump(objects.history_as_object((), (), warnings), indent=2))
     elif format == "csv":
         print(objects.as_csv(()), end="")
     else:

@@ -46,6 +46,6 @@ def write_site(
     """
     from orchestrator.history import site
 
-    built = site.build(open_store(history), output, runs_url=runs_url, title=title)
+    built = site.build_site(open_store(history), output, runs_url=runs_url, title=title)
     warn(built.warnings)
     say(f"written: {built.index} ({built.pages} pages, {built.cases} cases, {built.series} series)")

@@ -77,11 +77,13 @@ def load_images(
     base, quiet, say = installation.base, verbosity.quiet, verbosity.say
 
     versions = catalog.all_versions()
-    packed = archive.read(file)
+    packed = archive.read_archive(file)
     ready: dict[str, list[str]] = {}
     digests = {}
     with open_engine(f"loading {file}", PATIENCE_S) as client:
-        candidates, problems = load.examine(client, packed, versions, base, replace=replace, lock_bases=lock_bases)
+        candidates, problems = load.examine_archive(
+            client, packed, versions, base, replace=replace, lock_bases=lock_bases
+        )
         archive.require_room(client, file, [each.packed for each in candidates if not each.is_here])
         for candidate in candidates:
             image = candidate.packed
@@ -91,7 +93,7 @@ def load_images(
                 say(f"loading and verifying {image.tag}")
                 try:
                     with _progress("loading", image.size, quiet) as tell:
-                        load.load(client, file, candidate, versions, tell)
+                        load.load_image(client, file, candidate, versions, tell)
                 except EnvironmentFailed as error:
                     problems.append(error.headline)
                     continue

@@ -87,12 +87,12 @@ def build_images(
     with view(Console(stderr=True), quiet=quiet, verbose=verbosity.verbose) as watching:
         asked = _resolve_versions(versions or USUAL, flavour, watching.say)
         # Imported here: other commands need no engine, and its client is slow to import.
-        from orchestrator.images.build import build, call
+        from orchestrator.images.build import add_name, build_all
 
-        built = build(asked, options, watching, at_once)
+        built = build_all(asked, options, watching, at_once)
         if name:
             # A build's number has a +, which is in no tag.
-            call(
+            add_name(
                 built, lambda number: name.replace("{version}", number.replace("+", "_")).replace("{flavour}", flavour)
             )
     if sbom:
@@ -137,10 +137,10 @@ def write_sbom(
 
 def _resolve_versions(texts: Sequence[str], device: "FlavourName", say: Callable[[str], None]) -> "tuple[Version, ...]":
     from orchestrator import catalog
-    from orchestrator.catalog.lock_on_demand import provide
+    from orchestrator.catalog.lock_on_demand import provide_locks
 
-    names = [name for text in texts for name in parse.names(text)]
-    return catalog.resolve(provide(names, say, device=device), fewest=1)
+    names = [name for text in texts for name in parse.parse_names(text)]
+    return catalog.resolve_versions(provide_locks(names, say, device=device), fewest=1)
 
 
 def _print_images(built: "Sequence[BuiltImage]") -> None:
@@ -156,7 +156,7 @@ def _print_images(built: "Sequence[BuiltImage]") -> None:
 
 
 def _sbom(version: "Version", gpu: bool, base: str | None) -> str:
-    from orchestrator.engines.docker.client import asking, connect
+    from orchestrator.engines.docker.client import asking, connect_engine
     from orchestrator.engines.docker.image import recipe
     from orchestrator.images.sbom import document
 
@@ -164,7 +164,7 @@ def _sbom(version: "Version", gpu: bool, base: str | None) -> str:
     if base is None:
         # Without --base, no engine has to be asked, so this works on machines without one.
         return document(flavour, recipe(None, version, flavour, None))
-    with closing(connect()) as client, asking(f"{version.number}: looking at its base", EnvironmentFailed):
+    with closing(connect_engine()) as client, asking(f"{version.number}: looking at its base", EnvironmentFailed):
         return document(flavour, recipe(client, version, flavour, base))
 
 
@@ -177,10 +177,10 @@ def _flavour(version: "Version", gpu: bool) -> "Flavour":
 
 
 def _write(path: Path, text: str, flag: str, quiet: bool) -> None:
-    from orchestrator.terminal.output_file import write, writing
+    from orchestrator.terminal.output_file import write_output, writing_output
 
-    with writing(path, flag):
+    with writing_output(path, flag):
         path.parent.mkdir(parents=True, exist_ok=True)
-    write(path, text, flag)
+    write_output(path, text, flag)
     if not quiet:
         say(f"written: {path}")

@@ -25,17 +25,17 @@ Versions = Annotated[
 @contextmanager
 def open_engine(doing: str, timeout_s: float = 60) -> "Iterator[docker.DockerClient]":
     # Imported here: most commands need no engine, and its client is slow to import.
-    from orchestrator.engines.docker.client import asking, connect
+    from orchestrator.engines.docker.client import asking, connect_engine
 
-    with closing(connect(timeout_s)) as client, asking(doing, EnvironmentFailed):
+    with closing(connect_engine(timeout_s)) as client, asking(doing, EnvironmentFailed):
         yield client
 
 
 def find_versions(versions: list[str] | None) -> "tuple[Version, ...]":
     from orchestrator import catalog
 
-    names = [name for text in versions or () for name in parse.names(text)]
-    return catalog.resolve(names, fewest=1) if names else ()
+    names = [name for text in versions or () for name in parse.parse_names(text)]
+    return catalog.resolve_versions(names, fewest=1) if names else ()
 
 
 def current_images(images: "Inventory", named: "tuple[Version, ...]", base: str | None) -> "tuple[ImageStatus, ...]":

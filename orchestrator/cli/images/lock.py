@@ -49,7 +49,7 @@ def lock_bases(
     if not asked:
         raise NothingSelected(f"no version named has a {'gpu' if gpu else 'cpu'} flavour")
     with open_engine("asking the registry") as client:
-        answers = tuple(lock.resolve(client, asked))
+        answers = tuple(lock.resolve_bases(client, asked))
     # A digest that the table has already is left to the table, which may have another one day.
     if new_digests := {answer.image: answer.digest for answer in answers if answer.state in ("new", "CHANGED")}:
         path = user_data.write_digests(new_digests)

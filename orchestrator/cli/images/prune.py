@@ -37,14 +37,14 @@ def prune_images(
     with open_engine("looking for what can be freed") as client:
         versions, base = catalog.all_versions(), installation.base
         images = inventory.take(client, versions, base)
-        garbage = prune.find(client, images, versions, base, all=all, cache=environments)
+        garbage = prune.find_garbage(client, images, versions, base, all=all, cache=environments)
         if garbage or garbage.spared:
             print_table(lambda width: report.of_garbage(garbage))
         if not garbage:
             print("nothing to free")
             return
         confirm("Remove all of this?", yes, "removed")
-        spared = prune.remove(client, garbage)
+        spared = prune.remove_garbage(client, garbage)
     for image in spared:
         print(f"left alone: {image.name}: {image.why}")
     print("freed what could be" if spared else f"freed about {sizes.format_size(garbage.frees)}")

@@ -40,7 +40,7 @@ from orchestrator.errors import (
 )
 from orchestrator.options import NIGHT_ROUNDS
 from orchestrator.terminal.counts import format_count
-from orchestrator.terminal.text import lines
+from orchestrator.terminal.text import escape_lines
 
 if TYPE_CHECKING:
     from orchestrator.history.model import NightReport
@@ -142,7 +142,7 @@ def run(
 
       tfcompare nightly run --versions 2.13,nightly --notify 'mailto://${USER}:${PASSWORD}@example.org' --heartbeat
     """
-    names = parse.names(versions)
+    names = parse.parse_names(versions)
     parse.check_versions(names)
     words = flags_as_given(context)
     selected = tuple(selection.case or ())
@@ -190,7 +190,7 @@ def run(
     # The results are stored by now; a notification that fails is only a warning.
     errors = Console(stderr=True)
     for line in notifying.send(summary, targets, heartbeat=heartbeat, say=say):
-        errors.print(lines(f"warning: {line}"), soft_wrap=True)
+        errors.print(escape_lines(f"warning: {line}"), soft_wrap=True)
     if error := ending(summary):
         raise error
 

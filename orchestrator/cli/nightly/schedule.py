@@ -144,7 +144,7 @@ def status(
         return
     now = standing.now()
     for schedule in schedules:
-        for line in standing.lines(schedule, now):
+        for line in standing.describe_standing(schedule, now):
             print(escape_unprintable(line))
         if redact.redact_words(schedule.planned.flags) != schedule.planned.flags:
             say(f"warning: the schedule of {schedule.by} may hold a secret that other users can read: install it again")
@@ -204,10 +204,10 @@ def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up")
     def say(text: str) -> None:
         print(escape_unprintable(text), flush=True)
 
-    about = units.as_text(wanted.planned)
+    about = units.entry_as_text(wanted.planned)
     with lock.hold(name=SERVERS[wanted.planned.device], about=about):
         try:
-            serving.serve(wanted, say)
+            serving.serve_nights(wanted, say)
         except KeyboardInterrupt:
             say("stopped: no further nightly run starts")
 
@@ -307,7 +307,7 @@ def _params_of_run(context: typer.Context, words: Sequence[str]) -> dict[str, An
     from orchestrator.catalog import workloads
 
     workloads.suite(asked["suite"] or workloads.DEFAULT)
-    parse.check_versions(parse.names(asked["versions"]))
+    parse.check_versions(parse.parse_names(asked["versions"]))
     return asked
 
 

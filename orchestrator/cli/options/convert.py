@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 def gpu_options(gpu: GpuFlags, installation: BaseFlags) -> EngineOptions:
     """Return the settings for a GPU; naming one, or how to hold it, implies --gpu."""
-    gpus = parse.names(gpu.gpus) if gpu.gpus is not None else ()
+    gpus = parse.parse_names(gpu.gpus) if gpu.gpus is not None else ()
     if gpu.gpus is not None and not gpus:
         raise UsageError(f"--gpus {gpu.gpus!r}: indices or UUIDs, e.g. 0,1; `nvidia-smi -L` lists them")
     on_gpu = gpu.gpu or bool(gpus) or gpu.exclusive

@@ -36,7 +36,7 @@ class Choice:
     def __call__(self, text: str) -> str:
         if instead := self.elsewhere.get(text):
             raise UsageError(f"{self.flag} {text}: {instead}")
-        for part in parse.names(text) if self.several else [text]:
+        for part in parse.parse_names(text) if self.several else [text]:
             parse.one_of(self.flag, self.noun, part, self.values)
         return text
 

@@ -57,7 +57,7 @@ class MetricFlags(Group):
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        return None if self.metric is None else parse.names(self.metric)
+        return None if self.metric is None else parse.parse_names(self.metric)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -35,7 +35,7 @@ class _UnixConnection(unixconn.UnixHTTPConnection):  # type: ignore[misc]
 unixconn.UnixHTTPConnection = _UnixConnection
 
 
-def connect(timeout_s: float = 60) -> docker.DockerClient:
+def connect_engine(timeout_s: float = 60) -> docker.DockerClient:
     """Return a client of the engine that DOCKER_HOST or the default socket names; raise EngineUnavailable."""
     try:
         # This asks the engine for its version, so an engine that does not answer is noticed here.
@@ -88,7 +88,7 @@ class Clients:
 
     def of_thread(self) -> docker.DockerClient:
         if not hasattr(self._local, "client"):
-            self._local.client = self._open.enter_context(closing(connect()))
+            self._local.client = self._open.enter_context(closing(connect_engine()))
         client: docker.DockerClient = self._local.client
         return client
 

@@ -161,7 +161,7 @@ def create(client: docker.DockerClient, spec: Spec) -> str:
             mounts.append(mount(name, writable, read_only=False))
     # The engine's memory: Docker's may be a virtual machine with less than this machine has.
     memory = spec.memory_mb * 2**20 if spec.memory_mb else limits.share_memory(info["MemTotal"], spec.workers)
-    cpus = spec.cpus or limits.find_granted(info["NCPU"])
+    cpus = spec.cpus or limits.find_granted_cpus(info["NCPU"])
     host_config = confine(
         client,
         spec.image,
@@ -402,23 +402,23 @@ class ContainerChannel:
             with suppress(OSError, ValueError, urllib3.exceptions.HTTPError):
                 self._answer.close()
             self._socket.close()
-        remove(self._api, self._container)
+        remove_container(self._api, self._container)
 
 
-def remove(api: Any, container: str) -> None:
+def remove_container(api: Any, container: str) -> None:
     with suppress(DockerException, requests.RequestException):
         api.remove_container(container, force=True, v=True)
 
 
-def orphans(client: docker.DockerClient) -> list[str]:
+def find_orphans(client: docker.DockerClient) -> list[str]:
     """Return the containers of runs whose process is gone, since a killed host cannot clean up after itself."""
     containers = client.api.containers(all=True, filters={"label": OWNER_LABEL})
     return [entry["Id"] for entry in containers if is_abandoned(entry["Labels"][OWNER_LABEL], entry["State"])]
 
 
-def reap(client: docker.DockerClient) -> int:
+def reap_containers(client: docker.DockerClient) -> int:
     """Remove containers that were left behind, and return their number."""
-    dead = orphans(client)
+    dead = find_orphans(client)
     for container in dead:
-        remove(client.api, container)
+        remove_container(client.api, container)
     return len(dead)

@@ -16,7 +16,7 @@ from orchestrator.engines import Outlook, Started, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.cuda_libraries import find_variables
 from orchestrator.engines.docker import container, image, limits, nvidia, own_image, probe
-from orchestrator.engines.docker.client import Clients, asking, connect, find_root_cause
+from orchestrator.engines.docker.client import Clients, asking, connect_engine, find_root_cause
 from orchestrator.engines.docker.uv_container import UvInContainer
 from orchestrator.engines.index.proxy import Index
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, UsageError
@@ -113,13 +113,13 @@ class DockerEngine:
         self._index = Index(options.index_url, options.wheelhouse, options.ca_bundle)
 
     def check(self) -> str:
-        with closing(connect()) as client, asking("looking at the engine", EngineUnavailable):
+        with closing(connect_engine()) as client, asking("looking at the engine", EngineUnavailable):
             info = client.info()
             self._check_runtime(info)
-            name = probe.check(client, info)
+            name = probe.find_user_mode(client, info)
             self._options.check_limits(limits.find_cpus(info["NCPU"]), info["MemTotal"] // 2**20)
             if self._options.gpu:
-                nvidia.check(client, self._options.gpu_request, self._options.chosen_gpus, info)
+                nvidia.check_gpu_request(client, self._options.gpu_request, self._options.chosen_gpus, info)
         return f"{name} {info['ServerVersion']} on {info['OperatingSystem']}"
 
     def _check_runtime(self, info: Mapping[str, Any]) -> None:
@@ -131,17 +131,17 @@ class DockerEngine:
             )
 
     def sweep(self) -> list[str]:
-        with closing(connect()) as client, asking("looking for containers of killed runs", EngineUnavailable):
-            count = container.reap(client)
+        with closing(connect_engine()) as client, asking("looking for containers of killed runs", EngineUnavailable):
+            count = container.reap_containers(client)
         return [f"{count} container{'s' if count > 1 else ''}"] if count else []
 
     def outlook(self, version: Version) -> Outlook:
         try:
             with (
-                closing(connect(timeout_s=REGISTRY_S)) as client,
+                closing(connect_engine(timeout_s=REGISTRY_S)) as client,
                 asking("looking for its image", EnvironmentFailed, version.name),
             ):
-                if obstacle := architectures.find_obstacle(version, self._flavour):
+                if obstacle := architectures.find_lacking_architecture(version, self._flavour):
                     return Outlook("impossible", obstacle[0], advice=obstacle[1])
                 if version.image:
                     return own_image.outlook(client, version.image)
@@ -159,7 +159,7 @@ class DockerEngine:
     def prepare(self, version: Version, log: BuildLog) -> DockerEnvironment:
         if version.image:
             return self._prepare_own(version, log)
-        if obstacle := architectures.find_obstacle(version, self._flavour):
+        if obstacle := architectures.find_lacking_architecture(version, self._flavour):
             raise EnvironmentFailed(*obstacle, target=version.name)
         flavour = self._choose(version)
         client = self._clients.of_thread()
@@ -172,7 +172,7 @@ class DockerEngine:
                 recipe = image.recipe(client, version, flavour, self._options.base)
                 identity = image.existing(client, recipe)
             if identity is None:
-                lockfile.check(flavour.pip_lock, flavour.lock)
+                lockfile.check_locks(flavour.pip_lock, flavour.lock)
                 identity = image.build_once(client, recipe, lambda: self._source(log), log)
             size = image.size(client, identity)
             devices, details = self._devices(client)
@@ -194,7 +194,7 @@ class DockerEngine:
         """Use an image of the user's own, pinned to what its name stands for now."""
         client = self._clients.of_thread()
         with asking("its image could not be had", EnvironmentFailed, version.name):
-            found = own_image.find(client, version.name, version.image, log, self._options.runtime)
+            found = own_image.find_own_image(client, version.name, version.image, log, self._options.runtime)
             size = image.size(client, found.identity)
             devices, details = self._devices(client)
         facts = EnvironmentFacts(
@@ -218,7 +218,7 @@ class DockerEngine:
         options = self._options
         if not options.gpu:
             return (), {}
-        devices = nvidia.names(options.gpu_request, options.chosen_gpus, client.info())
+        devices = nvidia.name_devices(options.gpu_request, options.chosen_gpus, client.info())
         asked = {"gpu_request": options.gpu_request, "gpus": ", ".join(devices) or "all"}
         return devices, {**asked, **nvidia.describe_toolkit()}
 
@@ -234,7 +234,7 @@ class DockerEngine:
         return flavours[0]
 
     def storage(self) -> tuple[str, Path] | None:
-        with closing(connect()) as client, asking("looking for its folder", EngineUnavailable):
+        with closing(connect_engine()) as client, asking("looking for its folder", EngineUnavailable):
             root = Path(str(client.info().get("DockerRootDir", "")))
         return ("images", root) if root.is_absolute() and root.exists() else None
 

@@ -72,7 +72,7 @@ class NoInventory(Exception):
     """The answer from inside is not an inventory; the message says why."""
 
 
-def parse(answer: str) -> Inside:
+def parse_answer(answer: str) -> Inside:
     try:
         return Inside.model_validate(json.loads(answer))
     except ValidationError as error:
@@ -84,7 +84,7 @@ def parse(answer: str) -> Inside:
         raise NoInventory(f"its answer is no inventory: {error}") from error
 
 
-def look(
+def look_inside(
     client: docker.DockerClient, image_id: str, number: str, *, own: bool = False, runtime: str = ""
 ) -> Inside | str:
     """Return what is reported from inside an image, or why it could not; `own` is one that tfcompare has not built."""
@@ -109,7 +109,7 @@ def look(
         except EnvironmentFailed as error:
             return str(error)
         try:
-            return parse(channel.receive(TIMEOUT_S))
+            return parse_answer(channel.receive(TIMEOUT_S))
         except ChannelTimeout:
             return f"no answer within {TIMEOUT_S} s"
         except ChannelClosed as closed:

@@ -40,7 +40,7 @@ def find_cpus(count: int) -> frozenset[int]:
     return online if len(online) == count else frozenset(range(count))
 
 
-def find_granted(count: int) -> tuple[int, ...] | None:
+def find_granted_cpus(count: int) -> tuple[int, ...] | None:
     """Return the CPUs that this process may use, or None if it may use all CPUs of the engine.
 
     Workers are children of the engine, so neither taskset nor a batch system affects them.

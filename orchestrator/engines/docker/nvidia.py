@@ -90,7 +90,7 @@ def variables(request: GpuRequest | None, devices: Sequence[str] = ()) -> dict[s
     }
 
 
-def names(request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any]) -> tuple[str, ...]:
+def name_devices(request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any]) -> tuple[str, ...]:
     """Return the names of the GPUs in such a request; raise EngineUnavailable for one that CDI does not list."""
     if request != "cdi":
         return tuple(gpu.key for gpu in gpus)
@@ -134,17 +134,19 @@ def describe_toolkit(config: Path = CONFIG) -> dict[str, str]:
     return found
 
 
-def check(client: docker.DockerClient, request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any]) -> None:
+def check_gpu_request(
+    client: docker.DockerClient, request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any]
+) -> None:
     """Raise EngineUnavailable if the engine cannot provide GPUs in the requested way, before anything is built."""
-    devices = judge(request, gpus, info)
+    devices = choose_devices(request, gpus, info)
     if refusal := _find_refusal(client, request, devices):
         raise EngineUnavailable(
             f"--gpu: this Docker engine cannot hand out a GPU with --gpu-request {request} ({refusal}). "
-            f"{advise(refusal)}"
+            f"{advise_on_refusal(refusal)}"
         )
 
 
-def judge(request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any]) -> tuple[str, ...]:
+def choose_devices(request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any]) -> tuple[str, ...]:
     """Return the names of the GPUs in such a request; raise EngineUnavailable if the engine says that it cannot."""
     if request == "runtime" and "nvidia" not in (info.get("Runtimes") or ()):
         raise EngineUnavailable(
@@ -153,10 +155,10 @@ def judge(request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any]) -> tup
         )
     if request == "cdi" and (refusal := cdi_refusal(info)):
         raise EngineUnavailable(f"--gpu: this Docker engine cannot hand out a GPU by CDI: {refusal}")
-    return names(request, gpus, info)
+    return name_devices(request, gpus, info)
 
 
-def advise(refusal: str) -> str:
+def advise_on_refusal(refusal: str) -> str:
     """Return what to do about an engine's refusal of a GPU."""
     for words, advice in ADVICE.items():
         if words in refusal:

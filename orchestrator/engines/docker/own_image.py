@@ -16,7 +16,7 @@ from orchestrator.catalog.user_data import cache
 from orchestrator.engines import Outlook
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import image
-from orchestrator.engines.docker.inside import Inside, look
+from orchestrator.engines.docker.inside import Inside, look_inside
 from orchestrator.engines.layers import Uv, make_layer
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.machine.supported import find_architecture
@@ -44,7 +44,9 @@ def outlook(client: docker.DockerClient, reference: str) -> Outlook:
     return Outlook("ready", f"ready ({reference})") if here else Outlook("to build", f"to be pulled: {reference}")
 
 
-def find(client: docker.DockerClient, version: str, reference: str, log: BuildLog, runtime: str = "") -> OwnImage:
+def find_own_image(
+    client: docker.DockerClient, version: str, reference: str, log: BuildLog, runtime: str = ""
+) -> OwnImage:
     """Return the image with this name, pulled unless it is here; raise EnvironmentFailed if it cannot be used."""
     if not image.local_id(client, reference) and (message := image.pull(client, reference, log)):
         raise EnvironmentFailed(
@@ -70,7 +72,7 @@ def _look_once(
     with suppress(OSError, ValidationError):
         return Inside.model_validate_json(files.read_named(path, MOST_BYTES))
     log.line(f"looking into {reference}")
-    inside = look(client, identity, version, own=True, runtime=runtime)
+    inside = look_inside(client, identity, version, own=True, runtime=runtime)
     if isinstance(inside, str):
         raise EnvironmentFailed(f"{reference}: nothing could be learned from inside: {inside}", target=version)
     # Without a cache it is looked at again.

@@ -40,7 +40,7 @@ TIMEOUT_S = 60
 MOST_BYTES = 2**16
 
 
-def check(client: docker.DockerClient, info: Mapping[str, Any]) -> str:
+def find_user_mode(client: docker.DockerClient, info: Mapping[str, Any]) -> str:
     """Choose how containers of this engine map users, and return its name.
 
     Raises EngineUnavailable if no worker could do its work there.
@@ -153,7 +153,7 @@ def _try(client: docker.DockerClient, info: Mapping[str, Any], image: str, folde
         code = client.api.wait(created["Id"], timeout=TIMEOUT_S)["StatusCode"]
         output = client.api.logs(created["Id"], stdout=True, stderr=True).decode(errors="replace")
     finally:
-        container.remove(client.api, created["Id"])
+        container.remove_container(client.api, created["Id"])
     if code != 0 or PRIVATE not in output:
         last = (output.replace(PRIVATE, "").strip().splitlines() or [f"it ended with {code}"])[-1]
         return f"user {user[0]} cannot read and write there what belongs to user {user[0]} here ({last[:200]})"

@@ -90,7 +90,7 @@ class UvInContainer:
         except requests.exceptions.Timeout as error:
             raise uv.Unresolved(uv.NO_ANSWER.format(seconds=timeout_s)) from error
         finally:
-            container.remove(client.api, created["Id"])
+            container.remove_container(client.api, created["Id"])
         text: str = output.decode(errors="replace")
         if code != 0:
             raise uv.Unresolved(text.strip() or f"uv ended with {code}")

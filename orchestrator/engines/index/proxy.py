@@ -23,7 +23,7 @@ from urllib3.exceptions import HTTPError
 
 from orchestrator.engines.build_errors import MARK
 from orchestrator.engines.build_log import BuildLog
-from orchestrator.engines.index.simple_api import Link, page
+from orchestrator.engines.index.simple_api import Link, make_index_page
 from orchestrator.engines.index.upstream import Trouble, Upstream, Wheelhouse, reason
 
 # `.invalid` resolves nowhere: a request that bypasses this server reaches no other.
@@ -99,7 +99,7 @@ class Index:
                     self._files[link.id] = link
         except Trouble as trouble:
             log.line(f"{MARK}{trouble}")
-        return page(links.values()) if links else ""
+        return make_index_page(links.values()) if links else ""
 
     def file(self, id: str, log: BuildLog) -> tuple[Body, str] | None:
         """Return the contents of a file that a page has offered, and its size if known."""

@@ -56,7 +56,7 @@ def links(text: str, url: str) -> tuple[Link, ...]:
     return tuple(files)
 
 
-def page(offered: Iterable[Link]) -> str:
+def make_index_page(offered: Iterable[Link]) -> str:
     """Return a page of the offered files, each under /file/ID/NAME of the server that serves the page."""
     lines = ["<!DOCTYPE html>", "<html>", "<body>"]
     for link in offered:

@@ -42,7 +42,7 @@ from orchestrator.engines.venv import interpreters, pythons
 from orchestrator.engines.venv.interpreters import Interpreter
 from orchestrator.engines.worker.channel import ProcessChannel
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.machine.gpu import gpus
+from orchestrator.machine.gpu import find_gpus
 from orchestrator.machine.supported import find_libc_obstacle
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
@@ -139,7 +139,7 @@ class VenvEngine:
     def check(self) -> str:
         if obstacle := find_libc_obstacle():
             raise EngineUnavailable(obstacle, "take --engine docker, or a system with a newer glibc")
-        if self._options.gpu and not gpus():
+        if self._options.gpu and not find_gpus():
             raise EngineUnavailable(
                 "--gpu: neither NVML nor nvidia-smi shows a GPU on this machine", "see whether `nvidia-smi` works"
             )
@@ -158,7 +158,7 @@ class VenvEngine:
         if interpreter is None:
             if ban := pythons.find_ban(self._options):
                 return Outlook("impossible", interpreters.missing(_numbers(version, self._options.device), ban))
-            return Outlook("to build", "to be installed", pythons.describe(flavour.python.number))
+            return Outlook("to build", "to be installed", pythons.describe_python(flavour.python.number))
         if (environment_path(flavour, interpreter) / MARKER).exists():
             return Outlook("ready", f"ready (Python {interpreter.version})")
         return Outlook("to build", f"to be installed (Python {interpreter.version}, {interpreter.path})")
@@ -166,7 +166,7 @@ class VenvEngine:
     def _find_obstacle(self, version: Version) -> tuple[str, str] | None:
         if version.image:
             return NO_IMAGES
-        if obstacle := architectures.find_obstacle(version, self._options.device):
+        if obstacle := architectures.find_lacking_architecture(version, self._options.device):
             return obstacle
         return None if _flavours(version, self._options.device) else NO_LIBRARIES
 
@@ -233,7 +233,7 @@ class VenvEngine:
             raise EnvironmentFailed(message, target=version.name, lacks_python=True) from error
 
     def _build(self, version: Version, flavour: Flavour, interpreter: Interpreter, path: Path, log: BuildLog) -> None:
-        lockfile.check(flavour.pip_lock, flavour.lock)
+        lockfile.check_locks(flavour.pip_lock, flavour.lock)
         python = str(path / "bin" / "python")
         # -I keeps the working directory off the path; Pythons before 3.11 have no -P.
         pip = [python, "-I", "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "--require-hashes"]
@@ -340,14 +340,14 @@ def _choose(version: Version, device: FlavourName) -> tuple[Flavour, Interpreter
     """Return the first flavour whose Python is installed, or the first flavour and None."""
     flavours = _flavours(version, device)
     for flavour in flavours:
-        if interpreter := interpreters.find(flavour.python.number):
+        if interpreter := interpreters.find_interpreter(flavour.python.number):
             return flavour, interpreter
     return flavours[0], None
 
 
 def has_python(version: Version, device: FlavourName) -> bool:
     """Return whether a Python that this version runs on is installed."""
-    return any(map(interpreters.find, _numbers(version, device)))
+    return any(map(interpreters.find_interpreter, _numbers(version, device)))
 
 
 def _numbers(version: Version, device: FlavourName) -> tuple[str, ...]:

@@ -35,7 +35,7 @@ class Unusable:
 
 
 @cache
-def find(number: str) -> Interpreter | None:
+def find_interpreter(number: str) -> Interpreter | None:
     """Return a working interpreter of Python `number` (like 3.7), or None."""
     return next((interpreter for interpreter in _probe(number) if isinstance(interpreter, Interpreter)), None)
 
@@ -57,9 +57,9 @@ def describe_broken(numbers: tuple[str, ...]) -> str:
     return "".join(f"; {python.path} cannot be used: {python.reason}" for python in broken[:2])
 
 
-def forget() -> None:
+def forget_interpreters() -> None:
     """Search again next time, because something was installed."""
-    find.cache_clear()
+    find_interpreter.cache_clear()
     probe.cache_clear()
 
 

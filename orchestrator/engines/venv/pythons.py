@@ -38,7 +38,7 @@ def find_ban(options: EngineOptions) -> str:
     return f"{VARIABLE}={value}" if value.lower() in FORBIDDING else ""
 
 
-def describe(number: str) -> str:
+def describe_python(number: str) -> str:
     return f"Python {number} would be downloaded (about {SIZE_MB} MB)"
 
 
@@ -54,8 +54,8 @@ class Downloads:
         folder = interpreters.own_pythons()
         try:
             with hold_lock(folder / f".{number}.lock", log, f"Python {number} is being downloaded; waiting for it"):
-                interpreters.forget()
-                return interpreters.find(number) or self._download_once(number, folder, log)
+                interpreters.forget_interpreters()
+                return interpreters.find_interpreter(number) or self._download_once(number, folder, log)
         except OSError as error:
             raise NotDownloaded(f"{folder} cannot be written: {error.strerror}") from error
 
@@ -73,9 +73,9 @@ class Downloads:
             raise NotDownloaded("uv is not installed")
         log.announce(f"downloading Python {number} (about {SIZE_MB} MB) into {folder}")
         if log.run(_command(uv, number, folder), self._variables()) != 0:
-            raise NotDownloaded(explain(log.end))
-        interpreters.forget()
-        if interpreter := interpreters.find(number):
+            raise NotDownloaded(find_uv_cause(log.end))
+        interpreters.forget_interpreters()
+        if interpreter := interpreters.find_interpreter(number):
             return interpreter
         raise NotDownloaded(f"the build does not run on this machine{interpreters.describe_broken((number,))}")
 
@@ -94,7 +94,7 @@ def _command(uv: str, number: str, folder: Path) -> list[str]:
     return command
 
 
-def explain(output: str) -> str:
+def find_uv_cause(output: str) -> str:
     """Return the cause that uv names last, without addresses."""
     if "No download found" in output:
         return "there is no build for this machine"

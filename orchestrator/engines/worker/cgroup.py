@@ -153,7 +153,7 @@ def _is_counting(controllers: str, kind: str, options: str) -> bool:
     return kind == "cgroup" and "pids" in names and "cpu" not in names and names <= set(options.split(","))
 
 
-def reap(root: Path = ROOT) -> int:
+def reap_cgroups(root: Path = ROOT) -> int:
     """End what is in the cgroups of runs whose process has ended, remove them, and return how many processes it was."""
     groups = [
         _Group(folder, lock)

@@ -251,7 +251,7 @@ class WorkerClient:
                 self.channel.send(contract.encode(command), contract.LONGEST_LARGE_LINE)
             else:
                 self.channel.send(contract.encode(command))
-            return events.parse(self.channel.receive(timeout_s))
+            return events.parse_event(self.channel.receive(timeout_s))
         except ChannelClosed as closed:
             raise WorkerDied(str(closed)) from closed
         except ChannelTimeout as timeout:

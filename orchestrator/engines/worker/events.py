@@ -137,7 +137,7 @@ AnyEvent = (
 EVENT: TypeAdapter[AnyEvent] = TypeAdapter(Annotated[AnyEvent, Field(discriminator="kind")])
 
 
-def parse(line: str) -> AnyEvent:
+def parse_event(line: str) -> AnyEvent:
     """Return the event in a line; raise ContractError if there is none, and OddEvent if its values are impossible."""
     try:
         message = contract.decode(line, contract.EVENTS)

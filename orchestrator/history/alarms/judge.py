@@ -33,7 +33,7 @@ class NightVerdict:
     notes: tuple[str, ...]
 
 
-def judge(
+def judge_night(
     all_series: Mapping[Key, Series],
     alarms: Sequence[Alarm],
     today: date,
@@ -55,9 +55,9 @@ def judge(
         # Each metric of a case has its own: what is known of one hides nothing of another.
         mine = [alarm for alarm in alarms if alarm.key == key]
         if key.metric == RESULTS:
-            events += results.judge(series, mine, today, now, runs)
+            events += results.judge_results(series, mine, today, now, runs)
         elif series.segments and series.segments[-1].values[-1].night == today:
-            events += levels.judge(series, mine, today, now, runs, all_series, wander[key.alike])
+            events += levels.judge_levels(series, mine, today, now, runs, all_series, wander[key.alike])
     appeared, vanished = _came_and_went(all_series, own, today, alike)
     explained, notices = machine.find_explained(_list_opened(events), all_series)
     known = {alarm.id: alarm for alarm in explained}

@@ -27,7 +27,7 @@ MOST_RESIZED = 2
 FEWEST_TO_RECOVER, MOST_TO_RECOVER, SURE_TO_RECOVER = 2, 14, 2.3
 
 
-def judge(
+def judge_levels(
     series: Series,
     alarms: Sequence[Alarm],
     today: date,
@@ -43,7 +43,7 @@ def judge(
     segment = series.segments[-1]
     steps, tonight = changes(segment, wander), news(segment, wander)
     here = [alarm for alarm in alarms if segment.values[0].night <= alarm.change.last]
-    for alarm in filter(state.is_open, alarms):
+    for alarm in filter(state.is_open_alarm, alarms):
         if alarm not in here:
             if (apart := _list_cuts(alarm, series)) != alarm.apart:
                 yield Resized(at=now, alarm=alarm.id, night=today, apart=apart)
@@ -57,7 +57,7 @@ def judge(
     # What the series shows of long ago may come and go with what is known of its noise: only what is new is an alarm.
     for change in tonight:
         same = [alarm for alarm in here if _is_same(alarm, change, steps)]
-        if any(map(state.is_open, same)) or any(_tells(alarm, change) for alarm in here):
+        if any(map(state.is_open_alarm, same)) or any(_tells(alarm, change) for alarm in here):
             continue
         if not same:
             between = first_after(series.points, change.first)
@@ -89,7 +89,7 @@ def _is_same(alarm: Alarm, change: Change, steps: Sequence[Change]) -> bool:
     # Another step that is nearer is the alarm's, or has ended what it was about.
     nearest = min(steps, key=lambda other: abs(other.first - step.first))
     # What was believed at once may turn out to be smaller, and is no second alarm then.
-    least = 0.0 if state.is_open(alarm) and not alarm.is_provisional else 1 / MOST_RESIZED
+    least = 0.0 if state.is_open_alarm(alarm) and not alarm.is_provisional else 1 / MOST_RESIZED
     return nearest == change and least <= log(change.ratio) / log(step.ratio) <= MOST_RESIZED
 
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 
 from orchestrator.history.model import Alarm, Change, Point, Series
-from orchestrator.history.surroundings import differences, weekday_change
+from orchestrator.history.surroundings import list_changes, weekday_change
 from orchestrator.metrics import TIMES
 from orchestrator.metrics.followed import RESULTS, TIME
 
@@ -35,7 +35,7 @@ def open_alarm(
         key=key,
         found_by="night" if change.first == today else "history",
         change=change,
-        surroundings=(*differences(*between), *weekday_change(*between)) if between else (),
+        surroundings=(*list_changes(*between), *weekday_change(*between)) if between else (),
         run=latest.run,
         reproduce=_reproduce(latest),
         bisect=_bisect(*between, runs) if between else "",

@@ -22,12 +22,12 @@ NIGHTS = 2
 GROWN = 5.0
 
 
-def judge(series: Series, alarms: Sequence[Alarm], today: date, now: datetime, runs: Path) -> Iterator[Judged]:
+def judge_results(series: Series, alarms: Sequence[Alarm], today: date, now: datetime, runs: Path) -> Iterator[Judged]:
     """Judge the results of one case in one version tonight."""
     nights = comparable_nights(series.points)
     if not nights or nights[-1].night != today:
         return
-    is_open = sorted((alarm for alarm in alarms if state.is_open(alarm)), key=lambda alarm: alarm.night)
+    is_open = sorted((alarm for alarm in alarms if state.is_open_alarm(alarm)), key=lambda alarm: alarm.night)
     # What each of them says, as its night measured it; later alarms are about larger differences.
     told = {night.night: _measure(night) for night in nights}
     known = 0.0
@@ -42,7 +42,7 @@ def judge(series: Series, alarms: Sequence[Alarm], today: date, now: datetime, r
     was_equal = len(before) == NIGHTS and not any(map(_measure, before))
     if before and _measure(nights[-1]) > GROWN * known and (is_open or was_equal):
         change = _change(before[-1], nights[-1])
-        alarm = open_alarm(series, change, (before[-1], nights[-1]), now, runs, describe(nights[-1]))
+        alarm = open_alarm(series, change, (before[-1], nights[-1]), now, runs, describe_results(nights[-1]))
         yield AlarmOpened(at=now, alarm=alarm)
 
 
@@ -67,6 +67,6 @@ def _change(before: Point, tonight: Point) -> Change:
     )
 
 
-def describe(point: Point) -> str:
+def describe_results(point: Point) -> str:
     """Return what a night says of results, such as `results differ by 2%`."""
     return describe_output(point.verdict, point.target_figure, point.reason)

@@ -59,7 +59,7 @@ def _night(event: Moved) -> date:
     return event.night or event.at.astimezone().date()
 
 
-def is_open(alarm: Alarm) -> bool:
+def is_open_alarm(alarm: Alarm) -> bool:
     return alarm.state in OPEN
 
 
@@ -73,4 +73,4 @@ def is_listed(alarm: Alarm, today: date) -> bool:
 
     A muted alarm is listed again from the day after its mute ended.
     """
-    return is_open(alarm) and (alarm.state != "muted" or (alarm.until is not None and alarm.until < today))
+    return is_open_alarm(alarm) and (alarm.state != "muted" or (alarm.until is not None and alarm.until < today))

@@ -5,14 +5,14 @@ from datetime import date, datetime
 
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
-from orchestrator.history.alarms.state import is_open
+from orchestrator.history.alarms.state import is_open_alarm
 from orchestrator.history.model import Alarm, Event, Moved, State
 
 # The states that users set; nightly runs find all others.
 SAID: tuple[State, ...] = ("known", "muted")
 
 
-def find(alarms: Sequence[Alarm], asked: str) -> Alarm:
+def find_alarm(alarms: Sequence[Alarm], asked: str) -> Alarm:
     """Return the alarm with this id, or the only one whose id begins like this; it must still be open."""
     matches = [alarm for alarm in alarms if alarm.id == asked] or [
         alarm for alarm in alarms if asked and alarm.id.startswith(asked)
@@ -23,12 +23,12 @@ def find(alarms: Sequence[Alarm], asked: str) -> Alarm:
         near = did_you_mean(asked, [alarm.id for alarm in alarms])
         raise UsageError(f"no alarm {asked!r}{near}; `tfcompare history alarms --all` lists them")
     (alarm,) = matches
-    if not is_open(alarm):
+    if not is_open_alarm(alarm):
         raise UsageError(f"alarm {alarm.id} is {alarm.state}: there is nothing to say of it any more")
     return alarm
 
 
-def say(alarm: Alarm, state: State, note: str, now: datetime, until: date | None = None) -> Moved:
+def move_alarm(alarm: Alarm, state: State, note: str, now: datetime, until: date | None = None) -> Moved:
     if not note.strip():
         raise UsageError(f"--note is empty: say why {alarm.id} is {state}, for later readers")
     if until and until < now.astimezone().date():

@@ -29,11 +29,11 @@ class BuiltSite:
     warnings: tuple[str, ...]
 
 
-def build(store: Store, folder: Path, *, runs_url: str | None = None, title: str | None = None) -> BuiltSite:
+def build_site(store: Store, folder: Path, *, runs_url: str | None = None, title: str | None = None) -> BuiltSite:
     """Write the site into a folder that is empty or already holds one.
 
     `runs_url` is where run folders are published, if not next to the history.
     """
-    from orchestrator.history.site.builder import write
+    from orchestrator.history.site.builder import write_site_files
 
-    return write(store, folder, runs_url, title or TITLE)
+    return write_site_files(store, folder, runs_url, title or TITLE)

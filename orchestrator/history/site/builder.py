@@ -31,7 +31,7 @@ MARK = '<meta name="generator" content="tfcompare history site">'
 LATEST_NIGHTS = 14
 
 
-def write(store: Store, folder: Path, runs_url: str | None, title: str) -> BuiltSite:
+def write_site_files(store: Store, folder: Path, runs_url: str | None, title: str) -> BuiltSite:
     runs = runs_at(store.runs, folder, runs_url)
     _prepare(folder)
     read = store.read()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup, escape
 
-from orchestrator.history.alarms.state import is_open
+from orchestrator.history.alarms.state import is_open_alarm
 from orchestrator.history.model import Key
 from orchestrator.history.series import EPOCH, day
 from orchestrator.history.site import svg, wording
@@ -98,7 +98,7 @@ def _chart(sources: Sources, drawable: DrawableSeries, column: int, first: int, 
         drawing=_drawing(sources, drawable, first, last, without, f"{title(key)}: {summary}"),
         column=column,
         alarms=tuple(wording.show_alarm(alarm, sources.cases) for alarm in drawable.alarms),
-        steps=_latest([wording.step(key, change) for change in drawable.changes], "steps"),
+        steps=_latest([wording.describe_step_on_page(key, change) for change in drawable.changes], "steps"),
         begun=_latest([f"{day(number)}: {'; '.join(piece.because)}" for piece, number in begins], "segments"),
         without=_latest(_without(sources, without), "stretches"),
         facts=_facts(sources.around[key]),
@@ -156,7 +156,9 @@ def _levels(drawable: DrawableSeries) -> list[svg.Level]:
 
 def _marks(drawable: DrawableSeries) -> list[svg.Mark]:
     steps = [svg.Mark(change.first, MARKS[change.direction], 1, change.direction) for change in drawable.changes]
-    signs = [(wording.OPEN_SIGN if is_open(alarm) else wording.CLOSED_SIGN, alarm.change) for alarm in drawable.alarms]
+    signs = [
+        (wording.OPEN_SIGN if is_open_alarm(alarm) else wording.CLOSED_SIGN, alarm.change) for alarm in drawable.alarms
+    ]
     return steps + [svg.Mark(change.first, sign, 0, change.direction) for sign, change in signs]
 
 
@@ -213,7 +215,7 @@ def _cells(sources: Sources, drawable: DrawableSeries) -> dict[int, str]:
     cells = {int(sources.night[row]): _safe(_word(sources, row)) for row in without}
     cells.update(zip(values.night.tolist(), wording.cells(values.effect, values.half_widths()), strict=True))
     known = series.rows[sources.timed[series.rows] & np.isfinite(sources.figures[series.rows])]
-    figures = wording.figures(drawable.key.metric, sources.figures[known])
+    figures = wording.format_figures(drawable.key.metric, sources.figures[known])
     for night, figure in zip(sources.night[known].tolist(), figures, strict=True):
         cells[night] += f" <i>{figure}</i>"
     if build.text(series.rows[-1]) != str(drawable.key.target):

@@ -94,7 +94,7 @@ def _cell(sources: Sources, drawable: DrawableSeries, first: int, last: int) -> 
     latest = ratio(float(np.exp(values.effect[-1]))) if len(values) else ""
     steps = drawable.changes[-1:]
     begins = [change.first for change in drawable.changes]
-    label = f"{title(key)}: {latest}" + "".join(f", {wording.step(key, change)}" for change in steps)
+    label = f"{title(key)}: {latest}" + "".join(f", {wording.describe_step_on_page(key, change)}" for change in steps)
     return OverviewCell(
         target=title(key),
         link=f"{wording.page_of(key.case)}#{wording.anchor(key)}",
@@ -104,7 +104,9 @@ def _cell(sources: Sources, drawable: DrawableSeries, first: int, last: int) -> 
         line=svg.spark(drawable.pieces, first, last, begins, escape_unprintable(label)),
         alarms=tuple(description for description in descriptions if description.open),
         # An open alarm says it already.
-        step=wording.step(key, steps[0]) if steps and not any(description.open for description in descriptions) else "",
+        step=wording.describe_step_on_page(key, steps[0])
+        if steps and not any(description.open for description in descriptions)
+        else "",
         note=_note(sources, drawable, day(last)),
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from orchestrator.history.alarms.opened import COMMITS
-from orchestrator.history.alarms.state import is_open
+from orchestrator.history.alarms.state import is_open_alarm
 from orchestrator.history.model import Alarm, Change, Key
 from orchestrator.history.wording import describe_alarm, describe_cause, describe_evidence, describe_size
 from orchestrator.metrics import METRICS, TIMES
@@ -52,10 +52,10 @@ class AlarmDescription:
 
 def show_alarm(alarm: Alarm, cases: Iterable[str]) -> AlarmDescription:
     page = f"{page_of(alarm.key.case)}#{anchor(alarm.key)}" if alarm.key.case in cases else ""
-    return AlarmDescription(alarm=alarm, page=page, size=describe_alarm(alarm), open=is_open(alarm))
+    return AlarmDescription(alarm=alarm, page=page, size=describe_alarm(alarm), open=is_open_alarm(alarm))
 
 
-def step(key: Key, change: Change) -> str:
+def describe_step_on_page(key: Key, change: Change) -> str:
     return f"{MARKS[change.direction]} {describe_size(key, change)} since {change.first}"
 
 
@@ -95,7 +95,7 @@ def cells(effects: Any, widths: Any) -> list[str]:
     return [f"{fine(middle)} ({fine(low)}–{fine(high)})" for middle, low, high in rows]
 
 
-def figures(metric: Followed, values: Any) -> list[str]:
+def format_figures(metric: Followed, values: Any) -> list[str]:
     """Format the figures of a metric, times in the unit that suits their median."""
     if metric == RESULTS:
         return []

@@ -7,7 +7,7 @@ from rich.padding import Padding
 from rich.style import StyleType
 from rich.text import Text
 
-from orchestrator.history.alarms.state import is_open
+from orchestrator.history.alarms.state import is_open_alarm
 from orchestrator.history.model import Alarm, Change, Key, State
 from orchestrator.history.select import case_of
 from orchestrator.history.terminal.plot import MARKS
@@ -39,7 +39,7 @@ def brief(alarms: Sequence[Alarm]) -> Iterator[RenderableType]:
 
 
 def render_alarms(alarms: Sequence[Alarm], *, whole: bool) -> Iterator[Text]:
-    listed = [alarm for alarm in sort_alarms(alarms) if whole or is_open(alarm)]
+    listed = [alarm for alarm in sort_alarms(alarms) if whole or is_open_alarm(alarm)]
     if not listed:
         yield safe_text("no alarm is open" + ("; --all shows those that were" if alarms else ""))
     for index, alarm in enumerate(listed):
@@ -48,7 +48,7 @@ def render_alarms(alarms: Sequence[Alarm], *, whole: bool) -> Iterator[Text]:
         yield from _everything(alarm)
 
 
-def step(key: Key, change: Change, said: str = "") -> str:
+def describe_step(key: Key, change: Change, said: str = "") -> str:
     size = f"{MARKS[change.direction]} {change.first}: {describe_size(key, change, said)}"
     return size if key.metric == RESULTS else f"{size}, {ratio(change.before)} before, {ratio(change.after)} after"
 
@@ -66,7 +66,7 @@ def style(alarm: Alarm) -> StyleType:
     return STYLES[alarm.change.direction] if alarm.state in ("new", "confirmed") else "dim"
 
 
-def between(low: float, high: float) -> str:
+def format_between(low: float, high: float) -> str:
     return "-".join(ratio(bound).removesuffix("x") for bound in (low, high))
 
 
@@ -81,7 +81,7 @@ def many(count: int, singular: str, plural: str = "") -> str:
 
 def _everything(alarm: Alarm) -> Iterator[Text]:
     key, change = alarm.key, alarm.change
-    yield safe_text(f"{alarm.id} {alarm.state} {step(key, change, alarm.said)}", style=style(alarm) or "bold")
+    yield safe_text(f"{alarm.id} {alarm.state} {describe_step(key, change, alarm.said)}", style=style(alarm) or "bold")
     yield safe_text(f"  {key.case} in {key.target} against {key.reference}")
     yield safe_text(f"  host {key.host} · {key.engine} · {key.device} · run {alarm.run} · {describe_evidence(alarm)}")
     if remark := note(alarm):

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.text import Text
 
 from orchestrator.history.model import Direction, Value
-from orchestrator.history.night_rows import NightRow, bounds
+from orchestrator.history.night_rows import NightRow, find_bounds
 from orchestrator.reports.columns import ratio
 
 HEIGHT = 11
@@ -48,7 +48,7 @@ class _Column:
         """The interval of one night; for several nights, the range from the lowest to the highest."""
         if len(self.values) > 1:
             return min(value.effect for value in self.values), max(value.effect for value in self.values)
-        low, high = bounds(self.values[0])
+        low, high = find_bounds(self.values[0])
         return math.log(low), math.log(high)
 
 
@@ -217,7 +217,7 @@ def sparkline(rows: Sequence[NightRow], cells: int) -> str:
     return text[-cells:]
 
 
-def say(lines: Iterable[Text]) -> None:
+def print_unbroken(lines: Iterable[Text]) -> None:
     """Print lines without breaking them, however long they are, so that commands can be copied."""
     for line in lines:
         Console().print(line, soft_wrap=True)

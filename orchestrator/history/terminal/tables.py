@@ -11,10 +11,10 @@ from rich.text import Text
 from orchestrator.history.alarms import state as states
 from orchestrator.history.json import ShownSeries
 from orchestrator.history.model import Alarm, Direction, Key
-from orchestrator.history.night_rows import ALPHA, NightRow, bounds
+from orchestrator.history.night_rows import ALPHA, NightRow, find_bounds
 from orchestrator.history.select import Picked, case_of
 from orchestrator.history.terminal import alarms as alarmed
-from orchestrator.history.terminal.alarms import between, many
+from orchestrator.history.terminal.alarms import format_between, many
 from orchestrator.history.terminal.plot import BORDER, GAP, MARKS, MISSING, plot, sparkline
 from orchestrator.metrics.followed import RESULTS
 from orchestrator.reports.case_names import split_params
@@ -48,7 +48,7 @@ def overview(picked: Picked, listed: Sequence[ShownSeries], alarms: Sequence[Ala
         safe_text(OVERVIEW, style="dim"),
     ]
     keys = {entry.series.key for entry in listed}
-    open_ = [alarm for alarm in alarmed.sort_alarms(alarms) if states.is_open(alarm)]
+    open_ = [alarm for alarm in alarmed.sort_alarms(alarms) if states.is_open_alarm(alarm)]
     here = [alarm for alarm in open_ if alarm.key in keys]
     if here:
         parts += [Text(), *alarmed.brief(here)]
@@ -99,7 +99,7 @@ def _workload(
         name = "" if key.case == before else own[cases[key.case]]
         before = key.case
         value = ratio(math.exp(last.value.effect)) if last.value else ""
-        interval = between(*bounds(last.value)) if last.value else ""
+        interval = format_between(*find_bounds(last.value)) if last.value else ""
         rows.append([name, str(key.target), str(entry.nights), value, interval, "", _standing(entry, newest, notes)])
     keep = [index for index, header in enumerate(headers) if header != "nights" or width >= WIDE]
     # Of the line of nights a few less are no loss; names that are wider still are folded.
@@ -134,7 +134,7 @@ def _title(workload: str, params: str) -> Text:
 def _standing(entry: ShownSeries, newest: Mapping[Heading, date], notes: Notes) -> Text:
     """Return the most serious thing there is to know about a series."""
     last = entry.rows[-1]
-    if open_ := [alarm for alarm in alarmed.sort_alarms(entry.alarms) if states.is_open(alarm)]:
+    if open_ := [alarm for alarm in alarmed.sort_alarms(entry.alarms) if states.is_open_alarm(alarm)]:
         more = f" +{len(open_) - 1}" if len(open_) > 1 else ""
         text = f"{MARKS[open_[0].change.direction]} {open_[0].state} {open_[0].id}{more}"
         return safe_text(text, style=alarmed.style(open_[0]))
@@ -195,9 +195,9 @@ def _render_notes(entry: ShownSeries) -> Iterator[Text]:
         if of:
             rest.remove(of)
         state = f"; {alarmed.format_alarm_state(of)}" if of else ""
-        yield safe_text(f"{alarmed.step(entry.series.key, change)}{state}", style=STYLES[change.direction])
+        yield safe_text(f"{alarmed.describe_step(entry.series.key, change)}{state}", style=STYLES[change.direction])
     for alarm in rest:
-        step = alarmed.step(alarm.key, alarm.change, alarm.said)
+        step = alarmed.describe_step(alarm.key, alarm.change, alarm.said)
         yield safe_text(f"{step}; {alarmed.format_alarm_state(alarm)}", style=alarmed.style(alarm))
     borders = [row for before, row in pairwise(entry.rows) if row.segment != before.segment]
     if len(borders) > MOST_BORDERS:
@@ -228,7 +228,7 @@ def _nights(entry: ShownSeries, rows: Sequence[NightRow], width: int, notes: Not
         cells = (
             str(row.night),
             ratio(math.exp(value.effect)) if value else "",
-            between(*bounds(value)) if value else "",
+            format_between(*find_bounds(value)) if value else "",
             "+".join(str(point.rounds) for point in row.timed),
             row.stage if value else "",
             row.build.partition(".dev")[2] or row.build if narrow else row.build,

@@ -10,7 +10,7 @@ from orchestrator.nightly.schedule import units as schedule
 from orchestrator.nightly.schedule.scheduler import (
     SchedulerEntry,
     output_of,
-    read_part,
+    read_crontab,
     remove_part,
     run_tool,
     user_name,
@@ -61,13 +61,13 @@ class Cron:
         return ("no cron daemon seems to run here, so nothing will call this until one does",)
 
     def entry(self) -> SchedulerEntry | None:
-        script = read_part(self.script)
+        script = read_crontab(self.script)
         if not shutil.which("crontab"):
             return SchedulerEntry({str(self.script): script}) if script else None
         part = self._parts()[1]
         if not part and not script:
             return None
-        lines = schedule.read(part.removesuffix(END)) if part else None
+        lines = schedule.read_entry(part.removesuffix(END)) if part else None
         return SchedulerEntry({self.crontab: lines, str(self.script): script})
 
     def install(self, wanted: Schedule) -> None:

@@ -83,9 +83,9 @@ def output_of(done: subprocess.CompletedProcess[bytes]) -> str:
     return " ".join(text.split()) or f"exit code {done.returncode}"
 
 
-def read_part(path: Path) -> Written | None:
+def read_crontab(path: Path) -> Written | None:
     try:
-        return schedule.read(path.read_text(errors="surrogateescape"))
+        return schedule.read_entry(path.read_text(errors="surrogateescape"))
     except FileNotFoundError:
         return None
     except OSError as error:

@@ -27,7 +27,7 @@ def marker_file(device: FlavourName) -> Path:
     return user_data.folder() / f"serve-{device}.begun"
 
 
-def serve(
+def serve_nights(
     wanted: Schedule,
     say: Callable[[str], None],
     clock: Callable[[], datetime] = datetime.now,
@@ -134,4 +134,4 @@ def _last_start(marker: Path) -> date | None:
 
 
 def _keep(marker: Path, night: date) -> None:
-    user_data.write(marker, f"{night}\n")
+    user_data.write_user_file(marker, f"{night}\n")

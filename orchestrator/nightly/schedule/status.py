@@ -96,7 +96,7 @@ def _of_last(planned: Planned, last: Night | None, due: date, running: Holder | 
     return []
 
 
-def lines(status: Standing, now: datetime) -> list[str]:
+def describe_standing(status: Standing, now: datetime) -> list[str]:
     planned = status.planned
     fate = "is caught up" if planned.missed == "catch-up" else "is skipped"
     text_lines = [

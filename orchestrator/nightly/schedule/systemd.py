@@ -11,7 +11,7 @@ from orchestrator.nightly.schedule import units as schedule
 from orchestrator.nightly.schedule.scheduler import (
     SchedulerEntry,
     output_of,
-    read_part,
+    read_crontab,
     remove_part,
     run_tool,
     user_name,
@@ -59,7 +59,7 @@ class Systemd:
         )
 
     def entry(self) -> SchedulerEntry | None:
-        parts = {str(self.folder / name): read_part(self.folder / name) for name in (TIMER, SERVICE)}
+        parts = {str(self.folder / name): read_crontab(self.folder / name) for name in (TIMER, SERVICE)}
         return SchedulerEntry(parts) if any(parts.values()) else None
 
     def install(self, wanted: Schedule) -> None:

@@ -242,7 +242,7 @@ class Written:
     edited: bool
 
 
-def read(text: str) -> Written:
+def read_entry(text: str) -> Written:
     """Read back a whole unit, a script, or the part of a crontab between the marks."""
     head, _, rest = text.partition(MARK)
     line, _, body = rest.partition("\n")
@@ -256,7 +256,7 @@ def read(text: str) -> Written:
     return Written(planned, not complete or checksum != _sum(facts, body.removeprefix(WRITTEN)))
 
 
-def as_text(planned: Planned) -> str:
+def entry_as_text(planned: Planned) -> str:
     return json.dumps(_type_of_planned().dump_python(planned, mode="json"))
 
 
@@ -293,7 +293,3 @@ def with_lines(table: str, lines: str) -> str:
     """Put lines where tfcompare's lines were in a crontab, or at its end."""
     before, _, after = own_part(table)
     return before + lines + after
-
-
-def without_lines(table: str) -> str:
-    return with_lines(table, "")

@@ -13,14 +13,14 @@ from orchestrator.results.run import Run, load_run
 __all__ = ["Calls", "page", "render"]
 
 
-def page(path: Path) -> tuple[str, Run]:
+def make_page(path: Path) -> tuple[str, Run]:
     """Return the page, and the run that was read for it."""
     calls = Calls()
     run = load_run(path, calls.add)
-    return render(run, calls), run
+    return render_run_page(run, calls), run
 
 
-def render(run: Run, calls: Calls) -> str:
+def render_run_page(run: Run, calls: Calls) -> str:
     from orchestrator.reports.html import document
 
     return document.render_page(run, calls)

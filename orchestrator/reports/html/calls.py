@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from orchestrator import contract
 from orchestrator.model import ArmKey, Target
-from orchestrator.results.streams import figures, is_label, labels
+from orchestrator.results.streams import column_numbers, is_label, labels
 
 # A power of two, so that medians over few calls can be combined into medians over more.
 MOST_POINTS = 64
@@ -64,7 +64,7 @@ class Calls:
     def add(self, table: pa.Table) -> None:
         """Add the rows of one stream, without those of the pilot."""
         if table.num_rows:
-            chosen = is_label(table, "phase", "burst") & (figures(table, "round") != contract.PILOT_ROUND)
+            chosen = is_label(table, "phase", "burst") & (column_numbers(table, "round") != contract.PILOT_ROUND)
             if chosen.any():
                 self._streams.append(_sum_up(table, chosen))
 
@@ -90,10 +90,10 @@ class Calls:
 
 
 def _sum_up(table: pa.Table, chosen: Any) -> _Stream:
-    replicate = figures(table, "replicate")[chosen]
-    order = np.lexsort((figures(table, "ordinal")[chosen], replicate))
+    replicate = column_numbers(table, "replicate")[chosen]
+    order = np.lexsort((column_numbers(table, "ordinal")[chosen], replicate))
     rows = np.flatnonzero(chosen)[order]
-    step_ns = figures(table, "wall_ns")[rows] / figures(table, "steps")[rows]
+    step_ns = column_numbers(table, "wall_ns")[rows] / column_numbers(table, "steps")[rows]
     numbers, starts, counts = np.unique(replicate[order], return_index=True, return_counts=True)
     group = np.repeat(np.arange(len(numbers)), counts)
     call = np.arange(len(rows)) - starts[group]

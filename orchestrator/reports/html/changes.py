@@ -4,11 +4,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from orchestrator.reports import changes as texts
-from orchestrator.reports.changes import OWN_TIMES_RULE, RULE, describe_weighed, summary
+from orchestrator.reports.changes import OWN_TIMES_RULE, RULE, describe_weighed, summarize_changes
 from orchestrator.reports.html.assets import asset, policy
 from orchestrator.reports.html.document import FOLDER, template_environment
 from orchestrator.reports.html.escape import escape_value
-from orchestrator.reports.html.rows import Verdict, format_ends, verdict_by
+from orchestrator.reports.html.rows import Verdict, format_ends_with_dash, verdict_by
 from orchestrator.reports.magnitudes import show_estimate
 from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange, TimeChange
 from orchestrator.stats.slowdown import format_margin
@@ -29,8 +29,8 @@ class ChangeRow:
 def render_changes(changes: Changes) -> str:
     """Return the page; it needs no script."""
     style = asset("page.css")
-    titles = [texts.between(change) for change in changes.changes]
-    rows = [_row(name, change) for name, change in zip(texts.names(changes), changes.changes, strict=True)]
+    titles = [texts.name_table(change) for change in changes.changes]
+    rows = [_row(name, change) for name, change in zip(texts.name_ratios(changes), changes.changes, strict=True)]
     return (
         template_environment(FOLDER)
         .get_template("changes.html.j2")
@@ -39,7 +39,7 @@ def render_changes(changes: Changes) -> str:
             style=style,
             earlier=escape_value(changes.earlier.plan.run),
             later=escape_value(changes.later.plan.run),
-            summary=summary(changes.changes),
+            summary=summarize_changes(changes.changes),
             rule=RULE,
             facts=" · ".join(
                 (f"margin {format_margin(changes.margin)}", f"intervals at {1 - ALPHA:.0%}", *describe_weighed(changes))
@@ -74,7 +74,7 @@ def _make_row(name: str, earlier: str, later: str, change: RatioChange | TimeCha
         earlier=earlier,
         later=later,
         change=show_estimate(change, change.metric),
-        interval=format_ends(change, change.metric),
+        interval=format_ends_with_dash(change, change.metric),
         verdict=verdict_by(change.metric, change.shown_verdict),
         reason=escape_value(change.reason),
     )

@@ -40,7 +40,7 @@ def build_claims(evaluation: Evaluation) -> tuple[str, list[ClaimRow]]:
     if not evaluation.plan.claims:
         return "", []
     results = claims.judge_planned_claims(evaluation)
-    return claims.summary(results), list(map(_row, results))
+    return claims.summarize_claims(results), list(map(_row, results))
 
 
 def _row(result: ClaimResult) -> ClaimRow:

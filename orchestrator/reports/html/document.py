@@ -68,7 +68,7 @@ def render_page(run: Run, calls: Calls) -> str:
             title=escape_value(_title(evaluation.plan)),
             run=escape_value(evaluation.plan.run),
             created=evaluation.plan.created,
-            facts=escape_value(table.facts(evaluation)),
+            facts=escape_value(table.describe_measurement(evaluation)),
             summary=[escape_value(sentence) for sentence in _summary(evaluation)] or [NOTHING_MEASURED],
             warnings=[escape_value(warning) for warning in (*evaluation.broken, *evaluation.warnings)],
             rows=rows,
@@ -174,7 +174,7 @@ def _summary(evaluation: Evaluation) -> Sequence[str]:
         losses = (f"{line}." for line in describe_losses(evaluation))
         more = (f"{line[0].upper()}{line[1:]}" for line in (*metric_sentences(evaluation), *losses))
         return [*sentences(evaluation), *more, *describe_cpu_times(evaluation)]
-    return [f"{case.label}: {trend.summary(points)}" for case, points in trend.points(evaluation).items()]
+    return [f"{case.label}: {trend.summarize_trend(points)}" for case, points in trend.points(evaluation).items()]
 
 
 def _join_with_and(words: tuple[str, ...]) -> str:

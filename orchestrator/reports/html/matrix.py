@@ -7,10 +7,10 @@ from orchestrator.metrics import METRICS, describe_verdict
 from orchestrator.model import Evaluation, Metric, OutputComparison, Target
 from orchestrator.reports import matrix
 from orchestrator.reports.case_names import short_names
-from orchestrator.reports.columns import describe_progress, format_ratio, ratio
+from orchestrator.reports.columns import describe_rounds_so_far, format_ratio, ratio
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.html.escape import escape_value
-from orchestrator.reports.html.rows import VERDICTS, Verdict, format_ends, verdict_by
+from orchestrator.reports.html.rows import VERDICTS, Verdict, format_ends_with_dash, verdict_by
 from orchestrator.reports.magnitudes import show_estimate
 from orchestrator.reports.metrics import LIKE_VERDICTS, OUTPUT_MARKS, outputs_by_case
 from orchestrator.results.sketches import show_share
@@ -173,10 +173,12 @@ def _cell(row: matrix.CaseRow, target: Target, metric: Metric) -> MatrixCell:
     comparison, arm = row.comparisons.get(target), row.arms.get(target)
     if comparison is not None and comparison.missing and comparison.seen_ratio is not None:
         figure = f"{ratio(comparison.seen_ratio)}{row.mark(target)}"
-        return MatrixCell(figure, describe_progress(comparison), verdict_by(metric, comparison.shown_verdict))
+        return MatrixCell(figure, describe_rounds_so_far(comparison), verdict_by(metric, comparison.shown_verdict))
     if comparison is not None and comparison.estimate is not None:
         figure = f"{show_estimate(comparison, metric)}{row.mark(target)}"
-        return MatrixCell(figure, format_ends(comparison, metric), verdict_by(metric, comparison.shown_verdict))
+        return MatrixCell(
+            figure, format_ends_with_dash(comparison, metric), verdict_by(metric, comparison.shown_verdict)
+        )
     if arm is not None and arm.outcome != "measured":
         return MatrixCell(arm.outcome, verdict=VERDICTS[arm.outcome])
     return MatrixCell()

@@ -20,7 +20,7 @@ from orchestrator.model import (
     params_text,
 )
 from orchestrator.reports.case_names import by_workload, separate_params
-from orchestrator.reports.columns import MARKS, MEASURES, describe_progress, ratio
+from orchestrator.reports.columns import MARKS, MEASURES, describe_rounds_so_far, ratio
 from orchestrator.reports.html.escape import escape_value, round_figure
 from orchestrator.reports.magnitudes import show_estimate, show_interval
 from orchestrator.reports.summary import by_candidate
@@ -243,7 +243,7 @@ def build_ratio_cells(comparison: Comparison | None) -> dict[str, TableCell]:
     if comparison is not None and comparison.missing and comparison.seen_ratio is not None:
         return {
             "ratio": TableCell(ratio(comparison.seen_ratio), round_figure(comparison.seen_ratio, 6)),
-            "interval": TableCell(describe_progress(comparison), None),
+            "interval": TableCell(describe_rounds_so_far(comparison), None),
         }
     if comparison is None or comparison.estimate is None:
         return {"ratio": TableCell(), "interval": TableCell()}
@@ -251,11 +251,11 @@ def build_ratio_cells(comparison: Comparison | None) -> dict[str, TableCell]:
     low = comparison.difference_low if comparison.ratio is None else comparison.ci_low
     return {
         "ratio": TableCell(show_estimate(comparison, metric), round_figure(order, 6)),
-        "interval": TableCell(format_ends(comparison, metric), round_figure(low, 6)),
+        "interval": TableCell(format_ends_with_dash(comparison, metric), round_figure(low, 6)),
     }
 
 
-def format_ends(magnitude: Magnitude, metric: Metric) -> str:
+def format_ends_with_dash(magnitude: Magnitude, metric: Metric) -> str:
     """Return an interval with the dash between its ends; those of differences have signs and no dash."""
     bounds = show_interval(magnitude, metric)
     return bounds if METRICS[metric].units else bounds.replace("-", "–")

@@ -23,7 +23,7 @@ from orchestrator import catalog
 from orchestrator.catalog.version import Version
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import image, limits
-from orchestrator.engines.docker.client import connect
+from orchestrator.engines.docker.client import connect_engine
 from orchestrator.engines.docker.container import RUN_LABEL
 from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment
 from orchestrator.measure import run as story
@@ -45,7 +45,7 @@ TIED = ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
 
 
 def version(number: str) -> Version:
-    [found] = catalog.resolve([number], fewest=1)
+    [found] = catalog.resolve_versions([number], fewest=1)
     return found
 
 
@@ -90,7 +90,7 @@ def measured(run: Path) -> bool:
 
 @pytest.fixture(scope="session")
 def client(docker_base: str) -> Iterator[docker.DockerClient]:
-    client = connect()
+    client = connect_engine()
     yield client
     client.close()
 
@@ -106,7 +106,7 @@ def run_here(base: str, out: Path, *selected: str) -> story.Done:
         versions=("1.14", "2.0"), engine="docker", environments=EngineOptions(base=base), rounds=2,
         own_workloads=OWN, selected=selected, out=out,
     )  # fmt: skip
-    return story.run(options, Quiet())
+    return story.plan_and_measure(options, Quiet())
 
 
 MakeEngine = Callable[..., DockerEngine]

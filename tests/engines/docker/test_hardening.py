@@ -182,7 +182,7 @@ def test_folder_with_a_colon_in_its_name_can_hold_results(environment: DockerEnv
     (tmp_path / "run:1").mkdir()
     made = create(environment.client, spec(environment, tmp_path / "run:1"))
     mounts = environment.client.api.inspect_container(made)["Mounts"]
-    container.remove(environment.client.api, made)
+    container.remove_container(environment.client.api, made)
     assert str(tmp_path / "run:1") in [mount["Source"] for mount in mounts]
 
 

@@ -24,11 +24,11 @@ from orchestrator.catalog import user_data
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.docker import container, image, own_image
 from orchestrator.engines.docker.engine import DockerEnvironment
-from orchestrator.engines.docker.inside import look
+from orchestrator.engines.docker.inside import look_inside
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.images import load as load_module
 from orchestrator.images import verify as verify_module
-from orchestrator.images.archive import read
+from orchestrator.images.archive import read_archive
 from orchestrator.images.verify import Verified, verify
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, label_line, stand_in, version
 from tests.support import whole_image
@@ -171,7 +171,7 @@ def test_images_go_to_an_engine_without_their_base_and_a_run_there_finds_them(
     ids = [there.images.get(one.tag).id for one in made]
     path = tmp_path / "images.tar"
     saved(images, path)
-    assert [packed.tag for packed in read(path)] == [one.tag for one in made]
+    assert [packed.tag for packed in read_archive(path)] == [one.tag for one in made]
     alone = sum(there.images.get(identity).attrs["Size"] for identity in ids)
     assert path.stat().st_size < 0.8 * alone, "what both share is there once"
 
@@ -627,7 +627,7 @@ def test_what_looks_into_an_image_may_do_no_more_than_a_worker(
             super().__init__(client, made, *others)
 
     monkeypatch.setattr(container, "ContainerChannel", Watched)
-    found = look(client, environments["1.14.0"].facts.identity, "1.14.0")
+    found = look_inside(client, environments["1.14.0"].facts.identity, "1.14.0")
     assert not isinstance(found, str), found
     assert found.imported.tensorflow == "1.14.0"
     [config] = seen
@@ -655,7 +655,7 @@ def test_an_image_of_the_users_own_whose_packages_have_odd_names_or_versions_is_
     made, _ = there.images.build(path=str(tmp_path), rm=True)
     try:
         with pytest.raises(EnvironmentFailed, match=r"its answer is no inventory: distributions.*should match pattern"):
-            own_image.find(there, "mine", made.id, BuildLog(tmp_path / "log", lambda line: None))
+            own_image.find_own_image(there, "mine", made.id, BuildLog(tmp_path / "log", lambda line: None))
     finally:
         there.api.remove_image(made.id)
 

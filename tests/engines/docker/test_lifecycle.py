@@ -159,7 +159,7 @@ def test_container_of_an_owner_that_cannot_be_seen_is_swept_when_it_has_ended(
         left = {entry["Id"] for entry in client.api.containers(all=True)}
         assert (made not in left) == swept
     finally:
-        container.remove(client.api, made)
+        container.remove_container(client.api, made)
 
 
 def test_owner_that_is_a_zombie_is_gone() -> None:

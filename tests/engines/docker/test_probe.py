@@ -8,7 +8,7 @@ import docker
 import pytest
 
 from orchestrator.engines.docker import container, inside, probe, security
-from orchestrator.engines.docker.client import connect
+from orchestrator.engines.docker.client import connect_engine
 from orchestrator.engines.docker.engine import DockerEngine
 from orchestrator.errors import EngineUnavailable
 from orchestrator.options import EngineOptions
@@ -25,7 +25,7 @@ NOT_CONFINED = {
 
 @pytest.fixture
 def client(docker_base: str) -> Any:
-    with closing(connect()) as found:
+    with closing(connect_engine()) as found:
         yield found
 
 
@@ -45,7 +45,7 @@ def test_this_engine_gives_what_workers_need_and_nothing_is_left(client: docker.
 
 def test_an_engine_that_maps_users_would_be_taken_if_this_works_there(client: docker.DockerClient, monkeypatch):
     monkeypatch.setattr(probe, "_describe", lambda client, info: ("an engine of another kind", ("", "host")))
-    probe.check(client, client.info())
+    probe.find_user_mode(client, client.info())
     assert security.find_mode(client.info()) == ""
 
 
@@ -68,7 +68,7 @@ def test_a_user_that_is_another_one_outside_is_found(client: docker.DockerClient
     with pytest.raises(
         EngineUnavailable, match="this is an engine that maps users, and a container there was tried: user"
     ):
-        probe.check(client, client.info())
+        probe.find_user_mode(client, client.info())
 
 
 def test_a_runtime_of_the_engine_runs_containers(client: docker.DockerClient, docker_base: str, monkeypatch):
@@ -86,7 +86,7 @@ def test_a_runtime_of_the_engine_runs_containers(client: docker.DockerClient, do
 
     monkeypatch.setattr(container, "create", remember)
     name = known[-1]
-    found = inside.look(client, docker_base.format(python="3.11"), "base", own=True, runtime=name)
+    found = inside.look_inside(client, docker_base.format(python="3.11"), "base", own=True, runtime=name)
     assert isinstance(found, inside.Inside), found
     assert found.python.startswith("3.11")
     assert made == [name]

@@ -9,7 +9,7 @@ import pytest
 
 from bench import gpu_probe
 from bench.gpu_probe import Cuda, CudaError, report
-from orchestrator.machine.gpu import gpus
+from orchestrator.machine.gpu import find_gpus
 from tests.conftest import ROOT
 from tests.support import libcuda
 from tests.support.nvidia import MadeUpDriver
@@ -35,7 +35,7 @@ def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_everything_is_asked_and_written(library: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(gpu_probe, "READINGS", 3)
     driver = MadeUpDriver(CARD)
-    [gpu] = gpus(driver)
+    [gpu] = find_gpus(driver)
     lines = list(report(gpu, Cuda(library=library), driver, rest_s=0.01, ramp_s=0.05))
     assert "Tesla T4" in lines[0]
     assert sum("reading" in line and "us (median of 3)" in line for line in lines) == 4

@@ -5,7 +5,7 @@ import pytest
 from bench.injected import CHANGES, SIZES, judge_injected
 from bench.metrics import figures_of, later_results_that_differ, results_that_differ
 from orchestrator.model import Metric
-from orchestrator.results.evaluation import Gathered, gather, judge
+from orchestrator.results.evaluation import Gathered, gather, judge_gathered
 from tests.support.builders import MS, NEW, OLD, RUN, case, plan, rows, run_folder, target, write_stream
 from tests.support.result_pairs import DIFFERENCES, NOISE
 
@@ -32,7 +32,7 @@ def equal(tmp_path_factory: pytest.TempPathFactory) -> Gathered:
 
 
 def test_every_metric_calls_equal_arms_the_same(equal: Gathered) -> None:
-    verdicts = {comparison.pair.metric: comparison.verdict for comparison in judge(equal).of_metrics}
+    verdicts = {comparison.pair.metric: comparison.verdict for comparison in judge_gathered(equal).of_metrics}
     assert verdicts == dict.fromkeys(METRICS, "same")
 
 

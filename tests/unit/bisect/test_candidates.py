@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.bisect.candidates import is_nightly, nightlies_between, releases_between, with_nightlies
+from orchestrator.bisect.candidates import is_nightly_number, nightlies_between, releases_between, with_nightlies
 from orchestrator.errors import UsageError
 
 INDEX = (
@@ -30,7 +30,7 @@ def test_nightlies_of_a_release_lie_before_it_and_after_the_one_before():
     assert nightlies_between("2.21.0.dev20251230", "2.22.0.dev20260302", INDEX) == (
         "2.21.0.dev20260105", "2.22.0.dev20260301",
     )  # fmt: skip
-    assert [is_nightly(one) for one in INDEX] == [True, True, True, True, True, False, False]
+    assert [is_nightly_number(one) for one in INDEX] == [True, True, True, True, True, False, False]
 
 
 def test_candidates_take_in_the_nightlies_between_neighbours_only():

@@ -44,7 +44,7 @@ def test_a_leak_is_found_and_told_in_bytes(by: float, more: bool):
     assert not result.wanted
     assert result.main is not None
     assert (result.main.earlier, result.main.later) == ("2.1.4", "2.2.3")
-    text = " ".join(render_plain(lambda width: report.layout(state, result, width)).split())
+    text = " ".join(render_plain(lambda width: report.layout_search(state, result, width)).split())
     word = "more" if more else "less"
     sign = "+" if more else "-"
     assert f"2.2.3 grows {word} with each call than 2.1.4: {sign}8.0 KiB per call" in text
@@ -53,7 +53,7 @@ def test_a_leak_is_found_and_told_in_bytes(by: float, more: bool):
     assert "x (" not in text
     assert "ratio" not in text
     assert [table.title for table in _tables(state, result)] == ["Versions measured", "Steps"]
-    told_object = json.loads(json.dumps(report.as_object(state, result), allow_nan=False))
+    told_object = json.loads(json.dumps(report.search_as_object(state, result), allow_nan=False))
     assert told_object["margin"] == 1024
     assert told_object["whole"]["difference"] == by
     assert {version["ratio"] for version in told_object["versions"]} == {None}
@@ -64,7 +64,7 @@ def test_a_search_without_a_leak_finds_nothing():
     state = told(Leaks({}), metric="leak")
     assert not state.search_result.wanted
     assert state.search_result.main is None
-    text = render_plain(lambda width: report.layout(state, state.search_result, width))
+    text = render_plain(lambda width: report.layout_search(state, state.search_result, width))
     assert "2.6.5 is the same as 1.14.0: 0 B per call" in text or "+0 B per call" in text
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from orchestrator.bisect.findings import number_of
+from orchestrator.bisect.findings import version_of
 from orchestrator.model import Target
 
 
@@ -17,4 +17,4 @@ from orchestrator.model import Target
     ],
 )
 def test_changes_are_no_part_of_the_number_of_a_version(name: str, number: str):
-    assert number_of(Target(name)) == number
+    assert version_of(Target(name)) == number

@@ -24,7 +24,7 @@ SCHEMA = json.loads((ROOT / "docs" / "schema" / "bisect-1.json").read_text())
 
 
 def text(known: State) -> str:
-    return render_plain(lambda width: report.layout(known, known.search_result, width)) + "\n"
+    return render_plain(lambda width: report.layout_search(known, known.search_result, width)) + "\n"
 
 
 @pytest.mark.parametrize("scene", ["several", "stepped-over", "unfinished"])
@@ -123,7 +123,7 @@ def test_each_step_says_what_it_measures_and_why():
 def test_the_object_keeps_its_schema(scene: str):
     Draft202012Validator.check_schema(SCHEMA)
     known = SCENES[scene]()
-    found = json.loads(json.dumps(report.as_object(known, known.search_result), allow_nan=False))
+    found = json.loads(json.dumps(report.search_as_object(known, known.search_result), allow_nan=False))
     Draft202012Validator(SCHEMA).validate(found)
     assert found["schema"] == "tfcompare.bisect/1"
     assert found["finished"] == (scene not in ("unfinished", "nothing"))
@@ -131,7 +131,7 @@ def test_the_object_keeps_its_schema(scene: str):
 
 def test_the_object_tells_each_change_with_its_share():
     known = SCENES["several"]()
-    changes = report.as_object(known, known.search_result)["changes"]
+    changes = report.search_as_object(known, known.search_result)["changes"]
     assert [(one["earlier"], one["later"], one["kind"]) for one in changes] == [
         ("1.14.0", "1.15.5", "change"), ("2.0.0", "2.1.4", "change"), ("2.3.4", "2.4.4", "change"),
     ]  # fmt: skip
@@ -166,7 +166,7 @@ class Reader(HTMLParser):
 @pytest.mark.parametrize("scene", SCENES)
 def test_the_page_is_whole_and_runs_and_loads_nothing(scene: str):
     known = SCENES[scene]()
-    found = Reader(page.render(known, known.search_result))
+    found = Reader(page.render_search(known, known.search_result))
     assert "script" not in found.tags
     assert ("svg" in found.tags) == (scene != "nothing")
     assert not {"src", "href", "srcset", "onload", "style"} & {name for name, _ in found.attributes}
@@ -177,7 +177,7 @@ def test_the_page_is_whole_and_runs_and_loads_nothing(scene: str):
 
 def test_the_page_draws_every_version_that_was_visited():
     known = SCENES["several"]()
-    words = Reader(page.render(known, known.search_result)).words
+    words = Reader(page.render_search(known, known.search_result)).words
     for part in known.search_result.parts:
         assert part.later in words
 
@@ -193,8 +193,8 @@ def test_text_from_elsewhere_is_never_markup(tmp_path: Path):
             replace(step, skipped=tuple(replace(one, reason=attack) for one in step.skipped)) for step in known.steps
         ),
     )
-    written = page.write(hostile, hostile.search_result, tmp_path).read_text()
-    found, harmless = Reader(written), Reader(page.render(known, replace_notes(known)))
+    written = page.write_page(hostile, hostile.search_result, tmp_path).read_text()
+    found, harmless = Reader(written), Reader(page.render_search(known, replace_notes(known)))
     assert set(found.tags) <= set(harmless.tags) | {"div", "ul", "li"}
     assert "\u202e" not in written
     assert "\\u202e" in written

@@ -27,7 +27,7 @@ from orchestrator.errors import (
     UsageError,
 )
 from orchestrator.measure.run import Done
-from orchestrator.measure.run import run as measure_run
+from orchestrator.measure.run import plan_and_measure as measure_run
 from orchestrator.metrics.followed import FOLLOWED, Followed
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.evaluation import judge_run
@@ -101,7 +101,7 @@ def searched(
 ) -> Bisected:
     view = view or Quiet()
     path, known = run.begin(question, folder, view)
-    return run.bisect(path, known, view, most)
+    return run.run_search(path, known, view, most)
 
 
 def change(done: Bisected) -> list[tuple[str, str]]:
@@ -140,9 +140,9 @@ def test_it_ends_once_the_version_is_found_and_goes_on_for_as_many_steps_as_are_
     done = searched(tmp_path / "hunt")
     assert (done.result.main.earlier, done.result.main.later) == ("2.0.0", "2.1.4")
     assert done.result.wanted
-    again = run.bisect(tmp_path / "hunt", run.again(tmp_path / "hunt"), Quiet())
+    again = run.run_search(tmp_path / "hunt", run.resume_search(tmp_path / "hunt"), Quiet())
     assert len(again.state.measured) == len(done.state.measured)
-    more = run.bisect(tmp_path / "hunt", run.again(tmp_path / "hunt"), Quiet(), 10)
+    more = run.run_search(tmp_path / "hunt", run.resume_search(tmp_path / "hunt"), Quiet(), 10)
     assert not more.result.wanted
     assert change(more) == [("1.15.5", "2.0.0"), ("2.0.0", "2.1.4"), ("2.2.3", "2.3.4")]
     assert change(searched(tmp_path / "all", replace(QUESTION, every=True))) == change(more)
@@ -155,9 +155,9 @@ def test_a_search_can_be_continued_from_another_folder(unmade, tmp_path: Path, m
     asked = replace(QUESTION, run=replace(QUESTION.run, own_workloads=Path("own"), selected=("mine",)))
     _, known = run.begin(asked, tmp_path / "hunt", Quiet())
     (tmp_path / "hunt").mkdir()
-    state.write(tmp_path / "hunt", known)
+    state.write_state(tmp_path / "hunt", known)
     monkeypatch.chdir("/")
-    assert run.again(tmp_path / "hunt").question.run.own_workloads == tmp_path / "own"
+    assert run.resume_search(tmp_path / "hunt").question.run.own_workloads == tmp_path / "own"
 
 
 def test_what_changes_both_ends_changes_every_version(unmade, stage, tmp_path: Path):
@@ -169,9 +169,9 @@ def test_what_changes_both_ends_changes_every_version(unmade, stage, tmp_path: P
     assert (done.state.question.good, done.state.question.bad) == ("1.14.0", "2.3.4")
     for step in done.state.measured:
         assert sorted(measured_as(done, step)) == sorted(f"{number}+{change_of_all}" for number in step.versions)
-    written = report.as_object(done.state, done.result)
+    written = report.search_as_object(done.state, done.result)
     assert (written["good"], written["measured_with"]) == ("1.14.0", [change_of_all])
-    assert f"every version with {change_of_all}" in report.facts(done.state)
+    assert f"every version with {change_of_all}" in report.describe_search(done.state)
     assert searched(tmp_path / "hunt", question).result == done.result
     with pytest.raises(UsageError, match="other options"):
         searched(tmp_path / "hunt")
@@ -188,8 +188,8 @@ def test_the_version_that_needs_more_memory_is_found(unmade, stage, tmp_path: Pa
         "2.3.4 needs more memory than 1.14.0: 1.50x (1.50-1.50).",
         "2.1.4 needs more memory than 2.0.0: 1.50x (1.50-1.50), 100% of the change",
     )
-    assert report.facts(done.state).startswith("peak memory · ")
-    assert report.as_object(done.state, done.result)["metric"] == "memory"
+    assert report.describe_search(done.state).startswith("peak memory · ")
+    assert report.search_as_object(done.state, done.result)["metric"] == "memory"
     # Times are the same throughout.
     assert isinstance(searched(tmp_path / "times").error, NothingSelected)
 
@@ -205,7 +205,7 @@ def test_the_version_that_takes_more_disk_is_found_without_a_round(unmade, stage
     unmade.clear()
     assert change(searched(tmp_path / "hunt", question)) == [("2.0.0", "2.1.4")]
     assert stage.log == []
-    Draft202012Validator(SCHEMA).validate(report.as_object(done.state, done.result))
+    Draft202012Validator(SCHEMA).validate(report.search_as_object(done.state, done.result))
     same = searched(tmp_path / "same", replace(question, bad="2.0"))
     assert isinstance(same.error, NothingSelected)
 
@@ -242,14 +242,14 @@ def test_an_end_that_dies_in_a_later_step_is_compared_with_nothing(unmade, stage
 
     question, hands = replace(QUESTION, metric=metric, every=True), Hands(measure=measure)
     path, known = run.begin(question, tmp_path / "hunt", Quiet(), hands)
-    done = run.bisect(path, known, Quiet(), 2, hands)
+    done = run.run_search(path, known, Quiet(), 2, hands)
     learned = {finding.later: finding for finding in done.state.steps[-1].findings}["2.3.4"]
     assert learned.verdict == "inconclusive"
     assert learned.metric == metric
     assert "killed by SIGKILL" in learned.reason
-    again = run.bisect(path, run.again(path), Quiet(), 1, hands)
+    again = run.run_search(path, run.resume_search(path), Quiet(), 1, hands)
     assert len(again.state.measured) == 3
-    assert report.as_object(again.state, again.result)["conclusions"]
+    assert report.search_as_object(again.state, again.result)["conclusions"]
 
 
 def measured_as(done: Bisected, step: state.Step) -> list[str]:
@@ -282,7 +282,7 @@ def test_what_all_steps_have_in_common_is_said_once(unmade, tmp_path: Path):
 def test_a_search_that_is_done_is_told_again_without_measuring(unmade, stage, tmp_path: Path):
     first = searched(tmp_path / "hunt")
     played = len(stage.log)
-    again = run.bisect(tmp_path / "hunt", run.again(tmp_path / "hunt"), Quiet())
+    again = run.run_search(tmp_path / "hunt", run.resume_search(tmp_path / "hunt"), Quiet())
     assert again.result == first.result
     assert searched(tmp_path / "hunt").result == first.result
     assert len(stage.log) == played
@@ -294,7 +294,7 @@ def test_interrupted_it_goes_on_where_it_was(unmade, stage, tmp_path: Path):
     usual, stage.parts[CASE, "2.1.4"] = stage.parts[CASE, "2.1.4"], late
     with pytest.raises(Interrupted, match=r"so far: 2\.0\.0 -> .*\ncontinue with: tfcompare bisect --resume"):
         searched(tmp_path / "hunt")
-    kept = state.read(tmp_path / "hunt")
+    kept = state.read_state(tmp_path / "hunt")
     assert len(kept.measured) == 2
     stage.parts[CASE, "2.1.4"] = usual
     done = searched(tmp_path / "hunt")
@@ -366,7 +366,7 @@ def test_without_both_ends_there_is_nothing_to_search(
     with pytest.raises(kind, match="take another --good or --bad") as failed:
         searched(tmp_path / "hunt")
     assert told in str(failed.value)
-    assert state.read(tmp_path / "hunt").steps == ()
+    assert state.read_state(tmp_path / "hunt").steps == ()
 
 
 def test_an_end_that_cannot_be_made_ends_it_and_says_how_to_go_on(unmade, tmp_path: Path):
@@ -401,7 +401,7 @@ def test_a_folder_holds_one_search(unmade, tmp_path: Path):
     with pytest.raises(UsageError, match="is not empty"):
         run.begin(QUESTION, tmp_path / "full", Quiet())
     with pytest.raises(UsageError, match="holds no search"):
-        run.again(tmp_path / "full")
+        run.resume_search(tmp_path / "full")
 
 
 def test_the_address_of_an_index_reaches_every_step_and_no_file(unmade, tmp_path: Path):
@@ -414,12 +414,12 @@ def test_the_address_of_an_index_reaches_every_step_and_no_file(unmade, tmp_path
     folder, hands = tmp_path / "hunt", Hands(measure=measure)
     address = "https://user:secret@mirror.example/simple"
     question = QUESTION.with_index(address)
-    run.bisect(*run.begin(question, folder, Quiet(), hands), Quiet(), 1, hands)
-    run.bisect(*run.begin(question, folder, Quiet(), hands), Quiet(), 1, hands)
-    run.bisect(folder, run.again(folder, index_url=address), Quiet(), 1, hands)
+    run.run_search(*run.begin(question, folder, Quiet(), hands), Quiet(), 1, hands)
+    run.run_search(*run.begin(question, folder, Quiet(), hands), Quiet(), 1, hands)
+    run.run_search(folder, run.resume_search(folder, index_url=address), Quiet(), 1, hands)
     assert seen == [address] * 3
     assert not [path for path in folder.rglob("*") if path.is_file() and b"secret" in path.read_bytes()]
-    assert run.again(folder).question.run.environments.index_url is None
+    assert run.resume_search(folder).question.run.environments.index_url is None
 
 
 @pytest.mark.parametrize(
@@ -432,9 +432,9 @@ def test_the_address_of_an_index_reaches_every_step_and_no_file(unmade, tmp_path
 )
 def test_what_it_rests_on_must_be_what_it_was(unmade, tmp_path: Path, changed: dict, told: str):
     done = searched(tmp_path / "hunt", most=1)
-    state.write(tmp_path / "hunt", replace(done.state, **changed))
+    state.write_state(tmp_path / "hunt", replace(done.state, **changed))
     with pytest.raises(UsageError, match=told):
-        run.again(tmp_path / "hunt")
+        run.resume_search(tmp_path / "hunt")
 
 
 def test_a_search_of_another_user_asks_before_it_is_continued(unmade, tmp_path: Path, monkeypatch):
@@ -442,16 +442,16 @@ def test_a_search_of_another_user_asks_before_it_is_continued(unmade, tmp_path: 
     done = searched(tmp_path / "hunt", most=1)
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "ours"))
     with pytest.raises(UsageError, match=r"`tfcompare trust .*/hunt` shows what would run, and asks you"):
-        run.again(tmp_path / "hunt")
+        run.resume_search(tmp_path / "hunt")
     assert "good: 1.14.0" in state.describe_question(done.state)
     state.seal(tmp_path / "hunt", done.state)
-    assert run.again(tmp_path / "hunt").question == done.state.question
+    assert run.resume_search(tmp_path / "hunt").question == done.state.question
     path = tmp_path / "hunt" / state.STATE_FILE
     changed = json.loads(path.read_text())
     changed["question"]["run"]["environments"]["base"] = "evil"
     path.write_text(json.dumps(changed))
     with pytest.raises(UsageError, match="was changed since"):
-        run.again(tmp_path / "hunt")
+        run.resume_search(tmp_path / "hunt")
 
 
 def test_a_state_that_is_not_ours_breaks_the_contract(unmade, tmp_path: Path):
@@ -459,15 +459,15 @@ def test_a_state_that_is_not_ours_breaks_the_contract(unmade, tmp_path: Path):
     path = tmp_path / "hunt" / state.STATE_FILE
     path.write_text(json.dumps({**json.loads(path.read_text()), "more": 1}))
     with pytest.raises(ContractBroken, match="not what this tfcompare writes"):
-        run.again(tmp_path / "hunt")
+        run.resume_search(tmp_path / "hunt")
     path.write_text('{"format": "tfcompare.search/2", "created": 1}')
     with pytest.raises(ContractBroken, match=r"tfcompare\.search/2, and this tfcompare reads .*/1: .* a new search"):
-        run.again(tmp_path / "hunt")
+        run.resume_search(tmp_path / "hunt")
 
 
 def test_a_state_comes_back_as_it_was_written(unmade, tmp_path: Path):
     done = searched(tmp_path / "hunt")
-    assert state.read(tmp_path / "hunt") == done.state
+    assert state.read_state(tmp_path / "hunt") == done.state
 
 
 @pytest.mark.parametrize(
@@ -487,7 +487,7 @@ def test_an_end_is_one_version():
 def test_the_outlook_says_how_many_steps_and_what_is_to_be_made(unmade):
     heard = Heard()
     _, known = run.begin(QUESTION, None, heard)
-    plan_line, installs = estimate.lines(known, heard)
+    plan_line, installs = estimate.describe_plan(known, heard)
     assert "1.14.0 to 2.3.4, 4 versions between them: about 4 steps to a single change" in plan_line
     assert installs.startswith("1 of 6 versions are not ready")
     assert heard.lines == ["engine: actors"]
@@ -498,7 +498,7 @@ def test_the_outlook_of_a_search_for_a_size_names_no_time_of_rounds(unmade):
     steps = {}
     for metric in ("time", "size"):
         _, known = run.begin(replace(QUESTION, metric=metric), None, Quiet())
-        [steps[metric], _] = estimate.lines(known, Quiet())
+        [steps[metric], _] = estimate.describe_plan(known, Quiet())
     assert " min where building and calls are short" in steps["time"]
     assert steps["size"].endswith("; a step makes its versions ready and measures no rounds")
     assert " min" not in steps["size"]
@@ -544,7 +544,7 @@ def test_after_the_release_the_nightlies_between_the_two_are_searched(unmade, tm
     logs = {version: (1.0 if version in ("2.21.0", *days[5:]) else 0.0) for version in (*releases, *days)}
     hands = replace(world(logs), nightlies=lambda: (*days, "2.22.0.dev20260301"))
     known = begun(tmp_path, releases, nightlies=True)
-    done = run.bisect(tmp_path / "hunt", known, Quiet(), hands=hands)
+    done = run.run_search(tmp_path / "hunt", known, Quiet(), hands=hands)
     assert change(done) == [("2.21.0.dev20260105", "2.21.0.dev20260106")]
     assert done.state.deepened
 
@@ -554,7 +554,7 @@ def test_where_no_nightly_is_left_the_release_is_the_answer_and_that_is_said(unm
     hands = replace(world(logs), nightlies=lambda: ("2.22.0.dev20260301",))
     known = begun(tmp_path, tuple(logs), nightlies=True)
     heard = Heard()
-    done = run.bisect(tmp_path / "hunt", known, heard, hands=hands)
+    done = run.run_search(tmp_path / "hunt", known, heard, hands=hands)
     assert change(done) == [("1.15.5", "2.0.0")]
     assert "the index has no nightly between 1.15.5 and 2.0.0: old ones are removed" in heard.lines[-1]
     assert done.state.notes == (heard.lines[-1],)
@@ -565,7 +565,7 @@ def test_rounds_that_decide_nothing_are_followed_by_more_of_them(unmade, tmp_pat
     logs = dict.fromkeys(RELEASES, 0.0) | {"2.3.4": 1.0}
     known = begun(tmp_path, RELEASES)
     hands = world(logs, rounds=rounds, blind_rounds=5)
-    done = run.bisect(tmp_path / "hunt", known, Quiet(), hands=hands)
+    done = run.run_search(tmp_path / "hunt", known, Quiet(), hands=hands)
     assert change(done) == [("2.2.3", "2.3.4")]
     assert rounds[:2] == [4, 8]
 

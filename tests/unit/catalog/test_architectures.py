@@ -39,21 +39,21 @@ def resolver(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[lock_on_dema
             raise Unresolved("No solution found: there are no such wheels")
         return f"{lock_on_demand.WRITTEN_BY}{lock.command}\nkeras==3.0 --hash=sha256:{'0' * 64}\n"
 
-    monkeypatch.setattr(lock_on_demand, "resolve", resolve)
+    monkeypatch.setattr(lock_on_demand, "resolve_lock", resolve)
     return asked
 
 
 def provide(*texts: str) -> tuple[dict[str, Version], list[str]]:
     said: list[str] = []
-    names = changed.provide(texts, said.append, "cpu")
-    return {version.number: version for version in changed.resolve(names, 1, "cpu")}, said
+    names = changed.provide_targets(texts, said.append, "cpu")
+    return {version.number: version for version in changed.resolve_targets(names, 1, "cpu")}, said
 
 
 def test_on_the_usual_architecture_nothing_is_locked(resolver: list[lock_on_demand.Lock]):
     found, said = provide("2.9..2.16", "1.14")
     assert (resolver, said) == ([], [])
     assert all(flavour.lock.is_relative_to(catalog.LOCKS) for each in found.values() for flavour in each.flavours)
-    assert all(architectures.find_obstacle(version, "gpu") is None for version in found.values())
+    assert all(architectures.find_lacking_architecture(version, "gpu") is None for version in found.values())
     assert not user_data.locks().exists()
 
 
@@ -72,7 +72,7 @@ def test_a_version_of_the_table_is_locked_once_for_the_other(
     # The package for CPUs alone has no such wheels.
     assert "tensorflow==2.13.0" in flavour.requirements
     assert not any(each.startswith("tensorflow-cpu") for lock in resolver for each in lock.requirements)
-    assert all(architectures.find_obstacle(version, "cpu") is None for version in found.values())
+    assert all(architectures.find_lacking_architecture(version, "cpu") is None for version in found.values())
     assert provide("2.13", "2.21") == (found, [])
     assert len(resolver) == 2
 
@@ -91,7 +91,7 @@ def test_a_version_that_cannot_be_locked_costs_no_other_one(
 ):
     become(monkeypatch, "aarch64")
     found, said = provide("2.9..2.14")
-    obstacles = {number: architectures.find_obstacle(version, "cpu") for number, version in found.items()}
+    obstacles = {number: architectures.find_lacking_architecture(version, "cpu") for number, version in found.items()}
     assert obstacles.pop("2.9.3") == (
         "TensorFlow has wheels for Linux on aarch64 from 2.10 on",
         "name newer ones, or use x86-64",
@@ -108,11 +108,11 @@ def test_a_version_that_cannot_be_locked_costs_no_other_one(
 
 def test_there_is_no_cuda_for_the_other(resolver: list[lock_on_demand.Lock], monkeypatch: pytest.MonkeyPatch):
     become(monkeypatch, "aarch64")
-    assert lock_on_demand.provide(("2.16",), lambda text: None, device="gpu") == ("2.16",)
+    assert lock_on_demand.provide_locks(("2.16",), lambda text: None, device="gpu") == ("2.16",)
     assert resolver == []
-    [version] = catalog.resolve(("2.16",), fewest=1)
+    [version] = catalog.resolve_versions(("2.16",), fewest=1)
     assert version.on("gpu") == ()
-    assert architectures.find_obstacle(version, "gpu") == (
+    assert architectures.find_lacking_architecture(version, "gpu") == (
         "TensorFlow has no wheels with CUDA for Linux on aarch64",
         "leave --gpu out, or measure on x86-64",
     )
@@ -158,7 +158,7 @@ def test_a_wheel_is_for_this_machine(folder: Path, monkeypatch: pytest.MonkeyPat
         # One for another machine is refused by its name; this one because it is empty.
         expected = "cannot be read as a wheel" if built_for == fits else f"targets run on Linux on {fits}$"
         with pytest.raises(UsageError, match=expected):
-            wheel.read(path)
+            wheel.read_wheel(path)
 
 
 def test_the_real_machine_is_known():

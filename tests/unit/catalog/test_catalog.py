@@ -25,7 +25,7 @@ def requirements(lock: Path) -> list[str]:
 
 
 def numbers(*names: str) -> list[str]:
-    return [version.number for version in catalog.resolve(names)]
+    return [version.number for version in catalog.resolve_versions(names)]
 
 
 def test_versions_are_found_by_number_and_by_alias_in_the_order_named():
@@ -33,7 +33,7 @@ def test_versions_are_found_by_number_and_by_alias_in_the_order_named():
 
 
 def test_the_pairs_of_the_seed_study_are_pinned_to_it():
-    assert [version.keras for version in catalog.resolve(["1.14", "2.0"])] == ["2.2.5", "2.3.1"]
+    assert [version.keras for version in catalog.resolve_versions(["1.14", "2.0"])] == ["2.2.5", "2.3.1"]
 
 
 def test_all_versions_come_oldest_first_as_numbers_not_as_text():
@@ -45,7 +45,7 @@ def test_all_versions_come_oldest_first_as_numbers_not_as_text():
 def test_every_release_since_1_13_has_one_version_that_goes_by_its_name():
     expected = [*(f"1.{minor}" for minor in range(13, 16)), *(f"2.{minor}" for minor in range(22))]
     assert [catalog.minor(version.number) for version in catalog.releases()] == expected
-    assert catalog.resolve(["all"]) == catalog.releases()
+    assert catalog.resolve_versions(["all"]) == catalog.releases()
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_what_is_named_first_stays_first_and_a_range_repeats_nobody():
 )
 def test_it_refuses(names: list[str], words: str):
     with pytest.raises(UsageError, match=words):
-        catalog.resolve(names)
+        catalog.resolve_versions(names)
 
 
 def test_no_name_means_two_versions():

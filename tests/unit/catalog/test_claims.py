@@ -324,12 +324,12 @@ def test_no_two_claims_test_the_same_on_one_device():
 
 
 def test_claims_are_chosen_by_name_and_suite():
-    assert claims.choose((), None, BUILTIN) == tuple(BUILTIN.values())
-    assert {claim.suite for claim in claims.choose((), "studies", BUILTIN)} == {"studies"}
-    assert [one.name for one in claims.choose(["xla-on-gpu", "xla-on-gpu"], None, BUILTIN)] == ["xla-on-gpu"]
+    assert claims.choose_claims((), None, BUILTIN) == tuple(BUILTIN.values())
+    assert {claim.suite for claim in claims.choose_claims((), "studies", BUILTIN)} == {"studies"}
+    assert [one.name for one in claims.choose_claims(["xla-on-gpu", "xla-on-gpu"], None, BUILTIN)] == ["xla-on-gpu"]
     with pytest.raises(UsageError, match=r"did you mean predict-after-compile"):
-        claims.choose(["predict-after-compil"], None, BUILTIN)
+        claims.choose_claims(["predict-after-compil"], None, BUILTIN)
     with pytest.raises(UsageError, match="studies, reported, full"):
-        claims.choose((), "quick", BUILTIN)
+        claims.choose_claims((), "quick", BUILTIN)
     with pytest.raises(NothingSelected):
-        claims.choose(["xla-on-gpu"], "reported", BUILTIN)
+        claims.choose_claims(["xla-on-gpu"], "reported", BUILTIN)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from orchestrator import catalog
-from orchestrator.catalog.gpu_support import Fitting, Match, judge
+from orchestrator.catalog.gpu_support import Fitting, Match, match_gpu
 from orchestrator.catalog.version import Cuda, Version
 from orchestrator.machine.gpu import Gpu
 
@@ -22,13 +22,13 @@ def card(name: str, driver: str | None = NEW_DRIVER, **changes: object) -> Gpu:
 
 
 def version(name: str) -> Version:
-    found = catalog.find(name)
+    found = catalog.find_version(name)
     assert found is not None
     return found
 
 
 def matched(name: str, on: Gpu) -> Match:
-    return judge(version(name), on, catalog.releases())
+    return match_gpu(version(name), on, catalog.releases())
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_version_on_a_card_with_a_new_driver(name: str, on: str, fit: str):
 def test_every_release_is_judged_on_every_card_and_each_card_has_a_release_or_a_warning():
     releases = catalog.releases()
     for name in CARDS:
-        fits = {judge(one, card(name), releases).fit for one in releases if one.on("gpu")}
+        fits = {match_gpu(one, card(name), releases).fit for one in releases if one.on("gpu")}
         assert fits <= {"fine", "jit", "unsupported"}
         assert name in ("B200", "RTX 5090") or "fine" in fits
 
@@ -120,19 +120,19 @@ def test_a_card_too_old_is_told_what_there_is_code_for():
 def test_a_card_that_nothing_runs_on_is_told_so():
     here = card("RTX 5090")
     others = [version("2.20"), version("1.14")]
-    assert judge(version("2.20"), here, others).alternative == "no version of the table is known to run on it"
+    assert match_gpu(version("2.20"), here, others).alternative == "no version of the table is known to run on it"
 
 
 def test_code_that_the_driver_makes_is_no_alternative_and_needs_none():
     assert matched("2.13", card("H100")).alternative == ""
-    assert judge(version("1.14"), card("H100"), [version("2.13")]).alternative.startswith("no version")
+    assert match_gpu(version("1.14"), card("H100"), [version("2.13")]).alternative.startswith("no version")
 
 
 def test_of_two_that_are_as_near_the_release_is_taken():
-    others = (*catalog.releases(), *catalog.builds())
-    assert judge(version("2.3"), card("A100"), others).nearest == "2.4"
-    assert judge(version("2.0"), card("A100"), others).nearest == "2.2-nv"
-    assert judge(version("1.14"), card("A100"), ()).nearest is None
+    others = (*catalog.releases(), *catalog.list_builds())
+    assert match_gpu(version("2.3"), card("A100"), others).nearest == "2.4"
+    assert match_gpu(version("2.0"), card("A100"), others).nearest == "2.2-nv"
+    assert match_gpu(version("1.14"), card("A100"), ()).nearest is None
 
 
 def test_libraries_that_are_older_than_the_card_are_told():
@@ -150,8 +150,8 @@ def test_what_the_card_does_not_say_is_tried():
 def test_what_the_table_does_not_say_is_tried_and_what_it_has_not_is_refused():
     full = version("2.13")
     silent = replace(full, flavours=tuple(replace(flavour, cuda=None) for flavour in full.flavours))
-    assert judge(silent, card("A100"), ()).fit == "unknown"
-    only_cpu = judge(replace(full, flavours=full.on("cpu")), card("A100"), catalog.releases())
+    assert match_gpu(silent, card("A100"), ()).fit == "unknown"
+    only_cpu = match_gpu(replace(full, flavours=full.on("cpu")), card("A100"), catalog.releases())
     assert (only_cpu.fit, only_cpu.reason) == ("unsupported", "the table of versions has no GPU flavour of it")
 
 
@@ -162,7 +162,7 @@ def test_code_runs_on_what_is_no_older_of_its_own_major_version_only():
     )  # fmt: skip
     full = version("2.20")
     own = replace(full, flavours=tuple(replace(flavour, cuda=cuda) for flavour in full.on("gpu")))
-    fits = {capability: judge(own, card("A100", capability=capability), ()).fit for capability in CARDS.values()}
+    fits = {capability: match_gpu(own, card("A100", capability=capability), ()).fit for capability in CARDS.values()}
     assert [capability for capability, fit in fits.items() if fit == "fine"] == ["7.0", "7.5", "8.6", "8.9", "9.0"]
     assert fits["8.0"] == "unsupported", "PTX for 9.0 makes no code for 8.0"
     assert fits["10.0"] == fits["12.0"] == "jit"

@@ -68,7 +68,7 @@ def test_no_nightly_at_all_is_told():
 
 
 def test_names_that_a_table_has_need_no_lock():
-    assert lock_on_demand.provide(["1.14", "2.0.0", "all", "2.8..2.9"], _unheard) == (
+    assert lock_on_demand.provide_locks(["1.14", "2.0.0", "all", "2.8..2.9"], _unheard) == (
         "1.14",
         "2.0.0",
         "all",
@@ -78,7 +78,7 @@ def test_names_that_a_table_has_need_no_lock():
 
 def test_a_patch_of_an_unknown_release_says_where_to_describe_it():
     with pytest.raises(UsageError, match=r"3.0.1: no release 3.0 is in the table .*versions.toml"):
-        lock_on_demand.provide(["3.0.1"], _unheard)
+        lock_on_demand.provide_locks(["3.0.1"], _unheard)
 
 
 def test_a_patch_takes_the_pins_of_its_release():
@@ -124,19 +124,19 @@ def resolver(own_folder: None, monkeypatch: pytest.MonkeyPatch) -> list[lock_on_
         header = f"{lock_on_demand.WRITTEN_BY}{lock.command}\n{lock_on_demand.INPUTS_PREFIX}{lock.inputs}\n"
         return header + "keras==3.0 --hash=sha256:0\nnvidia-cuda-runtime-cu12==12.3.101 --hash=sha256:0\n"
 
-    monkeypatch.setattr(lock_on_demand, "resolve", resolve)
+    monkeypatch.setattr(lock_on_demand, "resolve_lock", resolve)
     return asked
 
 
 def provide(name: str, device: FlavourName, index: dict[str, str] | None = None) -> Version:
-    (number,) = lock_on_demand.provide([name], lambda text: None, index, device=device)
-    [version] = catalog.resolve([number], fewest=1)
+    (number,) = lock_on_demand.provide_locks([name], lambda text: None, index, device=device)
+    [version] = catalog.resolve_versions([number], fewest=1)
     return version
 
 
 def test_a_patch_on_a_gpu_takes_the_cuda_and_the_base_of_its_release(resolver: list[lock_on_demand.Lock]):
     version = provide("2.3.1", "gpu")
-    [flavour], [release] = version.on("gpu"), catalog.resolve(["2.3"], fewest=1)[0].on("gpu")
+    [flavour], [release] = version.on("gpu"), catalog.resolve_versions(["2.3"], fewest=1)[0].on("gpu")
     assert (flavour.cuda, flavour.image, flavour.python) == (release.cuda, release.image, release.python)
     assert flavour.requirements == tuple(text.replace("2.3.4", "2.3.1") for text in release.requirements)
     assert version.on("cpu") == ()
@@ -159,7 +159,7 @@ def test_what_is_locked_for_one_device_is_locked_for_the_other_when_that_is_aske
     assert [flavour.name for flavour in both.flavours] == ["cpu", "gpu"]
     assert provide("2.12.0", "gpu") == provide("2.12.0", "cpu") == both
     assert len(resolver) == 3
-    lock_on_demand.forget(both)
+    lock_on_demand.forget_lock(both)
     assert [flavour.lock.exists() for flavour in both.flavours] == [False, False]
     assert [version for version in catalog.all_versions() if version.number in ("2.9.1", "2.12.0")] == [between]
 
@@ -179,19 +179,25 @@ def test_a_nightly_on_a_gpu_brings_its_own_cuda(resolver: list[lock_on_demand.Lo
 def test_a_comment_of_the_user_stays_where_it_was(resolver: list[lock_on_demand.Lock]):
     provide("2.12.0", "cpu")
     provide("2.9.1", "cpu")
-    text = user_data.table().read_text()
-    user_data.write(user_data.table(), text.replace('\n[version."2.9.1"]', '\n# Mine, about 2.9.\n[version."2.9.1"]'))
+    text = user_data.find_user_table().read_text()
+    user_data.write_user_file(
+        user_data.find_user_table(), text.replace('\n[version."2.9.1"]', '\n# Mine, about 2.9.\n[version."2.9.1"]')
+    )
     catalog.reread()
     both = provide("2.12.0", "gpu")
-    assert '\n# Mine, about 2.9.\n[version."2.9.1"]' in user_data.table().read_text()
-    lock_on_demand.forget(both)
-    assert '# Mine, about 2.9.\n[version."2.9.1"]' in user_data.table().read_text()
+    assert '\n# Mine, about 2.9.\n[version."2.9.1"]' in user_data.find_user_table().read_text()
+    lock_on_demand.forget_lock(both)
+    assert '# Mine, about 2.9.\n[version."2.9.1"]' in user_data.find_user_table().read_text()
 
 
 def test_a_newest_release_of_the_users_own_is_no_model_for_a_nightly(resolver: list[lock_on_demand.Lock]):
     provide("2.9.1", "cpu")
-    own = user_data.table().read_text().replace('[version."2.9.1"]', '[version."2.99.0"]\naliases = ["2.99"]', 1)
-    user_data.write(user_data.table(), own.replace('"2.9.1"', '"2.99.0"'))
+    own = (
+        user_data.find_user_table()
+        .read_text()
+        .replace('[version."2.9.1"]', '[version."2.99.0"]\naliases = ["2.99"]', 1)
+    )
+    user_data.write_user_file(user_data.find_user_table(), own.replace('"2.9.1"', '"2.99.0"'))
     catalog.reread()
     assert catalog.releases()[-1].number == "2.99.0"
     assert provide("nightly", "cpu", {"2.23.0.dev20261026": "tf-nightly"}).on("cpu")[0].python.number == "3.11"
@@ -199,17 +205,17 @@ def test_a_newest_release_of_the_users_own_is_no_model_for_a_nightly(resolver: l
 
 def test_a_table_that_its_user_wrote_is_left_alone(own_folder: None):
     lines = ('[version."2.12.0"]', 'keras = ""', "[version.'2.12.0'.cpu]", 'pythons = ["3.11"]', 'requirements = ["x"]')
-    user_data.write(user_data.table(), "\n".join(lines))
+    user_data.write_user_file(user_data.find_user_table(), "\n".join(lines))
     catalog.reread()
-    assert lock_on_demand.provide(["2.12.0"], _unheard, device="gpu") == ("2.12.0",)
+    assert lock_on_demand.provide_locks(["2.12.0"], _unheard, device="gpu") == ("2.12.0",)
 
 
 @pytest.mark.usefixtures("own_folder")
 def test_a_version_that_two_runs_lock_at_once_stands_in_the_table_once():
     _keep("2.99.0.dev20990101")
-    before = user_data.table().read_text()
+    before = user_data.find_user_table().read_text()
     _keep("2.99.0.dev20990101")
-    assert user_data.table().read_text() == before
+    assert user_data.find_user_table().read_text() == before
 
 
 @pytest.mark.usefixtures("own_folder")

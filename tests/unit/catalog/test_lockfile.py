@@ -29,7 +29,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_a_lock_is_names_numbers_and_hashes(tmp_path: Path):
-    assert lockfile.read(written(tmp_path, LOCK)) == (
+    assert lockfile.read_lock(written(tmp_path, LOCK)) == (
         Pin("absl-py", "2.1.0", (A, B)),
         Pin("jax", "0.4", (A,)),
         Pin("six", "1.17.0", (B,)),
@@ -38,7 +38,7 @@ def test_a_lock_is_names_numbers_and_hashes(tmp_path: Path):
 
 def test_every_lock_that_is_shipped_can_be_read_and_names_a_tensorflow():
     for path in sorted(catalog.LOCKS.glob("*.txt")):
-        names = {pin.name for pin in lockfile.read(path)}
+        names = {pin.name for pin in lockfile.read_lock(path)}
         wanted = {"pip"} if path.name.startswith("pip-") else {"tensorflow", "tensorflow-cpu", "tensorflow-gpu"}
         assert names & wanted, path
 
@@ -57,9 +57,9 @@ def test_every_lock_that_is_shipped_can_be_read_and_names_a_tensorflow():
 )
 def test_what_is_wrong_is_told_with_its_line(tmp_path: Path, text: str, line: int, words: str):
     with pytest.raises(UsageError, match=rf"lock\.txt, line {line}: .*{words}"):
-        lockfile.read(written(tmp_path, text))
+        lockfile.read_lock(written(tmp_path, text))
 
 
 def test_a_lock_that_is_not_there_says_what_writes_it(tmp_path: Path):
     with pytest.raises(UsageError, match=r"nowhere\.txt: there is no such lock; .*tools/lock\.py"):
-        lockfile.read(tmp_path / "nowhere.txt")
+        lockfile.read_lock(tmp_path / "nowhere.txt")

@@ -80,16 +80,16 @@ def test_a_flag_that_allows_nothing_is_an_error(mine: Path, text: str, words: st
 
 def test_trust_is_in_exactly_what_was_shown(mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     write(mine, "reads", "../elsewhere")
-    found = outside.find_outside(mine)
+    found = outside.find_outside_places(mine)
     assert outside.find_allowed(mine, ()) == {}
-    trust.keep({mine: trust.Trust(outside={name: str(place) for name, place in found.items()})})
+    trust.record_trust({mine: trust.Trust(outside={name: str(place) for name, place in found.items()})})
     assert outside.find_allowed(mine, ()) == found
     assert trust.file().stat().st_mode & 0o777 == 0o600
     (tmp_path / "other").mkdir()
     write(mine, "reads", "../other")
     assert outside.find_allowed(mine, ()) == {"assets": tmp_path / "elsewhere"}
     monkeypatch.setenv("TFCOMPARE_TRUST", "1")
-    assert outside.find_allowed(mine, ()) == outside.find_outside(mine)
+    assert outside.find_allowed(mine, ()) == outside.find_outside_places(mine)
     monkeypatch.setenv("TFCOMPARE_TRUST", "0")
-    assert trust.remove(tmp_path) == [str(mine)]
+    assert trust.remove_trust(tmp_path) == [str(mine)]
     assert outside.find_allowed(mine, ()) == {}

@@ -166,7 +166,7 @@ def test_a_file_that_becomes_a_link_after_it_was_listed_is_not_followed(
     mine: Path, secret: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     write(mine / "sub" / "data.csv", "content")
-    divide = pinned.divide
+    divide = pinned.divide_files
 
     def exchange(*arguments: object) -> object:
         found = divide(*arguments)
@@ -176,7 +176,7 @@ def test_a_file_that_becomes_a_link_after_it_was_listed_is_not_followed(
         (mine / "sub").symlink_to(secret)
         return found
 
-    monkeypatch.setattr(pinned, "divide", exchange)
+    monkeypatch.setattr(pinned, "divide_files", exchange)
     with pytest.raises(UsageError, match="it leads out of its folder"):
         pinned.pin(mine, tmp_path / "copy")
     assert PRIVATE not in "".join(path.read_text() for path in (tmp_path / "copy").rglob("*") if path.is_file())
@@ -197,9 +197,9 @@ def test_a_large_file_that_becomes_a_link_counts_as_changed(
 
 def test_links_in_a_folder_of_data_are_neither_followed_nor_hashed(tmp_path: Path, secret: Path):
     write(tmp_path / "data" / "one.csv", "content")
-    before = pinned.hash_data(pinned.describe("data", tmp_path / "data"))
+    before = pinned.hash_data(pinned.describe_file("data", tmp_path / "data"))
     (tmp_path / "data" / "two.csv").symlink_to(secret / "id_rsa")
-    described = pinned.describe("data", tmp_path / "data")
+    described = pinned.describe_file("data", tmp_path / "data")
     assert described.bytes == len("content")
     assert pinned.hash_data(described) == before
 

@@ -43,18 +43,18 @@ def test_the_script_of_a_command_is_the_file_that_it_runs(words: tuple[str, ...]
 
 def test_a_program_is_a_workload_that_is_called_what_it_is(folder: Path):
     words = ("python", "train.py", "--name", "two words")
-    ((name, workload),) = program.all_workloads(words, ("pandas",), folder).items()
+    ((name, workload),) = program.find_measurable(words, ("pandas",), folder).items()
     assert name == workload.name == "python train.py --name 'two words'"
     assert (workload.path, workload.requirements, workload.builtin) == (folder, ("pandas",), False)
-    assert program.all_workloads(words, (), None) == {}
-    assert program.all_workloads((), (), None) == workloads.all_workloads()
+    assert program.find_measurable(words, (), None) == {}
+    assert program.find_measurable((), (), None) == workloads.all_workloads()
 
 
 def test_what_is_in_the_folder_can_run(folder: Path):
     for words in SCRIPTS:
         if program.find_script(words) != "inner/train.py":
-            program.check(words, folder)
-    program.check(("python", "inner/other.py"), folder)
+            program.check_program(words, folder)
+    program.check_program(("python", "inner/other.py"), folder)
 
 
 REFUSED = {
@@ -74,12 +74,12 @@ REFUSED = {
 @pytest.mark.parametrize(("words", "reason"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_run_is_refused_before_any_work(folder: Path, words: tuple[str, ...], reason: str):
     with pytest.raises(UsageError, match=reason):
-        program.check(words, folder)
+        program.check_program(words, folder)
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path):
     with pytest.raises(UsageError, match="absent: no such folder"):
-        program.check(("bash", "run.sh"), tmp_path / "absent")
+        program.check_program(("bash", "run.sh"), tmp_path / "absent")
 
 
 def test_requirements_are_read_from_a_file_as_pip_takes_them(tmp_path: Path):
@@ -111,7 +111,7 @@ def test_data_stand_where_they_are_below_the_home_or_else_in_the_folder(
     monkeypatch.chdir(tmp_path)
     found = program.find_data([Path("~/.keras/datasets"), Path("data")], folder)
     assert found == {"home/.keras/datasets": home / ".keras" / "datasets", "folder/data": elsewhere}
-    ((_, workload),) = program.all_workloads(("python", "train.py"), (), folder, found).items()
+    ((_, workload),) = program.find_measurable(("python", "train.py"), (), folder, found).items()
     assert workload.data == found
 
 

@@ -47,7 +47,7 @@ def written(folder: Path, text: str) -> Path:
 
 
 def test_a_whole_table_is_read(tmp_path: Path):
-    assert list(table.read(written(tmp_path, GOOD)).version) == ["1.14.0", "2.0.0"]
+    assert list(table.read_table(written(tmp_path, GOOD)).version) == ["1.14.0", "2.0.0"]
 
 
 @pytest.mark.parametrize(
@@ -71,23 +71,23 @@ def test_a_whole_table_is_read(tmp_path: Path):
 def test_it_names_the_line_that_is_wrong(tmp_path: Path, old: str, new: str, words: str):
     assert old in GOOD
     with pytest.raises(UsageError, match=words):
-        table.read(written(tmp_path, GOOD.replace(old, new, 1)))
+        table.read_table(written(tmp_path, GOOD.replace(old, new, 1)))
 
 
 def test_a_table_that_is_not_there_is_no_traceback(tmp_path: Path):
     with pytest.raises(UsageError, match="cannot be read: No such file"):
-        table.read(tmp_path / "versions.toml")
+        table.read_table(tmp_path / "versions.toml")
 
 
 def test_a_table_that_is_too_large_or_no_file_is_refused(tmp_path: Path):
     path = tmp_path / "versions.toml"
     path.write_text(GOOD + "#" * 2**20)
     with pytest.raises(UsageError, match="cannot be read: it has more than 1 MiB"):
-        table.read(path)
+        table.read_table(path)
     path.unlink()
     os.mkfifo(path)
     with pytest.raises(UsageError, match="cannot be read: Not a regular file"):
-        table.read(path)
+        table.read_table(path)
 
 
 @pytest.mark.parametrize("text", ["a = " + "9" * 5000, "a = " + "[" * 100_000], ids=["long number", "deep list"])
@@ -95,11 +95,11 @@ def test_what_the_parser_itself_gives_up_on_is_refused(tmp_path: Path, text: str
     path = tmp_path / "versions.toml"
     path.write_text(text)
     with pytest.raises(UsageError, match=r"versions\.toml: not TOML: .*(limit|recursion)"):
-        table.read(path)
+        table.read_table(path)
 
 
 def test_a_table_that_is_not_utf_8_is_refused(tmp_path: Path):
     path = tmp_path / "versions.toml"
     path.write_bytes(b'keras = "\xff"')
     with pytest.raises(UsageError, match=r"versions\.toml: not TOML: .*0xff"):
-        table.read(path)
+        table.read_table(path)

@@ -30,13 +30,13 @@ WRITTEN = {
 
 @pytest.mark.parametrize(("text", "changed"), WRITTEN.items(), ids=list(WRITTEN))
 def test_a_target_is_read_as_it_is_written_and_written_as_it_is_read(text: str, changed: Changed):
-    assert targets.parse(text) == changed
-    assert targets.parse(str(changed)) == changed
+    assert targets.parse_target(text) == changed
+    assert targets.parse_target(str(changed)) == changed
 
 
 def test_the_wheel_of_a_relative_path_is_the_one_of_now(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    assert targets.parse("wheel=dist/a.whl as mine").wheel == tmp_path / "dist" / "a.whl"
+    assert targets.parse_target("wheel=dist/a.whl as mine").wheel == tmp_path / "dist" / "a.whl"
 
 
 BAD = {
@@ -79,19 +79,19 @@ BAD = {
 @pytest.mark.parametrize(("text", "words"), BAD.items(), ids=list(map(repr, BAD)))
 def test_a_target_that_is_none_is_refused_with_its_place(text: str, words: str):
     with pytest.raises(UsageError) as refused:
-        targets.parse(text)
+        targets.parse_target(text)
     assert words in str(refused.value)
     assert repr(text) in str(refused.value)
 
 
 def test_a_target_without_end_is_refused_without_being_shown():
     with pytest.raises(UsageError, match="a target of 5004 characters") as refused:
-        targets.parse("2.13" + 1000 * " A=1 ")
+        targets.parse_target("2.13" + 1000 * " A=1 ")
     assert len(str(refused.value)) < 300
 
 
 def test_only_a_text_without_changes_is_a_list():
-    assert targets.split(["2.15,2.16", "2.13 TF_X=a,b", "2.0 2.1", "2.15 as base", ",", "2.8..2.9"]) == (
+    assert targets.split_targets(["2.15,2.16", "2.13 TF_X=a,b", "2.0 2.1", "2.15 as base", ",", "2.8..2.9"]) == (
         "2.15", "2.16", "2.13 TF_X=a,b", "2.0", "2.1", "2.15 as base", "2.8..2.9",
     )  # fmt: skip
     assert list(map(targets.is_plain, ("2.8..2.9", "2.13 py=3.8", "image=a", "2.15 as b"))) == [

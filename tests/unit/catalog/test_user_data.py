@@ -30,9 +30,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_a_version_in_the_users_own_table_is_a_version_like_any_other(folder: Path):
-    user_data.write(user_data.table(), MINE)
+    user_data.write_user_file(user_data.find_user_table(), MINE)
     catalog.reread()
-    [version] = catalog.resolve(["2.0.1"], fewest=1)
+    [version] = catalog.resolve_versions(["2.0.1"], fewest=1)
     assert version.on("cpu")[0].lock == folder / "locks" / "2.0.1-cpu-py3.7.txt"
     assert version.on("cpu")[0].image == "python:3.7-slim"
     assert version not in catalog.releases()
@@ -47,25 +47,25 @@ def test_a_version_in_the_users_own_table_is_a_version_like_any_other(folder: Pa
     ],
 )
 def test_it_must_not_contradict_the_table_that_comes_with_tfcompare(folder: Path, text: str, words: str):
-    user_data.write(user_data.table(), text)
+    user_data.write_user_file(user_data.find_user_table(), text)
     catalog.reread()
     with pytest.raises(UsageError, match=words):
         catalog.all_versions()
 
 
 def test_a_digest_that_a_registry_named_takes_the_place_of_the_tables(folder: Path):
-    [before] = catalog.resolve(["2.0"], fewest=1)
+    [before] = catalog.resolve_versions(["2.0"], fewest=1)
     assert before.on("gpu")[0].digest == ""
     digest = "sha256:" + "ab" * 32
     user_data.write_digests({before.on("gpu")[0].image: digest})
     catalog.reread()
-    [after] = catalog.resolve(["2.0"], fewest=1)
+    [after] = catalog.resolve_versions(["2.0"], fewest=1)
     assert after.on("gpu")[0].digest == digest
     assert after.on("cpu")[0].digest == before.on("cpu")[0].digest
 
 
 def test_digests_that_cannot_be_read_are_told_with_their_file(folder: Path):
-    user_data.write(user_data.digests_file(), "= broken")
+    user_data.write_user_file(user_data.digests_file(), "= broken")
     catalog.reread()
     with pytest.raises(UsageError, match=r"digests.toml: .*images lock"):
         catalog.all_versions()

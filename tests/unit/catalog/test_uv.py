@@ -53,9 +53,9 @@ def test_every_call_forbids_building_and_names_the_python_that_it_asks(
     monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path / "cache"))
     wheel(wheelhouse, "plots")
     source(wheelhouse, "gast", "0.2.2", tmp_path / "marker")
-    lock_on_demand.resolve(lock(tmp_path, "plots"))
+    lock_on_demand.resolve_lock(lock(tmp_path, "plots"))
     with pytest.raises(Unresolved):
-        lock_on_demand.resolve(lock(tmp_path, "gast"))
+        lock_on_demand.resolve_lock(lock(tmp_path, "gast"))
     facts = environment_facts(version="2.0.0", kind="venv", identity="x", lock="y", python="3.7.16")
     options = EngineOptions(wheelhouse=wheelhouse)
     assert make_layer(("plots",), facts, options, UvHere(options)).folder
@@ -81,7 +81,7 @@ def test_no_other_module_starts_uv():
 def test_a_source_package_is_refused_by_its_name_and_never_run(wheelhouse: Path, tmp_path: Path):
     source(wheelhouse, "evilpkg", "1.0", tmp_path / "marker")
     with pytest.raises(Unresolved, match="evilpkg"):
-        lock_on_demand.resolve(lock(tmp_path, "evilpkg"))
+        lock_on_demand.resolve_lock(lock(tmp_path, "evilpkg"))
     assert not (tmp_path / "marker").exists()
 
 
@@ -90,14 +90,14 @@ def test_a_source_package_of_the_table_whose_file_is_another_one_is_refused_and_
 ):
     source(wheelhouse, "gast", "0.2.2", tmp_path / "marker")
     with pytest.raises(Unresolved, match=r"gast 0\.2\.2 comes as source, and the index has another file"):
-        lock_on_demand.resolve(lock(tmp_path, "gast"))
+        lock_on_demand.resolve_lock(lock(tmp_path, "gast"))
     assert not (tmp_path / "marker").exists()
 
 
 def test_another_number_of_a_source_package_of_the_table_is_refused(wheelhouse: Path, tmp_path: Path):
     source(wheelhouse, "gast", "0.2.1", tmp_path / "marker")
     with pytest.raises(Unresolved, match="gast"):
-        lock_on_demand.resolve(lock(tmp_path, "gast"))
+        lock_on_demand.resolve_lock(lock(tmp_path, "gast"))
     assert not (tmp_path / "marker").exists()
 
 
@@ -106,7 +106,7 @@ def test_pip_may_build_the_source_packages_of_the_table_and_no_other():
     built = set()
     for version in catalog.all_versions():
         for flavour in version.flavours:
-            pins = {pin.name: pin for pin in lockfile.read(flavour.lock)}
+            pins = {pin.name: pin for pin in lockfile.read_lock(flavour.lock)}
             wheels = catalog.forbid_builds(flavour.lock).partition("=")[2].split(",")
             for name in pins.keys() - {*wheels}:
                 assert pins[name].number == known[name].version

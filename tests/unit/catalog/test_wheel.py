@@ -14,15 +14,15 @@ NEEDS = ("numpy<2.0.0,>=1.23.5", 'tensorboard; extra == "boards"', "six>=1.12.0"
 
 def test_a_wheel_says_what_it_is_for_and_what_it_needs(tmp_path: Path):
     path = own_tensorflow(tmp_path, needs=NEEDS)
-    found = wheel.read(path)
+    found = wheel.read_wheel(path)
     assert (found.name, found.number, found.pythons) == ("tensorflow-cpu", "2.15.1+mine", ("3.11",))
     assert found.requirements == ("numpy<2.0.0,>=1.23.5", "six>=1.12.0")
     assert len(found.digest) == 64
 
 
 def test_a_wheel_that_was_built_again_is_another(tmp_path: Path):
-    before = wheel.read(own_tensorflow(tmp_path))
-    after = wheel.read(own_tensorflow(tmp_path, code="built = 'again'\n"))
+    before = wheel.read_wheel(own_tensorflow(tmp_path))
+    after = wheel.read_wheel(own_tensorflow(tmp_path, code="built = 'again'\n"))
     assert before.digest != after.digest
 
 
@@ -36,7 +36,7 @@ def test_a_wheel_that_was_built_again_is_another(tmp_path: Path):
 )
 def test_a_wheel_for_another_machine_is_refused(tmp_path: Path, tags: str, words: str):
     with pytest.raises(UsageError, match=words):
-        wheel.read(own_tensorflow(tmp_path, tags=tags))
+        wheel.read_wheel(own_tensorflow(tmp_path, tags=tags))
 
 
 def test_a_wheel_without_tensorflow_is_refused(tmp_path: Path):
@@ -44,7 +44,7 @@ def test_a_wheel_without_tensorflow_is_refused(tmp_path: Path):
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("six-1.0.dist-info/METADATA", "Name: six\nVersion: 1.0\n")
     with pytest.raises(UsageError, match="it holds no package `tensorflow`"):
-        wheel.read(path)
+        wheel.read_wheel(path)
 
 
 def test_what_is_no_wheel_is_refused(tmp_path: Path):
@@ -52,15 +52,15 @@ def test_what_is_no_wheel_is_refused(tmp_path: Path):
     named.write_text("x")
     text.write_text("x")
     with pytest.raises(UsageError, match="a wheel keeps the name under which it was built"):
-        wheel.read(named)
+        wheel.read_wheel(named)
     with pytest.raises(UsageError, match="it cannot be read as a wheel"):
-        wheel.read(text)
+        wheel.read_wheel(text)
     with pytest.raises(UsageError, match="No such file"):
-        wheel.read(tmp_path / "absent.whl")
+        wheel.read_wheel(tmp_path / "absent.whl")
 
 
 @pytest.mark.parametrize("marker", ["", " ; python_version >= '3'"])
 def test_an_address_among_what_a_wheel_needs_is_refused(tmp_path: Path, marker: str):
     path = own_tensorflow(tmp_path, needs=("numpy", f"evilpkg @ http://127.0.0.1:1/evilpkg-1.0.tar.gz{marker}"))
     with pytest.raises(UsageError, match=r"its metadata: 'evilpkg ?@ http://.*': name a package of the index, not an"):
-        wheel.read(path)
+        wheel.read_wheel(path)

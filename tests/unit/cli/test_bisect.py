@@ -54,11 +54,12 @@ def test_a_bad_call_ends_before_any_work(monkeypatch, capsys, tmp_path, flags: l
 def finished(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of a search that is done; what it was measured with is taken as unchanged."""
     monkeypatch.setattr(
-        "orchestrator.bisect.run.again", lambda folder, question=None, index_url=None, hands=None: state.read(folder)
+        "orchestrator.bisect.run.resume_search",
+        lambda folder, question=None, index_url=None, hands=None: state.read_state(folder),
     )
     folder = tmp_path / "hunt"
     folder.mkdir()
-    state.write(folder, told(stepped(RELEASES, SEVERAL)))
+    state.write_state(folder, told(stepped(RELEASES, SEVERAL)))
     return folder
 
 
@@ -78,7 +79,7 @@ def test_as_an_object_it_is_all_that_is_on_stdout(monkeypatch, capsys, finished:
 
 
 def test_nothing_to_find_has_an_exit_code_of_its_own_and_is_told(monkeypatch, capsys, finished: Path):
-    state.write(finished, SCENES["same"]())
+    state.write_state(finished, SCENES["same"]())
     assert called(monkeypatch, "--resume", str(finished)) == 3
     streams = capsys.readouterr()
     assert "There is nothing to find." in streams.out

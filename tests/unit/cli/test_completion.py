@@ -14,7 +14,7 @@ import pytest
 from typer.main import get_command
 
 from orchestrator.cli import completion, main
-from orchestrator.cli.candidates import find_candidates
+from orchestrator.cli.candidates import complete_words
 from tests.support.commands import called
 
 ROOT = get_command(main.app)
@@ -22,7 +22,7 @@ ROOT = get_command(main.app)
 
 def words(*line: str) -> list[str]:
     *complete, unfinished = line
-    return [each.word for each in find_candidates(ROOT, complete, unfinished)]
+    return [each.word for each in complete_words(ROOT, complete, unfinished)]
 
 
 def test_commands_come_first_and_those_of_a_group_after_its_name():
@@ -120,7 +120,7 @@ def test_where_only_files_fit_nothing_is_offered():
     ],
 )
 def test_a_line_may_end_anywhere(line: str, split: list[str]):
-    assert completion.split(line) == split
+    assert completion.split_line(line) == split
 
 
 @pytest.mark.parametrize("shell", completion.SHELLS)

@@ -41,9 +41,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """The variables of a machine with one GPU, and with stub environments for GPUs."""
     cache, programs = tmp_path / "cache", tmp_path / "bin"
     monkeypatch.setenv("TFCOMPARE_CACHE", str(cache))
-    for version in catalog.resolve(VERSIONS):
+    for version in catalog.resolve_versions(VERSIONS):
         [flavour] = version.on("gpu")
-        interpreter = interpreters.find(flavour.python.number)
+        interpreter = interpreters.find_interpreter(flavour.python.number)
         if interpreter is None or flavour.python.number != sysconfig.get_python_version():
             pytest.skip(f"no Python {flavour.python.number} that shares its packages with the tests")
         path = environment_path(flavour, interpreter)

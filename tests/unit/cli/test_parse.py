@@ -108,7 +108,7 @@ def test_what_are_no_numbers_are_no_threads(text: str):
     ],
 )
 def test_names_are_cut_at_commas_and_blanks(text: str, names: tuple[str, ...]):
-    assert parse.names(text) == names
+    assert parse.parse_names(text) == names
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ def test_a_quiet_status_is_an_exit_code(with_cron, call):
 
 
 def test_one_who_waits_for_nights_is_told_with_its_plan(with_cron, call):
-    planned = units.as_text(PLANNED)
+    planned = units.entry_as_text(PLANNED)
     with lock.hold(name="nightly-serve-cpu", about=planned):
         out = call("status")[1]
         assert f"every night at 02:30, by `tfcompare nightly serve` (pid {os.getpid()})" in out

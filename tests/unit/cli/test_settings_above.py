@@ -134,7 +134,7 @@ def test_trust_can_be_withdrawn_from_below(tree: Tree):
     assert tree.call("run", "--dry-run")[0] == 2
 
 
-@pytest.mark.parametrize(("place", "needs"), [("mine", "docker"), ("../mine", "trust"), (".hidden", "trust")])
+@pytest.mark.parametrize(("place", "needs"), [("mine", "container"), ("../mine", "trust"), (".hidden", "trust")])
 def test_a_workload_folder_is_judged_by_the_folder_of_the_settings(tree: Tree, place: str, needs: str):
     (tree.project / "tfcompare.toml").write_text(f'workload-folder = "{place}"\n')
     (tree.home / "mine").mkdir()

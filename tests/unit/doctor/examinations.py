@@ -9,7 +9,7 @@ from rich.console import Console
 
 from orchestrator.doctor.aa_probe import Neighbour, Probe
 from orchestrator.doctor.noise import Examination
-from orchestrator.doctor.report import layout
+from orchestrator.doctor.report import layout_examination
 from orchestrator.machine.host import Facts, Meanwhile
 from orchestrator.stats.paired import Estimate
 
@@ -55,7 +55,7 @@ def examination(
 
 def drawn(seen: Examination, width: int) -> str:
     buffer = io.StringIO()
-    Console(file=buffer, width=width, color_system=None).print(layout(seen, width))
+    Console(file=buffer, width=width, color_system=None).print(layout_examination(seen, width))
     return "\n".join(line.rstrip() for line in buffer.getvalue().splitlines()).strip("\n")
 
 

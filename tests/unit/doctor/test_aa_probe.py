@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator.doctor import aa_probe
-from orchestrator.doctor.aa_probe import Neighbour, Probe, busiest, measure, read_processes
-from orchestrator.doctor.noise import interval
+from orchestrator.doctor.aa_probe import Neighbour, Probe, busiest, count_processes, probe_rounds
+from orchestrator.doctor.noise import find_interval
 from orchestrator.engines.worker import channel
 from orchestrator.errors import EnvironmentFailed, UsageError
 
@@ -20,7 +20,7 @@ from orchestrator.errors import EnvironmentFailed, UsageError
 @pytest.fixture(scope="module")
 def found() -> Probe:
     # As many rounds as there have to be at least take less.
-    return measure(0.1, None)
+    return probe_rounds(0.1, None)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def test_it_makes_three_rounds_at_least_and_measures_both_arms(found: Probe):
 
 
 def test_its_interval_lies_around_its_estimate(found: Probe):
-    low, high = interval(found.estimate)
+    low, high = find_interval(found.estimate)
     assert found.estimate.spread >= 0
     assert low <= math.exp(found.estimate.theta) <= high
 
@@ -73,7 +73,7 @@ def test_its_processes_stay_on_the_cpus_that_it_is_given(body, tmp_path: Path):
         f"import os, runpy\nrunpy.run_path({str(aa_probe.BODY)!r}, run_name='__main__')\n"
         f"print(sorted(os.sched_getaffinity(0)), file=open({str(seen)!r}, 'a'))"
     )
-    assert measure(0.0, (cpu,)).cpus == (cpu,)
+    assert probe_rounds(0.0, (cpu,)).cpus == (cpu,)
     assert set(seen.read_text().splitlines()) == {f"[{cpu}]"}
 
 
@@ -81,7 +81,7 @@ def test_a_cpu_that_is_not_there_is_a_usage_error_that_names_those_that_are():
     with pytest.raises(
         UsageError, match=f"CPU 100000 cannot be used here; those that can are .*{os.sched_getaffinity(0).pop()}"
     ):
-        measure(0.0, (100000,))
+        probe_rounds(0.0, (100000,))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_a_cpu_that_is_not_there_is_a_usage_error_that_names_those_that_are():
 def test_a_process_that_dies_ends_the_probe_and_the_error_says_how(body, program: str):
     body(program)
     with pytest.raises(EnvironmentFailed, match=r"a process of the probe died: killed by SIGKILL .* probe again"):
-        measure(2.0, None)
+        probe_rounds(2.0, None)
 
 
 def test_a_process_that_gives_no_answer_ends_the_probe_and_itself(
@@ -106,7 +106,7 @@ def test_a_process_that_gives_no_answer_ends_the_probe_and_itself(
     seen = tmp_path / "seen"
     body(f"import os, time; print(os.getpid(), file=open({str(seen)!r}, 'a')); time.sleep(600)")
     with pytest.raises(EnvironmentFailed, match="gave no answer for 1 s"):
-        measure(2.0, None)
+        probe_rounds(2.0, None)
     for pid in map(int, seen.read_text().split()):
         with pytest.raises(ProcessLookupError):
             os.kill(pid, signal.SIGCONT)
@@ -115,11 +115,11 @@ def test_a_process_that_gives_no_answer_ends_the_probe_and_itself(
 def test_a_process_that_cannot_be_started_is_an_error_with_its_reason(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with pytest.raises(EnvironmentFailed, match="No such file"):
-        measure(2.0, None)
+        probe_rounds(2.0, None)
 
 
 def test_a_process_is_read_whatever_its_name(stranger: subprocess.Popen[str]):
-    names = {pid: name for (pid, _), (name, _) in read_processes().items()}
+    names = {pid: name for (pid, _), (name, _) in count_processes().items()}
     assert names[stranger.pid] == "a) R (b"
     assert os.getpid() in names
 

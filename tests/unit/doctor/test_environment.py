@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.catalog.gpu_support import Match
 from orchestrator.doctor import DoctorFinding
-from orchestrator.doctor.environment import CPU_GB, Setup, Way, as_object, findings
+from orchestrator.doctor.environment import CPU_GB, Setup, Way, list_setup_findings, setup_as_object
 from orchestrator.engines import Outlook
 from orchestrator.errors import EngineUnavailable
 from orchestrator.machine.gpu import Gpu
@@ -32,7 +32,7 @@ HERE = Setup(
 
 
 def found(setup: Setup, subject: str) -> DoctorFinding:
-    [one] = [finding for finding in findings(setup) if finding.subject == subject]
+    [one] = [finding for finding in list_setup_findings(setup) if finding.subject == subject]
     return one
 
 
@@ -100,7 +100,7 @@ def test_a_gpu_without_docker_leaves_the_versions_whose_libraries_are_packages()
 
 
 def test_a_gpu_that_nobody_sees_is_a_problem_only_where_it_is_asked_for():
-    assert not [finding for finding in findings(HERE) if finding.subject == "GPU"]
+    assert not [finding for finding in list_setup_findings(HERE) if finding.subject == "GPU"]
     assert found(replace(HERE, gpu=True), "GPU").level == "problem"
     assert replace(HERE, gpu=True).unable == HERE.versions
 
@@ -125,6 +125,6 @@ def test_disk_is_weighed_against_what_is_not_ready_yet(free: float, level: str):
 
 
 def test_the_object_says_of_each_version_whether_it_can_run():
-    versions = as_object(HERE)["versions"]
+    versions = setup_as_object(HERE)["versions"]
     assert [(one["version"], one["can_run"]) for one in versions] == [("1.14.0", True), ("2.0.0", False)]
     assert [way["engine"] for way in versions[0]["ways"]] == ["docker", "venv"]

@@ -5,8 +5,8 @@ import os
 import pytest
 
 from orchestrator.doctor import noise
-from orchestrator.doctor.noise import DoctorFinding, Examination, Level, examine, findings, level
-from orchestrator.doctor.report import as_object
+from orchestrator.doctor.noise import DoctorFinding, Examination, Level, examine_noise, level, list_noise_findings
+from orchestrator.doctor.report import examination_as_object
 from orchestrator.machine.host import Facts, Meanwhile
 from orchestrator.stats.comparisons import DIFFERENCE_ERROR
 from orchestrator.stats.verdict import smallest_shown
@@ -14,7 +14,7 @@ from tests.unit.doctor.examinations import HOST, LEFT_ALONE, NOISY, QUIET, drawn
 
 
 def finding(seen: Examination, subject: str) -> DoctorFinding | None:
-    return next((found for found in findings(seen) if found.subject == subject), None)
+    return next((found for found in list_noise_findings(seen) if found.subject == subject), None)
 
 
 def advice(seen: Examination, subject: str) -> str:
@@ -25,19 +25,19 @@ def advice(seen: Examination, subject: str) -> str:
 
 def test_a_quiet_machine_is_fine_and_nothing_is_advised():
     assert level(QUIET) == "fine"
-    assert {found.level for found in findings(QUIET)} == {"fine"}
-    assert not any(found.advice for found in findings(QUIET))
+    assert {found.level for found in list_noise_findings(QUIET)} == {"fine"}
+    assert not any(found.advice for found in list_noise_findings(QUIET))
 
 
 def test_a_quiet_machine_stays_fine_beside_notes_on_what_it_is():
     seen = examination(host={"virtual": "yes", "turbo": "on"})
     assert level(seen) == "fine"
-    assert [found.level for found in findings(seen)].count("note") == 2
+    assert [found.level for found in list_noise_findings(seen)].count("note") == 2
 
 
 def test_problems_come_first():
     ranks: dict[Level, int] = {"problem": 0, "note": 1, "fine": 2}
-    levels = [ranks[found.level] for found in findings(NOISY)]
+    levels = [ranks[found.level] for found in list_noise_findings(NOISY)]
     assert levels == sorted(levels)
     assert level(NOISY) == "problem"
 
@@ -171,13 +171,13 @@ def test_a_kernel_that_counts_nothing_still_gets_a_page():
     seen = examination(host=dict.fromkeys(HOST), moment={"load": None, "psi_cpu": None}, meanwhile=None)
     assert level(seen) == "fine"
     assert "fine: " in drawn(seen, 80)
-    assert as_object(seen)["probe"]["foreign_cores"] is None
+    assert examination_as_object(seen)["probe"]["foreign_cores"] is None
 
 
 def test_this_machine_can_be_examined():
     cpu = min(os.sched_getaffinity(0))
-    seen = examine(1.0, (cpu,))
+    seen = examine_noise(1.0, (cpu,))
     assert seen.probe.cpus == (cpu,)
     assert seen.probe.estimate.rounds >= 3
-    assert {"spread", "A/A"} <= {found.subject for found in findings(seen)}
+    assert {"spread", "A/A"} <= {found.subject for found in list_noise_findings(seen)}
     assert f"pinned to CPU {cpu}" in drawn(seen, 120)

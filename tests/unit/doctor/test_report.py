@@ -7,8 +7,8 @@ import pytest
 from rich.cells import cell_len
 
 from orchestrator.doctor.aa_probe import Neighbour
-from orchestrator.doctor.noise import Examination, findings, level
-from orchestrator.doctor.report import as_object
+from orchestrator.doctor.noise import Examination, level, list_noise_findings
+from orchestrator.doctor.report import examination_as_object
 from tests.unit.doctor.examinations import NOISY, PINNED, QUIET, drawn
 
 QUIET_PAGE = """\
@@ -98,10 +98,10 @@ def test_a_process_cannot_write_to_the_terminal_by_its_name():
 
 @pytest.mark.parametrize("seen", [QUIET, NOISY, PINNED], ids=["quiet", "noisy", "pinned"])
 def test_the_object_is_json_and_says_what_the_page_says(seen: Examination):
-    found = json.loads(json.dumps(as_object(seen), allow_nan=False))
+    found = json.loads(json.dumps(examination_as_object(seen), allow_nan=False))
     assert found["schema"] == "tfcompare.doctor/1"
     assert found["level"] == level(seen)
-    assert [item["seen"] for item in found["findings"]] == [item.seen for item in findings(seen)]
+    assert [item["seen"] for item in found["findings"]] == [item.seen for item in list_noise_findings(seen)]
     assert [item["rounds"] for item in found["visible"]] == [4, 10, 20]
     assert found["probe"]["ci_low"] <= found["probe"]["ratio"] <= found["probe"]["ci_high"]
     assert found["probe"]["cpus"] == (list(seen.probe.cpus) if seen.probe.cpus else None)

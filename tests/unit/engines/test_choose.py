@@ -68,10 +68,12 @@ def test_auto_takes_environments_where_docker_does_not_answer_and_says_why(monke
 
 
 def test_virtual_environments_have_a_gpu_only_where_the_machine_shows_one(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(venv, "gpus", lambda: (Gpu(0, "GPU-1", "NVIDIA L4", "8.9", "550.54", 24_000, 72, True, False),))
+    monkeypatch.setattr(
+        venv, "find_gpus", lambda: (Gpu(0, "GPU-1", "NVIDIA L4", "8.9", "550.54", 24_000, 72, True, False),)
+    )
     with closing(VenvEngine(EngineOptions(gpu=True))) as engine:
         assert engine.check().startswith("virtual environments")
-    monkeypatch.setattr(venv, "gpus", lambda: ())
+    monkeypatch.setattr(venv, "find_gpus", lambda: ())
     with closing(VenvEngine(EngineOptions(gpu=True))) as engine, pytest.raises(EngineUnavailable, match="shows a GPU"):
         engine.check()
 

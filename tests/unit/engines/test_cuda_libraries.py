@@ -13,7 +13,7 @@ from tests.support.builders import environment_facts
 
 
 def facts_of(number: str, device: str = "gpu") -> EnvironmentFacts:
-    [version] = catalog.resolve([number], fewest=1)
+    [version] = catalog.resolve_versions([number], fewest=1)
     flavour = next(each for each in version.flavours if each.name == device)
     return environment_facts(
         version=version.number,

@@ -26,11 +26,13 @@ FROM_ON = "TensorFlow has wheels for Linux on aarch64 from 2.10 on"
 def on_arm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(engine, "connect", lambda timeout_s=60: Client())
+    monkeypatch.setattr(engine, "connect_engine", lambda timeout_s=60: Client())
     monkeypatch.setattr(image, "existing", lambda client, recipe: None)
     monkeypatch.setattr(image, "find_missing", lambda client, reference, what="base": None)
     become(monkeypatch, "aarch64")
-    user_data.write(user_data.locks() / "2.13.0-cpu-py3.11-aarch64.txt", f"numpy==1.0 --hash=sha256:{'0' * 64}\n")
+    user_data.write_user_file(
+        user_data.locks() / "2.13.0-cpu-py3.11-aarch64.txt", f"numpy==1.0 --hash=sha256:{'0' * 64}\n"
+    )
     catalog.reread()
     yield
     monkeypatch.undo()
@@ -43,7 +45,7 @@ def become(monkeypatch: pytest.MonkeyPatch, machine: str) -> None:
 
 
 def find(number: str) -> Version:
-    [version] = catalog.resolve((number,), fewest=1)
+    [version] = catalog.resolve_versions((number,), fewest=1)
     return version
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from orchestrator.engines import scratch
 from orchestrator.engines.remains import sweep
-from orchestrator.engines.scratch import Scratch, reap
+from orchestrator.engines.scratch import Scratch, reap_folders
 from orchestrator.engines.worker import cgroup
 from orchestrator.errors import UsageError
 from tests.support.processes import wait_for_end
@@ -54,7 +54,7 @@ def test_a_folder_lives_as_long_as_it_is_used(temporary: Path):
     with Scratch() as made:
         assert made.path.parent == temporary
         assert made.path.name.startswith(f"tfcompare-{os.getpid()}-")
-        assert reap() == []
+        assert reap_folders() == []
         assert made.path.is_dir()
     assert list(temporary.iterdir()) == []
     made.cleanup()
@@ -75,7 +75,7 @@ def test_where_nothing_can_be_locked_a_folder_is_an_error_and_none_is_left(
 def test_a_folder_of_another_live_process_is_left_alone(temporary: Path):
     with start(temporary) as process:
         path = path_of(process)
-        assert reap() == []
+        assert reap_folders() == []
         assert path.is_dir()
         process.communicate()
     assert not path.exists(), "it removed the folder itself"
@@ -87,9 +87,9 @@ def test_a_folder_whose_owner_was_killed_is_removed_whatever_is_in_it(temporary:
         process.kill()
         process.communicate()
     assert path.is_dir()
-    assert reap() == [path]
+    assert reap_folders() == [path]
     assert list(temporary.iterdir()) == []
-    assert reap() == []
+    assert reap_folders() == []
 
 
 def test_what_no_run_has_made_is_left_alone(temporary: Path):
@@ -100,14 +100,14 @@ def test_what_no_run_has_made_is_left_alone(temporary: Path):
     for name in ("tfcompare-abcdefgh", "tfcompare-victim-1", "tfcompare-1-abcdefghi", "other-1-abcdefgh"):
         (temporary / name).mkdir()
     before = sorted(temporary.iterdir())
-    assert reap() == []
+    assert reap_folders() == []
     assert sorted(temporary.iterdir()) == before
 
 
 def test_a_folder_of_another_user_is_left_alone(temporary: Path, monkeypatch: pytest.MonkeyPatch):
     (temporary / "tfcompare-123-abcdefgh").mkdir()
     monkeypatch.setattr("os.getuid", lambda: os.geteuid() + 1)
-    assert reap() == []
+    assert reap_folders() == []
     assert len(list(temporary.iterdir())) == 1
 
 
@@ -117,7 +117,7 @@ def test_a_folder_that_is_taken_before_it_is_locked_is_made_again(monkeypatch: p
     def make() -> Path:
         made.append(Path(tempfile.mkdtemp(prefix=f"tfcompare-{os.getpid()}-")))
         if len(made) == 1:
-            assert reap() == made
+            assert reap_folders() == made
         return made[-1]
 
     monkeypatch.setattr(scratch, "_make", make)
@@ -151,7 +151,7 @@ def test_processes_that_began_with_a_folder_that_was_left_are_ended_with_it(
     temporary: Path, monkeypatch: pytest.MonkeyPatch
 ):
     # Those of runs that other tests kill meanwhile are in groups of the whole machine.
-    monkeypatch.setattr(cgroup, "reap", lambda: 0)
+    monkeypatch.setattr(cgroup, "reap_cgroups", lambda: 0)
     (temporary / "tfcompare-123-abcdefgh").mkdir()
     variables = {"TMPDIR": str(temporary / "tfcompare-123-abcdefgh")}
     with subprocess.Popen([sys.executable, "-c", LEAVES], env=variables, stdout=subprocess.PIPE, text=True) as process:

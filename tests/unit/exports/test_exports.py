@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import UsageError
-from orchestrator.exports import EXPORTS, check, export, parquet
+from orchestrator.exports import EXPORTS, check_export, export_run, parquet
 from orchestrator.results.run import Run, load_run
 from tests.conftest import ROOT
 from tests.support.export_runs import everything
@@ -36,11 +36,11 @@ def test_every_format_has_its_section_in_the_docs():
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_text_is_handed_back_or_written_where_it_is_wanted(run: Run, tmp_path: Path, name: str):
-    made = export(run, name)
+    made = export_run(run, name)
     assert made.files == ()
     assert made.text
     assert made.text == made.text.rstrip("\n")
-    written = export(run, name, output=tmp_path / "out")
+    written = export_run(run, name, output=tmp_path / "out")
     assert (written.text, written.files) == (None, (tmp_path / "out",))
     assert (tmp_path / "out").read_text(encoding="utf-8") == made.text + "\n"
 
@@ -49,7 +49,7 @@ def test_a_text_is_handed_back_or_written_where_it_is_wanted(run: Run, tmp_path:
 def test_files_go_into_the_run_folder_unless_told_otherwise(tmp_path: Path, name: str):
     folder = everything(tmp_path / "run")
     before = load_run(folder.path)
-    made = export(before, name)
+    made = export_run(before, name)
     assert made.text is None
     assert made.files
     inside = folder.path / FILES[name]
@@ -59,7 +59,7 @@ def test_files_go_into_the_run_folder_unless_told_otherwise(tmp_path: Path, name
 
 def test_another_table_has_its_name_in_the_run_folder(tmp_path: Path):
     folder = everything(tmp_path / "run")
-    assert export(load_run(folder.path), "parquet", "arms").files == (folder.path / "arms.parquet",)
+    assert export_run(load_run(folder.path), "parquet", "arms").files == (folder.path / "arms.parquet",)
 
 
 BAD = {
@@ -73,23 +73,23 @@ BAD = {
 @pytest.mark.parametrize(("asked", "words"), BAD.values(), ids=BAD)
 def test_what_cannot_be_asked_for_is_said_before_the_run_is_read(run: Run, asked: tuple[str, ...], words: str):
     with pytest.raises(UsageError, match=words):
-        check(*asked)
+        check_export(*asked)
     with pytest.raises(UsageError, match=words):
-        export(run, *asked)
+        export_run(run, *asked)
 
 
 @pytest.mark.parametrize("name", EXPORTS)
 def test_a_place_that_cannot_be_written_is_wrong_usage(run: Run, tmp_path: Path, name: str):
     (tmp_path / "file").write_text("kept")
     with pytest.raises(UsageError, match=r"cannot write .*file/out.*--output"):
-        export(run, name, output=tmp_path / "file" / "out")
+        export_run(run, name, output=tmp_path / "file" / "out")
     assert [path.name for path in tmp_path.iterdir()] == ["file"]
 
 
 @pytest.mark.parametrize("name", ["csv", "parquet"])
 def test_a_folder_where_a_file_is_wanted_is_wrong_usage(run: Run, tmp_path: Path, name: str):
     with pytest.raises(UsageError, match="--output"):
-        export(run, name, output=tmp_path)
+        export_run(run, name, output=tmp_path)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -97,7 +97,7 @@ def test_a_folder_where_a_file_is_wanted_is_wrong_usage(run: Run, tmp_path: Path
 def test_a_folder_that_is_not_empty_is_left_as_it_is(run: Run, tmp_path: Path, name: str):
     (tmp_path / "mine").write_text("kept")
     with pytest.raises(UsageError, match="is not empty; remove it, or name another folder with --output"):
-        export(run, name, output=tmp_path)
+        export_run(run, name, output=tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
 
 
@@ -114,6 +114,6 @@ def test_a_file_is_replaced_only_once_it_is_whole(run: Run, tmp_path: Path, monk
 
     monkeypatch.setattr(parquet.tables, "streams_of_calls", full)
     with pytest.raises(UsageError, match="No space left on device"):
-        export(run, "parquet", output=path)
+        export_run(run, "parquet", output=path)
     assert path.read_text() == "older"
     assert [one.name for one in tmp_path.iterdir()] == ["calls.parquet"]

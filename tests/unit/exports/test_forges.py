@@ -47,7 +47,7 @@ def environ(request: pytest.FixtureRequest) -> dict[str, str]:
 
 def kept(environ: dict[str, str], body: str, name: str = "tfcompare") -> bool:
     forge = forges.find_forge(environ)
-    return forges.keep(forge, name, forges.mark(name, body, forge.room))[0]
+    return forges.replace_comment(forge, name, forges.mark(name, body, forge.room))[0]
 
 
 def test_the_first_run_writes_a_comment_and_later_ones_replace_it(forge: FakeForge, environ: dict[str, str]):

@@ -14,7 +14,7 @@ import pyperf
 import pytest
 from asv.results import iter_results
 
-from orchestrator.exports import EXPORTS, export
+from orchestrator.exports import EXPORTS, export_run
 from orchestrator.results.run import load_run
 from tests.support import scenes
 from tests.support.builders import case, plan, rows, run_folder, write_stream
@@ -34,7 +34,7 @@ def poison(request: pytest.FixtureRequest) -> str:
 @pytest.mark.parametrize("name", TEXTS)
 @pytest.mark.parametrize("scene", SCENES.values(), ids=SCENES)
 def test_every_scene_is_a_text_in_every_format(scene, name: str):
-    text = export(of_scene(scene()), name).text
+    text = export_run(of_scene(scene()), name).text
     assert text
     assert all(sign.isprintable() or sign == "\n" for sign in text)
 
@@ -43,14 +43,14 @@ def test_every_scene_is_a_text_in_every_format(scene, name: str):
 def test_no_text_moves_a_cursor_or_turns_the_reading_direction(tmp_path: Path, poison: str, name: str):
     run = load_run(hostile_folder(tmp_path / "run", poison).path)
     for one in (run, of_scene(scenes.poisoned(poison))):
-        text = export(one, name).text
+        text = export_run(one, name).text
         assert text
         assert all(sign.isprintable() or sign == "\n" for sign in text)
 
 
 def test_xml_stays_xml(tmp_path: Path, poison: str):
     run = of_scene(scenes.poisoned(poison))
-    (path,) = export(run, "junit", output=tmp_path / "out.xml").files
+    (path,) = export_run(run, "junit", output=tmp_path / "out.xml").files
     root = ElementTree.parse(path).getroot()
     assert {element.tag for element in root.iter()} <= {
         "testsuites", "testsuite", "properties", "property", "testcase", "failure", "error", "skipped", "system-out",
@@ -63,27 +63,27 @@ def test_xml_stays_xml(tmp_path: Path, poison: str):
 @pytest.mark.parametrize("table", ["arms", "comparisons"])
 def test_csv_keeps_its_columns_and_rows(poison: str, table: str):
     run = of_scene(scenes.poisoned(poison))
-    header, *lines = csv.reader(io.StringIO(export(run, "csv", table).text or ""))
+    header, *lines = csv.reader(io.StringIO(export_run(run, "csv", table).text or ""))
     assert len(lines) == run.to_arrow(table).num_rows
     assert {len(line) for line in lines} == {len(header)}
 
 
 @pytest.mark.parametrize("name", ["bencher", "github-benchmark", "json"])
 def test_json_stays_json(poison: str, name: str):
-    text = export(of_scene(scenes.poisoned(poison)), name).text
+    text = export_run(of_scene(scenes.poisoned(poison)), name).text
     assert text
     assert json.loads(text)
 
 
 def test_parquet_keeps_the_very_names(tmp_path: Path, poison: str):
     run = load_run(hostile_folder(tmp_path / "run", poison).path)
-    (path,) = export(run, "parquet").files
+    (path,) = export_run(run, "parquet").files
     assert set(pandas.read_parquet(path)["case"]) == {run.arms[0].case.label}
 
 
 def test_pyperf_reads_and_shows_them(tmp_path: Path, poison: str):
     run = load_run(hostile_folder(tmp_path / "run", poison).path)
-    files = export(run, "pyperf").files
+    files = export_run(run, "pyperf").files
     assert len(files) == 2
     for path in files:
         (benchmark,) = pyperf.BenchmarkSuite.load(str(path)).get_benchmarks()
@@ -98,7 +98,7 @@ def test_pyperf_reads_and_shows_them(tmp_path: Path, poison: str):
 
 def test_asv_reads_them(tmp_path: Path, poison: str):
     run = load_run(hostile_folder(tmp_path / "run", poison).path)
-    files = export(run, "asv").files
+    files = export_run(run, "asv").files
     assert all((run.path / "asv") in path.parents for path in files)
     found = list(iter_results(str(run.path / "asv")))
     assert len(found) == 2
@@ -118,7 +118,7 @@ def test_no_version_leads_out_of_the_folder(tmp_path: Path, name: str, version: 
     for number, one in enumerate((OLD, version), 1):
         write_stream(folder.settled / f"{number}.arrow", [rows(only, one, replicate=number)])
     output = tmp_path / "deep" / "out"
-    files = export(load_run(folder.path), name, output=output).files
+    files = export_run(load_run(folder.path), name, output=output).files
     assert files
     assert all(path.resolve().is_relative_to(output) and path.is_file() for path in files)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["deep"]

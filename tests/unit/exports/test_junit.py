@@ -8,7 +8,7 @@ import junitparser
 import junitparser.xunit2
 import pytest
 
-from orchestrator.exports import export, junit
+from orchestrator.exports import export_run, junit
 from orchestrator.results.run import Run
 from tests.support import scenes
 from tests.support.builders import arm, case, comparison, evaluation, plan, target, unmeasured, version_pair
@@ -16,7 +16,7 @@ from tests.support.export_runs import BATCH, EAGER, FIT, FUNCTION, JIT, MID, NEW
 
 
 def read(run: Run, folder: Path) -> dict[str, junitparser.TestSuite]:
-    (path,) = export(run, "junit", output=folder / "tfcompare.xml").files
+    (path,) = export_run(run, "junit", output=folder / "tfcompare.xml").files
     return {suite.name: suite for suite in junitparser.JUnitXml.fromfile(str(path))}
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from orchestrator.exports import export
+from orchestrator.exports import export_run
 from orchestrator.model import Evaluation
 from orchestrator.results.run import Run
 from tests.conftest import ROOT
@@ -31,7 +31,7 @@ def read(run: Run) -> dict[str, Any]:
     def refuse(constant: str) -> None:
         raise AssertionError(f"{constant} is no JSON")
 
-    text = export(run, "json").text
+    text = export_run(run, "json").text
     assert text is not None
     return json.loads(text, parse_constant=refuse)
 

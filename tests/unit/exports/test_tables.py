@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from orchestrator import contract
-from orchestrator.exports import export
+from orchestrator.exports import export_run
 from orchestrator.exports.csv import render
 from orchestrator.results.run import Run
 from orchestrator.results.tables import TABLES
@@ -40,12 +40,12 @@ def test_csv_holds_what_the_table_holds_and_nothing_where_that_is_unknown(run: R
 
 
 def test_csv_is_of_arms_unless_another_table_is_named(run: Run):
-    assert export(run, "csv").text == render(run, "arms")
-    assert export(run, "csv", "comparisons").text == render(run, "comparisons")
+    assert export_run(run, "csv").text == render(run, "arms")
+    assert export_run(run, "csv", "comparisons").text == render(run, "comparisons")
 
 
 def test_duckdb_and_pandas_read_csv_alike(run: Run, tmp_path: Path):
-    (path,) = export(run, "csv", "comparisons", tmp_path / "comparisons.csv").files
+    (path,) = export_run(run, "csv", "comparisons", tmp_path / "comparisons.csv").files
     frame = pandas.read_csv(path)
     slower = frame[(frame["verdict"] == "slower") & (frame["param_style"] == "eager")]
     assert slower["candidate"].tolist() == [MID]
@@ -67,14 +67,14 @@ def test_no_cell_of_csv_is_a_formula_to_a_spreadsheet():
 
 
 def test_negative_numbers_stay_numbers(run: Run, tmp_path: Path):
-    (path,) = export(run, "csv", "comparisons", tmp_path / "comparisons.csv").files
+    (path,) = export_run(run, "csv", "comparisons", tmp_path / "comparisons.csv").files
     worst = run.to_pandas("comparisons")["seed_percent"].min()
     assert worst < 0
     assert pandas.read_csv(path)["seed_percent"].min() == worst
 
 
 def test_parquet_holds_every_call_that_counts(run: Run, tmp_path: Path):
-    (path,) = export(run, "parquet", output=tmp_path / "calls.parquet").files
+    (path,) = export_run(run, "parquet", output=tmp_path / "calls.parquet").files
     assert ask("select target, count(distinct replicate) from FILE group by 1 order by 1", path) == [
         (OLD, 4 * len(ROUNDS)), (MID, 4 * len(ROUNDS)), ("2.13.0", 4 * len(ROUNDS)),
     ]  # fmt: skip
@@ -92,7 +92,7 @@ def test_parquet_holds_every_call_that_counts(run: Run, tmp_path: Path):
 
 @pytest.mark.parametrize("table", TABLES)
 def test_pandas_reads_the_same_table_from_parquet(run: Run, tmp_path: Path, table: str):
-    (path,) = export(run, "parquet", table, tmp_path / f"{table}.parquet").files
+    (path,) = export_run(run, "parquet", table, tmp_path / f"{table}.parquet").files
     expected = run.to_pandas(table)
     found = pandas.read_parquet(path)
     assert list(found.columns) == list(expected.columns)
@@ -103,7 +103,7 @@ def test_pandas_reads_the_same_table_from_parquet(run: Run, tmp_path: Path, tabl
 
 def test_parquet_says_where_it_comes_from_and_is_compressed(run: Run, tmp_path: Path):
     for table in ("calls", "arms"):
-        (path,) = export(run, "parquet", table, tmp_path / table).files
+        (path,) = export_run(run, "parquet", table, tmp_path / table).files
         with pyarrow.parquet.ParquetFile(path) as file:
             metadata = file.schema_arrow.metadata
             assert metadata[b"tfcompare.run"] == run.plan.run.encode()
@@ -114,7 +114,7 @@ def test_parquet_says_where_it_comes_from_and_is_compressed(run: Run, tmp_path: 
 
 def test_calls_are_written_stream_by_stream(run: Run, tmp_path: Path):
     """Or all calls of a large run would stand in memory together."""
-    (path,) = export(run, "parquet", output=tmp_path / "calls.parquet").files
+    (path,) = export_run(run, "parquet", output=tmp_path / "calls.parquet").files
     with pyarrow.parquet.ParquetFile(path) as file:
         assert file.num_row_groups == len(VERSIONS)
         for place, version in enumerate(sorted(VERSIONS)):

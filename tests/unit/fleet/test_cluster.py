@@ -51,7 +51,7 @@ def test_without_ray_the_extra_is_named(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "ray", None)
     with (
         pytest.raises(UsageError, match=r"takes Ray, which is not installed: pip install 'tfcompare\[ray\]'"),
-        cluster.connect("auto"),
+        cluster.connect_cluster("auto"),
     ):
         pass
 
@@ -75,7 +75,7 @@ def test_a_cluster_that_goes_while_we_speak_to_it_is_gone():
     for error in (ConnectionError("Client is shutting down."), grpc.RpcError("NOT_FOUND")):
         ray.nodes.side_effect = error
         with pytest.raises(ClusterGone, match=str(error)):
-            cluster.Cluster(ray, host.measure).nodes()
+            cluster.Cluster(ray, host.measure_unit).nodes()
 
 
 @pytest.mark.parametrize("answer", [("text", {}), (b"{}", {}), (b"{}", {"a": "text"}), (b"{}",), object(), None])
@@ -85,7 +85,7 @@ def test_what_a_host_sends_instead_of_json_and_files_is_no_answer(answer: object
     ray.exceptions.RayTaskError = ray.exceptions.RayError = RuntimeError
     ray.get.return_value = answer
     with pytest.raises(TaskLost, match="its answer is none of tfcompare's"):
-        cluster.Cluster(ray, host.measure).answer("begun")
+        cluster.Cluster(ray, host.measure_unit).answer("begun")
 
 
 def test_messages_of_another_form_are_dropped():
@@ -93,7 +93,7 @@ def test_messages_of_another_form_are_dropped():
     ray = MagicMock()
     ray.exceptions.RayError = RuntimeError
     ray.wait.side_effect = lambda refs, timeout: (refs, [])
-    fleet = cluster.Cluster(ray, host.measure)
+    fleet = cluster.Cluster(ray, host.measure_unit)
     ray.get.return_value = [(b"{}", {"journal.jsonl": b""})]
     assert list(fleet.heard()) == [(b"{}", {"journal.jsonl": b""})]
     ray.get.return_value = [("text", {})]

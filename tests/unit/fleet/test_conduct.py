@@ -11,7 +11,7 @@ import pytest
 from orchestrator.errors import EngineUnavailable
 from orchestrator.fleet import conduct
 from orchestrator.fleet.arrive import find_hosts
-from orchestrator.fleet.host import REPORT, TASK, report
+from orchestrator.fleet.host import REPORT, TASK, describe_host
 from orchestrator.fleet.model import Contents, Fleet, FleetNode, FleetOptions, UnitAnswer, UnitEnd
 from orchestrator.measure.run import Done, measure
 from orchestrator.plan.planning import plan_elsewhere, plan_run
@@ -36,7 +36,7 @@ class Hosts:
         return [FleetNode(id=f"{id(self)}-{name}", name=name) for name in self.ids]
 
     def ask(self, node: FleetNode) -> int:
-        found = REPORT.validate_json(report())
+        found = REPORT.validate_json(describe_host())
         facts = {**found.facts, "id": self.ids[node.name]}
         return self._begin(lambda: REPORT.dump_json(replace(found, facts=facts)))
 

@@ -7,7 +7,7 @@ import pytest
 from orchestrator import catalog
 from orchestrator.errors import EngineUnavailable
 from orchestrator.fleet.model import FleetNode, HostReport
-from orchestrator.fleet.place import choose_engine, find_double, find_misfit, find_mismatch, find_obstacle
+from orchestrator.fleet.place import choose_fleet_engine, find_double, find_host_obstacle, find_misfit, find_mismatch
 from orchestrator.machine.gpu import Gpu
 
 REPORT = HostReport(tool="1.0", contract="c", facts={"id": "x"}, engines={"docker": "", "venv": ""}, free_mb=9999)
@@ -26,14 +26,14 @@ def test_labels_and_the_name_of_a_host_select_it():
 
 
 def test_another_tfcompare_is_refused_with_both_numbers():
-    assert find_obstacle(REPORT, "1.0", "c") == ""
-    told = find_obstacle(replace(REPORT, tool="0.9"), "1.0", "c")
+    assert find_host_obstacle(REPORT, "1.0", "c") == ""
+    told = find_host_obstacle(replace(REPORT, tool="0.9"), "1.0", "c")
     assert told == "it has tfcompare 0.9 (contract c), this is 1.0 (c): install this one there"
-    assert "contract d" in find_obstacle(replace(REPORT, contract="d"), "1.0", "c")
+    assert "contract d" in find_host_obstacle(replace(REPORT, contract="d"), "1.0", "c")
 
 
 def test_a_full_disk_is_found_before_anything_is_measured():
-    assert find_obstacle(replace(REPORT, free_mb=20), "1.0", "c").startswith("its disk has 20 MB left")
+    assert find_host_obstacle(replace(REPORT, free_mb=20), "1.0", "c").startswith("its disk has 20 MB left")
 
 
 def test_two_hosts_with_one_id_are_one_machine_until_they_say_otherwise():
@@ -47,18 +47,18 @@ def test_two_hosts_with_one_id_are_one_machine_until_they_say_otherwise():
 
 def test_docker_is_taken_if_any_host_has_it():
     without = replace(REPORT, engines=SILENT)
-    assert choose_engine("auto", [without, REPORT]) == "docker"
-    assert choose_engine("auto", [without, without]) == "venv"
-    assert choose_engine("venv", [REPORT]) == "venv"
+    assert choose_fleet_engine("auto", [without, REPORT]) == "docker"
+    assert choose_fleet_engine("auto", [without, without]) == "venv"
+    assert choose_fleet_engine("venv", [REPORT]) == "venv"
 
 
 def test_an_engine_that_no_host_has_is_refused_with_the_reason():
     with pytest.raises(EngineUnavailable, match=r"--engine docker: the Docker engine does not answer$"):
-        choose_engine("docker", [replace(REPORT, engines=SILENT)])
+        choose_fleet_engine("docker", [replace(REPORT, engines=SILENT)])
 
 
 def test_a_version_is_never_sent_to_a_card_on_which_it_cannot_run():
-    old, new = catalog.resolve(("1.14", "2.13"))
+    old, new = catalog.resolve_versions(("1.14", "2.13"))
     a100 = replace(REPORT, gpus=(card("A100", "8.0"),))
     assert find_misfit((old, new), a100, gpu=False, force=False) == ""
     assert find_misfit((new,), a100, gpu=True, force=False) == ""

@@ -30,7 +30,7 @@ def arrive(contents: Contents, folder: SentFolder, monkeypatch: pytest.MonkeyPat
     """Return the modes of what a host has, by name."""
     monkeypatch.setattr(host, "PROGRAM", (sys.executable, "-c", LISTS))
     task = UnitTask(unit=1, attempt=1, sent_every_s=60.0, options=RunOptions(), workloads=folder)
-    end, _ = host.measure(TypeAdapter(UnitTask).dump_json(task), contents, lambda line, files: None)
+    end, _ = host.measure_unit(TypeAdapter(UnitTask).dump_json(task), contents, lambda line, files: None)
     answer = TypeAdapter(host.UnitEnd).validate_json(end)
     found: dict[str, int] = json.loads(answer.error)
     return found

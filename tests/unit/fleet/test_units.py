@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from orchestrator.catalog import claims
 from orchestrator.catalog.workloads import all_workloads
-from orchestrator.fleet.units import SENT_A_SECOND, divide, find_sending_s, request
+from orchestrator.fleet.units import SENT_A_SECOND, divide_run, find_sending_s, request
 from orchestrator.plan.request import RunOptions, check_request
 
 BUILTIN = claims.all_claims(all_workloads())
@@ -13,7 +13,7 @@ QUICK = RunOptions(versions=("1.14", "2.0"))
 
 def test_every_case_is_in_one_unit_and_every_comparison_in_one():
     planned = check_request(QUICK)
-    units = divide(planned)
+    units = divide_run(planned)
     assert sorted(case for unit in units for case in unit.cases) == sorted(planned.selection.cases)
     for pair in planned.selection.pairs:
         assert any(set(pair.cases) <= set(unit.cases) for unit in units)
@@ -21,9 +21,9 @@ def test_every_case_is_in_one_unit_and_every_comparison_in_one():
 
 
 def test_claims_that_share_a_case_are_one_unit():
-    chosen = claims.choose((), "studies", BUILTIN)
+    chosen = claims.choose_claims((), "studies", BUILTIN)
     planned = check_request(RunOptions(claims=chosen, suite="studies"))
-    units = divide(planned)
+    units = divide_run(planned)
     assert sorted(claim.name for unit in units for claim in unit.claims) == sorted(claim.name for claim in chosen)
     cases = [case for unit in units for case in unit.cases]
     assert len(cases) == len(set(cases)) == len(planned.selection.cases)
@@ -33,7 +33,7 @@ def test_claims_that_share_a_case_are_one_unit():
 
 def test_a_host_measures_just_the_cases_of_its_unit():
     planned = check_request(replace(QUICK, seed=5))
-    for unit in divide(planned):
+    for unit in divide_run(planned):
         asked = check_request(request(unit, planned, "venv", 2))
         assert asked.selection.cases == unit.cases
         assert (asked.options.engine, asked.seed, asked.options.out) == ("venv", 5, None)
@@ -41,7 +41,7 @@ def test_a_host_measures_just_the_cases_of_its_unit():
 
 def test_a_budget_is_that_of_the_whole_run_on_all_hosts():
     planned = check_request(replace(QUICK, budget_s=100.0))
-    units = divide(planned)
+    units = divide_run(planned)
     alone = sum(request(unit, planned, "venv", 1).budget_s or 0.0 for unit in units)
     assert round(alone, 6) == 100.0
     shared = [request(unit, planned, "venv", 2).budget_s or 0.0 for unit in units]

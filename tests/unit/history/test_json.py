@@ -35,7 +35,7 @@ def test_changes_are_sought_in_all_nights_however_few_are_shown(points):
 def test_the_object_keeps_its_schema(points, alarm, asked: dict):
     Draft202012Validator.check_schema(SCHEMA)
     found = shown.picked(points, **asked)
-    made = objects.as_object(
+    made = objects.history_as_object(
         objects.build_shown_series(found, [alarm], find_changes if len(found.cases) == 1 else None), [alarm], ["w"]
     )
     Draft202012Validator(SCHEMA).validate(json.loads(json.dumps(made, allow_nan=False)))
@@ -45,7 +45,7 @@ def test_the_object_keeps_its_schema(points, alarm, asked: dict):
 
 def test_the_rows_of_the_object_and_of_csv_are_the_same(points):
     listed = objects.build_shown_series(shown.picked(points, case=shown.EAGER), ())
-    made = objects.as_object(listed, (), ())
+    made = objects.history_as_object(listed, (), ())
     lines = objects.as_csv(listed).splitlines()
     assert lines[0].split(",") == list(objects.CSV)
     assert len(lines) - 1 == sum(len(one["shown"]) for one in made["series"])

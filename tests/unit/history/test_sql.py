@@ -11,7 +11,7 @@ from orchestrator.errors import UsageError
 from orchestrator.history import schema
 from orchestrator.history import sql as query
 from orchestrator.history.model import AlarmOpened, Event, Explained
-from orchestrator.history.night_rows import bounds
+from orchestrator.history.night_rows import find_bounds
 from orchestrator.history.series import all_series
 from orchestrator.history.store import Read, Store
 from tests.support import nights_shown as shown
@@ -41,7 +41,7 @@ def test_a_night_of_a_series_is_what_the_reports_show(ask, read: Read):
     for row, (name, segment, value) in zip(found, expected, strict=True):
         assert (row["series"], row["segment"], row["night"]) == (name, segment, value.night)
         assert (row["effect"], row["error"], row["rounds"]) == pytest.approx((value.effect, value.error, value.rounds))
-        assert (row["ci_low"], row["ci_high"]) == pytest.approx(bounds(value))
+        assert (row["ci_low"], row["ci_high"]) == pytest.approx(find_bounds(value))
         assert row["ratio"] == pytest.approx(math.exp(value.effect))
 
 

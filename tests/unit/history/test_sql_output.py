@@ -47,18 +47,18 @@ def test_an_answer_is_csv(odd: pa.Table):
 
 def test_an_answer_is_parquet(read: Read, events: list[Event], tmp_path: Path):
     found = query.query("SELECT * FROM points", read, events)
-    sql_output.write(found, "parquet", tmp_path / "out.parquet")
+    sql_output.write_answer(found, "parquet", tmp_path / "out.parquet")
     assert pq.read_table(tmp_path / "out.parquet").equals(found)
     with pytest.raises(UsageError, match="add --output FILE"):
-        sql_output.check("parquet", None)
+        sql_output.check_answer_file("parquet", None)
     with pytest.raises(UsageError, match="cannot write"):
-        sql_output.write(found, "csv", tmp_path / "no" / "such" / "folder")
+        sql_output.write_answer(found, "csv", tmp_path / "no" / "such" / "folder")
 
 
 def test_a_table_shows_the_first_rows_and_says_how_many_there_are(monkeypatch, read: Read, events: list[Event]):
     monkeypatch.setattr(sql_output, "MOST_ROWS", 3)
     found = query.query("SELECT range AS number, chr(27) || '[2J' AS text FROM range(5)", read, events)
-    text = render_plain(lambda width: sql_output.table(found))
+    text = render_plain(lambda width: sql_output.draw_answer(found))
     assert text.splitlines()[-1] == "the first 3 of 5 rows: --format csv has them all"
     assert "\\x1b[2J" in text
     assert "\x1b" not in text

@@ -7,8 +7,8 @@ import pytest
 
 from orchestrator.history.surroundings import (
     CUTS,
-    differences,
     first_after,
+    list_changes,
     machine_changes,
     weekday_change,
 )
@@ -49,7 +49,7 @@ def test_other_surroundings_are_told_and_cut_nothing(what: str):
     assert len(series.segments) == 1
     between = first_after(series.points, FIRST + timedelta(days=2))
     assert between is not None
-    assert [told.endswith("-> other") for told in differences(*between)] == [True]
+    assert [told.endswith("-> other") for told in list_changes(*between)] == [True]
 
 
 def test_a_version_that_is_another_build_every_night_stays_one_segment():
@@ -60,7 +60,7 @@ def test_a_version_that_is_another_build_every_night_stays_one_segment():
     ]
     series = one_series(points, "nightly")
     assert len(series.segments) == 1
-    told = differences(*points[:2])
+    told = list_changes(*points[:2])
     assert told[0] == "nightly: 2.23.0.dev20240100 -> 2.23.0.dev20240101"
     assert any("image-0 -> image-1" in one for one in told)
 
@@ -82,7 +82,7 @@ def test_another_start_of_the_machine_is_told(now: str, told: tuple[str, ...]):
     started = [
         replace(one, surroundings=replace(SURROUNDINGS, boot=boot)) for one, boot in ((before, BOOTS[0]), (after, now))
     ]
-    assert differences(*started) == machine_changes(*started) == told
+    assert list_changes(*started) == machine_changes(*started) == told
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ BASE = "python:3.7-slim"
 
 
 def version(number: str) -> Version:
-    [found] = catalog.resolve([number], fewest=1)
+    [found] = catalog.resolve_versions([number], fewest=1)
     return found
 
 

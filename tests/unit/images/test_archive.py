@@ -22,7 +22,7 @@ from docker.models.images import Image, ImageCollection
 from orchestrator.engines.docker.image import BASE_NAME, SPEC_LABEL
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.images import archive as archives
-from orchestrator.images.archive import PackedLayer, measure, read, save
+from orchestrator.images.archive import PackedLayer, measure_layer, read_archive, save
 from tests.unit.images.scenes import judged, recipe
 
 MADE = recipe()
@@ -53,33 +53,33 @@ def archive(tmp_path: Path) -> Callable[..., Path]:
 
 
 def test_it_tells_its_images_by_their_labels(archive):
-    [first, second] = read(archive(([MADE.tag], MADE.labels), ([recipe("2.0.0").tag], recipe("2.0.0").labels)))
+    [first, second] = read_archive(archive(([MADE.tag], MADE.labels), ([recipe("2.0.0").tag], recipe("2.0.0").labels)))
     assert (first.tag, first.base) == (MADE.tag, ("python:3.7-slim", ""))
     assert second.labels["tfcompare.version"] == "2.0.0"
 
 
 def test_its_images_come_by_version_whatever_order_the_engine_wrote_them_in(archive):
     recipes = [recipe(number) for number in ("2.13.0", "2.0.0", "1.14.0")]
-    packed = read(archive(*(([one.tag], one.labels) for one in recipes)))
+    packed = read_archive(archive(*(([one.tag], one.labels) for one in recipes)))
     assert [one.tag for one in packed] == [one.tag for one in reversed(recipes)]
 
 
 def test_a_tag_and_labels_that_do_not_belong_together_are_refused(archive):
     with pytest.raises(UsageError, match=r"python:3\.7-slim in it is labelled as tfcompare:1\.14\.0-cpu-a{12}"):
-        read(archive((["python:3.7-slim"], MADE.labels)))
+        read_archive(archive((["python:3.7-slim"], MADE.labels)))
     with pytest.raises(UsageError, match="Nothing was loaded"):
-        read(archive(([MADE.tag, "python:3.7-slim"], MADE.labels)))
+        read_archive(archive(([MADE.tag, "python:3.7-slim"], MADE.labels)))
     with pytest.raises(UsageError, match="an image without a name in it is labelled as"):
-        read(archive((None, MADE.labels)))
+        read_archive(archive((None, MADE.labels)))
 
 
 @pytest.mark.parametrize("missing", [SPEC_LABEL, "tfcompare.lock", BASE_NAME])
 def test_an_image_that_is_not_tfcompares_is_refused_among_others(archive, missing: str):
     labels = {name: value for name, value in MADE.labels.items() if name != missing}
     with pytest.raises(UsageError, match=rf"mine:1 in it is no image of tfcompare's \(it has no label {missing}\)"):
-        read(archive(([MADE.tag], MADE.labels), (["mine:1"], labels)))
+        read_archive(archive(([MADE.tag], MADE.labels), (["mine:1"], labels)))
     with pytest.raises(UsageError, match="mine:1 in it is no image of tfcompare's"):
-        read(archive((["mine:1"], None)))
+        read_archive(archive((["mine:1"], None)))
 
 
 def test_what_is_no_archive_says_so(archive, tmp_path: Path):
@@ -93,11 +93,11 @@ def test_what_is_no_archive_says_so(archive, tmp_path: Path):
     text.write_text("hello")
     for path in (half, other, text):
         with pytest.raises(UsageError, match="no archive of images, or half of one"):
-            read(path)
+            read_archive(path)
     with pytest.raises(UsageError, match="there is no image in it"):
-        read(archive())
+        read_archive(archive())
     with pytest.raises(UsageError, match="cannot be read: No such file"):
-        read(tmp_path / "nowhere.tar")
+        read_archive(tmp_path / "nowhere.tar")
 
 
 def test_an_archive_is_written_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -166,7 +166,7 @@ class Engine:
 def load(engine: Any, path: Path, names: Sequence[str] = ()) -> list[int]:
     """Loads an archive of one image, which gets these names; returns how many bytes were told."""
     counts: list[int] = []
-    packed = read(path)
+    packed = read_archive(path)
     archives.require_room(engine, path, packed)
     with archives.load_without_name(engine, path, packed[0], counts.append) as identity:
         engine.listed[identity] += names
@@ -318,7 +318,7 @@ ODD = {
 def test_an_archive_with_anything_odd_in_it_is_refused(tar, members: list[tuple[Any, bytes]], words: str):
     path = tar(members)
     with pytest.raises(UsageError, match=re.escape(words)) as refusal:
-        read(path)
+        read_archive(path)
     assert str(refusal.value).startswith(f"{path}: ")
 
 
@@ -330,21 +330,21 @@ def test_a_member_that_is_a_hole_is_refused(tmp_path: Path):
     subprocess.run(["tar", "--sparse", "-cf", "made.tar", "layer.tar"], cwd=tmp_path, check=True)
     assert (tmp_path / "made.tar").stat().st_size < 2**20
     with pytest.raises(UsageError, match=r"'layer\.tar' is neither a file nor a folder"):
-        read(tmp_path / "made.tar")
+        read_archive(tmp_path / "made.tar")
 
 
 def test_a_name_of_megabytes_is_not_read(tar):
     long = tarfile.TarInfo("x" * 2 * 2**20)
     with pytest.raises(UsageError, match="a header of more than 1 MiB"):
-        read(tar([(long, b"")]))
+        read_archive(tar([(long, b"")]))
     with pytest.raises(UsageError, match="a header of more than 1 MiB"):
-        read(tar([(long, b"")], tarfile.PAX_FORMAT))
+        read_archive(tar([(long, b"")], tarfile.PAX_FORMAT))
 
 
 def test_an_archive_with_too_many_members_is_refused(tar, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(archives, "MOST_MEMBERS", 6)
     with pytest.raises(UsageError, match="it has more than 6 members"):
-        read(tar(usual()))
+        read_archive(tar(usual()))
 
 
 def test_an_image_stays_if_it_got_a_name_or_was_here_and_is_removed_otherwise(tar):
@@ -373,7 +373,7 @@ def test_names_that_move_and_images_without_a_name_are_found():
 
 
 def test_an_image_is_the_same_by_its_layers_and_its_settings(tar):
-    [packed] = read(tar(usual()))
+    [packed] = read_archive(tar(usual()))
     attrs = {
         "RootFS": {"Type": "layers", "Layers": ["sha256:2"] * 2},
         "Config": {"Labels": MADE.labels, "Env": None, "Cmd": [], "Hostname": ""},
@@ -416,7 +416,7 @@ def test_layers_that_images_share_from_the_bottom_count_once(tar, tmp_path: Path
     second = {**ENTRY, "Config": "d.json", "RepoTags": [MADE.tag.replace("1.14.0", "2.0.0")]}
     path = tar(usual(other=member("d.json", config), manifest=member("manifest.json", listing(ENTRY, second))))
     with_room(monkeypatch, len(LAYER) + 2 * (len(LAYER) + archives.BLOCK_BYTES))
-    archives.require_room(cast("docker.DockerClient", Engine(folder=tmp_path)), path, read(path))
+    archives.require_room(cast("docker.DockerClient", Engine(folder=tmp_path)), path, read_archive(path))
 
 
 def test_a_layer_is_unpacked_no_further_than_there_is_room(tar, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -490,7 +490,7 @@ def test_a_layer_whose_space_cannot_be_counted_is_refused(
 
 def test_every_file_of_a_layer_counts_with_its_block(tmp_path: Path):
     for layer in (layer_of(), layer_of(a=b"", b=b"x" * 5000, c=b""), LAYER + bytes(10240)):
-        [*_, needed] = [0, *measure(io.BytesIO(layer), PackedLayer(0, len(layer)))]
+        [*_, needed] = [0, *measure_layer(io.BytesIO(layer), PackedLayer(0, len(layer)))]
         with tarfile.open(fileobj=io.BytesIO(layer)) as members:
             files = members.getmembers()
         assert len(layer) - 10240 <= needed - len(files) * archives.BLOCK_BYTES <= len(layer)

@@ -27,7 +27,7 @@ def test_each_version_gets_a_check_of_both_steps(monkeypatch: pytest.MonkeyPatch
         ]
 
     monkeypatch.setattr(gpu_step, "try_workloads", try_workloads)
-    monkeypatch.setattr(gpu_step, "gpus", lambda: ())
+    monkeypatch.setattr(gpu_step, "find_gpus", lambda: ())
     found = gpu_step.check_steps(["2.0.0", "2.13.0", "2.13.0"], EngineOptions(), Quiet())
     assert list(planned[0].selection.cases) == [PLAIN, XLA]
     assert [(check.subject, check.ok, check.found) for check in found["2.0.0"]] == [
@@ -40,7 +40,7 @@ def test_each_version_gets_a_check_of_both_steps(monkeypatch: pytest.MonkeyPatch
 
 def test_what_is_known_to_fail_on_the_card_is_not_tried(monkeypatch: pytest.MonkeyPatch):
     a100 = Gpu(0, "GPU-1", "NVIDIA A100", "8.0", "550.54", 81_920, 400, True, False)
-    monkeypatch.setattr(gpu_step, "gpus", lambda: (a100,))
+    monkeypatch.setattr(gpu_step, "find_gpus", lambda: (a100,))
     monkeypatch.setattr(gpu_step, "try_workloads", lambda plan, view: pytest.fail("tried"))
     [check] = gpu_step.check_steps(["1.14.0"], EngineOptions(), Quiet())["1.14.0"]
     assert check.ok

@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.engines.docker.image import BASE_DIGEST, BASE_ID
 from orchestrator.images import report
-from orchestrator.images.inventory import find_entry, judge, weigh
+from orchestrator.images.inventory import find_entry, judge_image, weigh
 from orchestrator.terminal.text import render_plain
 from tests.unit.images.scenes import BASE, flavour, judged, kept, recipe, version
 
@@ -16,7 +16,7 @@ VERSIONS = [version("1.14.0"), version("2.13.0")]
 
 
 def state(image, wanted=NOW):
-    found = judge(image, {KEY: wanted}, ["1.14.0"])
+    found = judge_image(image, {KEY: wanted}, ["1.14.0"])
     return found.state, found.why
 
 

@@ -11,7 +11,7 @@ from orchestrator.catalog import user_data
 from orchestrator.engines.docker import image
 from orchestrator.engines.docker.image import BASE_DIGEST, BASE_ID, BASE_NAME, SPEC_LABEL, Recipe
 from orchestrator.images.archive import Packed, describe_content
-from orchestrator.images.load import LoadableImage, examine
+from orchestrator.images.load import LoadableImage, examine_archive
 from tests.unit.images.scenes import flavour, version
 
 DIGEST = "sha256:" + "1" * 64
@@ -58,7 +58,7 @@ def examined(
 ) -> tuple[list[LoadableImage], list[str]]:
     engine: Any = Engine(**images)
     numbers = [version(number) for number in ("1.14.0", "2.0.0")]
-    return examine(engine, given, numbers, base, replace=replace, lock_bases=lock_bases)
+    return examine_archive(engine, given, numbers, base, replace=replace, lock_bases=lock_bases)
 
 
 def test_an_image_of_a_current_recipe_is_loaded():

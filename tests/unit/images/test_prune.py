@@ -6,7 +6,7 @@ import pytest
 
 from orchestrator.engines.docker import image, nvidia
 from orchestrator.images import report, sizes
-from orchestrator.images.prune import Garbage, Spared, orphans, part
+from orchestrator.images.prune import Garbage, Spared, find_orphaned_code, part
 from orchestrator.terminal.text import render_plain
 from tests.unit.images.scenes import judged, kept, recipe
 
@@ -109,9 +109,14 @@ def test_the_table_tells_what_goes_and_what_stays(tmp_path):
 def test_code_that_a_driver_made_goes_with_the_last_image_that_it_was_made_for(tmp_path):
     made = [nvidia.CompiledCode(tmp_path / f"{image}-GPU-1", image, 7) for image in ("0123456789ab", "ba9876543210")]
     staying = {"sha256:0123456789ab" + "0" * 52}
-    assert orphans(made, staying) == ((tmp_path / "ba9876543210-GPU-1", 7),)
+    assert find_orphaned_code(made, staying) == ((tmp_path / "ba9876543210-GPU-1", 7),)
     garbage = Garbage(
-        images=(), images_bytes=0, containers=(), environments=(), spared=(), made_by_drivers=orphans(made, staying)
+        images=(),
+        images_bytes=0,
+        containers=(),
+        environments=(),
+        spared=(),
+        made_by_drivers=find_orphaned_code(made, staying),
     )
     assert garbage
     assert garbage.frees == 7

@@ -171,7 +171,7 @@ def test_a_python_that_does_not_answer_now_may_answer_later(cache: Path):
 
 def test_it_is_removed_whole(cache: Path):
     made = make(cache / "one")
-    assert venv_cache.remove(made)
+    assert venv_cache.remove_environment(made)
     assert not made.exists()
 
 
@@ -179,7 +179,7 @@ def test_one_that_is_being_installed_stays(cache: Path):
     made = make(cache / "one")
     with (cache / "one.lock").open("w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
-        assert not venv_cache.remove(made)
+        assert not venv_cache.remove_environment(made)
     assert made.exists()
 
 
@@ -188,17 +188,17 @@ def test_one_that_was_prepared_stays_and_counts_as_in_use(cache: Path):
     lock = FolderLock(made)
     assert lock.share()
     assert venv_cache.in_use(made)
-    assert not venv_cache.remove(made)
+    assert not venv_cache.remove_environment(made)
     lock.release()
     assert not venv_cache.in_use(made)
-    assert venv_cache.remove(made)
+    assert venv_cache.remove_environment(made)
 
 
 def test_a_removal_that_is_cut_short_leaves_nothing_that_looks_ready(cache: Path, monkeypatch: pytest.MonkeyPatch):
     made = make(cache / "one")
     (made / MARKER).write_text("{}")
     monkeypatch.setattr(venv_cache.shutil, "rmtree", lambda *place, **how: None)
-    assert not venv_cache.remove(made)
+    assert not venv_cache.remove_environment(made)
     assert made.exists()
     assert not (made / MARKER).exists()
     assert not venv_cache.in_use(made)
@@ -212,7 +212,7 @@ def test_what_another_user_has_made_is_left_alone(cache: Path, monkeypatch: pyte
 
     monkeypatch.setattr(os, "open", refuse)
     assert not venv_cache.in_use(made)
-    assert not venv_cache.remove(made)
+    assert not venv_cache.remove_environment(made)
     assert made.exists()
 
 
@@ -220,7 +220,7 @@ def test_a_link_to_an_environment_elsewhere_is_not_emptied(cache: Path):
     made = make(cache / "one")
     (made / MARKER).write_text("{}")
     (cache / "link").symlink_to(made)
-    assert not venv_cache.remove(cache / "link")
+    assert not venv_cache.remove_environment(cache / "link")
     assert (made / MARKER).exists()
 
 
@@ -232,12 +232,12 @@ def test_one_that_a_worker_runs_in_stays(cache: Path):
         while not venv_cache.in_use(made):
             assert process.poll() is None
         assert not venv_cache.in_use(cache / "on")
-        assert not venv_cache.remove(made)
+        assert not venv_cache.remove_environment(made)
         assert made.exists()
     finally:
         process.kill()
         process.wait()
-    assert venv_cache.remove(made)
+    assert venv_cache.remove_environment(made)
 
 
 @pytest.mark.parametrize("by", ["its own path", "a link", "a relative path"])

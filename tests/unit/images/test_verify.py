@@ -11,9 +11,9 @@ import pytest
 from orchestrator.catalog import lock_hash, lockfile
 from orchestrator.catalog.version import Flavour
 from orchestrator.engines.docker import container
-from orchestrator.engines.docker.inside import Inside, look, parse
+from orchestrator.engines.docker.inside import Inside, look_inside, parse_answer
 from orchestrator.images import report
-from orchestrator.images.verify import Verified, compare
+from orchestrator.images.verify import Verified, check_contents
 from orchestrator.terminal.text import render_plain
 from tests.unit.images.scenes import flavour, recipe, version, with_locks
 
@@ -40,19 +40,19 @@ ANSWER: dict[str, Any] = {
 
 
 def inside(**changes: Any) -> Inside:
-    return parse(json.dumps({**ANSWER, **changes}))
+    return parse_answer(json.dumps({**ANSWER, **changes}))
 
 
 def wrong(found: Inside | str, locked: Flavour, number: str = "1.14.0", **labels: str) -> dict[str, str]:
     """What is wrong, by its subject."""
     made = recipe(lock=lock_hash(locked))
-    checks = list(compare(found, {**made.labels, **labels}, version(number), locked, made))
+    checks = list(check_contents(found, {**made.labels, **labels}, version(number), locked, made))
     return {check.subject: check.found for check in checks if not check.ok}
 
 
 def test_an_image_as_it_was_built_is_right_in_everything(locked: Flavour):
     made = recipe(lock=lock_hash(locked))
-    checks = list(compare(inside(), made.labels, version("1.14.0"), locked, made))
+    checks = list(check_contents(inside(), made.labels, version("1.14.0"), locked, made))
     assert [check.subject for check in checks] == [
         "spec label", "lock label", "TensorFlow", "Keras", "Python", "numpy", "build", "packages", "files",
     ]  # fmt: skip
@@ -156,7 +156,7 @@ def test_an_answer_that_is_no_inventory_is_a_failed_check(
     monkeypatch.setattr(container, "create", create)
     monkeypatch.setattr(container, "ContainerChannel", lambda *given: channel)
     client: Any = None
-    told = wrong(look(client, "sha256:1", "1.14.0"), locked)["start"]
+    told = wrong(look_inside(client, "sha256:1", "1.14.0"), locked)["start"]
     assert told.startswith("its answer is no inventory: ")
     assert words in told
     assert places[0].is_relative_to(tmp_path / "tfcompare"), "where an engine outside sees it"
@@ -212,14 +212,14 @@ def test_a_nightly_that_writes_its_date_with_a_dash_is_itself(locked: Flavour):
     nightly = replace(version("1.14.0"), number="2.23.0.dev20261026")
     made = recipe(lock=lock_hash(locked))
     found = inside(imported={**ANSWER["imported"], "tensorflow": "2.23.0-dev20261026"})
-    [check] = [one for one in compare(found, made.labels, nightly, locked, made) if one.subject == "TensorFlow"]
+    [check] = [one for one in check_contents(found, made.labels, nightly, locked, made) if one.subject == "TensorFlow"]
     assert check.ok
 
 
 def test_the_table_tells_what_was_expected_only_where_it_was_not_found(locked: Flavour):
     made = recipe(lock=lock_hash(locked))
     found = inside(python="3.6.15", imported={"error": "a\nb"})
-    checks = tuple(compare(found, made.labels, version("1.14.0"), locked, made))
+    checks = tuple(check_contents(found, made.labels, version("1.14.0"), locked, made))
     one = Verified(version="1.14.0", flavour="cpu", image=made.tag, checks=checks)
     text = render_plain(lambda width: report.of_checks([one]))
     assert not one.ok

@@ -121,6 +121,6 @@ def test_this_kernel_answers():
 
 def test_gpus_that_the_machine_no_longer_shows_are_gone(monkeypatch: pytest.MonkeyPatch):
     shown = Gpu(0, "GPU-1", "NVIDIA H100", "9.0", "550.54", None, None, None, None)
-    monkeypatch.setattr(evidence, "gpus", lambda: (shown,))
+    monkeypatch.setattr(evidence, "find_gpus", lambda: (shown,))
     assert find_gone_gpus(()) == ()
     assert find_gone_gpus(("GPU-1", "GPU-2")) == ("GPU-2",)

@@ -17,8 +17,8 @@ from orchestrator.machine.gpu import (
     GpuReading,
     describe_processes,
     disturbance,
+    find_gpus,
     find_package,
-    gpus,
     read_gpus,
     spans,
 )
@@ -74,7 +74,7 @@ def throttled(mask: int) -> tuple[str, ...] | None:
 
 
 def test_a_card_tells_its_facts() -> None:
-    (card,) = gpus(MadeUpDriver(ALL_FACTS))
+    (card,) = find_gpus(MadeUpDriver(ALL_FACTS))
     assert (card.uuid, card.name, card.driver, card.capability) == ("GPU-4d6a", "NVIDIA H200", "570.1", "9.0")
     assert (card.memory_mb, card.free_mb, card.power_limit_w, card.persistence) == (143771, 140000, 700, True)
     assert (card.mode, card.linked, card.slices) == ("shared", None, ())
@@ -83,13 +83,13 @@ def test_a_card_tells_its_facts() -> None:
 
 
 def test_a_card_goes_by_its_uuid_and_is_shown_by_its_number() -> None:
-    (card,) = gpus(MadeUpDriver(ALL_FACTS))
+    (card,) = find_gpus(MadeUpDriver(ALL_FACTS))
     assert (card.key, card.title) == ("GPU-4d6a", "GPU 0 (NVIDIA H200)")
     assert (replace(card, uuid=None).key, replace(card, name=None).title) == ("0", "GPU 0")
 
 
 def test_a_card_that_is_split_or_sleeps_between_runs_says_so() -> None:
-    (card,) = gpus(MadeUpDriver(ALL_FACTS))
+    (card,) = find_gpus(MadeUpDriver(ALL_FACTS))
     odd = replace(card, power_limit_w=None, persistence=False, mig=True)
     assert str(odd) == "NVIDIA H200 (GPU-4d6a, driver 570.1, no persistence mode, MIG)"
 
@@ -104,13 +104,13 @@ def test_a_card_tells_what_it_does_now() -> None:
     ("number", "mode"), [(0, "shared"), (1, "exclusive"), (2, "prohibited"), (3, "exclusive"), (9, None)]
 )
 def test_a_card_tells_how_many_processes_it_takes(number: int, mode: str | None) -> None:
-    (card,) = gpus(MadeUpDriver({**ALL_FACTS, "nvmlDeviceGetComputeMode": number}))
+    (card,) = find_gpus(MadeUpDriver({**ALL_FACTS, "nvmlDeviceGetComputeMode": number}))
     assert card.mode == mode
 
 
 @pytest.mark.parametrize(("state", "linked"), [(0, None), (1, False), (2, False), (3, True), (9, None)])
 def test_a_card_tells_whether_its_links_are_ready(state: int, linked: bool | None) -> None:
-    (card,) = gpus(MadeUpDriver({**ALL_FACTS, "nvmlDeviceGetGpuFabricInfo": state}))
+    (card,) = find_gpus(MadeUpDriver({**ALL_FACTS, "nvmlDeviceGetGpuFabricInfo": state}))
     assert card.linked is linked
 
 
@@ -129,7 +129,7 @@ SPLIT = {
 
 
 def test_a_card_that_is_split_lists_its_slices() -> None:
-    (card,) = gpus(MadeUpDriver(SPLIT))
+    (card,) = find_gpus(MadeUpDriver(SPLIT))
     (part,) = card.slices
     assert (part.index, part.key, part.name) == (0, "MIG-77aa", "NVIDIA H200 MIG 1g.18gb")
     assert (part.memory_mb, part.free_mb, part.capability) == (16000, 15000, "9.0")
@@ -191,7 +191,7 @@ def test_readings_of_a_visit_come_to_a_span_a_card() -> None:
 
 def test_what_a_card_does_not_support_is_none() -> None:
     driver = MadeUpDriver({"nvmlDeviceGetName": "Tesla K80"})
-    (card,), (reading,) = gpus(driver), read_gpus(driver)
+    (card,), (reading,) = find_gpus(driver), read_gpus(driver)
     assert str(card) == "Tesla K80 (driver 570.1)"
     assert (card.uuid, card.capability, card.memory_mb, card.power_limit_w) == (None, None, None, None)
     assert (card.persistence, card.mig) == (None, None)
@@ -210,19 +210,19 @@ def test_an_old_driver_is_asked_by_the_old_names() -> None:
 
 
 def test_a_card_that_may_not_be_opened_keeps_the_others_and_their_numbers() -> None:
-    assert [card.index for card in gpus(MadeUpDriver({}, ALL_FACTS))] == [1]
+    assert [card.index for card in find_gpus(MadeUpDriver({}, ALL_FACTS))] == [1]
 
 
 def test_a_driver_that_does_not_start_is_asked_once_and_has_no_cards(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
     driver = MadeUpDriver(ALL_FACTS, fails=pynvml.NVMLError_DriverNotLoaded())
-    assert (gpus(driver), read_gpus(driver)) == ((), ())
+    assert (find_gpus(driver), read_gpus(driver)) == ((), ())
     assert driver.started == 1
 
 
 def test_nvml_is_started_once_for_all_readings() -> None:
     driver = MadeUpDriver(ALL_FACTS)
-    gpus(driver)
+    find_gpus(driver)
     for _ in range(3):
         read_gpus(driver)
     assert driver.started == 1
@@ -283,7 +283,7 @@ def test_nothing_known_and_no_cards_disturb_nobody() -> None:
 
 def asked_elsewhere(first: str) -> str:
     """A process of its own, so that what NVML or the package would print is seen."""
-    code = f"{first}; from orchestrator.machine.gpu import gpus, read_gpus; print(gpus(), read_gpus())"
+    code = f"{first}; from orchestrator.machine.gpu import find_gpus, read_gpus; print(find_gpus(), read_gpus())"
     asked = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True, text=True, check=True,
@@ -303,7 +303,7 @@ def test_without_the_package_there_are_no_cards_and_no_complaint() -> None:
 
 @pytest.mark.skipif(not HAS_DRIVER, reason="no NVIDIA driver: no real GPU can be asked")
 def test_a_real_card_tells_what_it_is_and_what_it_does() -> None:
-    for card, reading in zip(gpus(), read_gpus(), strict=True):
+    for card, reading in zip(find_gpus(), read_gpus(), strict=True):
         assert card.uuid
         assert card.uuid.startswith("GPU-")
         assert card.name in str(card)

@@ -8,7 +8,7 @@ import pynvml
 import pytest
 
 from orchestrator.machine import nvidia_smi
-from orchestrator.machine.gpu import Gpu, gpus
+from orchestrator.machine.gpu import Gpu, find_gpus
 from tests.support.nvidia import MadeUpDriver
 
 A100 = {
@@ -64,7 +64,7 @@ def without_nvml() -> MadeUpDriver:
 
 def test_a_card_tells_the_same_facts_as_to_nvml(install):
     install(A100, GTX)
-    assert gpus(without_nvml()) == (
+    assert find_gpus(without_nvml()) == (
         Gpu(
             0, "GPU-4d6a", "NVIDIA A100-SXM4-80GB", "8.0", "550.54.15", 81920, 400, True, False,
             free_mb=80000, mode="exclusive", linked=True,
@@ -77,14 +77,14 @@ def test_a_card_tells_the_same_facts_as_to_nvml(install):
 
 def test_it_is_not_asked_where_nvml_answers(install):
     log = install(A100)
-    assert [card.name for card in gpus(MadeUpDriver({"nvmlDeviceGetName": "Tesla K80"}))] == ["Tesla K80"]
+    assert [card.name for card in find_gpus(MadeUpDriver({"nvmlDeviceGetName": "Tesla K80"}))] == ["Tesla K80"]
     assert not log.exists()
 
 
 def test_it_is_asked_once_in_a_process(install):
     log = install(A100)
-    gpus(without_nvml())
-    gpus(without_nvml())
+    find_gpus(without_nvml())
+    find_gpus(without_nvml())
     (asked,) = log.read_text().splitlines()
     assert asked == (
         "--query-gpu=index,uuid,name,compute_cap,driver_version,memory.total,power.limit,persistence_mode,"
@@ -94,7 +94,7 @@ def test_it_is_asked_once_in_a_process(install):
 
 def test_an_old_driver_is_asked_without_what_it_does_not_know(install):
     log = install(A100, unknown=("compute_cap", "mig.mode.current"))
-    (card,) = gpus(without_nvml())
+    (card,) = find_gpus(without_nvml())
     assert (card.capability, card.mig, card.driver, card.memory_mb) == (None, None, "550.54.15", 81920)
     assert len(log.read_text().splitlines()) == 3
 
@@ -110,14 +110,14 @@ def test_an_old_driver_is_asked_without_what_it_does_not_know(install):
 )
 def test_a_program_that_finds_nothing_has_no_cards(install, complaint: str, code: int):
     install(complaint=complaint, code=code)
-    assert gpus(without_nvml()) == ()
+    assert find_gpus(without_nvml()) == ()
 
 
 def test_a_program_that_does_not_start_or_is_not_there_has_no_cards(install, tmp_path: Path):
-    assert nvidia_smi.gpus() == ()
+    assert nvidia_smi.query_gpus() == ()
     (tmp_path / "nvidia-smi").write_text("no program at all")
     (tmp_path / "nvidia-smi").chmod(0o755)
-    assert nvidia_smi.gpus() == ()
+    assert nvidia_smi.query_gpus() == ()
 
 
 def test_a_card_that_is_gone_leaves_the_others(install):
@@ -125,5 +125,5 @@ def test_a_card_that_is_gone_leaves_the_others(install):
         {**A100, "power.limit": "ERR!", "memory.total": "[Unknown Error]", "memory.free": "Unknown Error"},
         {**GTX, "index": "Unable to say"},
     )
-    (card,) = gpus(without_nvml())
+    (card,) = find_gpus(without_nvml())
     assert (card.index, card.power_limit_w, card.memory_mb, card.free_mb) == (0, None, None, None)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import catalog
-from orchestrator.catalog.changed import find
+from orchestrator.catalog.changed import find_changed
 from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure import alternative
@@ -14,7 +14,7 @@ from orchestrator.model import Bound, Pair
 from orchestrator.plan.request import PlannedRun, RunOptions, check_request
 from tests.support.builders import claim, expectation
 
-VERSIONS = catalog.resolve(["1.14", "2.0", "2.13"])
+VERSIONS = catalog.resolve_versions(["1.14", "2.0", "2.13"])
 COMMAND = ("run", "--versions", "1.14,2.0,2.13", "--suite", "smoke", "--output", "runs/first", "--rounds=2")
 
 
@@ -47,7 +47,7 @@ def test_the_last_line_compares_what_is_left_with_the_newest_release(on):
 
 def test_targets_with_changes_are_no_versions_to_suggest(on):
     on("3.7", "3.11")
-    targets = (*VERSIONS, *(find(text, "cpu") for text in ("image=some/image as own", "2.13 TF_X=1 as told")))
+    targets = (*VERSIONS, *(find_changed(text, "cpu") for text in ("image=some/image as own", "2.13 TF_X=1 as told")))
     error = alternative.make_error(RunOptions(command=COMMAND), targets, fail("1.14.0"))
     assert "--versions 2.0,2.13 --suite" in str(error).splitlines()[-1]
 

@@ -16,7 +16,7 @@ from orchestrator.model import Finished
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.reports import table
-from orchestrator.reports.json import as_object
+from orchestrator.reports.json import comparison_as_object
 from orchestrator.reports.reasons import describe_reasons
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.exit_error import find_error
@@ -123,9 +123,9 @@ def test_a_budget_that_ends_a_run_is_information_and_what_cuts_it_short_a_warnin
     ended = "the budget of 0 s ended the run after 1 round"
     judged = judge_run(asked)
     assert (judged.warnings, judged.ended_by_budget) == ((), ended)
-    assert as_object(judged)["run"]["ended_by_budget"] == ended
-    assert table.facts(judged).count(ended) == 1
-    assert "warning" not in table.render(judged)
+    assert comparison_as_object(judged)["run"]["ended_by_budget"] == ended
+    assert table.describe_measurement(judged).count(ended) == 1
+    assert "warning" not in table.render_details(judged)
     conducted(cut, Stage({(POWER, "2.0.0"): Part(raising(KeyboardInterrupt()))}), budget_s=60.0)
     judged = judge_run(cut)
     assert ("interrupted" in judged.warnings, judged.ended_by_budget) == (True, "")
@@ -182,7 +182,7 @@ def test_a_version_whose_only_other_does_not_start_is_not_measured_and_has_not_d
     error = find_error(judged.arms, ())
     assert isinstance(error, errors.ArmsDied)
     assert str(error).startswith("1 of 2 arms died")
-    kinds = {arm["target"]: arm["outcome"] for arm in as_object(judged)["arms"]}
+    kinds = {arm["target"]: arm["outcome"] for arm in comparison_as_object(judged)["arms"]}
     assert kinds == {lost: "died"} | dict.fromkeys(map(str, {*judged.plan.targets} - {lost}), "not measured")
     assert any(line.startswith("not measured: ") for line in describe_reasons(judged))
 

@@ -188,6 +188,6 @@ def test_an_environment_that_was_not_made_fails_at_the_start_or_for_the_disk():
 
 
 def test_a_scene_looks_at_all_of_its_folders_and_cards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("orchestrator.machine.evidence.gpus", lambda: ())
+    monkeypatch.setattr("orchestrator.machine.evidence.find_gpus", lambda: ())
     evidence = Scene((tmp_path, tmp_path / "absent"), ("GPU-1",)).examine(MemoryMark.now())
     assert (evidence.full, evidence.gone_gpus) == ((), ("GPU-1",))

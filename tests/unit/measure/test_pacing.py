@@ -20,7 +20,7 @@ def test_what_is_needed_is_the_time_until_a_verdict_and_at_least_one_visit():
     ("left_s", "chosen"), [(0.9, set()), (4.0, {1}), (43.9, {1}), (44.0, {0, 1}), (1e9, {0, 1, 2})]
 )
 def test_cases_get_all_rounds_to_a_verdict_or_none_the_quickest_first(left_s: float, chosen: set[int]):
-    assert pacing.choose([Waiting(10.0, 0), Waiting(1.0, 0), Waiting(90.0, 0)], left_s) == chosen
+    assert pacing.choose_waiting([Waiting(10.0, 0), Waiting(1.0, 0), Waiting(90.0, 0)], left_s) == chosen
 
 
 def test_where_no_case_can_be_judged_the_time_goes_to_rounds_that_count_later():
@@ -31,37 +31,37 @@ def test_where_no_case_can_be_judged_the_time_goes_to_rounds_that_count_later():
         ([Waiting(6.0, 3), Waiting(2.0, 0)], 5.5, {1}),
         ([Waiting(3.0, 1)], 2.9, set()),
     ):
-        assert pacing.choose(waiting, left_s) == set()
+        assert pacing.choose_waiting(waiting, left_s) == set()
         assert pacing.fill(waiting, left_s) == chosen
 
 
 def test_no_budget_chooses_all():
-    assert pacing.choose([NEVER] * 3, float("inf")) == {0, 1, 2}
-    assert pacing.choose([], 10.0) == frozenset()
+    assert pacing.choose_waiting([NEVER] * 3, float("inf")) == {0, 1, 2}
+    assert pacing.choose_waiting([], 10.0) == frozenset()
 
 
 def test_what_was_begun_is_finished_before_others_get_more_rounds_and_those_before_what_was_postponed():
     waiting = [Waiting(1.0, 0, postponed=True), Waiting(1.0, 5), Waiting(10.0, 2)]
-    assert pacing.choose(waiting, 20.0) == {2}
-    assert pacing.choose(waiting, 21.0) == {1, 2}
-    assert pacing.choose(waiting, 24.9) == {1, 2}
-    assert pacing.choose(waiting, 25.0) == {0, 1, 2}
+    assert pacing.choose_waiting(waiting, 20.0) == {2}
+    assert pacing.choose_waiting(waiting, 21.0) == {1, 2}
+    assert pacing.choose_waiting(waiting, 24.9) == {1, 2}
+    assert pacing.choose_waiting(waiting, 25.0) == {0, 1, 2}
 
 
 def test_what_was_begun_may_take_overtime_and_nothing_else_may():
     for index, each in enumerate((Waiting(10.0, 2), Waiting(20.0, 5), Waiting(5.0, 0, postponed=True))):
-        assert pacing.choose([each, Waiting(0.1, 5)], 19.0, overtime_s=1.0) == ({1} if index else {0})
-    assert pacing.choose([Waiting(10.0, 2), Waiting(1.0, 5)], 19.0, overtime_s=1.0) == {0}
+        assert pacing.choose_waiting([each, Waiting(0.1, 5)], 19.0, overtime_s=1.0) == ({1} if index else {0})
+    assert pacing.choose_waiting([Waiting(10.0, 2), Waiting(1.0, 5)], 19.0, overtime_s=1.0) == {0}
 
 
 def test_every_round_begins_with_a_start_of_its_workers():
     """Two cases of ten and one seconds that need four rounds each, and the four starts that they share."""
     both = [Waiting(10.0, 0), Waiting(1.0, 0)]
-    assert pacing.choose(both, 52.0, start_s=2.0) == {0, 1}
-    assert pacing.choose(both, 51.9, start_s=2.0) == {1}
-    assert pacing.choose([Waiting(10.0, 9), Waiting(1.0, 9)], 13.0, start_s=2.0) == {0, 1}
-    assert pacing.choose([Waiting(10.0, 9), Waiting(1.0, 9)], 12.9, start_s=2.0) == {1}
-    assert pacing.choose([Waiting(10.0, 0)], 11.0, start_s=2.0) == set()
+    assert pacing.choose_waiting(both, 52.0, start_s=2.0) == {0, 1}
+    assert pacing.choose_waiting(both, 51.9, start_s=2.0) == {1}
+    assert pacing.choose_waiting([Waiting(10.0, 9), Waiting(1.0, 9)], 13.0, start_s=2.0) == {0, 1}
+    assert pacing.choose_waiting([Waiting(10.0, 9), Waiting(1.0, 9)], 12.9, start_s=2.0) == {1}
+    assert pacing.choose_waiting([Waiting(10.0, 0)], 11.0, start_s=2.0) == set()
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from orchestrator.measure import prepare
 from orchestrator.measure.prepare import ReadyEnvironment, make_ready
 from orchestrator.terminal.progress import Quiet
 
-THREE = catalog.resolve(["1.14", "2.0", "2.13"])
+THREE = catalog.resolve_versions(["1.14", "2.0", "2.13"])
 
 
 @dataclass

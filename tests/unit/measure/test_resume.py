@@ -350,7 +350,7 @@ CARDS = tuple(Gpu(index, f"GPU-{index}", "NVIDIA H100", "9.0", "550.54", None, N
 
 
 def test_more_rounds_are_measured_on_the_same_gpus(tmp_path: Path, theatre: Theatre, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(gpus, "gpus", lambda: CARDS)
+    monkeypatch.setattr(gpus, "find_gpus", lambda: CARDS)
     run = first(tmp_path)
     run.write_plan(resume.replace(run.read_plan(), device="gpu", gpus=("GPU-1",)))
     theatre.stage.gpus = [{"name": "NVIDIA H100", "capability": "9.0"}]
@@ -359,7 +359,7 @@ def test_more_rounds_are_measured_on_the_same_gpus(tmp_path: Path, theatre: Thea
 
 
 def test_gpus_that_are_gone_end_it(tmp_path: Path, theatre: Theatre, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(gpus, "gpus", lambda: CARDS[:1])
+    monkeypatch.setattr(gpus, "find_gpus", lambda: CARDS[:1])
     run = first(tmp_path)
     run.write_plan(resume.replace(run.read_plan(), device="gpu", gpus=("GPU-1",)))
     with pytest.raises(UsageError, match="GPU-1 is no GPU of this machine; there are 0: NVIDIA H100 GPU-0"):
@@ -461,7 +461,7 @@ def test_leftovers_of_editors_and_caches_change_nothing(tmp_path: Path, theatre:
 def test_a_large_file_that_has_changed_is_refused(tmp_path: Path, theatre: Theatre):
     run, mine = with_own(tmp_path)
     (mine / "large.bin").write_text("x")
-    run.write_plan(replace(run.read_plan(), large=(pinned.describe("large.bin", mine / "large.bin"),)))
+    run.write_plan(replace(run.read_plan(), large=(pinned.describe_file("large.bin", mine / "large.bin"),)))
     os.utime(mine / "large.bin", ns=(1, 1))
     with pytest.raises(UsageError, match=r"changed since .*large\.bin"):
         add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())

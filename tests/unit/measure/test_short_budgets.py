@@ -103,7 +103,7 @@ def shown(played: Play) -> tuple[Comparison, dict[str, object], str, str]:
     """Return the only comparison, what JSON has of it, the summary, and the row of its case in both tables."""
     (comparison,) = played.evaluation.comparisons
     (as_object,) = json.loads(as_json(played.evaluation))["comparisons"]
-    texts = (table.render(played.evaluation), matrix.render(played.evaluation))
+    texts = (table.render_details(played.evaluation), matrix.render_matrix(played.evaluation))
     rows = [line for text in texts for line in text.splitlines() if "x" in line and (NEW in line or "  a " in line)]
     (sentence,) = sentences(played.evaluation)
     return comparison, as_object, sentence, "\n".join(line for line in rows if line != sentence)

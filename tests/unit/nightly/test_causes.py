@@ -88,7 +88,7 @@ def searched(most: int = 100, steps: dict[int, float] | None = None) -> Does:
 
     def leave(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
-        searches.write(path, found)
+        searches.write_state(path, found)
         for step in found.measured:
             if not (path / str(step.run)).exists():
                 workers = {target(version): {"tensorflow_git": f"v1.12.1-99-g{COMMITS[version]}"} for version in DAYS}

@@ -23,7 +23,7 @@ OWN = (
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("orchestrator.engines.docker.client.connect", _nobody)
+    monkeypatch.setattr("orchestrator.engines.docker.client.connect_engine", _nobody)
     catalog.reread()
     yield tmp_path
     monkeypatch.undo()
@@ -59,10 +59,10 @@ def test_a_clock_that_goes_backwards_keeps_more_and_not_less() -> None:
 
 def test_the_table_and_the_locks_of_all_others_stay_to_the_letter() -> None:
     lock(DAYS[0], 9)
-    user_data.write(user_data.table(), table() + "\n" + OWN)
+    user_data.write_user_file(user_data.find_user_table(), table() + "\n" + OWN)
     lock(DAYS[1], 9)
     lock(DAYS[2], 9)
-    user_data.write(user_data.table(), table() + "\n# the end\n")
+    user_data.write_user_file(user_data.find_user_table(), table() + "\n# the end\n")
     said: list[str] = []
     retired = cleanup.retire(1, said.append)
     assert retired.numbers == tuple(DAYS[:2])
@@ -74,24 +74,24 @@ def test_the_table_and_the_locks_of_all_others_stay_to_the_letter() -> None:
         f'requirements = [\n    "tf-nightly=={DAYS[2]}",\n]\n\n# the end\n'
     )
     assert [version.number for version in catalog.all_versions() if version.number > "2.9"][-2:] == ["2.98.0", DAYS[2]]
-    assert (catalog.find(DAYS[0]), catalog.find(DAYS[2]) is None) == (None, False)
+    assert (catalog.find_version(DAYS[0]), catalog.find_version(DAYS[2]) is None) == (None, False)
 
 
 def test_a_table_of_which_all_is_gone_can_be_written_again() -> None:
     version = lock(DAYS[0])
-    lock_on_demand.forget(version)
+    lock_on_demand.forget_lock(version)
     assert table() == lock_on_demand.HEAD
     lock(DAYS[1])
-    assert catalog.find(DAYS[1])
+    assert catalog.find_version(DAYS[1])
 
 
 def test_a_nightly_that_somebody_described_himself_never_goes() -> None:
     for number in DAYS[:3]:
         age(lock(number), 99)
-    [mine] = catalog.resolve([DAYS[0]], fewest=1)[0].flavours
+    [mine] = catalog.resolve_versions([DAYS[0]], fewest=1)[0].flavours
     mine.lock.write_text("# mine\ntf-nightly==2.99\n")
     assert cleanup.retire(1, lambda text: None).numbers == (DAYS[1],)
-    assert catalog.find(DAYS[0])
+    assert catalog.find_version(DAYS[0])
 
 
 def test_a_patch_that_was_locked_on_first_use_never_goes() -> None:
@@ -111,8 +111,8 @@ def test_a_patch_that_was_locked_on_first_use_never_goes() -> None:
 )
 def test_an_entry_goes_however_it_is_written_and_the_comment_behind_it_stays(entry: str) -> None:
     version = lock(DAYS[0])
-    user_data.write(user_data.table(), entry.format(DAYS[0]) + OWN)
-    lock_on_demand.forget(version)
+    user_data.write_user_file(user_data.find_user_table(), entry.format(DAYS[0]) + OWN)
+    lock_on_demand.forget_lock(version)
     assert table() == OWN
 
 
@@ -122,10 +122,10 @@ def test_an_entry_in_pieces_is_left_alone_and_told() -> None:
     cpu = f'[version."{DAYS[0]}".cpu]'
     image = '[python."3.99"]\nimage = "python"\ndigest = ""\npip = "1"\npyarrow = "1"\n'
     written = table().replace(cpu, image + cpu)
-    user_data.write(user_data.table(), written)
+    user_data.write_user_file(user_data.find_user_table(), written)
     catalog.reread()
     with pytest.raises(UsageError, match=f"{DAYS[0]} is not written there as tfcompare writes it"):
-        lock_on_demand.forget(version)
+        lock_on_demand.forget_lock(version)
     said: list[str] = []
     assert cleanup.retire(1, said.append).numbers == ()
     assert "take it out by hand" in said[0]
@@ -139,7 +139,7 @@ def test_nothing_old_is_nothing_said() -> None:
 
 
 def test_a_table_that_cannot_be_read_fails_no_night() -> None:
-    user_data.write(user_data.table(), "[version.broken\n")
+    user_data.write_user_file(user_data.find_user_table(), "[version.broken\n")
     catalog.reread()
     said: list[str] = []
     assert cleanup.retire(1, said.append).numbers == ()
@@ -158,13 +158,13 @@ def test_an_engine_that_stops_answering_keeps_the_entries_for_the_next_night(mon
         def api(self) -> object:
             raise EngineUnavailable("the Docker engine stopped answering")
 
-    monkeypatch.setattr("orchestrator.engines.docker.client.connect", lambda timeout_s: Gone())
+    monkeypatch.setattr("orchestrator.engines.docker.client.connect_engine", lambda timeout_s: Gone())
     retired = cleanup.retire(1, lambda text: None)
     assert (retired.numbers, retired.spared) == (
         (),
         (f"{DAYS[0]} is left alone: the Docker engine stopped answering",),
     )
-    assert catalog.find(DAYS[0])
+    assert catalog.find_version(DAYS[0])
 
 
 def test_when_a_version_was_used_its_lock_tells() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.history.alarms.opened import COMMITS
 from orchestrator.history.model import NightReport
-from orchestrator.nightly.message import compose, summary, trial
+from orchestrator.nightly.message import compose, summarize_night, trial
 from tests.support.night_reports import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
 
 HOSTILE = "<img src=x onerror=alert(1)>&`*_[x](javascript:1)\x1b[31m\u202e @everyone\nRecovered: 99"
@@ -33,8 +33,8 @@ def test_a_summary_names_everything_that_happened_and_else_that_nothing_did() ->
         appeared=("b", "c"),
         warnings=("d",),
     )
-    assert summary(told) == "the nightly run hung, 1 slower, 2 faster, 1 vanished, 2 appeared, 1 warning"
-    assert summary(QUIET) == "nothing changed"
+    assert summarize_night(told) == "the nightly run hung, 1 slower, 2 faster, 1 vanished, 2 appeared, 1 warning"
+    assert summarize_night(QUIET) == "nothing changed"
 
 
 def test_an_alarm_is_told_with_all_that_a_person_acts_on() -> None:

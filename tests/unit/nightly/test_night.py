@@ -122,7 +122,7 @@ def test_a_night_in_a_fleet_records_who_measured_and_who_started_it(monkeypatch,
     monkeypatch.setattr(nights, "find_single", lambda *asked, **only: SingleHost(fleet, {"id": "of-a-fleet"}))
     told, _ = said(replace(options, fleet=fleet))
     assert (told.night.host, told.night.starter) == ("of-a-fleet", host_facts()["id"])
-    monkeypatch.setattr(versions, "resolve", lambda *asked, **named: 1 / 0)
+    monkeypatch.setattr(versions, "resolve_followed", lambda *asked, **named: 1 / 0)
     failed, _ = said(replace(options, fleet=fleet, again=True))
     assert (failed.night.outcome, failed.night.host, failed.night.starter) == (
         "failed", "of-a-fleet", host_facts()["id"]
@@ -480,7 +480,7 @@ def test_a_version_that_cannot_be_had_is_a_point_in_every_case(monkeypatch, opti
         missing = versions.Unavailable(name="nightly", reason="lock: the index does not answer")
         return versions.ResolvedVersions(versions=("1.13.2", "2.13.0"), names={}, unavailable=(missing,))
 
-    monkeypatch.setattr(nights.versions, "resolve", resolve)
+    monkeypatch.setattr(nights.versions, "resolve_followed", resolve)
     measures(monkeypatch, whole)
     said(options)
     missing = [point for point in Store(options.history).read().points() if point.target == "nightly"]

@@ -156,7 +156,7 @@ def test_a_reference_that_the_index_has_no_more(house: House, monkeypatch: pytes
             "the reference 1.13 cannot be had, and nothing is measured without it: the index has it no more"
         )
 
-    monkeypatch.setattr(nights.versions, "resolve", fail)
+    monkeypatch.setattr(nights.versions, "resolve_followed", fail)
     report = house.night()
     assert report.night.outcome == "failed"
     [said] = report.night.said

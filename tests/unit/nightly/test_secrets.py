@@ -185,7 +185,7 @@ def test_serve_hands_secrets_on_by_variables_and_leaves_them_out_of_its_lock(mac
         [file] = machine.folder.rglob(f"{SERVERS['cpu']}-*.lock")
         assert file.stat().st_mode & 0o777 == 0o600
 
-    monkeypatch.setattr(serving, "serve", serve)
+    monkeypatch.setattr(serving, "serve_nights", serve)
     code, out, err = call("serve", *FLAGS, "--notify", NOTIFY["slack"], "--index-url", INDEX, "--notify", "${HOOK}")
     assert code == 0, err
     assert_clean(out, err)
@@ -235,7 +235,7 @@ def test_old_lines_of_a_crontab_are_read_shown_without_their_tokens_and_replaced
 
 
 def test_what_an_old_serve_says_of_itself_is_shown_without_its_tokens(machine: Machine, call):
-    with lock.hold(name=SERVERS["cpu"], about=units.as_text(planned(flags=OLD))):
+    with lock.hold(name=SERVERS["cpu"], about=units.entry_as_text(planned(flags=OLD))):
         assert_clean(*call("status"), *call("status", "--format", "json"))
 
 

@@ -77,7 +77,7 @@ def test_pip_is_asked_without_what_lies_around(hostile: Path, monkeypatch):
 def test_an_environment_is_built_without_what_lies_around(monkeypatch, tmp_path: Path):
     commands: list[list[str]] = []
     monkeypatch.setattr(venv.VenvEngine, "_run", lambda self, version, argv, asking, log: commands.append(argv))
-    monkeypatch.setattr(venv.lockfile, "check", lambda *locks: None)
+    monkeypatch.setattr(venv.lockfile, "check_locks", lambda *locks: None)
     monkeypatch.setattr(venv, "build_errors", SimpleNamespace(of_install=lambda *said, **more: ""))
     for name in ("pip", "x"):
         (tmp_path / f"{name}.lock").write_text("")

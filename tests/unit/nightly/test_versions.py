@@ -34,7 +34,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
 
 def resolved(*names: str, last: dict[str, str] | None = None) -> tuple[ResolvedVersions, list[str]]:
     said: list[str] = []
-    return versions.resolve(names, said.append, last), said
+    return versions.resolve_followed(names, said.append, last), said
 
 
 @pytest.fixture
@@ -154,7 +154,7 @@ def test_the_index_is_asked_once_and_only_if_a_name_needs_it(monkeypatch: pytest
 
 
 def test_a_nightly_that_is_asked_for_is_used_from_now_on() -> None:
-    [version] = catalog.resolve([NEWER], fewest=1)
+    [version] = catalog.resolve_versions([NEWER], fewest=1)
     [flavour] = version.flavours
     for name in ("nightly", NEWER):
         age(version, days=9)

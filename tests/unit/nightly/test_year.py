@@ -129,7 +129,7 @@ def test_confirmations_cost_little_all_year_round(year: Year) -> None:
 
 
 def test_the_site_shows_both_alarms_and_every_case(store: Store, tmp_path: Path) -> None:
-    built = site.build(store, tmp_path / "site")
+    built = site.build_site(store, tmp_path / "site")
     assert (built.cases, built.warnings) == (len(years.CASES), ())
     alarms = (tmp_path / "site" / "alarms.html").read_text(encoding="utf-8")
     for case in (SLOWER, FASTER):

@@ -12,7 +12,7 @@ from orchestrator.errors import UsageError
 from orchestrator.machine.gpu import Gpu, GpuReading
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus as cards
-from orchestrator.plan.gpus import NOT_SEEN, NOT_WATCHED, again, choose, fit
+from orchestrator.plan.gpus import NOT_SEEN, NOT_WATCHED, choose_gpus, find_gpus_again, fit
 from orchestrator.plan.request import RunOptions, check_request
 
 V100 = Gpu(0, "GPU-4d6a-11", "Tesla V100", "7.0", "550.54", 16_384, 300, True, None)
@@ -23,15 +23,15 @@ READING = GpuReading(0, 1980, 3201, 41, 122, 35, (), ())
 
 
 def test_a_run_has_one_card_unless_it_asks_for_more():
-    assert choose((), ALL) == (V100,)
-    assert choose(("1",), ALL) == (A100,)
-    assert choose(("2", "0"), ALL) == (H100, V100)
-    assert choose((), ()) == ()
+    assert choose_gpus((), ALL) == (V100,)
+    assert choose_gpus(("1",), ALL) == (A100,)
+    assert choose_gpus(("2", "0"), ALL) == (H100, V100)
+    assert choose_gpus((), ()) == ()
 
 
 def test_a_card_goes_by_its_uuid_too_and_by_the_beginning_of_it():
-    assert choose(("GPU-9f31-33",), ALL) == (H100,)
-    assert choose(("GPU-9f",), ALL) == (H100,)
+    assert choose_gpus(("GPU-9f31-33",), ALL) == (H100,)
+    assert choose_gpus(("GPU-9f",), ALL) == (H100,)
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def test_a_card_goes_by_its_uuid_too_and_by_the_beginning_of_it():
 )
 def test_a_card_that_is_not_there_is_refused_with_those_that_are(names, seen, said: str):
     with pytest.raises(UsageError) as refused:
-        choose(names, seen)
+        choose_gpus(names, seen)
     assert said in str(refused.value)
 
 
@@ -92,7 +92,7 @@ def test_the_versions_that_a_refusal_offers_can_be_named_together():
     with pytest.raises(UsageError) as refused:
         fitted("2.3", "2.4", "1.14", "1.15-nv", gpus=("1",))
     [offered] = re.findall(r"--versions (\S+)\)", str(refused.value))
-    assert [version.number for version in catalog.resolve(offered.split(","))] == ["2.4.4", "1.15.5+nv23.03"]
+    assert [version.number for version in catalog.resolve_versions(offered.split(","))] == ["2.4.4", "1.15.5+nv23.03"]
 
 
 def test_virtual_environments_are_offered_only_what_they_can_have():
@@ -143,7 +143,7 @@ def test_every_card_that_is_named_has_to_fit():
 
 
 def test_claims_are_left_out_by_naming_others():
-    chosen = claims.choose(("predict-after-compile",), None, claims.all_claims(workloads.all_workloads()))
+    chosen = claims.choose_claims(("predict-after-compile",), None, claims.all_claims(workloads.all_workloads()))
     on_gpu = tuple(replace(claim, devices=("gpu",)) for claim in chosen)
     with pytest.raises(UsageError, match="Name claims about other versions, or measure them"):
         fitted(gpus=("2",), claims=on_gpu)
@@ -187,12 +187,12 @@ def test_without_a_gpu_nobody_looks_for_one():
 
 
 def test_a_run_that_goes_on_takes_the_cards_of_its_plan(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(cards, "gpus", lambda: ALL)
+    monkeypatch.setattr(cards, "find_gpus", lambda: ALL)
     asked = fitted("2.13", "2.16", gpus=("2",))
-    found = again(asked.freeze("docker").gpus, asked.selection.versions)
+    found = find_gpus_again(asked.freeze("docker").gpus, asked.selection.versions)
     assert found.gpus == (H100,)
     assert found.slow_starts == {"2.13.0"}
-    assert again((), asked.selection.versions) == Fitting()
+    assert find_gpus_again((), asked.selection.versions) == Fitting()
 
 
 @pytest.mark.parametrize(("engine", "isolation"), [("docker", "container"), ("venv", "process")])
@@ -220,7 +220,7 @@ def test_a_split_card_is_noted_with_the_way_to_name_a_slice():
 
 def test_slices_are_listed_where_none_is_what_was_named():
     with pytest.raises(UsageError, match=r"2: NVIDIA H100 MIG 1g.10gb MIG-77aa"):
-        choose(("MIG-9",), (V100, MIG))
+        choose_gpus(("MIG-9",), (V100, MIG))
 
 
 def test_a_card_for_one_process_takes_the_run_that_opens_one():

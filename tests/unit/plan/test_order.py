@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from orchestrator.model import Arm, ArmKey
-from orchestrator.plan.order import alternating, divide, group_linked, round_order
+from orchestrator.plan.order import alternating, divide_sittings, group_linked, round_order
 from tests.support.builders import NEW, OLD, case, case_pair, target, version_pair
 
 ARMS = ["a", "b", "c", "d"]
@@ -79,14 +79,14 @@ COMPARED = (*map(version_pair, LINKED), *(
 
 def test_arms_that_fit_are_open_at_once_in_the_order_given():
     order = round_order(ALL, 7, "case", 1)
-    assert divide(order, COMPARED, fitting(len(ALL))) == [order]
-    assert divide([], COMPARED, fitting(2)) == [[]]
+    assert divide_sittings(order, COMPARED, fitting(len(ALL))) == [order]
+    assert divide_sittings([], COMPARED, fitting(2)) == [[]]
 
 
 @pytest.mark.parametrize("most", [2, 3, 4, 5, 6, 13])
 def test_every_pair_is_together_in_a_sitting_and_no_sitting_is_too_large(most: int):
     order = round_order(ALL, 7, "case", 1)
-    sittings = divide(order, COMPARED, fitting(most))
+    sittings = divide_sittings(order, COMPARED, fitting(most))
     assert all(len(sitting) == len(set(sitting)) <= most for sitting in sittings)
     assert {arm for sitting in sittings for arm in sitting} == set(ALL)
     together = [{arm.key for arm in sitting} for sitting in sittings]
@@ -95,7 +95,7 @@ def test_every_pair_is_together_in_a_sitting_and_no_sitting_is_too_large(most: i
 
 
 def test_groups_are_divided_around_their_common_baseline():
-    sittings = divide(ALL, COMPARED, fitting(6))
+    sittings = divide_sittings(ALL, COMPARED, fitting(6))
     assert [sorted({arm.case.params[0][1] for arm in sitting}) for sitting in sittings] == [
         ["0", "1", "2"], ["0", "3", "4"], ["0", "5", "6"],
     ]  # fmt: skip
@@ -104,11 +104,13 @@ def test_groups_are_divided_around_their_common_baseline():
 
 def test_a_mirrored_order_has_the_same_sittings_backwards():
     order = round_order(ALL, 7, "case", 1)
-    sittings = divide(order, COMPARED, fitting(6))
-    assert divide(order[::-1], COMPARED, fitting(6)) == [sitting[::-1] for sitting in sittings[::-1]]
+    sittings = divide_sittings(order, COMPARED, fitting(6))
+    assert divide_sittings(order[::-1], COMPARED, fitting(6)) == [sitting[::-1] for sitting in sittings[::-1]]
 
 
 def test_arms_that_nothing_is_compared_with_are_measured_too():
-    sittings = divide(ALL, [pair for pair in COMPARED if OLD not in {arm.target for arm in pair.arms}], fitting(5))
+    sittings = divide_sittings(
+        ALL, [pair for pair in COMPARED if OLD not in {arm.target for arm in pair.arms}], fitting(5)
+    )
     assert {arm for sitting in sittings for arm in sitting} == set(ALL)
     assert max(map(len, sittings)) <= 5

@@ -19,18 +19,18 @@ def no_network(monkeypatch: pytest.MonkeyPatch):
             raise UsageError("it cannot be locked: no network")
         return tuple(texts)
 
-    monkeypatch.setattr(planning, "provide", provide)
+    monkeypatch.setattr(planning, "provide_targets", provide)
 
 
 def test_a_claim_whose_targets_cannot_be_locked_is_left_out_with_a_warning():
     said: list[str] = []
-    chosen = claims.choose(["onednn-one-thread", "python-3-11-leaks-memory"], None, BUILTIN)
+    chosen = claims.choose_claims(["onednn-one-thread", "python-3-11-leaks-memory"], None, BUILTIN)
     planned = plan_run(RunOptions(claims=chosen), said.append)
     assert [claim.name for claim in planned.options.claims] == ["onednn-one-thread"]
     assert said == ["warning: the claim python-3-11-leaks-memory is left out: it cannot be locked: no network"]
 
 
 def test_where_no_claim_is_left_nothing_is_measured_instead():
-    chosen = claims.choose(["python-3-11-leaks-memory"], None, BUILTIN)
+    chosen = claims.choose_claims(["python-3-11-leaks-memory"], None, BUILTIN)
     with pytest.raises(NothingSelected, match="see above"):
         plan_run(RunOptions(claims=chosen), lambda text: None)

@@ -162,7 +162,7 @@ def test_only_the_workloads_that_are_measured_are_kept():
 
 
 def planned(*names: str, gpu: bool = False, **changes: Any) -> Plan:
-    chosen = claims.choose(names, None, BUILTIN)
+    chosen = claims.choose_claims(names, None, BUILTIN)
     return check_request(RunOptions(claims=chosen, environments=EngineOptions(gpu=gpu), **changes)).freeze("venv")
 
 

@@ -6,14 +6,14 @@ from orchestrator.model.profile import Profile
 from orchestrator.profiling.align import (
     Figure,
     FunctionRow,
-    align,
+    align_profiles,
     cumulative,
     grown,
     growth,
     module,
     own,
     shrunk,
-    split,
+    split_profile,
 )
 from tests.support.profiled import CALLS, function, profile
 
@@ -23,14 +23,14 @@ def named(rows: tuple[FunctionRow, ...]) -> list[str]:
 
 
 def row(name: str, *profiles: Profile) -> FunctionRow:
-    [found] = [row for row in align(profiles) if row.name == name]
+    [found] = [row for row in align_profiles(profiles) if row.name == name]
     return found
 
 
 def test_the_seeds_three_parts():
     """Building is what happens until the third call and what is called once or twice, training what every step calls
     once, and the rest is the rest."""
-    parts = split(
+    parts = split_profile(
         profile(
             function("build", calls=0, start=100),
             function("collected", calls=1, own=7),
@@ -46,14 +46,14 @@ def test_the_seeds_three_parts():
 
 def test_a_call_of_many_steps_is_divided_into_them():
     """With a dataset `fit` is called once, and train_step once a step."""
-    parts = split(
+    parts = split_profile(
         profile(function("fit", calls=CALLS, own=4), function("train_step", calls=8 * CALLS, own=40), steps=8)
     )
     assert (parts.iterations, parts.train_ms, parts.other_ms) == (80, 0.5, 0.05)
 
 
 def test_a_profile_of_nothing_is_of_no_time():
-    assert split(profile()).step_ms == 0
+    assert split_profile(profile()).step_ms == 0
 
 
 def test_own_and_cumulative_times_are_of_a_step():
@@ -104,15 +104,15 @@ def test_a_file_that_moved_is_found_by_its_own_name_and_a_class_by_its():
         function("Wrapper.__init__", own=21, file="tensorflow/python/data/ops/structured_function.py"),
         function("wrapper", own=31, file="tensorflow/python/util/deprecation.py"),
     )
-    cells = {found.name: found.cells for found in align([old, new]) if found.name != "wrapper"}
+    cells = {found.name: found.cells for found in align_profiles([old, new]) if found.name != "wrapper"}
     assert all(None not in found for found in cells.values())
-    assert len([found for found in align([old, new]) if found.name == "wrapper"]) == 2
+    assert len([found for found in align_profiles([old, new]) if found.name == "wrapper"]) == 2
 
 
 def test_where_two_could_be_meant_neither_is():
     old = profile(function("get", own=1, file="a/registry.py"))
     new = profile(function("get", own=2, file="b/registry.py"), function("get", own=3, file="c/registry.py"))
-    assert sorted(found.cells[0] is None for found in align([old, new])) == [False, True, True]
+    assert sorted(found.cells[0] is None for found in align_profiles([old, new])) == [False, True, True]
 
 
 def test_two_functions_of_one_version_are_never_one_because_of_another():
@@ -121,18 +121,18 @@ def test_two_functions_of_one_version_are_never_one_because_of_another():
         function("error_handler", own=1, cumulative=100, file="keras/src/utils/traceback_utils.py"),
         function("error_handler", own=2, cumulative=40, file="tensorflow/python/util/traceback_utils.py"),
     )
-    assert len(align([profile(), new])) == 2
+    assert len(align_profiles([profile(), new])) == 2
 
 
 def test_functions_that_a_file_has_under_one_name_are_added_up():
     both = profile(function("<lambda>", calls=3, own=1, line=4), function("<lambda>", calls=5, own=2, line=9))
-    [found] = align([both])
+    [found] = align_profiles([both])
     assert found.cells[0] is not None
     assert (found.cells[0].calls, found.cells[0].own_ms) == (0.8, 0.3)
 
 
 def test_what_builds_is_in_no_row():
-    assert align([profile(function("build", calls=0, start=9), function("retraced", calls=2, own=9))]) == ()
+    assert align_profiles([profile(function("build", calls=0, start=9), function("retraced", calls=2, own=9))]) == ()
 
 
 OLD = profile(
@@ -150,7 +150,7 @@ NEW = profile(
 
 def of(figure: Figure, *profiles: Profile) -> list[str]:
     """The names of the new and grown functions."""
-    return named(grown(align(profiles), figure, [split(one) for one in profiles]))
+    return named(grown(align_profiles(profiles), figure, [split_profile(one) for one in profiles]))
 
 
 def test_new_and_grown_functions_come_largest_first_by_either_time():
@@ -160,14 +160,14 @@ def test_new_and_grown_functions_come_largest_first_by_either_time():
 
 
 def test_gone_and_shrunk_functions_come_largest_first():
-    assert named(shrunk(align([OLD, NEW]), own)) == ["old loop", "run"]
+    assert named(shrunk(align_profiles([OLD, NEW]), own)) == ["old loop", "run"]
 
 
 def test_of_several_versions_the_one_counts_in_which_it_grew_most():
     later = profile(function("run", own=29), function("old loop", own=8))
     assert growth(row("run", OLD, NEW, later), own) == 2.0
     assert "run" in of(own, OLD, NEW, later)
-    assert "run" not in named(shrunk(align([OLD, NEW, later]), own))
+    assert "run" not in named(shrunk(align_profiles([OLD, NEW, later]), own))
     assert "old loop" not in of(own, OLD, NEW, later)
 
 
@@ -178,7 +178,7 @@ def test_the_slowest_of_several_versions_does_not_hide_the_others():
 
 def test_of_a_single_version_everything_is_listed_and_nothing_shrank():
     assert of(cumulative, NEW) == ["predict", "_process_inputs", "_create_graph_function", "run"]
-    assert shrunk(align([NEW]), own) == ()
+    assert shrunk(align_profiles([NEW]), own) == ()
 
 
 def test_the_profiler_makes_a_call_longer_by_a_ratio_of_medians():

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestrator.profiling.layers import LayerOutput, explain
+from orchestrator.profiling.layers import LayerOutput, find_first_differing
 from workloads.sketches import sketch
 
 VALUES = np.random.RandomState(1).rand(4, 3).astype("float32")
@@ -42,4 +42,4 @@ NET = (layer("a"), layer("b"), layer("net", kind="Model"))
     ],
 )
 def test_the_first_layer_that_differs_is_named(candidate: tuple[LayerOutput, ...], told: str):
-    assert told in explain(NET, candidate)
+    assert told in find_first_differing(NET, candidate)

@@ -54,7 +54,7 @@ def scene() -> Profiled:
 def drawn(monkeypatch: pytest.MonkeyPatch):
     def draw(of: Profiled, width: int) -> str:
         monkeypatch.setenv("COLUMNS", str(width))
-        return report.render(of)
+        return report.render_profile(of)
 
     return draw
 
@@ -119,7 +119,7 @@ def test_new_and_grown_functions_stand_in_the_order_of_their_growth(drawn):
 
 def test_the_rows_of_own_times_add_up_to_the_step(drawn):
     """In the object, where nothing is rounded: what is shown, and the rest that the table has in one line."""
-    told = report.as_object(scene())
+    told = report.profile_as_object(scene())
     for version in (OLD, NEW):
         [step] = [one["step_ms"] for one in told["profiles"] if one["target"] == version and "step_ms" in one]
         listed = [one["targets"][version] for one in told["functions"] if one["by"] == "own"]
@@ -127,7 +127,7 @@ def test_the_rows_of_own_times_add_up_to_the_step(drawn):
 
 
 def test_only_as_many_functions_as_asked_are_listed(drawn):
-    told = report.as_object(profiled(scene().arms, top=2))
+    told = report.profile_as_object(profiled(scene().arms, top=2))
     assert [(one["by"], one["rank"]) for one in told["functions"]] == [
         ("cumulative", 1), ("cumulative", 2), ("own", 1), ("own", 2),
     ]  # fmt: skip
@@ -142,7 +142,7 @@ def test_a_single_version_has_its_largest_functions_and_nothing_to_compare(drawn
 
 
 def test_the_object_holds_every_arm_and_the_functions_of_every_version():
-    told = json.loads(json.dumps(report.as_object(scene())))
+    told = json.loads(json.dumps(report.profile_as_object(scene())))
     assert told["schema"] == "tfcompare.profile/1"
     assert [one["outcome"] for one in told["profiles"]] == ["profiled", "profiled", "refused", "died"]
     before, after = told["profiles"][:2]
@@ -164,7 +164,7 @@ def test_the_object_names_no_field_as_a_measurement_is_named():
         for inner in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
             collect(inner)
 
-    collect(report.as_object(scene()))
+    collect(report.profile_as_object(scene()))
     assert not keys & {"median_ms", "ratio", "ci_low", "ci_high", "verdict", "arms", "comparisons"}
 
 

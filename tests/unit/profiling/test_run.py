@@ -26,7 +26,7 @@ from orchestrator.plan.request import RunOptions
 from orchestrator.profiling import run as story
 from orchestrator.profiling.model import Profiled
 from orchestrator.profiling.run import ProfileOptions
-from orchestrator.profiling.stored import read
+from orchestrator.profiling.stored import read_profile
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import Quiet
@@ -158,19 +158,19 @@ def test_no_report_of_runs_takes_it_for_one(options: ProfileOptions):
 
 def test_it_is_read_as_it_was_left(options: ProfileOptions):
     done = story.profile(changed(options, selected=("fine", "ending[how=refuses]")), Quiet())
-    again = read(done.path)
+    again = read_profile(done.path)
     assert (again.heading, again.arms, again.path) == (done.heading, done.arms, done.path)
 
 
 def test_what_is_no_profile_is_not_read(tmp_path: Path):
     with pytest.raises(UsageError, match="holds no profile"):
-        read(tmp_path)
+        read_profile(tmp_path)
     (tmp_path / "profile.json").write_text("{}")
     with pytest.raises(ContractBroken, match="is not what this tfcompare writes"):
-        read(tmp_path)
+        read_profile(tmp_path)
     (tmp_path / "profile.json").write_text('{"format": "tfcompare.profile/2", "run": "x"}')
     with pytest.raises(ContractBroken, match=r"tfcompare\.profile/2, and this tfcompare reads .*/1: .* a new profile"):
-        read(tmp_path)
+        read_profile(tmp_path)
 
 
 ENDS = {
@@ -244,7 +244,7 @@ def test_what_was_profiled_before_an_end_is_kept(options: ProfileOptions, error:
     done = story.profile(options, Stops("1.14.0 profiled", error))
     assert ended(done) == [("fine[size=1]", "1.14.0", "profiled")]
     assert type(done.error) is kind
-    assert read(done.path).arms == done.arms
+    assert read_profile(done.path).arms == done.arms
 
 
 def test_an_end_before_the_first_profile_is_an_error_and_no_report(options: ProfileOptions, engine: Engine):

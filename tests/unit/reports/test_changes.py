@@ -71,12 +71,12 @@ def own_times(evaluation: Evaluation) -> tuple[TimeChange, ...]:
 @pytest.mark.parametrize("width", [80, 120])
 def test_it_is_what_the_snapshot_shows(monkeypatch: pytest.MonkeyPatch, width: int):
     monkeypatch.setenv("COLUMNS", str(width))
-    found = render_plain(lambda wide: changes.layout(both(), wide)) + "\n"
+    found = render_plain(lambda wide: changes.layout_changes(both(), wide)) + "\n"
     assert found == kept(f"changes-{width}", found)
 
 
 def test_the_object_holds_every_figure_that_the_table_shows():
-    found = json.loads(json.dumps(changes.as_object(both()), allow_nan=False))
+    found = json.loads(json.dumps(changes.changes_as_object(both()), allow_nan=False))
     assert found["schema"] == "tfcompare.changes/1"
     assert [one["verdict"] for one in found["changes"]] == [
         "slower", "faster", "same", "inconclusive", "inconclusive",
@@ -89,7 +89,7 @@ def test_the_object_holds_every_figure_that_the_table_shows():
 
 def test_the_object_is_what_its_published_schema_says():
     schema = json.loads((ROOT / "docs" / "schema" / "changes-1.json").read_text())
-    found = changes.as_object(both())
+    found = changes.changes_as_object(both())
     jsonschema.validate(found, schema, cls=jsonschema.Draft202012Validator)
     for name, one in (("change", found["changes"][0]), ("run", found["earlier"])):
         assert list(schema["$defs"][name]["properties"]) == list(one)
@@ -101,7 +101,7 @@ def test_what_steers_a_terminal_is_shown_and_not_obeyed(monkeypatch: pytest.Monk
     hostile = replace(
         both(), differences=(Difference("host cpu", "\x1b[2J[red]x[/red]", "\u202e"),), left_out=("\x07",)
     )
-    text = render_plain(lambda wide: changes.layout(hostile, wide))
+    text = render_plain(lambda wide: changes.layout_changes(hostile, wide))
     assert r"\x1b[2J[red]x[/red]" in text
     assert {character for character in text if not character.isprintable()} == {"\n"}
 
@@ -109,6 +109,6 @@ def test_what_steers_a_terminal_is_shown_and_not_obeyed(monkeypatch: pytest.Monk
 def test_the_sum_counts_what_is_certain_among_all_changes():
     slower, faster, *others = both().changes
     marked = (replace(slower, row_only=True), faster, *others)
-    assert changes.summary(marked) == (
+    assert changes.summarize_changes(marked) == (
         "5 ratios in both: 1 faster, 1 same, 2 inconclusive, 1 not certain among all comparisons."
     )

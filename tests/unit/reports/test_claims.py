@@ -30,14 +30,14 @@ from tests.support.kept import kept
 @pytest.mark.parametrize("width", [80, 120])
 def test_it_is_what_the_snapshot_shows(monkeypatch: pytest.MonkeyPatch, width: int):
     monkeypatch.setenv("COLUMNS", str(width))
-    found = claims.render(scene()) + "\n"
+    found = claims.render_claims(scene()) + "\n"
     assert found == kept(f"claims-{width}", found)
 
 
 @pytest.mark.parametrize("width", [60, 80, 140])
 def test_no_line_is_wider_than_the_terminal_and_nothing_hostile_gets_out(monkeypatch, width: int):
     monkeypatch.setenv("COLUMNS", str(width))
-    text = claims.render(scene("[red]gone[/red] \x1b[2J \u202e" + "x" * 300))
+    text = claims.render_claims(scene("[red]gone[/red] \x1b[2J \u202e" + "x" * 300))
     assert max(map(cell_len, text.splitlines())) <= width
     assert "\x1b" not in text
     assert "\u202e" not in text
@@ -102,7 +102,7 @@ def test_a_part_and_a_control_of_ours_are_shown(monkeypatch: pytest.MonkeyPatch)
             comparison(control, 0.03, "faster", ci_low=0.025, ci_high=0.035),
         ),
     )
-    text = claims.render(made)
+    text = claims.render_claims(made)
     assert "85% · expected: at least 50% of the difference, on the log scale" in text
     assert "not slower by 1.25x or more (a control of ours)" in text
     [shown] = json.loads(claims.as_json(made))["claims"]
@@ -116,10 +116,10 @@ def test_a_claim_alone_shows_its_source_and_its_words(monkeypatch: pytest.Monkey
     monkeypatch.setenv("COLUMNS", "120")
     whole = scene()
     alone = replace(whole, plan=replace(whole.plan, claims=whole.plan.claims[3:4]))
-    text = claims.render(alone)
+    text = claims.render_claims(alone)
     assert "source: https://example.org/1" in text
     assert 'in its words: "It takes 16 times as long."' in text
-    assert "in its words" not in claims.render(whole)
+    assert "in its words" not in claims.render_claims(whole)
 
 
 def test_what_was_found_before_is_shown(monkeypatch: pytest.MonkeyPatch):
@@ -128,12 +128,12 @@ def test_what_was_found_before_is_shown(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(claims, "all_found", lambda: {"first-call": before})
     whole = scene()
     alone = replace(whole, plan=replace(whole.plan, claims=whole.plan.claims[3:4]))
-    assert "found before: reproduced, 2026-01-02, cpu of a Xeon" in claims.render(alone)
+    assert "found before: reproduced, 2026-01-02, cpu of a Xeon" in claims.render_claims(alone)
 
 
 def test_a_run_without_claims_has_no_such_table():
     with pytest.raises(UsageError, match="tested no claims"):
-        claims.render(evaluation())
+        claims.render_claims(evaluation())
 
 
 def test_every_builtin_claim_can_be_listed(capsys: pytest.CaptureFixture[str]):
@@ -154,7 +154,7 @@ def test_what_two_versions_return_is_shown_by_how_much_it_differs(monkeypatch: p
     made = evaluation(
         plan=plan(claims=(said,)), outputs=(OutputComparison(**compared, verdict="differs", difference=0.033),)
     )
-    text = claims.render(made)
+    text = claims.render_claims(made)
     assert "results differ by 3.3% · expected: differs" in text
     assert "results, 2.0.0 v 1.0.0: power" in text
     [shown] = json.loads(claims.as_json(made))["claims"]

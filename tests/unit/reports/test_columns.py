@@ -7,7 +7,7 @@ from orchestrator.reports.columns import (
     COLUMNS,
     Notes,
     bar,
-    choose,
+    choose_columns,
     format_ends,
     format_verdict,
     legend,
@@ -20,7 +20,7 @@ USUAL = ["time", "ratio", "interval", "bar", "verdict"]
 
 
 def names(width: int, asked: tuple[str, ...] | None = None) -> list[str]:
-    return [column.name for column in choose(width, asked)]
+    return [column.name for column in choose_columns(width, asked)]
 
 
 @pytest.mark.parametrize("width", [20, 80, 100, 130, 300])
@@ -110,10 +110,10 @@ def test_what_is_not_known_is_an_empty_cell():
 
 
 def test_the_legend_explains_what_is_shown_and_nothing_else():
-    assert legend(choose(80, ("build", "rounds"))) == "build: before the first call"
-    assert legend(choose(80, ("ratio",))) == "ratios and verdicts: of times, by round"
+    assert legend(choose_columns(80, ("build", "rounds"))) == "build: before the first call"
+    assert legend(choose_columns(80, ("ratio",))) == "ratios and verdicts: of times, by round"
     assert "first: the whole first call · second: the second call, per step · time: after the warm-up" in legend(
-        choose(130, ("first", "second", "time"))
+        choose_columns(130, ("first", "second", "time"))
     )
 
 

@@ -37,8 +37,8 @@ def test_the_rows_that_cpu_time_decides_are_named_with_their_ratios_and_both_spr
         "From round to round, ratios of CPU times vary by 0.7% and those of wall times by 6.5%: --columns +cpu-ratio "
         "shows them, and a run with --judge cpu is judged by them.",
     ]
-    for report in (matrix, table):
-        assert " ".join(said) in " ".join(report.render(found).split())
+    for report in (matrix.render_matrix(found), table.render_details(found)):
+        assert " ".join(said) in " ".join(report.split())
     assert list(_summary(found))[-2:] == said
     [warning] = check_noise(found.plan, found.comparisons)
     assert "; CPU time decides 2 of these (--columns +cpu-ratio), `tfcompare doctor` shows what helps" in warning
@@ -89,9 +89,9 @@ def test_an_exploratory_row_is_decided_by_nothing():
 def test_a_run_that_is_judged_by_cpu_time_says_so_at_its_times():
     found = of(SLOWER, judge="cpu")
     found = replace(found, arms=tuple(replace(each, wall_ms=12.5) for each in found.arms))
-    text = " ".join(table.render(found, ("+wall",)).split())
+    text = " ".join(table.render_details(found, ("+wall",)).split())
     for words in ("judged by CPU time", "CPU time: of all its threads", "of CPU times", "12.5 ms"):
         assert words in text
-    text = " ".join(matrix.render(found).split())
+    text = " ".join(matrix.render_matrix(found).split())
     assert "judged by CPU time" in text
     assert "CPU time: per step in 1.0.0" in text

@@ -101,11 +101,11 @@ def test_comparisons_inside_a_version_are_chosen_and_sorted_alike():
 
 def test_the_table_says_what_was_left_out(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("COLUMNS", "100")
-    text = table.render(five_cases(), arrangement=arrangement("slower", None))
+    text = table.render_details(five_cases(), arrangement=arrangement("slower", None))
     assert "--only slower: 2 of 5 cases, and 2 comparisons inside a version" in text
     assert "c-same" not in text.partition("inside each target")[0].partition("predict")[2].splitlines()[0]
     assert "2.0.0 is slower than 1.0.0 in 2 of 5 cases" in text, "the summary is of the whole run"
-    nothing = table.render(five_cases(), arrangement=arrangement("died", None))
+    nothing = table.render_details(five_cases(), arrangement=arrangement("died", None))
     assert "--only died: nothing; without it there are 5 cases" in nothing
 
 

@@ -8,7 +8,7 @@ import pytest
 from orchestrator.metrics import METRICS
 from orchestrator.reports import json as report_json
 from orchestrator.reports import table
-from orchestrator.reports.json import as_json, as_object
+from orchestrator.reports.json import as_json, comparison_as_object
 from tests.support import scenes
 
 ARM = {
@@ -78,13 +78,13 @@ def test_an_arm_tells_its_phases_and_its_drift_as_a_fraction(report: dict[str, A
 
 
 def test_a_comparison_tells_whether_it_is_exploratory_and_what_else_was_estimated():
-    found = as_object(scenes.exploratory())["comparisons"][0]
+    found = comparison_as_object(scenes.exploratory())["comparisons"][0]
     assert [found[key] for key in ("exploratory", "sign_flip_p", "second_ratio")] == [True, 0.0005, None]
 
 
 def test_what_stands_above_the_table_as_a_warning_stands_here_too(report: dict[str, Any]):
     assert report["warnings"] == list(scenes.everything().warnings)
-    assert as_object(scenes.poisoned("!"))["warnings"] == ["broken!", "warned!"]
+    assert comparison_as_object(scenes.poisoned("!"))["warnings"] == ["broken!", "warned!"]
 
 
 def test_what_has_no_reason_has_null_for_it(report: dict[str, Any]):
@@ -104,7 +104,7 @@ def test_arms_and_comparisons_come_in_the_order_of_the_table(report: dict[str, A
     ]
 
 
-@pytest.mark.parametrize("render", [report_json.as_json, table.render])
+@pytest.mark.parametrize("render", [report_json.as_json, table.render_details])
 def test_every_format_draws_every_scene_without_an_end_of_line_too_many(render):
     for scene in (scenes.everything, scenes.hostile, scenes.exploratory):
         text = render(scene())

@@ -21,7 +21,7 @@ VERSIONS = ("1.14.0", "2.0.0", "2.5.3", "2.8.4", "2.10.1", "2.13.0", "2.16.2")
 def draw(monkeypatch: pytest.MonkeyPatch):
     def drawn(of: Evaluation, width: int = 80, arrangement: Arrangement | None = None) -> str:
         monkeypatch.setenv("COLUMNS", str(width))
-        return matrix.render(of, arrangement)
+        return matrix.render_matrix(of, arrangement)
 
     return drawn
 

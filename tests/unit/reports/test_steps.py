@@ -35,7 +35,7 @@ def line(drawn: str, *words: str) -> str:
 
 
 def test_the_matrix_has_a_row_for_the_whole_and_one_for_the_steps(measured: Evaluation):
-    drawn = matrix.render(measured)
+    drawn = matrix.render_matrix(measured)
     assert "1.50x" in line(drawn, "python train.py --epochs 2", "4.00 s")
     assert "0.50x" in line(drawn, "python train.py --epochs 2, a step of fit", "20.0 ms")
     assert line(drawn, "loss after the last epoch: 2.0.0 0.5, 2.13.0 0.25")
@@ -45,7 +45,7 @@ def test_the_matrix_has_a_row_for_the_whole_and_one_for_the_steps(measured: Eval
 
 
 def test_the_details_have_a_table_of_steps(measured: Evaluation):
-    drawn = table.render(measured)
+    drawn = table.render_details(measured)
     assert "1.50x" in line(drawn, "2.13.0", "6.00 s")
     assert "0.50x" in line(drawn, "2.13.0", "900 ms", "10.0 ms", "0.25")
 
@@ -53,17 +53,17 @@ def test_the_details_have_a_table_of_steps(measured: Evaluation):
 def test_a_program_without_steps_has_neither(measured: Evaluation):
     arms = tuple(change_arm(each, step=None, first_step_ms=None, losses=()) for each in measured.arms)
     plain = replace(measured, arms=arms, comparisons=measured.comparisons[:1])
-    for drawn in (matrix.render(plain), table.render(plain)):
+    for drawn in (matrix.render_matrix(plain), table.render_details(plain)):
         assert "a step of fit" not in drawn
         assert "loss after" not in drawn
 
 
 def test_examples_per_second_are_a_column_where_a_workload_counts_them():
     with_items = evaluation()
-    drawn = table.render(replace(with_items, arms=tuple(replace(each, items=32) for each in with_items.arms)))
+    drawn = table.render_details(replace(with_items, arms=tuple(replace(each, items=32) for each in with_items.arms)))
     # 32 examples in steps of 10 ms.
     assert "3,200" in line(drawn, "2.0.0", "10.0 ms", "1.00x")
-    assert "items/s" not in table.render(with_items)
+    assert "items/s" not in table.render_details(with_items)
 
 
 def test_the_page_of_a_program_has_no_columns_of_calls():

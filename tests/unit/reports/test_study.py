@@ -42,7 +42,7 @@ SCENES = {"study": scenes.study, "two": two_versions, "small": small_block, "hos
 def drawn(monkeypatch: pytest.MonkeyPatch):
     def draw(of: Evaluation, width: int = 140) -> str:
         monkeypatch.setenv("COLUMNS", str(width))
-        return study.render(of)
+        return study.render_study(of)
 
     return draw
 
@@ -286,7 +286,7 @@ def test_warnings_come_before_any_figure(drawn):
 
 def test_without_a_terminal_width_it_is_drawn_for_eighty_columns(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("COLUMNS", raising=False)
-    assert study.render(scenes.study()) + "\n" == (FOLDER / "study-study-80.txt").read_text()
+    assert study.render_study(scenes.study()) + "\n" == (FOLDER / "study-study-80.txt").read_text()
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ SCENES = {"everything": scenes.everything, "hostile": scenes.hostile, "explorato
 def drawn(monkeypatch: pytest.MonkeyPatch):
     def draw(of: Evaluation, width: int, columns: Sequence[str] | None = None) -> str:
         monkeypatch.setenv("COLUMNS", str(width))
-        return table.render(of, columns)
+        return table.render_details(of, columns)
 
     return draw
 
@@ -140,7 +140,7 @@ def test_few_rounds_show_a_ratio_and_no_interval(drawn):
 
 def test_without_a_terminal_width_it_is_drawn_for_eighty_columns(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.delenv("COLUMNS", raising=False)
-    assert table.render(scenes.everything()) + "\n" == (FOLDER / "everything-80.txt").read_text()
+    assert table.render_details(scenes.everything()) + "\n" == (FOLDER / "everything-80.txt").read_text()
 
 
 @pytest.mark.parametrize("width", WIDTHS)

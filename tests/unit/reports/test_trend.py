@@ -73,7 +73,7 @@ def test_a_version_without_a_time_is_stepped_over(measured: Evaluation):
 def test_where_the_baseline_has_no_time_the_oldest_that_has_one_takes_its_place(measured: Evaluation):
     assert {one.pair.baseline for one in measured.references} == {"1.14.0"}
     assert {one.pair.case for one in measured.references} == {POWER}
-    found = trend.as_object(measured)["trends"][1]["targets"]
+    found = trend.trend_as_object(measured)["trends"][1]["targets"]
     assert [one["verdict"] for one in found[2:5]] == ["same", "faster", "faster"]
     assert "ratios are to 1.14.0: 1.13.2 has no time." in text(measured)
 
@@ -126,7 +126,7 @@ def test_versions_that_are_fewer_than_a_trend_are_drawn_all_the_same():
 
 
 def test_the_page_has_the_trend_of_each_case_as_charts(folder: Path):
-    page = html.page(folder)[0]
+    page = html.make_page(folder)[0]
     assert page.count('data-kind="trend"') == page.count('data-kind="pace"') == 2
     assert "2.1.4 against 2.0.0: 20" in page
     assert "neighbours that differ from each other, compared round by round: 4 of 22." in page
@@ -135,26 +135,28 @@ def test_the_page_has_the_trend_of_each_case_as_charts(folder: Path):
 def test_the_page_of_few_versions_has_none():
     from orchestrator.results.run import Run
 
-    page = html.render(Run(Path("run"), scenes.everything(), (), ()), html.Calls())
+    page = html.render_run_page(Run(Path("run"), scenes.everything(), (), ()), html.Calls())
     assert 'data-kind="trend"' not in page
 
 
 def test_the_page_of_many_versions_tells_the_steps_and_not_each_version(folder, measured: Evaluation):
-    page, _ = html.page(folder)
+    page, _ = html.make_page(folder)
     head = page.partition("<table")[0]
     assert f"{len(RELEASES) - 1} versions, against" in head
     for case, of_case in trend.points(measured).items():
-        assert shown_text(f"{case.label}: {trend.summary(of_case)}") in unescape(head)
+        assert shown_text(f"{case.label}: {trend.summarize_trend(of_case)}") in unescape(head)
     assert "cases (most in" not in head
 
 
 def test_a_step_is_named_if_it_is_certain_among_all_comparisons(measured: Evaluation):
     of_case = trend.points(measured)[PREDICT]
-    assert trend.summary(of_case).startswith("steps that differ: 4 of 22: 2.1.4 (20.0x slower), 2.2.3 (1.25x slower)")
+    assert trend.summarize_trend(of_case).startswith(
+        "steps that differ: 4 of 22: 2.1.4 (20.0x slower), 2.2.3 (1.25x slower)"
+    )
     marked = [
         replace(point, step=replace(point.step, row_only=True)) if point.arm.target == "2.2.3" else point
         for point in of_case
     ]
-    told = trend.summary(marked)
+    told = trend.summarize_trend(marked)
     assert told.startswith("steps that differ: 3 of 22: 2.1.4 (20.0x slower), 2.4.4 (0.80x faster)")
     assert told.endswith("; 1 not certain among all comparisons; 2 are inconclusive.")

@@ -19,7 +19,7 @@ from orchestrator.model import (
     Shares,
 )
 from orchestrator.results.claims import judge_claims
-from orchestrator.stats.comparisons import compare
+from orchestrator.stats.comparisons import judge_pairs
 from tests.support.builders import (
     NEW,
     OLD,
@@ -113,7 +113,7 @@ def test_how_much_must_be_seen_is_judged_by_the_interval(shift: float, answer: s
     """A margin of 2.0 asks for three times: ten times is enough, twice is too little, and the bound itself is open."""
     asked = plan([CASE], pairs=(PAIR,))
     samples = {(CASE.label, target(OLD), "time"): logs(0), (CASE.label, target(NEW), "time"): logs(shift, -0.05)}
-    [found] = compare(asked, samples, [arm(CASE, OLD), arm(CASE, NEW)])
+    [found] = judge_pairs(asked, samples, [arm(CASE, OLD), arm(CASE, NEW)])
     assert judged(effect_on_pair(), found).answer == answer
 
 

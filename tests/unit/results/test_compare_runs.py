@@ -15,12 +15,12 @@ from orchestrator.history.between_runs import compute_between
 from orchestrator.history.model import Segment, Value
 from orchestrator.model import LargeFile
 from orchestrator.plan.pairs import LOOKS
-from orchestrator.reports.changes import summary
+from orchestrator.reports.changes import summarize_changes
 from orchestrator.results.compare_runs import ALPHA, Compared, Stopped, compare_runs
 from orchestrator.stats.comparisons import DIFFERENCE_ERROR, Measured
 from orchestrator.stats.looks import Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
-from orchestrator.stats.verdict import Levels, judge
+from orchestrator.stats.verdict import Levels, judge_estimate
 from tests.support.builders import NEW, OLD, case, case_pair, manifest, plan, target
 from tests.support.two_runs import A, B, by_case, run
 
@@ -288,7 +288,7 @@ def test_what_is_said_of_all_changes_is_corrected_for_all_of_them(tmp_path: Path
     assert row_only
     assert max(change.p for change in sure) < min(change.p for change in row_only)
     assert {change.reason for change in row_only} == {"certain in its row, but not among all 20 comparisons"}
-    assert summary(found.changes).endswith(f"{len(row_only)} not certain among all comparisons.")
+    assert summarize_changes(found.changes).endswith(f"{len(row_only)} not certain among all comparisons.")
 
 
 def test_a_broken_stream_costs_its_own_ratios_only(tmp_path: Path):
@@ -308,7 +308,7 @@ def stopped(draw: np.random.Generator, theta: float, spread: float, freedom: int
     for look in LOOKS:
         found = Estimate(tuple(differences[:look]))
         levels = Levels(schedule.level(look, ALPHA), schedule.level(look, DIFFERENCE_ERROR))
-        if look == LOOKS[-1] or judge(found, 0.05, levels).verdict != "inconclusive":
+        if look == LOOKS[-1] or judge_estimate(found, 0.05, levels).verdict != "inconclusive":
             return Stopped(Measured(found, look), schedule)
     raise AssertionError
 
@@ -334,7 +334,7 @@ def share_called(spread: float, of_runs: float, nights: int, trials: int = 3000)
         runs = [stopped(draw, draw.normal(0.03, of_runs), spread, 6) for _ in range(2 + nights)]
         between = compute_between([as_nights(runs[2:])]) if nights else None
         compared = Compared(*runs[:2], between)
-        called += judge(compared.across, 0.05, compared.levels).verdict in ("slower", "faster")
+        called += judge_estimate(compared.across, 0.05, compared.levels).verdict in ("slower", "faster")
     return called / trials
 
 

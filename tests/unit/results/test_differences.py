@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from orchestrator.model import Comparison, Evaluation, Metric
-from orchestrator.reports.changes import layout
+from orchestrator.reports.changes import layout_changes
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.results.compare_runs import find_changes
 from orchestrator.results.evaluation import judge_run
@@ -76,7 +76,7 @@ def test_two_runs_are_compared_by_their_differences(tmp_path: Path, earlier: tup
     grown = (later[1] - later[0]) - (earlier[1] - earlier[0])
     assert (change.verdict, change.ratio) == (verdict, None)
     assert change.difference == pytest.approx(grown, abs=20)
-    text = render_plain(lambda width: layout(changes, width))
+    text = render_plain(lambda width: layout_changes(changes, width))
     assert "+4.0 KiB per call" in text
     assert verdict == "same" or f"{'+' if grown > 0 else '-'}8.0 KiB per call" in text
 

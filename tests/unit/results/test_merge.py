@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.measure.resume import ResumeOptions, plan_rounds
 from orchestrator.model import Extended, Prolonged
-from orchestrator.results.merge import merge
+from orchestrator.results.merge import merge_runs
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.run_folder import RunFolder
 from tests.conftest import ROOT
@@ -67,7 +67,7 @@ def shards(measured: list[Path], tmp_path: Path) -> list[Path]:
 
 @pytest.fixture(scope="module")
 def whole(measured: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Run:
-    return load_run(merge(measured, tmp_path_factory.mktemp("merged") / "whole", ["merge"]).path)
+    return load_run(merge_runs(measured, tmp_path_factory.mktemp("merged") / "whole", ["merge"]).path)
 
 
 def test_all_cases_and_comparisons_are_there_once(measured: list[Path], whole: Run):
@@ -140,7 +140,7 @@ def test_more_rounds_are_measured_in_the_parts(whole: Run):
 def test_the_parts_of_one_machine_are_those_of_that_machine(shards: list[Path], tmp_path: Path):
     host = json.loads((shards[0] / "manifest.json").read_text())["host"]
     change(shards[1], "manifest.json", lambda manifest: manifest.update(host={**host, "boot": "later"}))
-    manifest = load_run(merge(shards, tmp_path / "whole", ["merge"]).path).manifest
+    manifest = load_run(merge_runs(shards, tmp_path / "whole", ["merge"]).path).manifest
     assert manifest.host["id"] == host["id"]
     assert "boot" not in manifest.host
 
@@ -194,32 +194,32 @@ def test_runs_that_do_not_belong_together_are_refused_in_a_line(shards: list[Pat
     how, said = WRONG[what]
     how(shards[1])
     with pytest.raises(UsageError, match=said):
-        merge(shards, tmp_path / "whole", ["merge"])
+        merge_runs(shards, tmp_path / "whole", ["merge"])
     assert not (tmp_path / "whole").exists()
 
 
 def test_a_case_that_two_runs_have_is_refused(shards: list[Path], tmp_path: Path):
     with pytest.raises(UsageError, match=r"is in .*shard-1 and in .*again; each case is measured on one machine"):
-        merge([shards[0], Path(shutil.copytree(shards[0], tmp_path / "again"))], tmp_path / "whole", ["merge"])
+        merge_runs([shards[0], Path(shutil.copytree(shards[0], tmp_path / "again"))], tmp_path / "whole", ["merge"])
 
 
 def test_one_run_is_no_merge_and_a_merged_run_no_part(shards: list[Path], whole: Run, tmp_path: Path):
     with pytest.raises(UsageError, match="takes two runs or more"):
-        merge(shards[:1], tmp_path / "whole", ["merge"])
+        merge_runs(shards[:1], tmp_path / "whole", ["merge"])
     with pytest.raises(UsageError, match="is a run of merged runs"):
-        merge([whole.path, *shards], tmp_path / "whole", ["merge"])
+        merge_runs([whole.path, *shards], tmp_path / "whole", ["merge"])
 
 
 def test_a_run_that_is_still_measured_is_waited_for(shards: list[Path], tmp_path: Path):
     with RunFolder(shards[0]).hold(), pytest.raises(UsageError, match="still being measured"):
-        merge(shards, tmp_path / "whole", ["merge"])
+        merge_runs(shards, tmp_path / "whole", ["merge"])
 
 
 def test_a_part_that_was_cut_short_says_so(shards: list[Path], tmp_path: Path):
     journal = shards[1] / "journal.jsonl"
     lines = journal.read_text().splitlines(keepends=True)
     journal.write_text("".join(line for line in lines if '"kind":"finished"' not in line))
-    found = load_run(merge(shards, tmp_path / "whole", ["merge"]).path)
+    found = load_run(merge_runs(shards, tmp_path / "whole", ["merge"]).path)
     assert "shard-2 was cut short" in found.warnings
     assert len(found.arms) == 18
 
@@ -240,5 +240,5 @@ def test_numbers_that_no_run_has_are_refused_and_do_not_wrap(shards: list[Path],
     with pa.ipc.new_stream(str(stream), table.schema) as writer:
         writer.write_table(table.set_column(place, table.schema.field(place), largest))
     with pytest.raises(ContractBroken, match="numbers its replicates beyond"):
-        merge(shards, tmp_path / "whole", ["merge"])
+        merge_runs(shards, tmp_path / "whole", ["merge"])
     assert not (tmp_path / "whole").exists()

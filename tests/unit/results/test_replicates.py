@@ -13,7 +13,7 @@ from tests.support.builders import MS, NEW, RUN, case, rows, write_stream
 
 
 def load(*paths: Path) -> Loaded:
-    return replicates.load([Stream.at(path) for path in paths], RUN)
+    return replicates.load_replicates([Stream.at(path) for path in paths], RUN)
 
 
 def test_a_stream_becomes_one_summary_a_replicate(tmp_path: Path):

@@ -48,8 +48,8 @@ def test_another_user_is_asked(run: RunFolder, tmp_path: Path, monkeypatch: pyte
     # The first user's seal is still there.
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "user"))
     check(run)
-    assert seals.remove(run.path)
-    assert not seals.remove(run.path)
+    assert seals.remove_seals(run.path)
+    assert not seals.remove_seals(run.path)
     with pytest.raises(UsageError, match="begun by another user"):
         check(run)
 

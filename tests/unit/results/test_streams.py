@@ -15,7 +15,7 @@ from tests.support.builders import MS, RUN, case, rows, write_stream
 
 
 def load(*paths: Path) -> Loaded:
-    return replicates.load([Stream.at(path) for path in paths], RUN)
+    return replicates.load_replicates([Stream.at(path) for path in paths], RUN)
 
 
 def told(stream: Path) -> str:
@@ -67,7 +67,7 @@ def test_what_is_nullable_may_be_null_on_any_row(tmp_path: Path, name: str):
 
 @pytest.mark.parametrize("field", [field for field in contract.FIELDS if field.type != "label"], ids=lambda f: f.name)
 def test_the_bounds_themselves_are_allowed(tmp_path: Path, field: contract.Field):
-    for bound in streams.bounds(field.name):
+    for bound in streams.find_limits(field.name):
         batch = rows(**{field.name: bound})
         assert load(write_stream(tmp_path / "a.arrow", [batch])).broken == ()
 

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.plan.pairs import TABLE_LOOKS
 from orchestrator.stats.averages import average_cases
-from orchestrator.stats.comparisons import compare
+from orchestrator.stats.comparisons import judge_pairs
 from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
 from tests.support.builders import NEW, OLD, arm, case, plan, target, version_pair
 
@@ -59,7 +59,10 @@ def test_its_interval_holds_and_is_narrower_than_the_mean_of_the_ends(
         logs = (np.array(truths)[:, None] + NOISE * (shared + own)).tolist()
         if number % 10 == 0:
             samples = sampled(logs)
-            mean, comparisons = average_cases(samples, PAIRS, schedule, ALPHA), compare(asked, samples, arms, schedule)
+            mean, comparisons = (
+                average_cases(samples, PAIRS, schedule, ALPHA),
+                judge_pairs(asked, samples, arms, schedule),
+            )
             ends = fmean(math.log(each.ci_high / each.ci_low) for each in comparisons)
             widths.append(ends / math.log(mean.ci_high / mean.ci_low))
         ended = [find_end(of_case, schedule) for of_case in logs]
@@ -92,7 +95,7 @@ def test_of_three_rounds_it_is_as_wide_as_the_intervals_of_its_cases(correlation
         assert mean.rounds == 3
         missed += not mean.ci_low <= math.exp(float(truths.mean())) <= mean.ci_high
         if number == 0:
-            comparisons = compare(
+            comparisons = judge_pairs(
                 asked, samples, [arm(of, version) for of in cases for version in (OLD, NEW)], schedule
             )
             ends = fmean(math.log(each.ci_high / each.ci_low) for each in comparisons)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from bench.borrowed_variance import FASTER, MARGIN, ROUNDS, SAME, SLOWER, draw_tables, judge_tables, normal, recorded
 from orchestrator.plan.pairs import LOOKS, TABLE_LOOKS
 from orchestrator.stats import comparisons
-from orchestrator.stats.comparisons import compare
+from orchestrator.stats.comparisons import judge_pairs
 from orchestrator.stats.dependence import Dependence
 from orchestrator.stats.looks import Stretch, make_schedule
 from tests.support.builders import NEW, OLD, arm, case, plan, target
@@ -144,7 +144,7 @@ def test_the_rule_of_the_bench_is_the_one_that_judges_runs(monkeypatch: pytest.M
             for each, own, count in zip(cases, table, rounds, strict=True):
                 samples[each.label, target(OLD), "time"] = dict.fromkeys(range(1, count + 1), 0.0)
                 samples[each.label, target(NEW), "time"] = dict(enumerate(own[:count].tolist(), 1))
-            found = compare(plan(cases, looks=TABLE_LOOKS), samples, arms, schedule)
+            found = judge_pairs(plan(cases, looks=TABLE_LOOKS), samples, arms, schedule)
             is_open = np.array([each.verdict == "inconclusive" for each in found])
             if not is_open.any():
                 break

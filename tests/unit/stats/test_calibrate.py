@@ -19,13 +19,13 @@ from orchestrator.stats.calibrate import (
     SLOW_BURSTS_S,
     Effort,
     Pilot,
-    align,
+    align_efforts,
     calls_to_settle,
     effort,
     error_of_bursts,
     first_effort,
+    replicate_s,
     scatter,
-    visit_s,
 )
 
 MS = 1_000_000
@@ -102,26 +102,26 @@ def test_what_is_said_to_be_the_same_takes_as_many_bursts_as_any():
 def test_arms_that_are_compared_do_the_same():
     """A replicate still gets quicker while it is timed: the arm with more calls would seem faster."""
     efforts = {"a": Effort(0, 16, 3), "b": Effort(6, 8, 2)}
-    assert align(efforts, {"a": 0.0030, "b": 0.0042}) == dict.fromkeys("ab", Effort(6, 16, 3))
-    assert align({}, {}) == {}
+    assert align_efforts(efforts, {"a": 0.0030, "b": 0.0042}) == dict.fromkeys("ab", Effort(6, 16, 3))
+    assert align_efforts({}, {}) == {}
 
 
 def test_arms_of_another_speed_have_their_own_calls_and_the_same_bursts_and_warm_up():
     efforts = {"slow": Effort(2, 8, 1), "quick": Effort(0, 12, 80), "nearly": Effort(0, 8, 60)}
-    aligned = align(efforts, {"slow": 0.03, "quick": 0.0001, "nearly": 0.000133})
+    aligned = align_efforts(efforts, {"slow": 0.03, "quick": 0.0001, "nearly": 0.000133})
     assert aligned == {"slow": Effort(2, 12, 1), "quick": Effort(2, 12, 80), "nearly": Effort(2, 12, 80)}
     assert list(aligned) == list(efforts)
 
 
 def test_an_arm_makes_as_many_calls_as_percentiles_need():
     usual = {"a": effort(pilot())}
-    [many] = align(usual, {"a": pilot().call_s}, 1000).values()
+    [many] = align_efforts(usual, {"a": pilot().call_s}, 1000).values()
     assert (many.warmup, many.bursts) == (usual["a"].warmup, usual["a"].bursts)
     assert many.calls > usual["a"].calls
     assert many.bursts * many.calls >= 1000
     # A slow arm would take minutes.
     slow = {"a": effort(pilot(150.0))}
-    assert align(slow, {"a": 0.15}, 1000) == slow
+    assert align_efforts(slow, {"a": 0.15}, 1000) == slow
 
 
 @pytest.mark.parametrize("least_calls", [0, 250, 1000])
@@ -134,14 +134,14 @@ def test_equal_arms_make_equally_many_calls_however_their_pilots_scatter(least_c
             for arm in ("a", "b", "c")
         }
         efforts = {arm: effort(own) for arm, own in pilots.items()}
-        aligned = align(efforts, {arm: own.call_s for arm, own in pilots.items()}, least_calls)
+        aligned = align_efforts(efforts, {arm: own.call_s for arm, own in pilots.items()}, least_calls)
         assert len({(each.warmup, each.bursts, each.calls) for each in aligned.values()}) == 1
         assert all(each.bursts * each.calls >= least_calls for each in aligned.values())
 
 
 def test_an_arm_whose_bursts_are_single_calls_keeps_its_effort_and_gives_it_to_no_other():
     efforts = {"long": Effort(5, 3, 1), "quick": Effort(0, 8, 4)}
-    assert align(efforts, {"long": 0.4, "quick": 0.002}) == efforts
+    assert align_efforts(efforts, {"long": 0.4, "quick": 0.002}) == efforts
 
 
 def test_calls_of_nanoseconds_do_not_fill_the_disk():
@@ -155,9 +155,9 @@ def test_a_pilot_begins_with_the_floor():
 
 
 def test_a_visit_takes_its_opening_its_warm_up_and_its_bursts_with_their_lead_in():
-    assert visit_s(Pilot(1.0, ((10 * MS,),)), Effort(4, 8, 2)) == pytest.approx(1.0 + 0.04 + 8 * (0.01 + 0.02))
-    assert visit_s(Pilot(1.0, ((1 * MS,),)), Effort(0, 8, 8)) == pytest.approx(1.0 + 8 * (LEAD_IN_S + 0.008))
-    assert visit_s(Pilot(9.0, ((2000 * MS,),)), Effort(0, 3, 1)) == pytest.approx(15.0)
+    assert replicate_s(Pilot(1.0, ((10 * MS,),)), Effort(4, 8, 2)) == pytest.approx(1.0 + 0.04 + 8 * (0.01 + 0.02))
+    assert replicate_s(Pilot(1.0, ((1 * MS,),)), Effort(0, 8, 8)) == pytest.approx(1.0 + 8 * (LEAD_IN_S + 0.008))
+    assert replicate_s(Pilot(9.0, ((2000 * MS,),)), Effort(0, 3, 1)) == pytest.approx(15.0)
 
 
 def test_warm_up_ends_where_three_calls_are_like_the_later_half():
@@ -191,13 +191,13 @@ def test_the_error_of_a_replicate_is_the_scatter_of_its_bursts_over_the_root_of_
 
 def test_calls_for_percentiles_are_spread_over_the_bursts():
     usual = effort(pilot())
-    [aligned] = align({"a": usual}, {"a": pilot().call_s}, 100).values()
+    [aligned] = align_efforts({"a": usual}, {"a": pilot().call_s}, 100).values()
     assert aligned.calls == max(usual.calls, math.ceil(100 / usual.bursts))
 
 
 def test_an_arm_among_slow_ones_gives_its_warm_up_to_none():
     efforts = {"slow": Effort(2, 3, 1), "slower": Effort(4, 3, 1)}
-    assert align(efforts, {"slow": 0.5, "slower": 2.0}) == efforts
+    assert align_efforts(efforts, {"slow": 0.5, "slower": 2.0}) == efforts
 
 
 def test_warm_up_ends_at_the_end_where_no_three_calls_are_alike():

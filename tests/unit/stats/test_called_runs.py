@@ -13,13 +13,13 @@ from scipy import stats
 from orchestrator.model import Comparison
 from orchestrator.plan.pairs import LOOKS, TABLE_LOOKS
 from orchestrator.stats.called import estimate_called
-from orchestrator.stats.comparisons import DIFFERENCE_ERROR, compare
+from orchestrator.stats.comparisons import DIFFERENCE_ERROR, judge_pairs
 from orchestrator.stats.dependence import find_dependence
 from orchestrator.stats.limits import FEWEST_COMPARISONS
 from orchestrator.stats.looks import Stretch, make_schedule
 from orchestrator.stats.paired import Estimate, Prior
 from orchestrator.stats.shared_variance import MOST_FREEDOM, OF_SHARED
-from orchestrator.stats.verdict import Levels, judge
+from orchestrator.stats.verdict import Levels, judge_estimate
 from tests.support.builders import NEW, OLD, arm, case, plan, target
 
 # Thousands of runs: not for the fast loop.
@@ -50,7 +50,7 @@ def judge_table(rows: Sequence[Sequence[float]]) -> tuple[Comparison, ...]:
         samples[of_row.label, target(OLD), "time"] = dict.fromkeys(range(1, len(differences) + 1), 0.0)
         samples[of_row.label, target(NEW), "time"] = dict(enumerate(differences, 1))
     arms = [arm(of_row, version) for of_row in cases for version in (OLD, NEW)]
-    return compare(plan(cases, looks=LOOKS), samples, arms, SCHEDULES[len(rows) >= FEWEST_COMPARISONS])
+    return judge_pairs(plan(cases, looks=LOOKS), samples, arms, SCHEDULES[len(rows) >= FEWEST_COMPARISONS])
 
 
 def judge_by_looks(rows: NDArray[np.float64]) -> tuple[Comparison, ...]:
@@ -76,7 +76,7 @@ def find_called(spread: float, prior: Prior | None = None) -> dict[int, list[Est
     for of_run in differences.tolist():
         for look in looks:
             found = Estimate(tuple(of_run[:look]), prior=prior)
-            verdict = judge(found, MARGIN, levels[look]).verdict
+            verdict = judge_estimate(found, MARGIN, levels[look]).verdict
             if verdict == "slower":
                 called[look].append(found)
             if verdict != "inconclusive":

@@ -15,8 +15,8 @@ from orchestrator.stats.comparisons import (
     FALSE_DISCOVERIES,
     TOO_IDLE,
     Beside,
-    compare,
     compare_figures,
+    judge_pairs,
     of_many,
 )
 from orchestrator.stats.looks import Stretch, make_schedule
@@ -33,7 +33,7 @@ def logs(ms: float, rounds: int = 6) -> dict[int, float]:
 
 
 def judged(asked: Plan, samples: dict, arms: list[ArmResult]):
-    (found,) = compare(asked, samples, arms)
+    (found,) = judge_pairs(asked, samples, arms)
     return found
 
 
@@ -84,7 +84,7 @@ def judge_rows(rows, looks):
         samples[of_row.label, OLD, "time"] = dict.fromkeys(range(1, len(rounds) + 1), 0.0)
         samples[of_row.label, NEW, "time"] = dict(enumerate(rounds, 1))
     arms = [arm(of_row, version) for of_row in cases for version in (OLD, NEW)]
-    return compare(plan(cases, looks=looks), samples, arms)
+    return judge_pairs(plan(cases, looks=looks), samples, arms)
 
 
 CALM, WILD = (0.12, 0.09, 0.13, 0.09), (0.3, -0.2, 0.26, -0.1)
@@ -117,7 +117,7 @@ def test_rows_of_other_metrics_are_no_help():
     }
     cases = [pair.case for pair in pairs]
     asked = plan(cases, pairs=tuple(pairs), looks=(3, 4, 6))
-    found = compare(asked, samples, [arm(each, version) for each in cases for version in (OLD, NEW)])
+    found = judge_pairs(asked, samples, [arm(each, version) for each in cases for version in (OLD, NEW)])
     assert {each.verdict for each in found} == {"inconclusive"}
 
 
@@ -172,7 +172,7 @@ def test_there_is_one_comparison_a_pair_in_the_plans_order():
     cases = [case(style="eager"), case(style="graph")]
     asked = plan(cases, versions=("1", "2", "3"))
     arms = [arm(one, version) for one in cases for version in asked.targets]
-    assert [found.pair for found in compare(asked, {}, arms)] == list(asked.pairs)
+    assert [found.pair for found in judge_pairs(asked, {}, arms)] == list(asked.pairs)
 
 
 def pair_of(old: dict[int, float], new: dict[int, float], **changes) -> tuple[dict, list[ArmResult]]:
@@ -207,7 +207,7 @@ def rises(old: float, new: float) -> Beside:
 
 def test_a_drift_of_the_ratio_as_large_as_the_effect_takes_the_verdict_away():
     samples, arms = pair_of(logs(10), logs(11))
-    [found] = compare(plan([CASE]), samples, arms, beside=rises(0.0, 0.2))
+    [found] = judge_pairs(plan([CASE]), samples, arms, beside=rises(0.0, 0.2))
     assert (found.verdict, found.size) == ("inconclusive", None)
     assert found.reason.startswith("the ratio has no steady state: later calls take +22")
     assert found.ratio == pytest.approx(1.1, rel=0.01)
@@ -215,18 +215,18 @@ def test_a_drift_of_the_ratio_as_large_as_the_effect_takes_the_verdict_away():
 
 def test_arms_that_drift_alike_leave_the_verdict():
     samples, arms = pair_of(logs(10), logs(11), drift=Drift(rise=0.2))
-    [found] = compare(plan([CASE]), samples, arms, beside=rises(0.2, 0.2))
+    [found] = judge_pairs(plan([CASE]), samples, arms, beside=rises(0.2, 0.2))
     assert (found.verdict, found.reason) == ("slower", "")
 
 
 def test_a_drift_of_the_ratio_that_is_small_beside_the_effect_leaves_the_verdict():
     samples, arms = pair_of(logs(10), logs(20))
-    assert compare(plan([CASE]), samples, arms, beside=rises(0.0, 0.05))[0].verdict == "slower"
+    assert judge_pairs(plan([CASE]), samples, arms, beside=rises(0.0, 0.05))[0].verdict == "slower"
 
 
 def test_a_drift_of_the_ratio_forbids_same():
     samples, arms = pair_of(logs(10), logs(10))
-    assert compare(plan([CASE]), samples, arms, beside=rises(0.0, 0.06))[0].verdict == "inconclusive"
+    assert judge_pairs(plan([CASE]), samples, arms, beside=rises(0.0, 0.06))[0].verdict == "inconclusive"
 
 
 def test_a_few_rounds_that_something_hit_neither_carry_nor_hide_a_verdict():
@@ -266,7 +266,7 @@ def test_calls_that_mostly_wait_are_not_judged_by_their_cpu_time(judge: str, met
     pair = replace(version_pair(CASE), metric=metric)
     samples = {(*key, metric): logs(ms) for key, ms in zip(pair.arms, (10, 20), strict=True)}
     arms = [arm(CASE, version, **times) for version in (OLD, NEW)]
-    [found] = compare(plan([CASE], pairs=(pair,), judge=judge), samples, arms)
+    [found] = judge_pairs(plan([CASE], pairs=(pair,), judge=judge), samples, arms)
     assert (found.verdict, found.reason) == ("inconclusive", TOO_IDLE)
 
 
@@ -283,8 +283,8 @@ def test_one_of_many_comparisons_needs_more_than_one_alone():
         for version in (OLD, NEW)
     }
     arms = [arm(one, version) for one in (wanted, *others) for version in (OLD, NEW)]
-    alone = compare(plan([wanted]), samples, arms)
-    among = compare(plan([wanted, *others]), samples, arms)
+    alone = judge_pairs(plan([wanted]), samples, arms)
+    among = judge_pairs(plan([wanted, *others]), samples, arms)
     assert alone[0].verdict == "slower"
     assert among[0].verdict == "inconclusive"
     assert among[0].reason.startswith("not significant after correcting for 50 comparisons")
@@ -304,12 +304,12 @@ def test_of_none_there_is_nothing_to_adjust():
 def test_the_sign_flip_p_is_added_where_it_is_asked_for():
     samples, arms = pair_of(logs(10), logs(10.2))
     differences = tuple(samples[CASE.label, NEW, "time"][n] - samples[CASE.label, OLD, "time"][n] for n in logs(1))
-    [plain] = compare(plan([CASE]), samples, arms)
-    [flipped] = compare(plan([CASE]), samples, arms, flip=True)
+    [plain] = judge_pairs(plan([CASE]), samples, arms)
+    [flipped] = judge_pairs(plan([CASE]), samples, arms, flip=True)
     assert (plain.sign_flip_p, flipped.sign_flip_p) == (None, sign_flip_p(differences))
     assert replace(flipped, sign_flip_p=None) == plain
     assert plain.second_ratio == pytest.approx(math.exp(hodges_lehmann(differences)))
-    [nothing] = compare(plan([CASE]), {}, [unmeasured(CASE, OLD, "died", "x"), arm(CASE, NEW)], flip=True)
+    [nothing] = judge_pairs(plan([CASE]), {}, [unmeasured(CASE, OLD, "died", "x"), arm(CASE, NEW)], flip=True)
     assert nothing.sign_flip_p is None
 
 
@@ -332,7 +332,7 @@ def test_another_metric_is_doubted_neither_for_short_calls_nor_for_a_drift():
     memory = replace(asked, pairs=tuple(replace(pair, metric="memory") for pair in asked.pairs))
     samples = {(CASE.label, OLD, "memory"): logs(10), (CASE.label, NEW, "memory"): logs(20)}
     arms = [arm(CASE, OLD), arm(CASE, NEW, time=0.00005)]
-    [found] = compare(memory, samples, arms, beside=rises(0.0, 2.0))
+    [found] = judge_pairs(memory, samples, arms, beside=rises(0.0, 2.0))
     assert (found.verdict, found.reason) == ("slower", "")
 
 
@@ -348,7 +348,7 @@ def test_the_interval_is_as_wide_as_the_numbers_of_comparisons_and_of_difference
         for version in (OLD, NEW)
     }
     arms = [arm(one, version) for one in cases for version in (OLD, NEW)]
-    found = compare(asked, samples, arms)
+    found = judge_pairs(asked, samples, arms)
     assert [each.verdict for each in found].count("slower") == different
     schedule = make_schedule([Stretch(asked.looks)])
     level = schedule.level(rounds, min(DIFFERENCE_ERROR, FALSE_DISCOVERIES * different / count))
@@ -382,10 +382,10 @@ def test_what_is_open_for_its_own_noise_says_so_and_not_that_there_are_many():
 )
 def test_a_drift_is_weighed_against_what_the_verdict_rests_on(ms: float, rise: float, verdict: str):
     samples, arms = pair_of(logs(10), logs(ms))
-    assert compare(plan([CASE]), samples, arms, beside=rises(0.0, rise))[0].verdict == verdict
+    assert judge_pairs(plan([CASE]), samples, arms, beside=rises(0.0, rise))[0].verdict == verdict
 
 
 def test_what_is_open_anyway_keeps_its_own_reason_whatever_drifts():
     samples, arms = pair_of(logs(10, 2), logs(20, 2))
-    [found] = compare(plan([CASE]), samples, arms, beside=rises(0.0, 2.0))
+    [found] = judge_pairs(plan([CASE]), samples, arms, beside=rises(0.0, 2.0))
     assert found.reason == found.so_far

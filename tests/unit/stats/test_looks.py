@@ -21,7 +21,7 @@ from orchestrator.stats.looks import (
     make_schedule,
 )
 from orchestrator.stats.paired import Estimate
-from orchestrator.stats.verdict import Levels, judge
+from orchestrator.stats.verdict import Levels, judge_estimate
 
 LOOKS = (4, 6, 8, 10, 13, 16, 20)
 WHOLE = make_schedule([Stretch(LOOKS)])
@@ -267,7 +267,7 @@ def test_equal_arms_are_called_different_as_rarely_where_times_of_the_same_noise
     for of_times, of_firsts in zip(times.tolist(), firsts.tolist(), strict=True):
         for look in LOOKS:
             levels = Levels(looks.level(look, 0.05), looks.level(look, DIFFERENCE_ERROR))
-            if judge(Estimate(tuple(of_times[:look])), 0.05, levels).verdict != "inconclusive":
+            if judge_estimate(Estimate(tuple(of_times[:look])), 0.05, levels).verdict != "inconclusive":
                 break
         different += Estimate(tuple(of_firsts[:look])).p <= once.level(look, DIFFERENCE_ERROR)
     assert different / runs <= MOST_CALLED_DIFFERENT + 0.002

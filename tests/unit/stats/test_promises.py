@@ -13,10 +13,10 @@ from scipy import stats
 
 from orchestrator.measure.pacing import MOST_VISITS, REPLICATES_VARY
 from orchestrator.plan.pairs import FURTHER_LOOKS, LOOKS, TABLE_LOOKS
-from orchestrator.stats.comparisons import DIFFERENCE_ERROR, FALSE_DISCOVERIES, MOST_CALLED_DIFFERENT, compare
+from orchestrator.stats.comparisons import DIFFERENCE_ERROR, FALSE_DISCOVERIES, MOST_CALLED_DIFFERENT, judge_pairs
 from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
-from orchestrator.stats.verdict import Levels, judge
+from orchestrator.stats.verdict import Levels, judge_estimate
 from tests.support.builders import NEW, OLD, arm, case, plan, target
 
 pytestmark = pytest.mark.slow
@@ -36,7 +36,7 @@ def judge_alone(rounds: Floats, looks: tuple[int, ...] = LOOKS) -> tuple[list[st
     verdicts, taken = [], 0
     for own in rounds.tolist():
         for look in looks:
-            verdict = judge(Estimate(tuple(own[:look])), MARGIN, levels[look]).verdict
+            verdict = judge_estimate(Estimate(tuple(own[:look])), MARGIN, levels[look]).verdict
             if verdict != "inconclusive":
                 break
         verdicts.append(verdict)
@@ -60,7 +60,7 @@ def names_any(table: Floats, schedule: LookSchedule) -> bool:
             for one, of_case, last in zip(CASES, table, rounds, strict=True)
             for version, own in ((OLD, np.zeros(LOOKS[-1])), (NEW, of_case))
         }
-        found = compare(plan(CASES, looks=TABLE_LOOKS), samples, arms, schedule)
+        found = judge_pairs(plan(CASES, looks=TABLE_LOOKS), samples, arms, schedule)
         verdicts = [each.verdict for each in found]
     return not {"slower", "faster"}.isdisjoint(verdicts)
 

@@ -21,7 +21,7 @@ import pytest
 from scipy import stats
 
 from orchestrator.plan.pairs import LOOKS
-from orchestrator.stats.comparisons import compare
+from orchestrator.stats.comparisons import judge_pairs
 from tests.support.builders import NEW, OLD, arm, case, plan, target
 from tests.support.judged_runs import JudgedRun
 
@@ -44,7 +44,7 @@ def judge_by_looks(baseline: list[float], candidate: list[float], slowdown: floa
                 number: time + math.log1p(slowdown) for number, time in enumerate(candidate[:look], 1)
             },
         }
-        (comparison,) = compare(PLAN, samples, ARMS)
+        (comparison,) = judge_pairs(PLAN, samples, ARMS)
         if comparison.verdict != "inconclusive":
             break
     return JudgedRun(slowdown, comparison)

@@ -16,7 +16,7 @@ from scipy import stats
 
 from orchestrator.model import ArmKey, Comparison
 from orchestrator.plan.pairs import LOOKS, TABLE_LOOKS
-from orchestrator.stats.comparisons import Beside, compare
+from orchestrator.stats.comparisons import Beside, judge_pairs
 from orchestrator.stats.dependence import find_dependence
 from orchestrator.stats.looks import Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
@@ -132,7 +132,7 @@ def judge_by_looks(
                 for number, (common, apart) in enumerate(zip(both[:look], differences[:look], strict=True), 1)
             },
         }
-        (comparison,) = compare(PLAN, samples, ARMS, SCHEDULE, beside)
+        (comparison,) = judge_pairs(PLAN, samples, ARMS, SCHEDULE, beside)
         if comparison.verdict != "inconclusive":
             break
     return comparison
@@ -281,7 +281,7 @@ def judge_table(rows: Sequence[Sequence[float]]) -> tuple[Comparison, ...]:
             label = cases[number].label
             samples[label, target(OLD), "time"] = dict.fromkeys(range(1, end + 1), 0.0)
             samples[label, target(NEW), "time"] = dict(enumerate(rows[number][:end], 1))
-        comparisons = compare(asked, samples, arms, make_schedule([Stretch(TABLE_LOOKS)]))
+        comparisons = judge_pairs(asked, samples, arms, make_schedule([Stretch(TABLE_LOOKS)]))
         undecided &= {number for number, each in enumerate(comparisons) if each.verdict == "inconclusive"}
         if not undecided:
             break

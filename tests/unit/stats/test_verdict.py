@@ -9,7 +9,7 @@ from orchestrator.stats.verdict import (
     MOST_PROMISED,
     Levels,
     describe_noise,
-    judge,
+    judge_estimate,
     rounds_for,
     seed_percent,
     smallest_shown,
@@ -38,7 +38,7 @@ class Drawn:
 
 
 def verdict(theta: float, same: float, differ: float | None = None) -> tuple[str, str | None]:
-    found = judge(Drawn(theta, same, same if differ is None else differ), MARGIN, LEVELS)
+    found = judge_estimate(Drawn(theta, same, same if differ is None else differ), MARGIN, LEVELS)
     return found.verdict, found.size
 
 
@@ -72,9 +72,9 @@ def test_a_difference_needs_more_certainty_than_sameness():
 
 
 def test_the_interval_is_the_one_that_the_verdict_rests_on():
-    assert judge(Drawn(0.01, 0.02, 0.03), MARGIN, LEVELS).half_width == 0.02
-    assert judge(Drawn(0.10, 0.02, 0.03), MARGIN, LEVELS).half_width == 0.03
-    assert judge(Drawn(0.10, 0.20, 0.30), MARGIN, LEVELS).half_width == 0.30
+    assert judge_estimate(Drawn(0.01, 0.02, 0.03), MARGIN, LEVELS).half_width == 0.02
+    assert judge_estimate(Drawn(0.10, 0.02, 0.03), MARGIN, LEVELS).half_width == 0.03
+    assert judge_estimate(Drawn(0.10, 0.20, 0.30), MARGIN, LEVELS).half_width == 0.30
 
 
 def test_the_margin_is_a_ratio_up_and_the_same_ratio_down():
@@ -85,7 +85,7 @@ def test_the_margin_is_a_ratio_up_and_the_same_ratio_down():
 
 
 def test_without_any_spread_the_estimate_decides():
-    alike, apart = (judge(estimate_of(theta, 0.0, ROUNDS), MARGIN, LEVELS) for theta in (0.0, 1.0))
+    alike, apart = (judge_estimate(estimate_of(theta, 0.0, ROUNDS), MARGIN, LEVELS) for theta in (0.0, 1.0))
     assert (alike.verdict, alike.size, apart.verdict, apart.size) == ("same", None, "slower", "beyond")
 
 

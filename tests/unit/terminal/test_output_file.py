@@ -35,14 +35,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(("path", "why"), UNWRITABLE.values(), ids=UNWRITABLE)
 def test_what_cannot_be_written_is_wrong_usage(folder, path: str, why: str):
     with pytest.raises(UsageError) as error:
-        output_file.check(Path(path))
+        output_file.check_output(Path(path))
     assert str(error.value) == f"cannot write {path}: {why}; name another place with --output"
 
 
 @pytest.mark.parametrize("path", ["new", "file", "/dev/null", "/dev/full"])
 def test_a_check_changes_nothing(folder, path: str):
     before = sorted(folder.iterdir())
-    output_file.check(Path(path))
+    output_file.check_output(Path(path))
     assert sorted(folder.iterdir()) == before
     assert (folder / "file").read_text() == "kept"
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from orchestrator.exports import EXPORTS, export
+from orchestrator.exports import EXPORTS, export_run
 from orchestrator.model import Evaluation
 from orchestrator.reports import trend
 from orchestrator.results import tables
@@ -66,16 +66,16 @@ def odd_figures() -> Evaluation:
 @pytest.mark.parametrize("name", ["json", "bencher", "github-benchmark"])
 def test_an_export_is_strict(name: str):
     assert EXPORTS[name].module
-    read(export(of_scene(odd_figures()), name).text or "")
+    read(export_run(of_scene(odd_figures()), name).text or "")
 
 
 def test_an_asv_export_is_strict(tmp_path):
-    for path in export(of_scene(odd_figures()), "asv", output=tmp_path / "asv").files:
+    for path in export_run(of_scene(odd_figures()), "asv", output=tmp_path / "asv").files:
         read(path.read_text())
 
 
 def test_losses_that_are_no_numbers_are_null():
-    arms = read(export(of_scene(odd_figures()), "json").text)["arms"]
+    arms = read(export_run(of_scene(odd_figures()), "json").text)["arms"]
     assert [None, None, None] in [arm["losses"] for arm in arms]
 
 

@@ -71,7 +71,7 @@ def test_what_nobody_has_seen_yet_fails_its_step_only(check: Check):
 
 
 def test_without_a_card_nothing_else_is_tried(check: Check, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(gpu_check, "gpus", lambda: ())
+    monkeypatch.setattr(gpu_check, "find_gpus", lambda: ())
     record = Record.read(check.folder / "steps.json", "GPU 0")
     assert not run_steps(check, record, gpu_check.STEPS, ())
     assert list(record.seen) == ["look"]
@@ -80,7 +80,7 @@ def test_without_a_card_nothing_else_is_tried(check: Check, monkeypatch: pytest.
 
 def test_a_card_that_takes_not_every_version_is_looked_at(check: Check, monkeypatch: pytest.MonkeyPatch):
     card = Gpu(0, "GPU-1", "NVIDIA H200", "9.0", "570.86", 143_771, 700, True, False)
-    monkeypatch.setattr(gpu_check, "gpus", lambda: (card,))
+    monkeypatch.setattr(gpu_check, "find_gpus", lambda: (card,))
     (check.folder.parent / "code").write_text("5")
     assert "NVIDIA H200" in gpu_check.look(check)
     assert (check.folder / "logs" / "doctor.out").read_text() == "[]"

@@ -45,7 +45,7 @@ class Client:
 
 
 def check(client: Any, monkeypatch: pytest.MonkeyPatch, **options: Any) -> str:
-    monkeypatch.setattr(engine, "connect", lambda: client)
+    monkeypatch.setattr(engine, "connect_engine", lambda: client)
     return DockerEngine(EngineOptions(**options)).check()
 
 

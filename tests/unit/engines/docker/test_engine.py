@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from orchestrator.engines.docker import client
-from orchestrator.engines.docker.client import Clients, connect
+from orchestrator.engines.docker.client import Clients, connect_engine
 from orchestrator.engines.docker.engine import DockerEnvironment
 from orchestrator.errors import EngineUnavailable
 from orchestrator.options import EngineOptions
@@ -32,7 +32,7 @@ def test_an_environment_that_two_threads_start_has_a_client_for_each(monkeypatch
         made.close = lambda: closed.append(made)
         return made
 
-    monkeypatch.setattr(client, "connect", connect)
+    monkeypatch.setattr(client, "connect_engine", connect)
     clients, both = Clients(), Barrier(2)
     environment = DockerEnvironment(clients, FACTS, EngineOptions())
 
@@ -90,7 +90,7 @@ def test_a_connection_that_fails_leaves_no_socket_open(
     prepare(path)
     monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
     with pytest.raises(EngineUnavailable, match=cause) as refused:
-        connect(timeout_s=10)
+        connect_engine(timeout_s=10)
     if cause in ("oops", "version"):
         # A connection that brought an answer ends with its client, which the error still refers to.
         del refused

@@ -71,21 +71,21 @@ def test_without_a_gpu_nothing_is_asked():
 
 @pytest.mark.parametrize("request_", ["runtime", "device"])
 def test_a_card_goes_by_its_uuid_or_else_its_number(request_: str):
-    assert nvidia.names(request_, (FIRST, replace(SECOND, uuid=None)), OLD) == ("GPU-4d6a", "1")
+    assert nvidia.name_devices(request_, (FIRST, replace(SECOND, uuid=None)), OLD) == ("GPU-4d6a", "1")
 
 
 def test_cdi_goes_by_the_uuid_where_the_engine_lists_it():
-    assert nvidia.names("cdi", (FIRST, SECOND), BY_BOTH) == ("nvidia.com/gpu=GPU-4d6a", "nvidia.com/gpu=1")
-    assert nvidia.names("cdi", (FIRST, SECOND), BY_INDEX) == ("nvidia.com/gpu=0", "nvidia.com/gpu=1")
-    assert nvidia.names("cdi", (SECOND,), WITHOUT_LIST) == ("nvidia.com/gpu=1",)
-    assert nvidia.names("cdi", (), WITHOUT_LIST) == ()
+    assert nvidia.name_devices("cdi", (FIRST, SECOND), BY_BOTH) == ("nvidia.com/gpu=GPU-4d6a", "nvidia.com/gpu=1")
+    assert nvidia.name_devices("cdi", (FIRST, SECOND), BY_INDEX) == ("nvidia.com/gpu=0", "nvidia.com/gpu=1")
+    assert nvidia.name_devices("cdi", (SECOND,), WITHOUT_LIST) == ("nvidia.com/gpu=1",)
+    assert nvidia.name_devices("cdi", (), WITHOUT_LIST) == ()
 
 
 def test_a_card_that_cdi_does_not_list_is_named_with_those_that_it_does():
     with pytest.raises(
         EngineUnavailable, match=r"no device nvidia.com/gpu=1 for GPU 1 \(NVIDIA A100\); it knows nvidia"
     ):
-        nvidia.judge("cdi", (SECOND,), listing("nvidia.com/gpu=0"))
+        nvidia.choose_devices("cdi", (SECOND,), listing("nvidia.com/gpu=0"))
 
 
 @pytest.mark.parametrize(
@@ -100,20 +100,20 @@ def test_a_card_that_cdi_does_not_list_is_named_with_those_that_it_does():
 )
 def test_an_engine_without_cdi_is_refused_with_what_it_lacks(info: dict, words: tuple[str, ...]):
     with pytest.raises(EngineUnavailable) as refused:
-        nvidia.judge("cdi", (), info)
+        nvidia.choose_devices("cdi", (), info)
     for word in ("--gpu: this Docker engine cannot hand out a GPU by CDI", *words):
         assert word in str(refused.value)
 
 
 @pytest.mark.parametrize("info", [WITHOUT_LIST, BY_INDEX, BY_BOTH])
 def test_an_engine_with_cdi_is_accepted(info: dict):
-    assert len(nvidia.judge("cdi", (FIRST, SECOND), info)) == 2
+    assert len(nvidia.choose_devices("cdi", (FIRST, SECOND), info)) == 2
 
 
 def test_an_engine_without_the_runtime_is_refused_and_one_with_it_is_taken():
     with pytest.raises(EngineUnavailable, match="no runtime named nvidia"):
-        nvidia.judge("runtime", (FIRST,), OLD)
-    nvidia.judge("runtime", (FIRST,), {**OLD, "Runtimes": {"nvidia": {}}})
+        nvidia.choose_devices("runtime", (FIRST,), OLD)
+    nvidia.choose_devices("runtime", (FIRST,), {**OLD, "Runtimes": {"nvidia": {}}})
 
 
 @pytest.fixture
@@ -160,7 +160,7 @@ def test_a_container_is_in_the_group_that_may_open_the_device_files(tmp_path: Pa
     ],
 )
 def test_a_refusal_comes_with_what_to_do_about_it(said: str, advice: str):
-    assert advice in nvidia.advise(said)
+    assert advice in nvidia.advise_on_refusal(said)
 
 
 def test_what_is_kept_is_told_with_its_image_and_its_size(cache: Path):

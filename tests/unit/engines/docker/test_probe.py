@@ -94,7 +94,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
 
 
 def check(client: Client, monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(engine, "connect", lambda: client)
+    monkeypatch.setattr(engine, "connect_engine", lambda: client)
     return DockerEngine(EngineOptions()).check()
 
 

@@ -1,6 +1,6 @@
 """An index's pages are read as pip reads them, and passed on with nothing of where they came from."""
 
-from orchestrator.engines.index.simple_api import Link, links, page
+from orchestrator.engines.index.simple_api import Link, links, make_index_page
 
 AT = "https://user@index.example/root/simple/six/"
 PAGE = """<!DOCTYPE html><html><head><title>Links for six</title></head><body>
@@ -30,7 +30,7 @@ def test_a_page_may_name_the_place_that_its_links_are_told_from():
 
 
 def test_a_page_of_ours_holds_the_same_files_and_no_address():
-    ours = page(links(PAGE, AT))
+    ours = make_index_page(links(PAGE, AT))
     assert not [word for word in ("example", "secret", "user", "token") if word in ours]
     again = links(ours, "http://here/simple/six/")
     assert [(link.filename, link.hash, link.attributes) for link in again] == [
@@ -41,5 +41,5 @@ def test_a_page_of_ours_holds_the_same_files_and_no_address():
 
 def test_what_an_index_calls_its_files_breaks_no_page():
     hostile = Link('a"><script>.whl', "http://x/1", 'sha256=1"><b>', (("data-yanked", '"<&'),))
-    [again] = links(page([hostile]), "http://here/simple/a/")
+    [again] = links(make_index_page([hostile]), "http://here/simple/a/")
     assert (again.filename, again.hash, again.attributes) == (hostile.filename, hostile.hash, hostile.attributes)

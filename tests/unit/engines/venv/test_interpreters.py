@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.engines.venv import interpreters
-from orchestrator.engines.venv.interpreters import forget
+from orchestrator.engines.venv.interpreters import forget_interpreters
 
 NUMBER = f"{sys.version_info.major}.{sys.version_info.minor}"
 FULL = f"{NUMBER}.{sys.version_info.micro}"
@@ -22,9 +22,9 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("PYENV_ROOT", str(tmp_path / "pyenv"))
     monkeypatch.setenv("UV_PYTHON_INSTALL_DIR", str(tmp_path / "uv"))
     monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path / "cache"))
-    forget()
+    forget_interpreters()
     yield
-    forget()
+    forget_interpreters()
 
 
 def link(folder: Path, name: str) -> Path:
@@ -47,7 +47,7 @@ def on_path(monkeypatch: pytest.MonkeyPatch, *folders: Path) -> None:
 
 
 def found(number: str = NUMBER) -> interpreters.Interpreter:
-    interpreter = interpreters.find(number)
+    interpreter = interpreters.find_interpreter(number)
     assert interpreter is not None
     return interpreter
 
@@ -69,7 +69,7 @@ def test_a_plain_python3_counts_if_it_is_the_one_that_is_wanted(tmp_path: Path, 
     path = link(tmp_path / "bin", "python3")
     on_path(monkeypatch, path.parent)
     assert found().path == path
-    assert interpreters.find("2.7") is None
+    assert interpreters.find_interpreter("2.7") is None
 
 
 @pytest.mark.parametrize("has_home", [True, False])
@@ -86,7 +86,7 @@ def test_an_empty_variable_does_not_search_the_working_directory(
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     if not has_home:
         monkeypatch.setattr(Path, "home", no_home)
-    assert interpreters.find(NUMBER) is None
+    assert interpreters.find_interpreter(NUMBER) is None
 
 
 def no_home() -> Path:
@@ -95,13 +95,13 @@ def no_home() -> Path:
 
 def test_a_name_that_promises_another_version_is_not_believed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     on_path(monkeypatch, link(tmp_path / "bin", "python2.7").parent)
-    assert interpreters.find("2.7") is None
+    assert interpreters.find_interpreter("2.7") is None
 
 
 def test_pyenvs_and_uvs_are_found_without_path(tmp_path: Path):
     path = link(tmp_path / "uv" / f"cpython-{FULL}-linux-x86_64-gnu" / "bin", f"python{NUMBER}")
     assert found().path == path
-    forget()
+    forget_interpreters()
     path = link(tmp_path / "pyenv" / "versions" / FULL / "bin", f"python{NUMBER}")
     assert found().path == path
 
@@ -110,7 +110,7 @@ def test_those_that_tfcompare_downloaded_are_found_after_the_users_own(tmp_path:
     folder = tmp_path / "cache" / "tfcompare" / "pythons"
     path = link(folder / f"cpython-{FULL}-linux-x86_64-gnu" / "bin", f"python{NUMBER}")
     assert found().path == path
-    forget()
+    forget_interpreters()
     path = link(tmp_path / "uv" / f"cpython-{FULL}-linux-x86_64-gnu" / "bin", f"python{NUMBER}")
     assert found().path == path
 
@@ -130,7 +130,7 @@ def test_path_goes_before_pyenv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_what_is_missing_says_how_to_get_it():
-    assert interpreters.find("3.6") is None
+    assert interpreters.find_interpreter("3.6") is None
     told = interpreters.missing(("3.7", "3.6"))
     assert told.startswith(
         "it needs Python 3.7 or 3.6, and none was found on PATH, under pyenv, among uv's or tfcompare's. "
@@ -145,7 +145,7 @@ def test_what_is_missing_says_how_to_get_it():
 def test_what_stands_there_and_cannot_be_used_is_named_with_its_own_words(tmp_path: Path, monkeypatch):
     broken = shim(tmp_path / "shims", "python3.6", "pyenv: python3.6: command not found")
     on_path(monkeypatch, broken.parent)
-    assert interpreters.find("3.6") is None
+    assert interpreters.find_interpreter("3.6") is None
     assert f"{broken} cannot be used: pyenv: python3.6: command not found" in interpreters.missing(("3.6",))
 
 
@@ -154,5 +154,5 @@ def test_a_file_that_is_no_program_is_passed_over_too(tmp_path: Path, monkeypatc
     folder.mkdir()
     (folder / "python3.6").write_text("not a program")
     on_path(monkeypatch, folder)
-    assert interpreters.find("3.6") is None
+    assert interpreters.find_interpreter("3.6") is None
     assert "cannot be used" in interpreters.missing(("3.6",))

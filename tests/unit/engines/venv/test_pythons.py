@@ -9,7 +9,7 @@ import pytest
 from orchestrator.catalog.uv import find_uv
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv import pythons
-from orchestrator.engines.venv.pythons import OWN_LIST, OWN_LISTED, explain, find_ban
+from orchestrator.engines.venv.pythons import OWN_LIST, OWN_LISTED, find_ban, find_uv_cause
 from orchestrator.options import EngineOptions
 
 
@@ -55,7 +55,7 @@ error: Failed to install cpython-3.7.9-linux-x86_64-gnu
     ],
 )
 def test_the_last_cause_is_the_reason_without_addresses(output: str, reason: str):
-    assert explain(output) == reason
+    assert find_uv_cause(output) == reason
 
 
 def test_the_list_that_comes_with_tfcompare_is_one_that_uv_reads():

@@ -78,14 +78,14 @@ def test_cgroups_inside_are_removed_as_well(around: Cgroup, process):
 
 def test_a_cgroup_is_ended_by_the_next_run_once_its_owner_has_ended(around: Cgroup, process, tmp_path: Path):
     daemon = go_on(process, tmp_path)
-    cgroup.reap()
+    cgroup.reap_cgroups()
     assert is_running(daemon), "its owner is this process"
     # As the end of its owner does it.
     folders = around.folders
     for group in around._groups:
         os.close(group.lock)
     around._groups = []
-    assert cgroup.reap() >= 2
+    assert cgroup.reap_cgroups() >= 2
     wait_for_end(daemon)
     assert process.wait() == -signal.SIGKILL
     assert not any(folder.exists() for folder in folders)

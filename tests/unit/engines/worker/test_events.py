@@ -9,7 +9,7 @@ import pytest
 from orchestrator import contract
 from orchestrator.engines.worker.channel import ChannelClosed
 from orchestrator.engines.worker.client import Burst, Died, Refused, WorkerClient, WorkerDied
-from orchestrator.engines.worker.events import LONGEST_LOG, LONGEST_TEXT, OddEvent, parse
+from orchestrator.engines.worker.events import LONGEST_LOG, LONGEST_TEXT, OddEvent, parse_event
 from tests.support.builders import case, target
 
 GOOD: dict[str, dict[str, Any]] = {
@@ -43,7 +43,7 @@ def line(kind: str, **changes: Any) -> str:
 def test_there_is_a_model_for_every_event_of_the_contract():
     assert GOOD.keys() == contract.EVENTS.keys()
     for kind, keys in contract.EVENTS.items():
-        event = parse(line(kind))
+        event = parse_event(line(kind))
         assert event.model_dump(exclude={"kind"}).keys() == keys.keys()
         assert (event.kind, type(event).kind_name()) == (kind, kind)
 
@@ -80,7 +80,7 @@ ODD = {
 @pytest.mark.parametrize(("kind", "changes"), ODD.values(), ids=ODD)
 def test_a_value_that_cannot_be_is_odd(kind: str, changes: dict[str, Any]):
     with pytest.raises(OddEvent):
-        parse(line(kind, **changes))
+        parse_event(line(kind, **changes))
 
 
 @pytest.mark.parametrize(
@@ -88,16 +88,16 @@ def test_a_value_that_cannot_be_is_odd(kind: str, changes: dict[str, Any]):
 )
 def test_nesting_without_end_is_no_event(text: str):
     with pytest.raises(contract.ContractError):
-        parse(text)
+        parse_event(text)
 
 
 def test_texts_can_be_written_to_any_file_and_are_not_endless():
-    event = parse(line("died", reason="caf\udce9" + "x" * 10_000, log="y" * 100_000, how="\ud800"))
+    event = parse_event(line("died", reason="caf\udce9" + "x" * 10_000, log="y" * 100_000, how="\ud800"))
     for text in (event.reason, event.log, event.how):
         text.encode("utf-8")
     assert event.reason.startswith("caf?x")
     assert (len(event.reason), len(event.log), event.how) == (LONGEST_TEXT, LONGEST_LOG, "?")
-    profiled = parse(line("profiled", profile={"a\udce9": ["b\udce9"]}))
+    profiled = parse_event(line("profiled", profile={"a\udce9": ["b\udce9"]}))
     assert profiled.profile == {"a?": ["b?"]}
 
 

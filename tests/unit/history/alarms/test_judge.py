@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 
 from orchestrator.history.alarms import state
-from orchestrator.history.alarms.judge import judge, report_events
+from orchestrator.history.alarms.judge import judge_night, report_events
 from orchestrator.history.model import Moved, NightReport, Point, State
 from orchestrator.history.wording import describe_alarm, describe_levels
 from tests.support.judged_nights import CASE, RUNS, at, day, judged, lasting, lived, made, night_of, opened
@@ -116,7 +116,7 @@ def test_a_muted_alarm_is_neither_opened_again_nor_told():
         assert judged(points, events, day(number)).events == ()
     [muted] = state.current(events)
     assert (muted.state, muted.note) == ("muted", "the new driver")
-    assert state.is_open(muted)
+    assert state.is_open_alarm(muted)
     assert not state.is_listed(muted, day(29))
 
 
@@ -196,7 +196,7 @@ def test_what_another_schedule_or_host_measured_has_not_vanished():
     for tonight in (narrow, wide, other):
         own = {point.key for point in tonight}
         runs = {point.run for point in tonight}
-        found = judge(series_of(points), (), day(2), at(day(2)), own, RUNS, runs)
+        found = judge_night(series_of(points), (), day(2), at(day(2)), own, RUNS, runs)
         assert (found.vanished, found.appeared) == ((), ())
 
 
@@ -233,6 +233,6 @@ def test_an_alarm_is_dated_by_its_night_and_not_by_the_clock():
     own = {point.key for point in points}
     late = at(day(LANDS + 1))
     so_far = [point for point in points if point.night <= day(LANDS)]
-    events = judge(series_of(so_far), (), day(LANDS), late, own, RUNS).events
+    events = judge_night(series_of(so_far), (), day(LANDS), late, own, RUNS).events
     assert opened(list(events))[0].night == day(LANDS)
     assert [event.state for event in judged(points, list(events), day(LANDS + 1)).events] == ["confirmed"]

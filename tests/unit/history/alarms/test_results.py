@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator.history.alarms import state
-from orchestrator.history.alarms.judge import judge
+from orchestrator.history.alarms.judge import judge_night
 from orchestrator.history.model import Alarm, AlarmOpened, Event, Key, Moved, Point, State
 from orchestrator.history.wording import describe_alarm, describe_levels
 from tests.support.nights import FIRST, SURROUNDINGS, history, series_of
@@ -49,9 +49,9 @@ def lived(points: Sequence[Point], says: Mapping[int, State] | None = None) -> t
         so_far = [point for point in points if point.night <= night]
         own: set[Key] = {point.key for point in points if point.night == night}
         now = datetime.combine(night, time(4), UTC)
-        events += judge(series_of(so_far), state.current(events), night, now, own, RUNS).events
+        events += judge_night(series_of(so_far), state.current(events), night, now, own, RUNS).events
         if said := (says or {}).get((night - FIRST).days):
-            is_open = filter(state.is_open, state.current(events))
+            is_open = filter(state.is_open_alarm, state.current(events))
             events += [Moved(at=now + timedelta(hours=1), alarm=alarm.id, state=said, note="so") for alarm in is_open]
     return events, state.current(events)
 

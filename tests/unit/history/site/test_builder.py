@@ -29,7 +29,7 @@ def text_of(out: Path, case: str) -> str:
 
 
 def test_a_site_has_a_page_a_case_and_they_lead_to_each_other(tmp_path: Path):
-    built = site.build(kept(tmp_path / "history", everything()), tmp_path / "site")
+    built = site.build_site(kept(tmp_path / "history", everything()), tmp_path / "site")
     assert (built.cases, built.pages, built.alarms, built.warnings) == (2, 4, 0, ())
     found = pages(tmp_path / "site")
     assert sorted(found) == sorted(["alarms.html", "feed.xml", "index.html", *map(wording.page_of, CASES)])
@@ -45,7 +45,7 @@ def test_a_site_has_a_page_a_case_and_they_lead_to_each_other(tmp_path: Path):
 def test_a_case_has_a_section_for_each_metric_and_the_overview_has_times(tmp_path: Path):
     points = history(20, CASES[:1], ("2.0.0",))
     other = [*of_metric(points, "memory"), *of_results(points[-2:], "differs", 0.02)]
-    site.build(kept(tmp_path / "history", [*points, *other]), tmp_path / "site")
+    site.build_site(kept(tmp_path / "history", [*points, *other]), tmp_path / "site")
     text = text_of(tmp_path / "site", CASES[0])
     titles = re.findall(r'<h2 id="place-\d">(.*?) against|<h2 id="place-\d">(Against)', text)
     assert [first or second for first, second in titles] == ["Against", "Peak memory", "Results"]
@@ -64,7 +64,7 @@ def test_a_case_tells_its_segments_steps_and_nights_without_a_ratio(tmp_path: Pa
         else one
         for one in points
     ]
-    site.build(kept(tmp_path / "history", dead), tmp_path / "site")
+    site.build_site(kept(tmp_path / "history", dead), tmp_path / "site")
     text = text_of(tmp_path / "site", CASES[0])
     assert "2024-01-21: driver: 550.2" in text.replace("driver:  -&gt; ", "driver: ")
     assert "2024-01-06 to 2024-01-09, 4 nights: died: killed by SIGKILL" in text
@@ -79,7 +79,7 @@ def test_a_case_tells_its_segments_steps_and_nights_without_a_ratio(tmp_path: Pa
 
 def test_the_control_arm_has_a_chart_but_no_steps(tmp_path: Path):
     points = history(40, CASES[:1], steps={(CASES[0], str(Target(REFERENCE, control=True))): {20: 1.5}})
-    site.build(kept(tmp_path / "history", points), tmp_path / "site")
+    site.build_site(kept(tmp_path / "history", points), tmp_path / "site")
     text = text_of(tmp_path / "site", CASES[0])
     assert "the reference against itself, whose true ratio is 1" in text
     control = text[text.index('class="series control-arm"') :]
@@ -93,7 +93,7 @@ def test_an_alarm_is_told_on_the_overview_its_own_page_and_that_of_its_case(tmp_
     store.record(Moved(at=at(41), alarm="a1", state="known", note="It is the new allocator."))
     store.record(AlarmOpened(at=at(20), alarm=alarm("vanished[x=1]", id="a0", number=20)))
     store.record(Moved(at=at(25), alarm="a0", state="recovered"))
-    built = site.build(store, tmp_path / "site")
+    built = site.build_site(store, tmp_path / "site")
     assert built.alarms == 2
     found = {name: text.decode() for name, text in pages(tmp_path / "site").items()}
     for name in ("index.html", "alarms.html", wording.page_of(CASES[0])):
@@ -115,7 +115,7 @@ def test_runs_are_linked_where_they_are_and_named_where_they_are_not(tmp_path: P
     (store.runs / first).mkdir(parents=True)
     (store.runs / second).mkdir()
     (store.runs / second / "report.html").write_text("made")
-    site.build(store, tmp_path / "deep" / "site")
+    site.build_site(store, tmp_path / "deep" / "site")
     text = text_of(tmp_path / "deep" / "site", CASES[0])
     assert f'<a href="../../../history/runs/{first}/">{first}</a>' in text
     assert f'<a href="../../../history/runs/{second}/report.html">{second}</a>' in text
@@ -132,20 +132,20 @@ def test_runs_are_linked_where_they_are_and_named_where_they_are_not(tmp_path: P
 )
 def test_runs_that_are_published_elsewhere_are_linked_there(tmp_path: Path, url: str, link: str):
     points = history(1, CASES[:1])
-    site.build(kept(tmp_path / "history", points), tmp_path / "site", runs_url=url)
+    site.build_site(kept(tmp_path / "history", points), tmp_path / "site", runs_url=url)
     assert f'<a href="{link}{points[0].run}/">' in text_of(tmp_path / "site", CASES[0])
 
 
 def test_an_address_that_would_run_something_is_refused(tmp_path: Path):
     with pytest.raises(UsageError, match="http or https"):
-        site.build(Store(tmp_path / "history"), tmp_path / "site", runs_url="javascript:alert(1)//")
+        site.build_site(Store(tmp_path / "history"), tmp_path / "site", runs_url="javascript:alert(1)//")
 
 
 def test_the_same_history_makes_the_same_bytes_but_for_the_time_of_build(tmp_path: Path):
     store = kept(tmp_path / "history", everything())
     store.record(AlarmOpened(at=at(20), alarm=alarm(number=20)))
     for name in ("one", "two"):
-        site.build(store, tmp_path / name)
+        site.build_site(store, tmp_path / name)
     one, two = (pages(tmp_path / name) for name in ("one", "two"))
     assert len(BUILT.findall(one["index.html"])) == 1
     one["index.html"], two["index.html"] = (BUILT.sub(b"", found["index.html"]) for found in (one, two))
@@ -154,8 +154,8 @@ def test_the_same_history_makes_the_same_bytes_but_for_the_time_of_build(tmp_pat
 
 def test_building_again_adds_what_is_new_and_takes_away_what_is_no_more(tmp_path: Path):
     out = tmp_path / "site"
-    site.build(kept(tmp_path / "one", history(3, CASES)), out)
-    site.build(kept(tmp_path / "two", history(3, ["other[x=1]"])), out)
+    site.build_site(kept(tmp_path / "one", history(3, CASES)), out)
+    site.build_site(kept(tmp_path / "two", history(3, ["other[x=1]"])), out)
     assert sorted(path.name for path in (out / "cases").iterdir()) == [Path(wording.page_of("other[x=1]")).name]
     assert CASES[0] not in (out / "index.html").read_text()
 
@@ -165,28 +165,28 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path):
     out.mkdir()
     (out / "index.html").write_text("my own page")
     with pytest.raises(UsageError, match="something else"):
-        site.build(Store(tmp_path / "history"), out)
+        site.build_site(Store(tmp_path / "history"), out)
     assert [path.name for path in out.iterdir()] == ["index.html"]
     (out / "index.html").rename(out / "thesis.tex")
     with pytest.raises(UsageError, match="something else"):
-        site.build(Store(tmp_path / "history"), out)
+        site.build_site(Store(tmp_path / "history"), out)
 
 
 def test_a_site_cannot_be_written_into_a_file(tmp_path: Path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="cannot write the site"):
-        site.build(Store(tmp_path / "history"), tmp_path / "file" / "site")
+        site.build_site(Store(tmp_path / "history"), tmp_path / "file" / "site")
 
 
 def test_an_empty_history_has_a_site_that_says_so(tmp_path: Path):
-    built = site.build(Store(tmp_path / "history"), tmp_path / "site")
+    built = site.build_site(Store(tmp_path / "history"), tmp_path / "site")
     assert (built.cases, built.pages) == (0, 2)
     assert "no night yet" in built.index.read_text()
 
 
 @pytest.mark.parametrize("nights", [1, 2, 3])
 def test_a_series_of_few_nights_is_drawn(tmp_path: Path, nights: int):
-    site.build(kept(tmp_path / "history", history(nights, CASES[:1])), tmp_path / "site")
+    site.build_site(kept(tmp_path / "history", history(nights, CASES[:1])), tmp_path / "site")
     text = text_of(tmp_path / "site", CASES[0])
     assert f"no step in {nights} night" in text
     assert text.count("nan") == 0
@@ -198,7 +198,7 @@ def test_a_case_that_never_had_a_time_has_a_page_that_says_why(tmp_path: Path):
         replace(one, effect=None, error=None, rounds=0, outcome="refused", reason="No JIT before 2.1.")
         for one in history(3, CASES[:1])
     ]
-    site.build(kept(tmp_path / "history", points), tmp_path / "site")
+    site.build_site(kept(tmp_path / "history", points), tmp_path / "site")
     text = text_of(tmp_path / "site", CASES[0])
     assert "never measured" in text
     assert "3 nights: refused: No JIT before 2.1." in text
@@ -208,7 +208,7 @@ def test_a_broken_file_of_the_history_is_named_and_the_rest_is_shown(tmp_path: P
     store = kept(tmp_path / "history", history(3, CASES[:1]))
     broken = store.path / "points" / "2024-01" / "20240102-broken-screen.parquet"
     broken.write_bytes(b"PAR1 no more")
-    built = site.build(store, tmp_path / "site")
+    built = site.build_site(store, tmp_path / "site")
     assert len(built.warnings) == 1
     assert broken.name in built.warnings[0]
     index = built.index.read_text()
@@ -236,7 +236,7 @@ def test_hostile_names_and_notes_make_no_markup(tmp_path: Path):
     told = alarm(case, key=key, surroundings=(HOSTILE,), run=HOSTILE, reproduce=HOSTILE, bisect=HOSTILE)
     store.record(AlarmOpened(at=at(1), alarm=told))
     store.record(Moved(at=at(2), alarm="a1", state="known", note=HOSTILE))
-    site.build(store, tmp_path / "site")
+    site.build_site(store, tmp_path / "site")
     for name, text in pages(tmp_path / "site").items():
         assert b"<img" not in text, name
         assert text.count(b"<script") == (0 if name == "feed.xml" else 1), name
@@ -252,18 +252,18 @@ def test_two_years_of_a_case_are_a_page_of_less_than_a_megabyte(tmp_path: Path):
     for run in {point.run for point in points}:
         (store.runs / run).mkdir(parents=True)
         (store.runs / run / "report.html").touch()
-    site.build(store, tmp_path / "site")
+    site.build_site(store, tmp_path / "site")
     assert len(text_of(tmp_path / "site", CASES[0]).encode()) < 400_000
 
 
 def test_two_hundred_cases_are_an_overview_of_less_than_a_megabyte(tmp_path: Path):
-    built = site.build(kept(tmp_path / "history", history(70, 200)), tmp_path / "site")
+    built = site.build_site(kept(tmp_path / "history", history(70, 200)), tmp_path / "site")
     assert (built.cases, built.series) == (200, 600)
     assert built.index.stat().st_size < 600_000
 
 
 def test_what_is_not_measured_any_more_says_since_when(tmp_path: Path):
     points = [one for one in history(10, CASES) if one.target != "2.0.0" or one.night < date(2024, 1, 6)]
-    built = site.build(kept(tmp_path / "history", points), tmp_path / "site")
+    built = site.build_site(kept(tmp_path / "history", points), tmp_path / "site")
     assert built.index.read_text().count("not in the suite since 2024-01-05") == 2
     assert "not measured since" in text_of(tmp_path / "site", CASES[0])

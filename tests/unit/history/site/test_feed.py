@@ -105,7 +105,7 @@ def test_the_feed_of_a_site_leads_to_its_pages(tmp_path: Path):
     store = kept(tmp_path / "history", history(50, CASES))
     for event in EVENTS:
         store.record(event)
-    site.build(store, tmp_path / "site")
+    site.build_site(store, tmp_path / "site")
     root = ElementTree.parse(tmp_path / "site" / "feed.xml").getroot()
     links = [link.get("href", "") for link in root.iter(f"{ATOM}link")]
     assert len(links) == 5
@@ -116,7 +116,7 @@ def test_the_feed_of_a_site_leads_to_its_pages(tmp_path: Path):
 
 
 def test_a_feed_without_alarms_is_a_feed(tmp_path: Path):
-    site.build(kept(tmp_path / "history", history(2, CASES)), tmp_path / "site")
+    site.build_site(kept(tmp_path / "history", history(2, CASES)), tmp_path / "site")
     root = ElementTree.parse(tmp_path / "site" / "feed.xml").getroot()
     assert ids(root) == []
     assert told(root, "updated")

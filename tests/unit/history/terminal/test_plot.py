@@ -121,7 +121,7 @@ def test_what_cannot_write_it_gets_ascii_of_the_same_width(monkeypatch, tmp_path
         monkeypatch.setenv("COLUMNS", "80")
         guard()
         print_table(lambda width: Text("\n".join(lines)))
-        plot.say([Text("▲ 1.10x")])
+        plot.print_unbroken([Text("▲ 1.10x")])
         sys.stdout.flush()
     found = (tmp_path / "out").read_text(encoding).splitlines()
     assert list(map(len, found[:-1])) == list(map(len, lines))

@@ -49,7 +49,7 @@ class World:
         self.until = datetime.fromisoformat(until)
         self.said.clear()
         with pytest.raises(KeyboardInterrupt):
-            serve.serve(self.schedule(**fields), self.said.append, lambda: self.now, self.pause)
+            serve.serve_nights(self.schedule(**fields), self.said.append, lambda: self.now, self.pause)
         return [line.partition(": exit code 6 after")[0] for line in self.said if ": exit code 6 after" in line]
 
 
@@ -105,7 +105,7 @@ def test_a_program_that_cannot_be_run_is_told_and_waited_for_again(world):
     broken = wanted((str(world.history / "nowhere"),), history=str(world.history))
     world.until = datetime(2026, 11, 5, 12)
     with pytest.raises(KeyboardInterrupt):
-        serve.serve(broken, world.said.append, lambda: world.now, world.pause)
+        serve.serve_nights(broken, world.said.append, lambda: world.now, world.pause)
     told = [line for line in world.said if "could not be run" in line]
     assert [line.partition(":")[0] for line in told] == ["2026-11-04", "2026-11-05"]
     assert "nowhere: No such file or directory" in told[0]
@@ -117,7 +117,7 @@ def test_a_night_that_hangs_is_ended(world, monkeypatch, tmp_path):
     program = ("/bin/sh", "-c", f"trap 'touch {ended}; exit 1' TERM; while :; do sleep 0.1; done")
     world.until = datetime(2026, 11, 4, 12)
     with pytest.raises(KeyboardInterrupt):
-        serve.serve(
+        serve.serve_nights(
             wanted(program, history=str(world.history), limit_s=0), world.said.append, lambda: world.now, world.pause
         )
     assert any(line.startswith("2026-11-04: hung, and was ended after") for line in world.said)
@@ -128,7 +128,7 @@ def test_a_data_folder_that_cannot_be_written_is_told_at_once(world, monkeypatch
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "file"))
     with pytest.raises(UsageError, match=r"cannot write .*TFCOMPARE_DATA"):
-        serve.serve(world.schedule(), world.said.append, lambda: world.now, world.pause)
+        serve.serve_nights(world.schedule(), world.said.append, lambda: world.now, world.pause)
 
 
 SERVES = """
@@ -137,12 +137,12 @@ from datetime import datetime
 from orchestrator import interrupts
 from orchestrator.nightly.schedule import serve
 from tests.support.schedules import wanted
-interrupts.install()
+interrupts.catch_signals()
 {program}
 clock = iter([datetime(2026, 11, 3, 12)] * 3)
 later = datetime(2026, 11, 4, 2, 30)
 try:
-    serve.serve(wanted(program, history=sys.argv[1]), print, lambda: next(clock, later), lambda seconds: None)
+    serve.serve_nights(wanted(program, history=sys.argv[1]), print, lambda: next(clock, later), lambda seconds: None)
 except KeyboardInterrupt:
     print("ended")
 """
@@ -155,7 +155,7 @@ program = ("/bin/sh", "-c", "trap 'echo asked to end; exit 0' TERM; echo begun; 
 BOUND = """
 from orchestrator.nightly.subprocess_run import BOUND_PROGRAM, PROGRAM
 waits = (
-    "from orchestrator import interrupts; import time; interrupts.install(); print('begun', flush=True)\\n"
+    "from orchestrator import interrupts; import time; interrupts.catch_signals(); print('begun', flush=True)\\n"
     "try: time.sleep(600)\\n"
     "except KeyboardInterrupt: print('asked to end')"
 )

@@ -261,12 +261,12 @@ def test_what_was_written_is_read_again_and_an_edit_is_seen():
     texts = [*schedule.units(made, system=False).values(), schedule.script(made, Path("/begun"))]
     texts.append(schedule.cron_lines(made.planned, Path("/nightly.sh")).removesuffix(END))
     for text in texts:
-        read = schedule.read(text)
+        read = schedule.read_entry(text)
         assert (read.planned, read.edited) == (made.planned, False)
         for edited in (text.replace("2.13", "2.14", 1), text + "x\n", text.replace("Written", "written"), "x" + text):
-            assert schedule.read(edited).edited
-    assert schedule.read("[Unit]\nDescription=of somebody else\n") == schedule.Written(None, True)
-    assert schedule.read(MARK + "{]\n").planned is None
+            assert schedule.read_entry(edited).edited
+    assert schedule.read_entry("[Unit]\nDescription=of somebody else\n") == schedule.Written(None, True)
+    assert schedule.read_entry(MARK + "{]\n").planned is None
 
 
 OTHERS = {
@@ -283,22 +283,22 @@ def test_lines_of_others_stay_as_they_were_byte_by_byte(table: str):
     there = schedule.with_lines(table, ours)
     assert there == table + ours
     assert schedule.with_lines(there, ours) == there
-    assert schedule.without_lines(there) == table
+    assert schedule.with_lines(there, "") == table
     later = there + "5 5 * * * added later\n"
     newer = schedule.cron_lines(planned(at="04:00"), Path("/nightly.sh"))
     assert schedule.with_lines(later, newer) == table + newer + "5 5 * * * added later\n"
-    assert schedule.without_lines(later) == table + "5 5 * * * added later\n"
+    assert schedule.with_lines(later, "") == table + "5 5 * * * added later\n"
 
 
 def test_a_crontab_with_one_mark_of_two_is_not_touched():
     ours = schedule.cron_lines(PLANNED, Path("/nightly.sh"))
     for torn in (ours.removesuffix(END), "0 5 * * * mine\n" + END):
         with pytest.raises(Torn):
-            schedule.without_lines(torn)
+            schedule.with_lines(torn, "")
 
 
 def test_a_plan_passes_through_text():
-    assert schedule.from_text(schedule.as_text(PLANNED)) == PLANNED
+    assert schedule.from_text(schedule.entry_as_text(PLANNED)) == PLANNED
     assert schedule.from_text("{}") is None
     assert schedule.from_text("") is None
 
@@ -343,4 +343,4 @@ def test_the_next_night_is_counted_in_the_zone_of_its_schedule():
     assert found.next == datetime(2026, 11, 23, 7, 30, tzinfo=UTC)
     assert f"{found.next:%H:%M %Z}" == "02:30 EST"
     assert found.wrong == ("the nightly run of 2026-11-22 left no result",)
-    assert schedule.from_text(schedule.as_text(there)) == there
+    assert schedule.from_text(schedule.entry_as_text(there)) == there

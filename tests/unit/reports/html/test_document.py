@@ -98,7 +98,7 @@ class Reader(HTMLParser):
 
 
 def written(of: Evaluation) -> str:
-    return html.render(Run(Path("run"), of, (), ()), html.Calls())
+    return html.render_run_page(Run(Path("run"), of, (), ()), html.Calls())
 
 
 @cache
@@ -109,7 +109,7 @@ def read(scene: str) -> Element:
 @pytest.fixture(scope="module")
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Element:
     """The page of a run folder, with replicates and calls."""
-    return Reader(html.page(runs.everything(tmp_path_factory.mktemp("run") / "run"))[0]).root
+    return Reader(html.make_page(runs.everything(tmp_path_factory.mktemp("run") / "run"))[0]).root
 
 
 def with_id(root: Element, id: str) -> Element:
@@ -281,7 +281,7 @@ def test_a_replicate_of_many_calls_is_summed_up_and_the_caption_says_so(tmp_path
     for place, version in enumerate(asked.targets):
         batches = [rows(of, version, round=1, replicate=place + 1, bursts=[MS] * 1000)]
         write_stream(run.settled / f"{version}-1.arrow", batches)
-    page = Reader(html.page(run.path)[0]).root
+    page = Reader(html.make_page(run.path)[0]).root
     assert f"a point is the median of 16 calls of {asked.targets[0]}" in words(with_id(page, "case-0"))
     assert len(script(page, "data-case-0")["calls"][0]["middle"]) == 63
 
@@ -289,7 +289,7 @@ def test_a_replicate_of_many_calls_is_summed_up_and_the_caption_says_so(tmp_path
 def test_the_run_comes_back_with_the_page_and_a_broken_stream_is_told(tmp_path: Path):
     path = runs.everything(tmp_path / "run")
     (path / "streams" / "9-1.arrow").write_bytes(b"no stream")
-    text, run = html.page(path)
+    text, run = html.make_page(path)
     assert len(run.evaluation.broken) == 1
     assert "is no Arrow stream" in words(with_id(Reader(text).root, "summary"))
 

@@ -88,7 +88,7 @@ def test_the_page_of_a_large_run_stays_small(tmp_path: Path):
 
 
 def _page(path: Path, cases: int) -> bytes:
-    return html.page(large_run(path, cases))[0].encode()
+    return html.make_page(large_run(path, cases))[0].encode()
 
 
 def main() -> None:
@@ -100,7 +100,7 @@ def main() -> None:
         building.start()
         building.join()
         start = time.perf_counter()
-        text, run = html.page(path)
+        text, run = html.make_page(path)
         print(f"page: {len(text.encode()) / 1e6:.1f} MB of {len(run.replicates)} replicates")
         print(f"read, judged and written in {time.perf_counter() - start:.1f} s")
         print(f"peak memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
