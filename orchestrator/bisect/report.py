@@ -1,27 +1,64 @@
 """The report of a search: the answer, the path with one line per visited version, and the steps; also as an object."""
 
+import heapq
 import math
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.bisect.joined_ratios import JoinedRatio, join_ratios
-from orchestrator.bisect.search import BisectFinding, PathPart, SearchResult
+from orchestrator.bisect.search import BisectFinding, PathPart, SearchResult, latest
 from orchestrator.bisect.state import State, Step
 from orchestrator.bisect.wording import conclusions, share
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS, TIME, Followed, describe_followed
+from orchestrator.model import Magnitude
 from orchestrator.plan.pairs import ALPHA
 from orchestrator.reports.columns import Notes, format_verdict
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.magnitudes import show_estimate, show_interval
 from orchestrator.reports.ratio_table import RatioColumn, RatioPoint, ratio_table
 from orchestrator.reports.table import below
+from orchestrator.stats.scale import RATIOS
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.text import safe_text
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinedRatio(Magnitude):
+    """A ratio or a difference joined over `over` runs; with one run, it is that run's."""
+
+    over: int
+
+
+def join_ratios(first: str, findings: Iterable[BisectFinding], metric: Followed) -> dict[str, JoinedRatio]:
+    """Return the ratio of each version, joined over the path that leaves the narrowest interval."""
+    scale = RATIOS if metric == RESULTS else METRICS[metric].scale
+    edges: dict[str, list[tuple[str, float, float, float]]] = {}
+    for finding in latest(findings).values():
+        theta, ends = finding.estimate, finding.ends
+        if theta is None or ends is None:
+            continue
+        below, above = (theta - ends[0]) ** 2, (ends[1] - theta) ** 2
+        edges.setdefault(finding.earlier, []).append((finding.later, theta, below, above))
+        edges.setdefault(finding.later, []).append((finding.earlier, -theta, above, below))
+    done: dict[str, JoinedRatio] = {}
+    ahead = [(0.0, 0, first, 0.0, 0.0, 0.0)]
+    while ahead:
+        _, over, version, theta, below, above = heapq.heappop(ahead)
+        if version in done:
+            continue
+        ends = theta - math.sqrt(below), theta + math.sqrt(above)
+        done[version] = JoinedRatio(**scale.as_fields(theta, ends), over=over)
+        for other, step, low, high in edges.get(version, ()):
+            if other not in done:
+                sides = below + low, above + high
+                heapq.heappush(ahead, (sum(sides), over + 1, other, theta + step, *sides))
+    return done
+
 
 SCHEMA = "tfcompare.bisect/1"
 WIDE = 100

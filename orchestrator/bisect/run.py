@@ -46,7 +46,7 @@ from orchestrator.model import Case, Metric, Target
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import RunOptions, check_judge, suite_of
 from orchestrator.results.run_folder import RunFolder, refuse_strangers
-from orchestrator.terminal.progress import View
+from orchestrator.terminal.progress import Quiet, View
 
 # Rounds if the usual ones decide nothing; they are judged only once.
 MORE_ROUNDS = 40
@@ -397,3 +397,28 @@ def _finish(folder: Path, state: State) -> Bisected:
         ends = f"{state.question.good} and {state.question.bad}"
         error = NothingSelected(f"nothing to find: {ends} are not shown to differ")
     return Bisected(state, result, folder, error)
+
+
+class Once(Quiet):
+    """A view that shows a line only the first time: the engine, a version that is ready, or an unchanged plan."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._said: set[str] = set()
+
+    def say(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._view.say(text)
+
+    def preparing(self, version: str, text: str) -> None:
+        self._view.preparing(version, text)
+
+    def measuring(self, version: Target, case: Case, number: int) -> None:
+        self._view.measuring(version, case, number)
+
+    def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
+        self._view.round_done(number, most, cases, took_s, left_s)
+
+    def look_done(self, number: int, new: Sequence[str], decided: int, comparisons: int) -> None:
+        self._view.look_done(number, new, decided, comparisons)

@@ -167,7 +167,7 @@ def bisect(
 
         question = Question(good=good, bad=bad, nightlies=nightlies, every=every, metric=from_name(metric), run=options)
     from orchestrator.bisect import estimate, run
-    from orchestrator.bisect.quiet_view import Once
+    from orchestrator.bisect.run import Once
     from orchestrator.terminal.progress import view
 
     with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as live:

@@ -15,10 +15,10 @@ from orchestrator.metrics.table import FEWEST_FOR_PERCENTILES, PERCENTILES
 from orchestrator.model import Arm, ArmKey, Calibrated, Plan
 from orchestrator.plan.pairs import FURTHER_LOOKS, opens_alone
 from orchestrator.stats import calibrate
+from orchestrator.stats.calibrate import count_calls
 from orchestrator.stats.comparisons import DIFFERENCE_ERROR
 from orchestrator.stats.looks import FEWEST_ROUNDS, Stretch, make_schedule
 from orchestrator.stats.paired import detectable, freedom_of
-from orchestrator.stats.percentile import count_calls
 from orchestrator.stats.slowdown import MOST_TOLD, format_margin
 from orchestrator.stats.verdict import rounds_for, smallest_shown
 from orchestrator.terminal.counts import format_count

@@ -25,8 +25,7 @@ from orchestrator.measure.pilot import (
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.session import Session
-from orchestrator.measure.visit import Group, Visit, Visitor
-from orchestrator.measure.warm import make_gpu_code
+from orchestrator.measure.visit import Group, Visit, Visitor, make_gpu_code
 from orchestrator.measure.workers import Workers
 from orchestrator.metrics import METRICS, describe_verdict
 from orchestrator.model import Arm, ArmKey, Case, Comparison, Evaluation, Pair, Postponed, Prolonged, Target

@@ -1,10 +1,15 @@
 """The course of a run, from top to bottom: the request, what it requires, the measurement, the verdicts."""
 
 import time
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from pydantic import TypeAdapter, ValidationError
+
+from orchestrator.engines.worker.client import Died, Refused, WorkerDied
 from orchestrator.errors import TfCompareError
 from orchestrator.machine.gpu_clocks import hold_clocks
 from orchestrator.machine.host import moment
@@ -22,9 +27,10 @@ from orchestrator.measure.session import (
     pin_workloads,
     prepare_environments,
 )
-from orchestrator.measure.shares import measure_shares
-from orchestrator.measure.workers import Employed, employ
-from orchestrator.model import Ended, Evaluation, Finished, Machine
+from orchestrator.measure.workers import Employed, Workers, employ
+from orchestrator.model import Arm, ArmKey, Ended, Evaluation, Finished, Machine, Plan, Shares
+from orchestrator.model.profile import Profile
+from orchestrator.options import PROFILED_CALLS
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.results.evaluation import judge_run
@@ -103,3 +109,46 @@ def measure_rounds(session: Session, rounds: RoundRange, progress: Progress) -> 
     again = sum(arm.external for arm in evaluation.died)
     error = error or find_error(evaluation.arms, session.failures, evaluation.broken, again=again)
     return Done(evaluation, folder.path, error)
+
+
+PROFILE = TypeAdapter(Profile)
+
+
+def measure_shares(run: Session, workers: Workers, progress: Progress) -> None:
+    """Profile each of these arms once, unless the run did so before, and record the shares."""
+    done = {ArmKey(entry.case, entry.target) for entry in run.folder.entries() if isinstance(entry, Shares)}
+    arms = {arm.key: arm for arm in run.plan.arms()}
+    for key, functions in functions_to_profile(run.plan).items():
+        if key not in done:
+            progress.replicates += 1
+            answer = _profile(run.plan, workers, arms[key], progress.replicates)
+            reason = answer if isinstance(answer, str) else ""
+            shares = {} if isinstance(answer, str) else {name: answer.share(name) for name in sorted(functions)}
+            run.folder.record(Shares(case=key.case, target=key.target, shares=shares, reason=reason))
+
+
+def functions_to_profile(plan: Plan) -> Mapping[ArmKey, set[str]]:
+    """Return the functions that claims which this device can test speak of, by arm."""
+    functions: dict[ArmKey, set[str]] = defaultdict(set)
+    for claim in plan.claims:
+        if plan.device in claim.devices:
+            for share in claim.shares:
+                functions[share.arm].add(share.function)
+    return functions
+
+
+def _profile(plan: Plan, workers: Workers, arm: Arm, number: int) -> Profile | str:
+    """Return the profile of an arm, or why there is none."""
+    worker = workers.acquire(arm.target)
+    if worker is None:
+        return f"{arm.target} has no worker"
+    try:
+        answer = worker.profile(
+            arm.case, replicate=number, calls=PROFILED_CALLS, seed=plan.seed, timeout_s=plan.timeout_s
+        )
+        return answer.reason if isinstance(answer, Refused | Died) else PROFILE.validate_python(answer)
+    except WorkerDied as death:
+        workers.restart(arm.target)
+        return f"its worker died: {death}"
+    except ValidationError as error:
+        return f"its worker sent no profile: {error.errors()[0]['msg']}"

@@ -2,16 +2,17 @@
 
 import os
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from orchestrator.contract import PILOT_ROUND
 from orchestrator.engines import ENGINES
 from orchestrator.machine.host import Witness, find_stranger
 from orchestrator.measure.capacity import Capacity
 from orchestrator.measure.replicate import REPEATED, LiveReplicate, Progress, Replicates
 from orchestrator.measure.session import Session
-from orchestrator.measure.workers import Workers
-from orchestrator.model import Arm, ArmKey, Case, Disturbed, Load, Plan, Watched
+from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Workers
+from orchestrator.model import Arm, ArmKey, Case, Disturbed, Load, Plan, Target, Watched
 from orchestrator.plan.order import alternating, divide_sittings
 from orchestrator.stats.calibrate import BURST_S, ONCE, Effort, Pilot, first_effort
 
@@ -193,3 +194,28 @@ class Visitor:
         clients = [self.workers.client(target) for target in {target for _, target in order}]
         groups = [client.pid for client in clients if client and client.pid]
         return Witness.begin(cpus, self._gpus, groups)
+
+
+def make_gpu_code(
+    visitor: Visitor, numbers: Collection[str], cases: Sequence[Case], is_closed: Callable[[ArmKey], bool]
+) -> None:
+    """Open a replicate of each case in the versions with these numbers, so that the driver compiles its code once.
+
+    The first one takes longest. A newer CUDA loads code only where it is called, so what other cases call is made then.
+    """
+    for number in sorted(numbers):
+        visitor.session.view.say(f"{number}: its GPU code is made first, which takes minutes unless it was made before")
+        begun = time.monotonic()
+        for case in cases:
+            arm = Arm(case, Target(number))
+            if is_closed(arm.key):
+                continue
+            opened = time.monotonic()
+            replicate = visitor.replicates.open(arm, PILOT_ROUND, position=0, timeout_s=SLOW_START_TIMEOUT_S)
+            # Also what only calls in bursts run has to be made, and no replicate counts without one.
+            if replicate and replicate.burst(1):
+                replicate.close()
+            elif time.monotonic() - opened > visitor.plan.timeout_s:
+                # A deadline that was missed once will be missed again.
+                break
+        visitor.session.view.say(f"{number}: its GPU code is there after {time.monotonic() - begun:.0f} s")

@@ -7,8 +7,11 @@ from its run folder like that of any other run.
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from time import monotonic
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from orchestrator import files
 from orchestrator.errors import EnvironmentFailed, InternalError, Interrupted, TfCompareError, UsageError
@@ -18,7 +21,6 @@ from orchestrator.history.model import AlarmOpened, Event, Night, NightReport, P
 from orchestrator.history.points import of_run
 from orchestrator.history.series import all_series
 from orchestrator.history.store import Store
-from orchestrator.history.twins import has_twin
 from orchestrator.machine.host import host_facts
 from orchestrator.metrics.followed import TIME
 from orchestrator.nightly import cleanup, versions
@@ -284,3 +286,30 @@ def _write_page(run: Run) -> str:
     except OSError:
         return ""
     return str(path)
+
+
+# Two machines that took turns longer ago than this count as one again.
+RECENT = timedelta(days=14)
+
+
+def has_twin(table: pa.Table, host: str, now: datetime, boot: str = "") -> bool:
+    """Return whether what a host measured lately has a start of the machine that comes back after another one.
+
+    The rows must be sorted oldest first. A machine that was started again never returns to an earlier start; `boot`
+    names the one it has now.
+    """
+    since = pa.scalar(now - RECENT, table.schema.field("started").type)
+    recent = pc.and_(pc.equal(table.column("host"), host), pc.greater_equal(table.column("started"), since))
+    starts = [*table.filter(recent).column("boot").to_pylist(), boot]
+    left: set[str] = set()
+    current = ""
+    for start in starts:
+        # Without the time, which a clock may show otherwise later.
+        start = start.rpartition(" ")[2]
+        if not start or start == current:
+            continue
+        if start in left:
+            return True
+        left.add(current)
+        current = start
+    return False

@@ -28,7 +28,6 @@ from orchestrator.model import (
 from orchestrator.plan.pairs import metric_pairs, neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
 from orchestrator.results.endings import Endings, summarise_endings
-from orchestrator.results.means import find_means, find_set_means
 from orchestrator.results.of_targets import find_import_ms
 from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.replicates import cpu_rise, judge_by_cpu, load_replicates
@@ -43,7 +42,7 @@ from orchestrator.results.warnings import (
     check_run,
     is_crowded,
 )
-from orchestrator.results.whole_report import correct_for_report
+from orchestrator.results.whole_report import correct_for_report, find_means, find_set_means
 from orchestrator.stats.comparisons import (
     Beside,
     Samples,

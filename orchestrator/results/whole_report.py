@@ -1,9 +1,13 @@
 """Corrects the verdicts of a run for all comparisons of its report, once all of them are judged."""
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from orchestrator.model import Comparison, Evaluation
+from orchestrator.metrics import METRICS
+from orchestrator.model import CaseSet, Comparison, Evaluation, MeanRatio, Metric, Plan, Target, TargetPair
+from orchestrator.stats.comparisons import Samples, average_cases
+from orchestrator.stats.looks import LookSchedule
 from orchestrator.stats.report_error import find_limit, mark_row_only
 
 
@@ -24,3 +28,35 @@ def correct_for_report(evaluation: Evaluation) -> Evaluation:
         metrics={metric: mark(of_metric) for metric, of_metric in evaluation.metrics.items()},
         judged_together=len(ps),
     )
+
+
+# The mean of a single case is its ratio.
+FEWEST_CASES = 2
+
+
+def find_means(
+    plan: Plan, comparisons: Iterable[Comparison], samples: Samples, schedule: LookSchedule
+) -> Iterator[MeanRatio]:
+    """Yield the mean of each metric and version, over the cases that have an interval in all versions.
+
+    A version that has none in any case is left out of this: there is nothing of it to be compared.
+    """
+    families: dict[Metric, dict[Target, dict[str, TargetPair]]] = defaultdict(lambda: defaultdict(dict))
+    for comparison in comparisons:
+        pair = comparison.pair
+        if isinstance(pair, TargetPair) and pair.baseline == plan.targets[0] and comparison.ci_low is not None:
+            families[pair.metric][pair.candidate].setdefault(pair.case.label, pair)
+    for metric, targets in families.items():
+        common = [case.label for case in plan.cases if all(case.label in pairs for pairs in targets.values())]
+        if METRICS[metric].of_targets or len(common) < FEWEST_CASES:
+            continue
+        for pairs in targets.values():
+            if mean := average_cases(samples, [pairs[label] for label in common], schedule, plan.alpha):
+                yield mean
+
+
+def find_set_means(plan: Plan, samples: Samples, schedule: LookSchedule) -> dict[CaseSet, MeanRatio]:
+    """Return the mean of each set of cases that a claim is about."""
+    sets = (together for claim in plan.claims for together in claim.sets)
+    means = {together: average_cases(samples, together.pairs, schedule, plan.alpha) for together in sets}
+    return {together: mean for together, mean in means.items() if mean}

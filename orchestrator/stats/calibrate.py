@@ -195,3 +195,19 @@ def scatter(times: Sequence[float]) -> float:
     """Return the spread of the logs of these times; a single spike does not count."""
     logs = np.log(np.maximum(np.array(times), 1))
     return MAD_TO_SIGMA * float(np.median(np.abs(logs - np.median(logs))))
+
+
+# Of the calls beyond a percentile, the share on either side of it that its density is read from.
+BESIDE = 0.5
+
+
+def count_calls(calls_ns: Sequence[int], percent: int, error: float) -> int:
+    """Return how many calls give the log of a percentile this standard error, if the calls scatter like these.
+
+    Calls that resemble each other, as in a moment in which another process is busy, are worth fewer.
+    """
+    share = percent / 100
+    width = BESIDE * min(share, 1 - share)
+    logs = np.log(np.maximum(np.array(calls_ns), 1))
+    low, high = np.quantile(logs, (share - width, share + width))
+    return math.ceil(share * (1 - share) * (float(high - low) / (2 * width * error)) ** 2)

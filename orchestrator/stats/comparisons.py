@@ -4,16 +4,16 @@ import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from statistics import fmean
 
-from orchestrator.model import ArmKey, ArmResult, Comparison, Metric, Pair, Plan, Target, VerdictName
+from orchestrator.model import ArmKey, ArmResult, Comparison, MeanRatio, Metric, Pair, Plan, Target, VerdictName
 from orchestrator.stats.called import estimate_called
 from orchestrator.stats.dependence import Dependence, find_dependence
 from orchestrator.stats.drift import drift_of_ratio
 from orchestrator.stats.limits import FEWEST_SHARED
 from orchestrator.stats.looks import FEWEST_ROUNDS, BystanderSchedule, LookSchedule, Stretch, make_schedule
-from orchestrator.stats.paired import Estimate, Sample, estimate
-from orchestrator.stats.robust import hodges_lehmann, sign_flip_p
-from orchestrator.stats.scale import RATIOS, MetricScale
+from orchestrator.stats.paired import Estimate, Sample, estimate, hodges_lehmann, sign_flip_p
+from orchestrator.stats.scale import MOST_LOG, RATIOS, MetricScale
 from orchestrator.stats.shared_variance import find_share_of_error, share_variance
 from orchestrator.stats.verdict import Judgement, Levels, describe_noise, judge_estimate, seed_percent, smallest_shown
 
@@ -323,3 +323,34 @@ def _without_interval(pair: Pair, reason: str) -> Comparison:
 def _describe_widened(found: Estimate) -> str:
     times = f"{found.widened:.1f}"
     return "" if times == "1.0" else f"; its interval is {times} times as wide because rounds depend on each other"
+
+
+def average_cases(samples: Samples, pairs: Sequence[Pair], schedule: LookSchedule, alpha: float) -> MeanRatio | None:
+    """Return the geometric mean of the ratios of cases in the same two versions; None if they share too few rounds.
+
+    The ratios of all cases are averaged in each round, and these means are treated as the ratios of a single case. So
+    the interval holds whether cases err together, because they share workers and moments, or each by itself.
+    Where they share fewer rounds than a case needs that no other helps, it is as wide as the intervals of the cases are
+    on average: no errors that are correlated in any way need more.
+    """
+    by_case = []
+    for pair in pairs:
+        old, new = (samples.get((*key, pair.metric), {}) for key in pair.arms)
+        by_case.append({number: new[number] - old[number] for number in old.keys() & new.keys()})
+    rounds = sorted(set(by_case[0]).intersection(*by_case[1:]))
+    if len(rounds) < schedule.fewest:
+        return None
+    mean = Estimate(tuple(fmean(own[number] for own in by_case) for number in rounds))
+    mean = find_dependence([mean]).widen(mean)
+    theta, width = mean.theta, mean.half_width(schedule.level(rounds[-1], alpha))
+    if len(rounds) < FEWEST_ROUNDS:
+        cases = [measured for measured in measure_together(samples, pairs) if measured]
+        if len(cases) == len(pairs) and all(case.estimate.prior for case in cases):
+            theta = fmean(case.estimate.theta for case in cases)
+            width = fmean(case.estimate.half_width(schedule.level(case.last_round, alpha)) for case in cases)
+    low, ratio, high = (math.exp(min(theta + end, MOST_LOG)) for end in (-width, 0.0, width))
+    baseline, candidate = (arm.target for arm in pairs[0].arms)
+    return MeanRatio(
+        metric=pairs[0].metric, baseline=baseline, candidate=candidate, ratio=ratio, ci_low=low, ci_high=high,
+        cases=len(pairs), rounds=len(rounds),
+    )  # fmt: skip

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from orchestrator.bisect.joined_ratios import join_ratios
+from orchestrator.bisect.report import join_ratios
 from orchestrator.bisect.search import BisectFinding
 from tests.support.worlds import finding
 

@@ -10,8 +10,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from orchestrator.bisect import estimate, report, run, state, wording
-from orchestrator.bisect.quiet_view import Once
-from orchestrator.bisect.run import Bisected, Hands
+from orchestrator.bisect.run import Bisected, Hands, Once
 from orchestrator.bisect.search import Wanted
 from orchestrator.bisect.state import Question, State
 from orchestrator.catalog.version import Version

@@ -10,9 +10,8 @@ import pytest
 
 from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.engines import Environment, Started, WorkerPaths
-from orchestrator.engines.worker.client import SeenGpu, Sight, WorkerClient
+from orchestrator.engines.worker.client import DriverAnswer, SeenGpu, Sight, WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
-from orchestrator.machine.cuda_start import DriverAnswer
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.session import Session
 from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Workers, _is_same_release, misfit

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from orchestrator.plan.pairs import TABLE_LOOKS
-from orchestrator.stats.averages import average_cases
-from orchestrator.stats.comparisons import judge_pairs
+from orchestrator.stats.comparisons import average_cases, judge_pairs
 from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
 from tests.support.builders import NEW, OLD, arm, case, plan, target, version_pair
 

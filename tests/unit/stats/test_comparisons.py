@@ -20,8 +20,7 @@ from orchestrator.stats.comparisons import (
     of_many,
 )
 from orchestrator.stats.looks import Stretch, make_schedule
-from orchestrator.stats.paired import Estimate
-from orchestrator.stats.robust import hodges_lehmann, sign_flip_p
+from orchestrator.stats.paired import Estimate, hodges_lehmann, sign_flip_p
 from tests.support.builders import NEW, OLD, arm, case, case_pair, plan, target, unmeasured, version_pair
 
 CASE = case()

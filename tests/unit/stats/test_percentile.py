@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from orchestrator.stats.percentile import count_calls
+from orchestrator.stats.calibrate import count_calls
 
 
 @pytest.mark.parametrize("percent", [50, 95, 99])

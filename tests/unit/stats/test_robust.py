@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from orchestrator.stats.robust import hodges_lehmann, sign_flip_p
+from orchestrator.stats.paired import hodges_lehmann, sign_flip_p
 
 
 def test_it_is_the_median_of_all_pairwise_means() -> None:
