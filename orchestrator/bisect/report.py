@@ -24,6 +24,7 @@ from orchestrator.reports.ratio_table import RatioColumn, RatioPoint, ratio_tabl
 from orchestrator.reports.table import below
 from orchestrator.stats.scale import RATIOS
 from orchestrator.terminal.counts import format_count
+from orchestrator.terminal.strict_json import OF_DIFFERENCE, OF_RATIO, pick
 from orchestrator.terminal.text import safe_text
 
 
@@ -61,6 +62,7 @@ def join_ratios(first: str, findings: Iterable[BisectFinding], metric: Followed)
 
 
 SCHEMA = "tfcompare.bisect/1"
+FINDING = f"earlier later verdict size {OF_RATIO} {OF_DIFFERENCE} rounds reason?"
 WIDE = 100
 # Below it, a table of three-part versions has no room for the count of versions that were left out.
 COUNTS_FROM = 70
@@ -248,77 +250,33 @@ def search_as_object(state: State, result: SearchResult) -> dict[str, Any]:
     ratios = join_ratios(state.question.good, state.findings, state.question.metric)
     return {
         "schema": SCHEMA,
-        "created": state.created.isoformat(),
-        "workload": state.case.workload,
-        "params": dict(state.case.params),
-        "good": state.question.good,
-        "bad": state.question.bad,
-        "measured_with": list(state.question.changes),
-        "engine": state.engine,
-        "device": state.question.run.environments.device,
-        "margin": state.question.margin,
-        "metric": state.question.metric,
-        "judge": state.question.run.judge,
-        "host": state.host,
+        **pick(state, "created workload=case.workload params=case.params engine host notes"),
+        **pick(state.question, "good bad measured_with=changes margin metric"),
+        **pick(state.question.run, "device=environments.device judge"),
         "finished": not result.wanted,
         "conclusions": list(conclusions(state, result)),
-        "whole": _finding_object(result.overall) if result.overall else None,
+        "whole": pick(result.overall, FINDING) if result.overall else None,
         "changes": [_part_object(part, result.overall) for part in result.parts if part.changed],
         "way": [_part_object(part, result.overall) for part in result.parts],
-        "versions": [_version_object(version, ratios[version]) for version in state.candidates if version in ratios],
-        "left_out": [{"version": skipped.version, "reason": skipped.reason} for skipped in state.skipped.values()],
+        "versions": [
+            {"version": version, **pick(ratios[version], f"{OF_RATIO} {OF_DIFFERENCE} runs=over")}
+            for version in state.candidates
+            if version in ratios
+        ],
+        "left_out": [pick(skipped, "version reason") for skipped in state.skipped.values()],
         "steps": [_step_object(step) for step in state.steps],
-        "notes": list(state.notes),
-    }
-
-
-def _version_object(version: str, joined: JoinedRatio) -> dict[str, Any]:
-    return {
-        "version": version,
-        "ratio": joined.ratio,
-        "ci_low": joined.ci_low,
-        "ci_high": joined.ci_high,
-        "difference": joined.difference,
-        "difference_low": joined.difference_low,
-        "difference_high": joined.difference_high,
-        "runs": joined.over,
     }
 
 
 def _step_object(step: Step) -> dict[str, Any]:
-    return {
-        "kind": step.kind,
-        "versions": list(step.versions),
-        "run": step.run,
-        "seconds": round(step.seconds, 1),
-        "findings": [_finding_object(finding) for finding in step.findings],
-    }
-
-
-def _finding_object(finding: BisectFinding) -> dict[str, Any]:
-    return {
-        "earlier": finding.earlier,
-        "later": finding.later,
-        "verdict": finding.verdict,
-        "size": finding.size,
-        "ratio": finding.ratio,
-        "ci_low": finding.ci_low,
-        "ci_high": finding.ci_high,
-        "difference": finding.difference,
-        "difference_low": finding.difference_low,
-        "difference_high": finding.difference_high,
-        "rounds": finding.rounds,
-        "reason": finding.reason or None,
-    }
+    findings = [pick(finding, FINDING) for finding in step.findings]
+    return {**pick(step, "kind versions run"), "seconds": round(step.seconds, 1), "findings": findings}
 
 
 def _part_object(part: PathPart, overall: BisectFinding | None) -> dict[str, Any]:
     of = share(part, overall)
     return {
-        "earlier": part.earlier,
-        "later": part.later,
-        "kind": part.kind,
-        "between": list(part.inside),
+        **pick(part, "earlier later kind between=inside"),
         "share": of if of is not None and math.isfinite(of) else None,
-        "finding": _finding_object(part.finding) if part.finding else None,
+        "finding": pick(part.finding, FINDING) if part.finding else None,
     }

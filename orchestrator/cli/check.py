@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from orchestrator.measure.trial import TriedArm
 
 SCHEMA = "tfcompare.check/1"
+ARM = (
+    "workload=case.workload params=case.params target outcome build_s=build_ns first_s=first_ns second_s=second_ns "
+    "steps output note"
+)
 app = typer.Typer()
 
 
@@ -89,7 +93,7 @@ def check(
 
 def _print(tried: Sequence["TriedArm"], format: str) -> None:
     if format == "json":
-        print(strict_json.dump({"schema": SCHEMA, "arms": [_as_object(arm) for arm in tried]}, indent=2))
+        print(strict_json.dump({"schema": SCHEMA, "arms": [strict_json.pick(arm, ARM) for arm in tried]}, indent=2))
         return
     from rich.table import Table
 
@@ -110,22 +114,3 @@ def _format_ns(ns: int | None) -> str:
     from orchestrator.terminal.durations import format_time
 
     return "" if ns is None else format_time(ns / 1e6)
-
-
-def _as_object(arm: "TriedArm") -> dict[str, Any]:
-    return {
-        "workload": arm.case.workload,
-        "params": dict(arm.case.params),
-        "target": str(arm.target),
-        "outcome": arm.outcome,
-        "build_s": _seconds(arm.build_ns),
-        "first_s": _seconds(arm.first_ns),
-        "second_s": _seconds(arm.second_ns),
-        "steps": arm.steps,
-        "output": arm.output,
-        "note": arm.note,
-    }
-
-
-def _seconds(ns: int | None) -> float | None:
-    return None if ns is None else ns / 1e9

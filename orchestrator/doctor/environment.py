@@ -14,6 +14,7 @@ from orchestrator.machine.gpu import Gpu, find_gpus
 from orchestrator.machine.host import free_gb
 from orchestrator.options import EngineOptions
 from orchestrator.parallel import run_parallel
+from orchestrator.terminal.strict_json import pick
 
 
 @dataclass(frozen=True)
@@ -199,14 +200,12 @@ def _disk(setup: Setup) -> Iterator[DoctorFinding]:
 
 def setup_as_object(setup: Setup) -> dict[str, Any]:
     return {
-        "engine": setup.engine or None,
-        "engine_said": str(setup.unavailable) if setup.unavailable else None,
-        "gpu_asked": setup.gpu,
+        **pick(setup, "engine? engine_said=unavailable gpu_asked=gpu"),
         "versions": [
             {
                 "version": number,
                 "can_run": number not in setup.unable,
-                "ways": [_as_object(way) for way in setup.ways if way.version == number],
+                "ways": [pick(way, "version engine outlook possible") for way in setup.ways if way.version == number],
                 "gpus": [asdict(match) for match in setup.matches if match.version == number],
             }
             for number in setup.versions
@@ -214,7 +213,3 @@ def setup_as_object(setup: Setup) -> dict[str, Any]:
         "gpus": [asdict(gpu) for gpu in setup.gpus],
         "disk": [{"for": what, "free_gb": round(free, 1)} for what, free in setup.disks],
     }
-
-
-def _as_object(way: Way) -> dict[str, Any]:
-    return {"version": way.version, "engine": way.engine, "outlook": str(way.outlook), "possible": way.possible}

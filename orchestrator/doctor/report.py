@@ -24,6 +24,7 @@ from orchestrator.doctor.noise import (
     worst_first,
 )
 from orchestrator.stats.slowdown import format_slowdown
+from orchestrator.terminal.strict_json import pick
 from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.doctor/1"
@@ -106,19 +107,15 @@ def _probe_record(examination: Examination) -> dict[str, Any]:
     low, high = find_interval(estimate)
     return {
         "level": level(examination),
-        "host": examination.host,
-        "moment": examination.moment,
+        **pick(examination, "host moment"),
         "probe": {
-            "seconds": probe.seconds,
-            "rounds": estimate.rounds,
-            "cpus": None if probe.cpus is None else list(probe.cpus),
-            "call_ms": list(probe.call_ms),
+            **pick(
+                probe, "seconds cpus call_ms foreign_cores=meanwhile.foreign_cores steal_share=meanwhile.steal_share"
+            ),
+            **pick(estimate, "rounds spread"),
             "ratio": math.exp(estimate.theta),
             "ci_low": low,
             "ci_high": high,
-            "spread": estimate.spread,
-            "foreign_cores": probe.meanwhile.foreign_cores if probe.meanwhile else None,
-            "steal_share": probe.meanwhile.steal_share if probe.meanwhile else None,
             "neighbours": [asdict(neighbour) for neighbour in probe.neighbours],
         },
         "visible": [{"rounds": rounds, "slowdown": slowdown} for rounds, slowdown in visible(estimate).items()],

@@ -11,8 +11,14 @@ from typing import Any
 from orchestrator.history.model import Alarm, Change, Key, Segment, Series
 from orchestrator.history.night_rows import NightRow, find_bounds, rows
 from orchestrator.history.select import Picked, case_of
+from orchestrator.terminal.strict_json import OF_RATIO, pick
 
 SCHEMA = "tfcompare.history/1"
+CHANGE = f"first last direction before after {OF_RATIO} p"
+ALARM = (
+    "id state since opened note? until series=key.id said? found_by surroundings run reproduce bisect? profile? good? "
+    "bad? commits? findings undoes? left apart"
+)
 CSV = (
     "case", "target", "reference", "device", "engine", "host", "night", "segment", "outcome", "reason", "ratio",
     "ci_low", "ci_high", "rounds", "stage", "build", "control", "changed", "metric", "result", "judge",
@@ -85,91 +91,32 @@ def as_csv(listed: Sequence[ShownSeries]) -> str:
 
 
 def _series_object(entry: ShownSeries) -> dict[str, Any]:
-    key = entry.series.key
-    case = case_of(key.case)
     return {
-        "id": key.id,
-        "workload": case.workload,
-        "params": dict(case.params),
-        "target": str(key.target),
-        "reference": str(key.reference),
-        "device": key.device,
-        "engine": key.engine,
-        "host": key.host,
-        "metric": key.metric,
-        "judge": key.judge,
+        **_describe_key(entry.series.key),
+        **pick(entry.series.key, "id"),
         "nights": entry.nights,
         "shown": [_row_object(row) for row in entry.rows],
-        "changes": None if entry.changes is None else [_change_object(change) for change in entry.changes],
+        "changes": None if entry.changes is None else [pick(change, CHANGE) for change in entry.changes],
         "alarms": [alarm.id for alarm in entry.alarms],
     }
+
+
+def _describe_key(key: Key) -> dict[str, Any]:
+    names = "target reference device engine host metric judge"
+    return {**pick(case_of(key.case), "workload params"), **pick(key, names)}
 
 
 def _row_object(row: NightRow) -> dict[str, Any]:
     low, high = find_bounds(row.value) if row.value else (None, None)
     return {
-        "night": str(row.night),
-        "segment": row.segment,
-        "outcome": row.outcome,
-        "reason": row.reason or None,
+        **pick(row, "night segment outcome reason? stage build changed result?"),
         "ratio": math.exp(row.value.effect) if row.value else None,
         "ci_low": low,
         "ci_high": high,
         "rounds": row.value.rounds if row.value else 0,
-        "stage": row.stage,
-        "build": row.build,
         "control": math.exp(row.control.effect) if row.control else None,
-        "changed": list(row.changed),
-        "result": row.result or None,
-    }
-
-
-def _change_object(change: Change) -> dict[str, Any]:
-    return {
-        "first": str(change.first),
-        "last": str(change.last),
-        "direction": change.direction,
-        "before": change.before,
-        "after": change.after,
-        "ratio": change.ratio,
-        "ci_low": change.ci_low,
-        "ci_high": change.ci_high,
-        "p": change.p,
     }
 
 
 def _alarm_object(alarm: Alarm) -> dict[str, Any]:
-    case = case_of(alarm.key.case)
-    return {
-        "id": alarm.id,
-        "state": alarm.state,
-        "since": alarm.since.isoformat() if alarm.since else None,
-        "opened": alarm.opened.isoformat(),
-        "note": alarm.note or None,
-        "until": str(alarm.until) if alarm.until else None,
-        "series": alarm.key.id,
-        "workload": case.workload,
-        "params": dict(case.params),
-        "target": str(alarm.key.target),
-        "reference": str(alarm.key.reference),
-        "device": alarm.key.device,
-        "engine": alarm.key.engine,
-        "host": alarm.key.host,
-        "metric": alarm.key.metric,
-        "judge": alarm.key.judge,
-        "said": alarm.said or None,
-        "found_by": alarm.found_by,
-        "change": _change_object(alarm.change),
-        "surroundings": list(alarm.surroundings),
-        "run": alarm.run,
-        "reproduce": alarm.reproduce,
-        "bisect": alarm.bisect or None,
-        "profile": alarm.profile or None,
-        "good": alarm.good or None,
-        "bad": alarm.bad or None,
-        "commits": alarm.commits or None,
-        "findings": list(alarm.findings),
-        "undoes": alarm.undoes or None,
-        "left": alarm.left,
-        "apart": list(alarm.apart),
-    }
+    return {**_describe_key(alarm.key), **pick(alarm, ALARM), "change": pick(alarm.change, CHANGE)}

@@ -15,6 +15,7 @@ from orchestrator.errors import EnvironmentFailed, Interrupted, UsageError
 from orchestrator.measure.prepare import ReadyEnvironment, make_ready
 from orchestrator.options import EngineOptions
 from orchestrator.terminal.progress import View
+from orchestrator.terminal.strict_json import pick
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,15 +37,8 @@ class BuiltImage:
         return "built" if self.new else "ready"
 
     def as_object(self) -> dict[str, object]:
-        return {
-            "version": self.version.number,
-            "outcome": self.outcome,
-            "tag": self.tag or None,
-            "id": self.identity or None,
-            "size": self.size or None,
-            "seconds": round(self.seconds, 3),
-            "reason": self.reason,
-        }
+        names = "version=version.number outcome tag? id=identity? size? reason"
+        return {**pick(self, names), "seconds": round(self.seconds, 3)}
 
 
 def log_folder() -> Path:

@@ -13,6 +13,7 @@ from docker.errors import APIError
 
 from orchestrator.catalog.version import Flavour, FlavourName, Version
 from orchestrator.engines import build_errors
+from orchestrator.terminal.strict_json import pick
 
 State = Literal["new", "unchanged", "CHANGED", "pinned", "failed"]
 
@@ -46,14 +47,7 @@ class Answer:
         return "unchanged" if self.known == self.digest else "CHANGED"
 
     def as_object(self) -> dict[str, object]:
-        return {
-            "image": self.image,
-            "digest": self.digest,
-            "known": self.known,
-            "state": self.state,
-            "versions": list(self.versions),
-            "wrong": self.wrong,
-        }
+        return pick(self, "image digest known state versions wrong")
 
 
 def bases(

@@ -14,6 +14,7 @@ from orchestrator.images.prune import Garbage
 from orchestrator.images.sizes import format_size
 from orchestrator.images.verify import Verified
 from orchestrator.terminal.counts import format_count
+from orchestrator.terminal.strict_json import pick
 from orchestrator.terminal.text import safe_text
 
 STYLES = {
@@ -42,14 +43,9 @@ def _object(status: ImageStatus) -> dict[str, object]:
         "version": version,
         "flavour": flavour,
         "python": python,
-        "state": status.state,
-        "why": status.why,
+        **pick(status, "state why"),
         "tag": status.image.tags[0] if status.image.tags else None,
-        "id": status.image.id,
-        "size": status.image.size,
-        "created": status.image.created.isoformat(),
-        "base": status.image.base,
-        "spec": status.image.spec,
+        **pick(status.image, "id size created base spec"),
     }
 
 

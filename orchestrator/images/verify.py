@@ -14,6 +14,7 @@ from orchestrator.engines.docker.client import asking
 from orchestrator.engines.docker.image import SPEC_LABEL, Recipe
 from orchestrator.engines.docker.inside import Files, Imported, Inside, look_inside
 from orchestrator.errors import EnvironmentFailed
+from orchestrator.terminal.strict_json import pick
 
 # From 2.1 on `tensorflow` carries CUDA, and what is without it has another name.
 WITHOUT_CUDA = re.compile(r"(tensorflow|tf-nightly)-cpu==.*|tensorflow==(1\.|2\.0\.).*")
@@ -43,13 +44,7 @@ class Verified:
         return all(check.ok for check in self.checks)
 
     def as_object(self) -> dict[str, object]:
-        return {
-            "version": self.version,
-            "flavour": self.flavour,
-            "image": self.image,
-            "ok": self.ok,
-            "checks": [asdict(check) for check in self.checks],
-        }
+        return {**pick(self, "version flavour image ok"), "checks": [asdict(check) for check in self.checks]}
 
 
 def verify(

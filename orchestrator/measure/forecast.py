@@ -20,6 +20,7 @@ from orchestrator.measure.session import note_keras
 from orchestrator.plan.request import PlannedRun
 from orchestrator.results.find_runs import RUNS
 from orchestrator.results.run_folder import RunFolder
+from orchestrator.terminal.strict_json import pick
 
 SCHEMA = "tfcompare.forecast/1"
 
@@ -54,24 +55,12 @@ class Forecast:
     def as_object(self) -> dict[str, Any]:
         return {
             "schema": SCHEMA,
-            "run": self.run,
-            "folder": str(self.folder),
-            "continues": self.continues,
-            "engine": self.engine,
-            "device": self.device,
+            **pick(self, "run folder continues engine device cases looks budget_s"),
             "targets": [
                 {"target": version.name, "state": outlook.state, "outlook": str(outlook)}
                 for version, outlook in self.outlooks
             ],
-            "cases": list(self.cases),
-            "looks": list(self.looks),
-            "budget_s": self.budget_s,
-            "open_at_once": {
-                "arms": self.open_at_once.arms,
-                "compared": self.open_at_once.compared,
-                "most": self.open_at_once.capacity.arms,
-                "limit": self.open_at_once.capacity.limit or None,
-            },
+            "open_at_once": pick(self.open_at_once, "arms compared most=capacity.arms limit=capacity.limit?"),
             "notes": [*self.matches, *self.notes],
         }
 

@@ -29,6 +29,7 @@ from orchestrator.profiling.align import (
 from orchestrator.profiling.layers import find_first_differing
 from orchestrator.profiling.model import Profiled, ProfiledArm, stem
 from orchestrator.terminal.durations import format_time
+from orchestrator.terminal.strict_json import pick
 from orchestrator.terminal.text import render_plain, safe_text
 
 SCHEMA = "tfcompare.profile/1"
@@ -289,23 +290,10 @@ def profile_as_object(profiled: Profiled) -> dict[str, Any]:
     heading = profiled.heading
     return {
         "schema": SCHEMA,
-        "run": {
-            "id": heading.run,
-            "engine": heading.engine,
-            "device": heading.device,
-            "created": heading.created.isoformat(),
-            "seed": heading.seed,
-            "host": heading.host,
-        },
+        "run": pick(heading, "id=run engine device created seed host"),
         "profiles": [_arm(arm) for arm in profiled.arms],
         "layers": [
-            {
-                "workload": case.workload,
-                "params": dict(case.params),
-                "target": target,
-                "baseline": baseline,
-                "finding": text,
-            }
+            {**pick(case, "workload params"), "target": target, "baseline": baseline, "finding": text}
             for case, target, baseline, text in explain_layers(profiled)
         ],
         "functions": [
@@ -318,43 +306,28 @@ def profile_as_object(profiled: Profiled) -> dict[str, Any]:
 
 
 def _arm(arm: ProfiledArm) -> dict[str, Any]:
-    facts: dict[str, Any] = {
-        "workload": arm.case.workload,
-        "params": dict(arm.case.params),
-        "target": str(arm.target),
-        "outcome": arm.outcome,
-        "reason": arm.reason,
-    }
+    facts = pick(arm, "workload=case.workload params=case.params target outcome reason")
     if arm.profile is None:
         return facts
-    parts, named = split_profile(arm.profile), f"profiles/{stem(arm.case, arm.target)}"
+    named = f"profiles/{stem(arm.case, arm.target)}"
     return {
         **facts,
-        "profiler": arm.profile.profiler,
-        "calls": arm.profile.calls,
-        "steps": arm.profile.steps,
-        "profiler_ratio": arm.profile.longer,
-        "build_ms": parts.build_ns / 1e6,
-        "train_ms": parts.train_ms,
-        "other_ms": parts.other_ms,
-        "step_ms": parts.step_ms,
+        **pick(arm.profile, "profiler calls steps profiler_ratio=longer"),
+        **pick(split_profile(arm.profile), "build_ms=build_ns train_ms other_ms step_ms"),
         "files": {kind: f"{named}.{end}" for kind, end in FILES.items()},
     }
 
 
 def _function(case_profiles: CaseProfiles, row: FunctionRow, figure: Figure, rank: int) -> dict[str, Any]:
     return {
-        "workload": case_profiles.case.workload,
-        "params": dict(case_profiles.case.params),
+        **pick(case_profiles.case, "workload params"),
+        **pick(row, "name file line"),
         "baseline": case_profiles.targets[0],
         "by": figure.__name__,
         "rank": rank,
-        "name": row.name,
-        "file": row.file,
-        "line": row.line,
         "growth_ms": growth(row, figure),
         "targets": {
-            target: cell and {"calls": cell.calls, "own_ms": cell.own_ms, "cumulative_ms": cell.cumulative_ms}
+            target: cell and pick(cell, "calls own_ms cumulative_ms")
             for target, cell in zip(case_profiles.targets, row.cells, strict=True)
         },
     }

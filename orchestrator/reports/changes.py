@@ -31,9 +31,19 @@ from orchestrator.results.compare_runs import ALPHA, Changes, RatioChange, TimeC
 from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.durations import format_time
+from orchestrator.terminal.strict_json import OF_DIFFERENCE, pick
 from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.changes/1"
+JUDGED = "change=ratio ci_low ci_high verdict reason? size"
+CHANGE = (
+    "earlier_ratio=earlier.ratio later_ratio=later.ratio earlier_difference=earlier.difference "
+    f"later_difference=later.difference {OF_DIFFERENCE} {JUDGED}"
+)
+OWN_TIME = (
+    "workload=earlier.case.workload params=earlier.case.params target=arm.target earlier_s=earlier.time_ms "
+    f"later_s=later.time_ms {JUDGED}"
+)
 NARROWEST = 16
 RULE = "two runs are not paired: what is compared are the ratios inside each"
 OWN_TIMES = "each version's own time"
@@ -179,49 +189,8 @@ def changes_as_object(changes: Changes) -> dict[str, Any]:
         "earlier": run_object(changes.earlier.evaluation),
         "later": run_object(changes.later.evaluation),
         "margin": changes.margin,
-        "differences": [
-            {"what": difference.what, "earlier": difference.earlier, "later": difference.later}
-            for difference in changes.differences
-        ],
-        "changes": list(_objects(changes.changes)),
-        "own_times": [_time_object(change) for change in changes.own_times],
+        "differences": [pick(difference, "what earlier later") for difference in changes.differences],
+        "changes": [{**pair_object(change.pair), **pick(change, CHANGE)} for change in changes.changes],
+        "own_times": [pick(change, OWN_TIME) for change in changes.own_times],
         "warnings": [*changes.broken, *changes.left_out],
-    }
-
-
-def _objects(changes: Iterable[RatioChange]) -> Iterable[dict[str, Any]]:
-    for change in changes:
-        yield {
-            **pair_object(change.pair),
-            "earlier_ratio": change.earlier.ratio,
-            "later_ratio": change.later.ratio,
-            "earlier_difference": change.earlier.difference,
-            "later_difference": change.later.difference,
-            "difference": change.difference,
-            "difference_low": change.difference_low,
-            "difference_high": change.difference_high,
-            **_describe_judgement(change),
-        }
-
-
-def _time_object(change: TimeChange) -> dict[str, Any]:
-    case = change.earlier.case
-    return {
-        "workload": case.workload,
-        "params": dict(case.params),
-        "target": str(change.arm.target),
-        "earlier_s": (change.earlier.time_ms or 0.0) / 1e3,
-        "later_s": (change.later.time_ms or 0.0) / 1e3,
-        **_describe_judgement(change),
-    }
-
-
-def _describe_judgement(change: RatioChange | TimeChange) -> dict[str, Any]:
-    return {
-        "change": change.ratio,
-        "ci_low": change.ci_low,
-        "ci_high": change.ci_high,
-        "verdict": change.verdict,
-        "reason": change.reason or None,
-        "size": change.size,
     }

@@ -36,6 +36,7 @@ from orchestrator.reports.magnitudes import show_magnitude
 from orchestrator.results.claims import SHARE_SEEN, Answer, ClaimCheck, ClaimResult, judge_claims
 from orchestrator.results.outputs import describe_output
 from orchestrator.terminal import strict_json
+from orchestrator.terminal.strict_json import OF_DIFFERENCE, OF_RATIO, pick
 from orchestrator.terminal.text import render_plain, safe_text
 
 SCHEMA = "tfcompare.claims/1"
@@ -256,26 +257,17 @@ def claims_as_object(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _object(result: ClaimResult) -> dict[str, Any]:
-    claim, headline, first = result.claim, result.headline, result.claim.statements[0]
+    claim, first = result.claim, result.claim.statements[0]
+    of_part = isinstance(first, Part)
     return {
-        "claim": claim.name,
-        "title": claim.title,
-        "source": claim.source,
-        "suite": claim.suite,
-        "said_of": list(claim.said_of),
-        "withdrawn": claim.withdrawn,
-        "verdict": result.answer,
+        **pick(claim, "claim=name title source suite said_of withdrawn targets"),
+        **pick(result, "verdict=answer reason?"),
+        **pick(None if of_part else result.headline, OF_RATIO),
+        **({} if first.pairs else {"ratio": None}),
+        **pick(result.headline, OF_DIFFERENCE),
         "expected": format_expected(first),
         "published": _find_published(first),
         "read_as": first.read_as if isinstance(first, Expectation) else None,
-        "ratio": headline.ratio if headline and first.pairs and not isinstance(first, Part) else None,
-        "ci_low": headline.ci_low if headline and not isinstance(first, Part) else None,
-        "ci_high": headline.ci_high if headline and not isinstance(first, Part) else None,
-        "difference": headline.difference if headline else None,
-        "difference_low": headline.difference_low if headline else None,
-        "difference_high": headline.difference_high if headline else None,
-        "targets": [str(target) for target in claim.targets],
-        "reason": result.reason or None,
         "checks": [_check(finding) for finding in result.findings],
     }
 
@@ -285,8 +277,10 @@ def _check(finding: ClaimCheck) -> dict[str, Any]:
     pair = statement.pair if isinstance(statement, Expectation) else None
     is_figure = not statement.pairs or isinstance(statement, Part)
     return {
+        **pick(finding, "verdict=answer reason?"),
+        **pick(None if is_figure else seen, OF_RATIO),
+        **pick(seen, OF_DIFFERENCE),
         "subject": subject(finding),
-        "verdict": finding.answer,
         "expected": format_expected(statement),
         "at_least": _least(statement),
         "at_most": statement.at_most if isinstance(statement, Bound) else None,
@@ -295,14 +289,7 @@ def _check(finding: ClaimCheck) -> dict[str, Any]:
         "published": _find_published(statement),
         "read_as": statement.read_as if isinstance(statement, Expectation) else None,
         "metric": pair.metric if pair else statement.metric if isinstance(statement, Bound) else None,
-        "ratio": seen.ratio if seen and not is_figure else None,
-        "ci_low": seen.ci_low if seen and not is_figure else None,
-        "ci_high": seen.ci_high if seen and not is_figure else None,
-        "difference": seen.difference if seen else None,
-        "difference_low": seen.difference_low if seen else None,
-        "difference_high": seen.difference_high if seen else None,
         "figure": seen.ratio if seen and is_figure else None,
-        "reason": finding.reason or None,
     }
 
 

@@ -18,6 +18,7 @@ from orchestrator.reports.reasons import UNCERTAIN, count_uncertain
 from orchestrator.reports.summary import by_candidate
 from orchestrator.stats.slowdown import format_margin
 from orchestrator.terminal import strict_json
+from orchestrator.terminal.strict_json import OF_RATIO, pick
 from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.trend/1"
@@ -193,10 +194,17 @@ def trend_as_object(evaluation: Evaluation) -> dict[str, Any]:
         "baseline": str(evaluation.plan.targets[0]),
         "trends": [
             {
-                "workload": case.workload,
-                "params": dict(case.params),
+                **pick(case, "workload params"),
                 "targets": [_point_object(point) for point in of_case],
-                "steps": [_step_object(point.step) for point in of_case if point.step],
+                "steps": [
+                    {
+                        "earlier": str(point.step.pair.arms[0].target),
+                        "later": str(point.step.pair.arms[1].target),
+                        **pick(point.step, f"verdict size {OF_RATIO} rounds reason?"),
+                    }
+                    for point in of_case
+                    if point.step
+                ],
             }
             for case, of_case in points(evaluation).items()
         ],
@@ -204,30 +212,8 @@ def trend_as_object(evaluation: Evaluation) -> dict[str, Any]:
     }
 
 
-def _step_object(step: Comparison) -> dict[str, Any]:
-    return {
-        "earlier": str(step.pair.arms[0].target),
-        "later": str(step.pair.arms[1].target),
-        "verdict": step.verdict,
-        "size": step.size,
-        "ratio": step.ratio,
-        "ci_low": step.ci_low,
-        "ci_high": step.ci_high,
-        "rounds": step.rounds,
-        "reason": step.reason or None,
-    }
-
-
 def _point_object(point: TrendPoint) -> dict[str, Any]:
-    comparison = point.comparison
     return {
-        "target": str(point.arm.target),
-        "outcome": point.arm.outcome,
-        "reason": point.arm.reason or None,
-        "time_s": None if point.arm.time_ms is None else point.arm.time_ms / 1e3,
-        "ratio": comparison.ratio if comparison else None,
-        "ci_low": comparison.ci_low if comparison else None,
-        "ci_high": comparison.ci_high if comparison else None,
-        "verdict": comparison.verdict if comparison else None,
-        "size": comparison.size if comparison else None,
+        **pick(point.arm, "target outcome reason? time_s=time_ms"),
+        **pick(point.comparison, f"{OF_RATIO} verdict size"),
     }

@@ -14,9 +14,14 @@ from orchestrator.model import ArmResult, Comparison, Evaluation, Params, Plan, 
 from orchestrator.results.announced import of_journal
 from orchestrator.results.replicates import admit_rows, read_replicates
 from orchestrator.results.run_folder import RunFolder
+from orchestrator.terminal.strict_json import pick
 
 TABLES = ("arms", "comparisons", "metrics", "replicates", "calls")
 
+ARM_NAMES = (
+    "workload=case.workload params=case.params target outcome reason? failure external rounds steps second_s=second_ms "
+    "train_s wall_s=wall_ms resident_bytes items items_per_s first_step_s=first_step_ms losses?"
+)
 NUMBER, COUNT, TEXT = pa.float64(), pa.int64(), pa.string()
 
 ARM = pa.schema(
@@ -107,30 +112,10 @@ def streams_of_calls(run: RunFolder, plan: Plan, replicates: Iterable[Replicate]
 
 def describe_arm(arm: ArmResult) -> dict[str, Any]:
     """Return an arm as the JSON report has it."""
-    return {
-        "workload": arm.case.workload,
-        "params": dict(arm.case.params),
-        "target": str(arm.target),
-        "outcome": arm.outcome,
-        "reason": arm.reason or None,
-        "failure": arm.failure,
-        "external": arm.external,
-        "rounds": arm.rounds,
-        "figures": {
-            metric: spec.export(arm.figures[metric]) if metric in arm.figures else None
-            for metric, spec in METRICS.items()
-        },
-        "steps": arm.steps,
-        "second_s": None if arm.second_ms is None else arm.second_ms / 1e3,
-        "train_s": arm.train_s,
-        "wall_s": None if arm.wall_ms is None else arm.wall_ms / 1e3,
-        "resident_bytes": arm.resident_bytes,
-        "items": arm.items,
-        "items_per_s": arm.items_per_s,
-        "first_step_s": None if arm.first_step_ms is None else arm.first_step_ms / 1e3,
-        "losses": list(arm.losses) or None,
-        "drift": math.expm1(arm.drift.rise) if arm.drift else None,
+    figures = {
+        metric: spec.export(arm.figures[metric]) if metric in arm.figures else None for metric, spec in METRICS.items()
     }
+    return {**pick(arm, ARM_NAMES), "figures": figures, "drift": math.expm1(arm.drift.rise) if arm.drift else None}
 
 
 def _of_comparison(plan: Plan, comparison: Comparison, name: str) -> Any:

@@ -1,8 +1,15 @@
-"""JSON that every reader accepts: it has no NaN and no infinity."""
+"""JSON that every reader accepts: it has no NaN and no infinity, and names what it takes of each type in one string."""
 
 import json
 import math
+from collections.abc import Mapping
+from datetime import date
 from typing import Any
+
+# How many of one unit another is, by the ends of their names.
+UNITS = {("_s", "_ms"): 1e3, ("_s", "_ns"): 1e9, ("_ms", "_ns"): 1e6}
+# What a magnitude consists of.
+OF_RATIO, OF_DIFFERENCE = "ratio ci_low ci_high", "difference difference_low difference_high"
 
 
 def dump(value: Any, **form: Any) -> str:
@@ -15,6 +22,38 @@ def dump(value: Any, **form: Any) -> str:
     except ValueError:
         # Only then is it copied, for a page holds a million figures.
         return json.dumps(_replace_unknown(value), allow_nan=False, **form)
+
+
+def pick(value: object, names: str) -> dict[str, Any]:
+    """Return these attributes of a value, in the types that JSON has: `target reason? workload=case.workload`.
+
+    A name may differ from the attribute's, which may lie in another; without that one it is null. An empty text is null
+    if its name ends with a question mark. A time changes its unit if the two names end with different ones, and
+    parameters are an object.
+    """
+    picked = {}
+    for word in names.split():
+        name, _, path = word.removesuffix("?").partition("=")
+        found: Any = value
+        for part in (path or name).split("."):
+            found = None if found is None else getattr(found, part)
+        if name == "params":
+            found = dict(found)
+        elif found is not None:
+            factors = [factor for (own, its), factor in UNITS.items() if name.endswith(own) and path.endswith(its)]
+            found = found / factors[0] if factors else _as_plain(found)
+        picked[name] = found or None if word.endswith("?") else found
+    return picked
+
+
+def _as_plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {str(name): _as_plain(each) for name, each in value.items()}
+    return [_as_plain(each) for each in value] if isinstance(value, list | tuple) else str(value)
 
 
 def _replace_unknown(value: Any) -> Any:

@@ -12,6 +12,7 @@ from orchestrator.nightly.schedule import units
 from orchestrator.nightly.schedule.units import Planned
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.durations import format_hours_minutes
+from orchestrator.terminal.strict_json import pick
 
 # cron looks every hour for a night that was missed, and a night says nothing before its lock.
 GRACE = timedelta(minutes=75)
@@ -29,25 +30,11 @@ class Standing:
     wrong: tuple[str, ...]
 
     def as_object(self) -> dict[str, object]:
-        last, running = self.last, self.running
         return {
-            "by": self.by,
-            "at": self.planned.at,
-            "missed": self.planned.missed,
+            **pick(self, "by at=planned.at missed=planned.missed history=planned.history next wrong"),
             "flags": list(redact.redact_words(self.planned.flags)),
-            "history": self.planned.history,
-            "next": self.next.isoformat(),
-            "running": {"pid": running.pid, "since": running.since.isoformat()} if running else None,
-            "last": {
-                "night": last.night.isoformat(),
-                "outcome": last.outcome,
-                "exit_code": last.exit_code,
-                "ended": last.at.isoformat(),
-                "run": last.run,
-            }
-            if last
-            else None,
-            "wrong": list(self.wrong),
+            "running": pick(self.running, "pid since") if self.running else None,
+            "last": pick(self.last, "night outcome exit_code ended=at run") if self.last else None,
         }
 
 

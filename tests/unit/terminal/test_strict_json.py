@@ -3,12 +3,13 @@
 import ast
 import json
 import math
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from datetime import date
 
 import pytest
 
 from orchestrator.exports import EXPORTS, export_run
-from orchestrator.model import Evaluation
+from orchestrator.model import Evaluation, Target
 from orchestrator.reports import trend
 from orchestrator.results import tables
 from orchestrator.results.evaluation import _read_losses
@@ -95,3 +96,38 @@ def test_a_run_keeps_losses_that_are_no_numbers_in_tables_and_in_the_library():
 @pytest.mark.parametrize("text", ["[null]", "[[1]]", f"[{10**400}]", "{", "7", '["much"]'])
 def test_losses_that_a_worker_wrote_as_something_else_do_no_harm(text: str):
     assert _read_losses(text) == ()
+
+
+@dataclass
+class Told:
+    target: Target = field(default_factory=lambda: Target("2.0.0", control=True))
+    reason: str = ""
+    took_ms: float = 1500.0
+    took_ns: int = 3 * 10**9
+    day: date = date(2026, 11, 3)
+    names: tuple[object, ...] = field(default_factory=lambda: (Target("1.14.0"), 2, True, None))
+    params: tuple[tuple[str, str], ...] = (("size", "1"),)
+    facts: dict[str, object] = field(default_factory=lambda: {"cores": 2, "cpu": None})
+    inner: "Told | None" = None
+
+
+@pytest.mark.parametrize(
+    ("names", "expected"),
+    [
+        ("target day", {"target": "2.0.0+control", "day": "2026-11-03"}),
+        ("reason", {"reason": ""}), ("reason? names?", {"reason": None, "names": ["1.14.0", 2, True, None]}),
+        ("facts", {"facts": {"cores": 2, "cpu": None}}),
+        ("took_ms took_s=took_ms other_s=took_ns", {"took_ms": 1500.0, "took_s": 1.5, "other_s": 3.0}),
+        ("params why=reason", {"params": {"size": "1"}, "why": ""}),
+        ("of=inner.target deep_s=inner.inner.took_ms", {"of": None, "deep_s": None}),
+    ],
+)  # fmt: skip
+def test_what_is_named_is_picked_in_the_types_of_json(names: str, expected: dict[str, object]):
+    assert strict_json.pick(Told(), names) == expected
+    assert strict_json.pick(Told(inner=Told(took_ms=1.0)), "of_s=inner.took_ms") == {"of_s": 0.001}
+
+
+def test_of_nothing_everything_is_null_and_what_does_not_exist_is_an_error():
+    assert strict_json.pick(None, "target reason?") == {"target": None, "reason": None}
+    with pytest.raises(AttributeError, match="tagret"):
+        strict_json.pick(Told(), "tagret")
