@@ -87,7 +87,7 @@ def test_a_metric_is_one_entry(tmp_path: Path, tree: Path) -> None:
     assert f"{new:.0f}" in shown
     assert json.loads(call(tree, *program, "report", run, "--format", "json"))["metrics"] == [judged]
     table = call(tree, *program, "export", run, "--format", "csv", "--table", "arms")
-    assert {row["faults"] for row in csv.DictReader(io.StringIO(table))} == {str(old), str(new)}
+    assert {float(row["faults"]) for row in csv.DictReader(io.StringIO(table))} == {old, new}
     call(tree, *program, "history", "import", run, "--history", history)
     followed = call(tree, *program, "history", "--history", history, "--metric", "faults")
     assert "page faults" in followed

@@ -292,7 +292,7 @@ def test_a_workload_folder_elsewhere_needs_trust_on_every_engine(folder: Path, p
 
 
 def test_the_whole_folder_may_be_that_of_workloads(folder: Path):
-    assert settings.find_needs("workload-folder", ".") == settings.find_needs("workload-folder", "mine") == "docker"
+    assert settings.find_needs("workload-folder", ".") == settings.find_needs("workload-folder", "mine") == "container"
 
 
 def test_a_program_behind_the_sign_needs_no_trust_in_the_workloads_of_the_folder(folder: Path, plan: Plan):
@@ -321,7 +321,8 @@ def test_settings_that_need_trust_are_marked(folder: Path, plan: Plan):
     code, text = plan.call("config", "--format", "json")
     assert code == 0
     found = {each["setting"]: each["needs"] for each in json.loads(text)}
-    assert (found["targets"], found["workload-folder"], found["engine"], found["base"]) == ("", "docker", "trust", "")
+    needs = [found[name] for name in ("targets", "workload-folder", "engine", "base")]
+    assert needs == ["", "container", "trust", ""]
     shown = " ".join(plan.call("config")[1].split())
     assert "needs trust" in shown
     plan.trust()
