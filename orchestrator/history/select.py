@@ -56,7 +56,7 @@ class Picked:
         return tuple(dict.fromkeys(series.key.case for series in self.series))
 
 
-def pick(table: pa.Table, asked: SeriesSelection, others: Sequence[str] = ()) -> Picked:
+def pick_series(table: pa.Table, asked: SeriesSelection, others: Sequence[str] = ()) -> Picked:
     """Return the selected series of a history that is not empty.
 
     `others` are words that the user may have meant instead of a case.

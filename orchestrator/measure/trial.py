@@ -102,7 +102,7 @@ def _try_one(plan: Plan, workers: Workers, arm: Arm, number: int) -> TriedArm:
         build_ns=answer.build_ns,
         first_ns=answer.first_ns,
         second_ns=answer.second_ns,
-        least_ns=min(answer.second_ns, *repeated.walls_ns),
+        least_ns=min((answer.second_ns, *repeated.walls_ns)),
         steps=answer.steps,
         output=answer.output,
     )

@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.history.alarms.steps import changes
 from orchestrator.history.model import Alarm, AlarmOpened, Night, Point
 from orchestrator.history.schema import to_table
-from orchestrator.history.select import Picked, SeriesSelection, pick
+from orchestrator.history.select import Picked, SeriesSelection, pick_series
 from orchestrator.history.store import Store
 from tests.support.nights import FIRST, history, series_of
 
@@ -87,7 +87,7 @@ def alarm(of: list[Point]) -> Alarm:
 
 def picked(of: Iterable[Point], **asked: Any) -> Picked:
     in_order = sorted(of, key=lambda point: (point.started, point.run))
-    return pick(to_table(in_order), SeriesSelection(**asked))
+    return pick_series(to_table(in_order), SeriesSelection(**asked))
 
 
 def kept_in(path: Path, of: Iterable[Point], *alarms: Alarm) -> Store:

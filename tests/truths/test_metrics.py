@@ -77,13 +77,13 @@ WORKLOADS = {
                 time.sleep(0.01 if NEWER and len(calls) % 8 == 0 else 0.001)
             return step
         """,
-    # A busy machine delays one call in a hundred by as much as 10 ms.
+    # A busy machine delays some calls in a hundred by as much as 50 ms.
     "p99": """
         def build(tf, params):
             calls = []
             def step():
                 calls.append(1)
-                time.sleep(0.05 if NEWER and len(calls) % 32 == 0 else 0.001)
+                time.sleep(0.2 if NEWER and len(calls) % 64 == 0 else 0.001)
             return step
         """,
     "output": """

@@ -114,7 +114,7 @@ def show(
             raise NothingSelected(EMPTY.format(path=store.path))
         _empty(store, format, warnings)
         return
-    picked = select.pick(read.table, asked, _commands(context))
+    picked = select.pick_series(read.table, asked, _commands(context))
     one_case = len(picked.cases) == 1
     wander = steps.find_wander(last_segments(all_arrays(read.table))) if one_case else {}
 

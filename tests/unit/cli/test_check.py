@@ -24,6 +24,7 @@ WORKLOADS = {
     "none": "def build(tf, params): pass\n",
     "picky": "def refuse(tf, params): return 'not here'\ndef build(tf, params): pass\n",
     "quick": "def build(tf, params): return int\n",
+    "slow": "import time\ndef build(tf, params): return lambda: time.sleep(0.15)\n",
 }
 
 
@@ -75,6 +76,12 @@ def test_what_is_wrong_is_said(folder: Path, monkeypatch, capsys, name: str, cod
     ended, [arm] = tried(monkeypatch, capsys, folder / f"{name}.py", "2.13")
     assert ended == code
     assert words in str(arm["note"])
+
+
+def test_a_long_call_is_not_made_more_often_than_twice(folder: Path, monkeypatch, capsys):
+    code, [arm] = tried(monkeypatch, capsys, folder / "slow.py", "2.13")
+    assert (code, arm["outcome"], arm["note"]) == (0, "ran", "")
+    assert arm["second_s"] >= 0.15
 
 
 def test_nothing_is_left_of_a_trial(folder: Path, monkeypatch, capsys):
