@@ -21,7 +21,6 @@ import fcntl
 import os
 import re
 import shlex
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -35,12 +34,10 @@ from orchestrator import files
 from orchestrator.catalog import seals
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.formats import RUN, NoFormat, OtherFormat
-from orchestrator.model import Case, Discarded, Ended, Entry, Manifest, Plan, Synced, Target
-from orchestrator.results import streams
+from orchestrator.model import Case, Ended, Entry, Manifest, Plan, Synced
 from orchestrator.results.check_plan import check_plan
 from orchestrator.results.damaged import damage_error, format_error
-from orchestrator.results.streams import Stream, compact_stream
-from orchestrator.terminal.counts import name_some
+from orchestrator.results.worker_files import WorkerFiles, list_names, writing_in
 
 T = TypeVar("T")
 
@@ -70,15 +67,12 @@ MANIFEST = TypeAdapter(Manifest)
 # By its kind: to try all kinds takes several times as long, and a large run has a hundred thousand lines.
 ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 
-STREAM = "stream.arrow"
 BEGUN_NAME = "begun.json"
 # What a kill leaves of a file that is being replaced.
 LEFT = re.compile(r"\.begun\.json\.\w+")
 ANOTHER = "choose another --output"
-NAMED = re.compile(r"(?P<target>.+)-(?P<part>\d{1,9})(\.arrow)?", re.ASCII)
 # No plan, manifest or journal is larger; to parse one takes ten times as much memory.
 MOST_BYTES = 2**28
-LONGEST_NAME = 60
 # Of a replicate's end, where it is nothing.
 NOT_WRITTEN = ("how", "reason", "log", "once", "failure", "external")
 
@@ -92,6 +86,7 @@ class RunFolder:
         self.logs = path / "logs"
         self.journal = path / "journal.jsonl"
         self.fleet = path / "fleet.json"
+        self.worker_files = WorkerFiles(path, self.record, self.entries)
         self._held = False
 
     @classmethod
@@ -149,12 +144,12 @@ class RunFolder:
 
     def _has_nothing(self) -> bool:
         """Return whether all that is here is what a run leaves that ends before it has a plan."""
-        names = {name for name in _names(self.path) if not LEFT.fullmatch(name)}
+        names = {name for name in list_names(self.path) if not LEFT.fullmatch(name)}
         folders = {self.results.name, self.settled.name, self.logs.name}
         copied = {self.workloads.name, seals.NAME} if BEGUN_NAME in names else set()
         if names - {BEGUN_NAME, ".lock"} - folders - copied:
             return False
-        if any((self.path / name).is_symlink() or _names(self.path / name) for name in folders):
+        if any((self.path / name).is_symlink() or list_names(self.path / name) for name in folders):
             return False
         try:
             return BEGUN_NAME not in names or self.read_begun().plan is None
@@ -272,18 +267,18 @@ class RunFolder:
         self._write("manifest.json", MANIFEST.dump_json(manifest, indent=1))
 
     def _write(self, name: str, data: bytes) -> None:
-        with self._writing(name):
+        with writing_in(self.path, name):
             files.replace(self.path, self.path / name, RUN.stamp(data) + b"\n")
 
     def record(self, *entries: Entry) -> None:
         """Append lines to the journal, all of them or none."""
-        with self._writing(self.journal.name):
+        with writing_in(self.path, self.journal.name):
             files.append(self.path, self.journal, b"".join(map(_as_line, entries)))
 
     def sync(self) -> None:
         """Write all that was measured through to the disk, and then the journal, with a line that says so."""
-        with self._writing(self.results.name):
-            for stream in self.streams():
+        with writing_in(self.path, self.results.name):
+            for stream in self.worker_files.streams():
                 # What its worker has removed, exchanged or locked up is found when it is read.
                 with suppress(FileNotFoundError, NotADirectoryError, PermissionError, files.RefusedEntry):
                     if stream.live:
@@ -297,29 +292,13 @@ class RunFolder:
 
     def sync_workloads(self) -> None:
         """Write the copy of the user's own workloads through to the disk: more rounds need it."""
-        with self._writing(self.workloads.name):
+        with writing_in(self.path, self.workloads.name):
             files.sync_tree(self.workloads)
 
     def sync_journal(self) -> None:
-        with self._writing(self.journal.name):
+        with writing_in(self.path, self.journal.name):
             files.sync(self.path, self.journal)
             files.sync(self.path, self.path)
-
-    @contextmanager
-    def _writing(self, name: str) -> Iterator[None]:
-        """Turn an operating system's error into the user's: what cannot be written, why, and what to do."""
-        try:
-            yield
-        except OSError as error:
-            if not os.path.lexists(self.path):
-                raise UsageError(
-                    f"{self.path} was removed or renamed while the run was in progress; start a new run, or continue "
-                    "the renamed one with `tfcompare run --resume`"
-                ) from error
-            raise UsageError(
-                f"cannot write {self.path / name}: {error.strerror or error}; what was written before is kept. Once it "
-                f"can be written, `tfcompare run --resume {self.path}` continues the run"
-            ) from error
 
     @property
     def is_prepared(self) -> bool:
@@ -384,85 +363,6 @@ class RunFolder:
         count = "1 line" if len(damages) == 1 else f"{len(damages)} lines"
         return Journal(tuple(entries), f"the journal has {count} that cannot be used: {damages[0]}" if damages else "")
 
-    def parts(self) -> Counter[Target]:
-        """Return the number of each version's last worker; the next worker gets the next number."""
-        used = [_find_worker(name) for folder in (self.settled, self.results) for name in _names(folder)]
-        used += [(entry.target, entry.part or 0) for entry in self.entries() if isinstance(entry, Ended | Discarded)]
-        last: Counter[Target] = Counter()
-        for target, part in used:
-            if target:
-                last[target] = max(last[target], part)
-        return last
-
-    def create_results_folder(self, target: Target, part: int) -> Path:
-        """Create a results folder for one worker, which will write its stream there."""
-        folder = self.results / f"{target}-{part}"
-        with self._writing(f"results/{folder.name}"):
-            self.results.mkdir(exist_ok=True)
-            folder.mkdir(mode=0o700)
-        return folder
-
-    def create_worker_log(self, target: Target) -> Path:
-        """Return the log of a version's workers, in a folder that exists, also after a user has removed the logs."""
-        with self._writing(self.logs.name):
-            self.logs.mkdir(exist_ok=True)
-        return self.logs / f"worker-{target}.log"
-
-    def stream(self, target: Target, part: int) -> Stream:
-        """Return the stream in a worker's results folder."""
-        return Stream(target, part, self.results / f"{target}-{part}" / STREAM, self.path, live=True)
-
-    def settle(self, stream: Stream) -> None:
-        """Move the stream of an ended worker out of its folder; remove and journal what else is left there.
-
-        If that fails, for example on a full disk, or if the stream cannot be read, it stays where it is and is read
-        from there.
-        """
-        folder = stream.path.parent
-        names = _names(folder)
-        try:
-            if stream.path.name in names:
-                self._keep(stream)
-            if others := [name for name in names if name != stream.path.name]:
-                self._discard(stream, _join_names(others), of_stream=False)
-        except (OSError, UsageError):
-            return
-        files.remove_tree(folder)
-
-    def _keep(self, stream: Stream) -> None:
-        try:
-            data = files.read(self.path, stream.path, streams.MOST_BYTES)
-        except files.RefusedEntry as refused:
-            self._discard(stream, f"{stream.path} is not used: {refused.strerror}", of_stream=True)
-            return
-        self.settled.mkdir(exist_ok=True)
-        copy = self.settled / f"{stream.path.parent.name}.arrow"
-        files.replace(self.path, copy, compact_stream(stream.path, data), 0o600)
-
-    def _discard(self, stream: Stream, what: str, *, of_stream: bool) -> None:
-        # Only streams of workers that this host started are settled, and these have a version.
-        assert stream.target
-        self.record(Discarded(target=stream.target, part=stream.part, what=what, stream=of_stream))
-
-    def streams(self) -> list[Stream]:
-        """Return one stream per worker; if it was taken out of its folder, the copy that no worker could reach."""
-        by_worker: dict[tuple[Target | None, int, str], Stream] = {}
-        for stream in self._find_streams():
-            by_worker.setdefault((stream.target, stream.part, "" if stream.target else stream.name), stream)
-        return sorted(by_worker.values(), key=lambda stream: (str(stream.target or ""), stream.part, stream.path))
-
-    def _find_streams(self) -> Iterator[Stream]:
-        for folder in (self.settled, self.results):
-            for name in _names(folder):
-                # What a host that was killed had not finished writing.
-                if name.startswith("."):
-                    continue
-                target, part = _find_worker(name)
-                live = folder == self.results
-                file = folder / name / STREAM if live else folder / name
-                if (live or name.endswith(".arrow")) and os.path.lexists(file):
-                    yield Stream(target, part, file, self.path, live=live)
-
 
 def _as_line(entry: Entry) -> bytes:
     # A long run has tens of thousands of these: what most of them lack is not written.
@@ -475,22 +375,3 @@ def refuse_strangers(path: Path) -> None:
     for stranger in files.strangers(path, skip=("results",)):
         kind = "a link" if stranger.is_symlink() else "not a regular file"
         raise UsageError(f"{stranger} is {kind}; a run folder must not contain any. Remove it and try again")
-
-
-def _names(folder: Path) -> list[str]:
-    with suppress(OSError):
-        if not folder.is_symlink():
-            return sorted(os.listdir(folder))
-    return []
-
-
-def _find_worker(name: str) -> tuple[Target | None, int]:
-    """Return the version and the number of the worker that a file or a folder is named after, if it is."""
-    with suppress(ValueError):
-        if named := NAMED.fullmatch(name):
-            return Target.parse(named["target"]), int(named["part"])
-    return None, 0
-
-
-def _join_names(names: list[str]) -> str:
-    return name_some([name.encode("utf-8", "replace").decode()[:LONGEST_NAME] for name in names])
