@@ -73,7 +73,7 @@ class Recorder(Quiet):
     def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
         self.write()
         self._ended = time.monotonic()
-        streams = [stream.path.stat().st_size for stream in self._run.worker_files.streams()]
+        streams = [stream.path.stat().st_size for stream in self._run.worker_output.streams()]
         self._round = Round(
             number=number,
             replicates=cases * len(VERSIONS),

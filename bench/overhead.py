@@ -204,7 +204,7 @@ def time_whole_run(scratch: Path) -> WholeRun:
     folder = RunFolder.open(path)
     (finished,) = [entry for entry in folder.entries() if isinstance(entry, Finished)]
     inside: Counter[str] = Counter()
-    for stream in folder.worker_files.streams():
+    for stream in folder.worker_output.streams():
         table = streams.read_stream(stream.path)[0]
         phases, walls = table["phase"].to_pylist(), table["wall_ns"].to_pylist()
         for phase, wall in zip(phases, walls, strict=True):

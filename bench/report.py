@@ -110,7 +110,7 @@ def write_run(path: Path, count: int = CASES) -> int:
 
 def compact_run(path: Path) -> None:
     """Compact the streams of a run, as the host does when workers have closed them."""
-    for stream in RunFolder.open(path).worker_files.streams():
+    for stream in RunFolder.open(path).worker_output.streams():
         files.write_atomically(stream.path, compact_stream(stream.path, stream.path.read_bytes()))
 
 
@@ -190,7 +190,7 @@ def _timed(arguments: list[str]) -> tuple[float, float, int]:
 
 def _validation(path: Path) -> tuple[float, float]:
     read_s = check_s = 0.0
-    for stream in RunFolder.open(path).worker_files.streams():
+    for stream in RunFolder.open(path).worker_output.streams():
         begun = time.perf_counter()
         table, _ = read_stream(stream.path, stream.root)
         between = time.perf_counter()

@@ -138,7 +138,7 @@ def _measured(out: Path) -> Iterator[Ended]:
 
 def find_devices(run: Path) -> set[str | None]:
     """Return the devices of all replicates that were built in a run; None is a CPU."""
-    streams = RunFolder.open(run).worker_files.streams()
+    streams = RunFolder.open(run).worker_output.streams()
     rows = [row for stream in streams for row in read_stream(stream.path)[0].to_pylist()]
     return {row["device"] for row in rows if row["phase"] == "build"}
 

@@ -39,7 +39,7 @@ class Arrivals:
         self._manifest = manifest
         entries = tuple(run.entries())
         self._numbers = max((entry.replicate for entry in entries if isinstance(entry, Ended)), default=0)
-        self._workers = run.worker_files.parts()
+        self._workers = run.worker_output.parts()
         # By attempt, what has been kept of it, which is not written again.
         self._kept: dict[Path, Contents] = {}
 
@@ -151,6 +151,6 @@ def drop_unfinished(run: RunFolder) -> None:
     for entry in run.entries():
         if isinstance(entry, Ended) and entry.part is not None:
             known.setdefault(entry.target, set()).add(entry.part)
-    for stream in run.worker_files.streams():
+    for stream in run.worker_output.streams():
         if stream.target and stream.part not in known.get(stream.target, ()):
             stream.path.unlink(missing_ok=True)

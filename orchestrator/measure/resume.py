@@ -112,7 +112,7 @@ def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[
         require_seal(folder, plan, manifest)
         past, cases = Past(Progress(), 0), plan.cases
         if folder.is_prepared:
-            written = load_replicates(folder.worker_files.streams(), plan.run).replicates
+            written = load_replicates(folder.worker_output.streams(), plan.run).replicates
             past = beyond(read_past(plan, tuple(folder.entries())), written, plan)
             cases = tuple(open_cases(judge_run(folder), past))
         if not cases:

@@ -85,7 +85,7 @@ class Workers:
         self._first_strays = threading.Lock()
         # The seconds that the resident workers last took to start.
         self.start_s = 0.0
-        parts = session.folder.worker_files.parts()
+        parts = session.folder.worker_output.parts()
         self._slots = {
             target: WorkerSlot(environment, parts[target], isolated=target in isolated)
             for target, environment in session.environments.items()
@@ -196,11 +196,11 @@ class Workers:
         slot = self._slots[target]
         slot.parts += 1
         slot.filler = ""
-        slot.stream = stream = self._run.worker_files.stream(target, slot.parts)
+        slot.stream = stream = self._run.worker_output.stream(target, slot.parts)
         paths = WorkerPaths(
             run=self._plan.run,
-            results=self._run.worker_files.create_results_folder(target, slot.parts),
-            log=self._run.worker_files.create_worker_log(target),
+            results=self._run.worker_output.create_results_folder(target, slot.parts),
+            log=self._run.worker_output.create_worker_log(target),
             own_workloads=self._own,
             seed=seed_of_round(self._plan.seed, self._round),
             large=self._plan.large,
@@ -335,7 +335,7 @@ class Workers:
         """Move an ended worker's stream out of the folder it could write to, however the worker ended."""
         slot.client = None
         if slot.stream:
-            self._run.worker_files.settle(slot.stream)
+            self._run.worker_output.settle(slot.stream)
             self._report_strays(slot, slot.stream)
             slot.stream = None
 

@@ -88,7 +88,7 @@ def gather(run: RunFolder, also: Callable[[pa.Table], None] | None = None, *, at
     if endings.finished is None:
         endings = replace(endings, going=at_look or run.is_held_elsewhere)
     announced = of_journal(plan, journal)
-    loaded = load_replicates(run.worker_files.streams(), plan.run, also, announced)
+    loaded = load_replicates(run.worker_output.streams(), plan.run, also, announced)
     missing, unsynced = announced.missing(loaded.unread | endings.unread) if announced else ([], [])
     if loaded.replicates and not run.journal.exists():
         missing.append(f"{run.journal} is missing: it is not known which rounds were disturbed")

@@ -241,7 +241,7 @@ def add_part(
     taken = 0
     tables: dict[Target, list[pa.Table]] = {}
     unclosed: set[Target] = set()
-    for stream in part.folder.worker_files.streams():
+    for stream in part.folder.worker_output.streams():
         if stream.target is None:
             raise ContractBroken(f"{stream.path} does not say which version it is of; measure that part again")
         table, cut = read_stream(stream.path, stream.root, live=stream.live)

@@ -37,7 +37,7 @@ from orchestrator.formats import RUN, NoFormat, OtherFormat
 from orchestrator.model import Case, Ended, Entry, Manifest, Plan, Synced
 from orchestrator.results.check_plan import check_plan
 from orchestrator.results.damaged import damage_error, format_error
-from orchestrator.results.worker_files import WorkerFiles, list_names, writing_in
+from orchestrator.results.worker_output import WorkerOutput, list_names, writing_in
 
 T = TypeVar("T")
 
@@ -86,7 +86,7 @@ class RunFolder:
         self.logs = path / "logs"
         self.journal = path / "journal.jsonl"
         self.fleet = path / "fleet.json"
-        self.worker_files = WorkerFiles(path, self.record, self.entries)
+        self.worker_output = WorkerOutput(path, self.record, self.entries)
         self._held = False
 
     @classmethod
@@ -278,7 +278,7 @@ class RunFolder:
     def sync(self) -> None:
         """Write all that was measured through to the disk, and then the journal, with a line that says so."""
         with writing_in(self.path, self.results.name):
-            for stream in self.worker_files.streams():
+            for stream in self.worker_output.streams():
                 # What its worker has removed, exchanged or locked up is found when it is read.
                 with suppress(FileNotFoundError, NotADirectoryError, PermissionError, files.RefusedEntry):
                     if stream.live:

@@ -101,7 +101,7 @@ def streams_of_calls(run: RunFolder, plan: Plan, replicates: Iterable[Replicate]
     """Yield the timed calls stream by stream, since together they may be too large to hold in memory."""
     numbers = pa.array(sorted({replicate.number for replicate in replicates}), pa.int32())
     admit = of_journal(plan, run.read_journal())
-    for stream in run.worker_files.streams():
+    for stream in run.worker_output.streams():
         try:
             table = admit_rows(read_replicates(stream, plan.run), admit)[0].table
         except ContractBroken:

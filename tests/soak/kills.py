@@ -81,7 +81,7 @@ def recorded(run: Path) -> list[tuple[str, int]]:
 def written(run: Path) -> list[tuple[str, int]]:
     """The replicates that are in some stream, each as often as streams have it."""
     found: list[tuple[str, int]] = []
-    for stream in RunFolder(run).worker_files.streams():
+    for stream in RunFolder(run).worker_output.streams():
         table, _ = read_stream(stream.path, stream.root)
         found += {(str(stream.target), number) for number in table["replicate"].to_pylist()}
     return found

@@ -303,7 +303,7 @@ def write_stream(path: Path | Stream, batches: Iterable[list[Row]], schema: pa.S
     batches = list(batches)
     if isinstance(path, Stream):
         assert path.target
-        RunFolder(path.root).worker_files.create_results_folder(path.target, path.part)
+        RunFolder(path.root).worker_output.create_results_folder(path.target, path.part)
         path = path.path
     for batch in batches:
         journal(path, batch)

@@ -58,9 +58,9 @@ def everything(path: Path) -> RunFolder:
                     run.record(
                         Disturbed(case=one.label, round=REDONE, replicates=(replicate,), cause="others", redone=True)
                     )
-        stream = run.worker_files.stream(target(version), 1)
+        stream = run.worker_output.stream(target(version), 1)
         write_stream(stream, batches)
-        run.worker_files.settle(stream)
+        run.worker_output.settle(stream)
     run.record(last(JIT, OLD, "refused", "no jit switch before TensorFlow 2.1"))
     run.record(last(BATCH, MID, "died", "killed by SIGKILL; often the kernel, out of memory"))
     run.record(last(BATCH, NEW, "died", "ended with exit code 3"))

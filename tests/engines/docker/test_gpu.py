@@ -403,7 +403,7 @@ def test_versions_hold_the_gpu_in_turn_where_that_is_asked_for(
     finally:
         engine.close()
     assert error is None
-    assert not any(stream.live for stream in folder.worker_files.streams())
+    assert not any(stream.live for stream in folder.worker_output.streams())
     assert alive(client, plan.run, begun) == most
     client.close()
     assert on_private.shim_log.count('"NVIDIA_VISIBLE_DEVICES=GPU-4d6a4d6a"') >= 2

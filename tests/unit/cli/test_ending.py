@@ -211,7 +211,7 @@ def test_a_closed_pipe_during_a_run_loses_nothing_of_it(tmp_path, closed_pipe: i
     (finished,) = (entry for entry in RunFolder.open(out).entries() if isinstance(entry, Finished))
     # Nothing ended it early.
     assert finished.how == ""
-    streams = {(stream.target, stream.part) for stream in RunFolder.open(out).worker_files.streams()}
+    streams = {(stream.target, stream.part) for stream in RunFolder.open(out).worker_output.streams()}
     assert streams == {(version, part) for version in ("1.14.0", "2.0.0") for part in (1, 2)}
 
 

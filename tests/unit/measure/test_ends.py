@@ -73,7 +73,7 @@ def test_a_run_that_goes_well_leaves_a_manifest_settled_streams_and_its_end(fold
     manifest = folder.read_manifest()
     assert set(manifest.environments) == set(manifest.workers) == {"1.14.0", "2.0.0"}
     assert set(manifest.sources) == {"worker", "power"}
-    assert [stream.path.name for stream in folder.worker_files.streams()] == [
+    assert [stream.path.name for stream in folder.worker_output.streams()] == [
         f"{version}-{part}.arrow" for version in ("1.14.0", "2.0.0") for part in (1, 2)
     ]
     assert ending(folder) == ""

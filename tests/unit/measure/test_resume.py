@@ -210,7 +210,7 @@ def test_more_rounds_are_calibrated_by_the_runs_own_pilot_and_have_numbers_of_th
     assert sum(isinstance(entry, Calibrated) for entry in entries) == 2 * 2, "one for each arm, and none more"
     numbers = [entry.replicate for entry in entries if isinstance(entry, Ended)]
     assert len(numbers) == len(set(numbers))
-    names = [stream.path.name for stream in run.worker_files.streams()]
+    names = [stream.path.name for stream in run.worker_output.streams()]
     assert names == [f"{version}-{part}.arrow" for version in VERSIONS for part in range(1, 13)], "one each round"
 
 

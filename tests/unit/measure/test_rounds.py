@@ -195,7 +195,7 @@ def test_a_worker_that_is_killed_once_costs_its_case_one_repeated_visit(
     (disturbed,) = [entry for entry in played.run.entries() if isinstance(entry, Disturbed)]
     assert (disturbed.case, disturbed.redone) == ("a", True)
     assert disturbed.cause == "a replicate or its worker was killed from outside"
-    names = [stream.path.name for stream in played.run.worker_files.streams()]
+    names = [stream.path.name for stream in played.run.worker_output.streams()]
     assert names == [f"{OLD}-{part}.arrow" for part in range(1, 7)] + [f"{NEW}-{part}.arrow" for part in range(1, 8)]
     assert {(arm.outcome, arm.rounds) for arm in played.evaluation.arms} == {("measured", 6)}
     assert {comparison.pair.case: comparison.verdict for comparison in played.evaluation.comparisons}[A] == verdict
@@ -255,7 +255,7 @@ def test_a_version_whose_worker_does_not_start_is_lost_before_the_pilot(tmp_path
 
 def test_a_stream_that_its_worker_did_not_close_holds_all_that_was_measured(tmp_path: Path):
     played = play(tmp_path, plan([A], looks=(2,)), Stage(rude=(NEW,)))
-    names = [stream.path.name for stream in played.run.worker_files.streams()]
+    names = [stream.path.name for stream in played.run.worker_output.streams()]
     assert names == [f"{version}-{part}.arrow" for version in (OLD, NEW) for part in (1, 2)]
     assert {arm.rounds for arm in played.evaluation.arms} == {2}
 
@@ -333,7 +333,7 @@ def test_isolated_every_replicate_has_a_worker_of_its_own(tmp_path: Path):
     """A stream a replicate; none of the workers outlives its replicate."""
     stage = Stage({("a", NEW): NOISY})
     played = play(tmp_path, plan([A], looks=(3,), isolation="process"), stage)
-    names = {stream.path.name for stream in played.run.worker_files.streams()}
+    names = {stream.path.name for stream in played.run.worker_output.streams()}
     assert names == {f"{version}-{part}.arrow" for version in (OLD, NEW) for part in range(1, 4)}
     assert played.evaluation.comparisons[0].rounds == 3
     assert stage.forks == [False] * 2 * 3

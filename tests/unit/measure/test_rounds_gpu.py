@@ -57,7 +57,7 @@ def test_where_only_one_process_may_hold_the_gpu_none_meets_another(tmp_path: Pa
 
 
 def rows_of(played) -> list[dict]:
-    tables = [pa.ipc.open_stream(stream.path.read_bytes()).read_all() for stream in played.run.worker_files.streams()]
+    tables = [pa.ipc.open_stream(stream.path.read_bytes()).read_all() for stream in played.run.worker_output.streams()]
     return [row for table in tables for row in table.select(["round", "position"]).to_pylist()]
 
 

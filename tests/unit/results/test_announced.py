@@ -267,7 +267,7 @@ def test_rows_of_a_run_that_recorded_no_replicate_do_not_count(tmp_path: Path):
 
 
 def test_a_stream_says_of_which_worker_it_is(run: RunFolder):
-    assert run.worker_files.streams() == [
+    assert run.worker_output.streams() == [
         Stream(target(OLD), 1, run.settled / "1.0.0-1.arrow", run.path),
         Stream(target(NEW), 1, run.settled / "2.0.0-1.arrow", run.path),
     ]

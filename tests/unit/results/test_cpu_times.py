@@ -61,9 +61,9 @@ def measured(path: Path, of: Plan, wall: Logs = busy, cpu: Logs = slower) -> Run
                         row["wall_ns"] = int(10 * MS * math.exp(place * wall(one, number)))
                         row["cpu_ns"] = int(8 * MS * math.exp(place * cpu(one, number)))
                 batches.append(batch)
-        stream = run.worker_files.stream(target(version), 1)
+        stream = run.worker_output.stream(target(version), 1)
         write_stream(stream, batches)
-        run.worker_files.settle(stream)
+        run.worker_output.settle(stream)
     run.record(finished(how="", seconds=1.0))
     return run
 
@@ -115,7 +115,7 @@ def test_cpu_times_decide_nothing_on_a_gpu_or_where_an_arm_drifts(tmp_path: Path
             for burst, row in enumerate(bursts):
                 row["cpu_ns"] = int(8 * MS * (1 + 0.1 * place * burst + 0.001 * number))
             batches.append(batch)
-        write_stream(run.worker_files.stream(target(version), 1), batches)
+        write_stream(run.worker_output.stream(target(version), 1), batches)
     run.record(finished(how="", seconds=1.0))
     [found] = judge_run(run).comparisons
     assert found.cpu_ratio > 1.2

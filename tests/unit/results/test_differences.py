@@ -49,7 +49,7 @@ def measure(
             }
             made = rows(A, version, round=number, replicate=number, growth_calls=200, run=name, **own)
             batches.append([{**made[0], **moving}, *made[1:]])
-        write_stream(run.worker_files.stream(target(version), 1), batches)
+        write_stream(run.worker_output.stream(target(version), 1), batches)
     run.record(finished(how="", seconds=1.0))
     return run
 
@@ -128,7 +128,7 @@ def test_a_leak_that_comes_out_alike_in_all_rounds_is_no_more_certain_than_a_pag
     for place, version in enumerate((OLD, NEW)):
         facts = {"growth_bytes": 30 * place, "growth_calls": 200}
         batches = [rows(A, version, round=number, replicate=number, **facts) for number in range(1, 7)]
-        write_stream(run.worker_files.stream(target(version), 1), batches)
+        write_stream(run.worker_output.stream(target(version), 1), batches)
     [found] = judge_run(run).metrics[LEAK]
     assert (found.difference, found.verdict, found.size) == (30, "same", None)
     assert found.difference_low < 0 < found.difference_high
@@ -148,7 +148,7 @@ def test_too_noisy_leaks_say_in_bytes_what_their_rounds_show(tmp_path: Path):
             )
             for number in range(1, 7)
         ]
-        write_stream(run.worker_files.stream(target(version), 1), batches)
+        write_stream(run.worker_output.stream(target(version), 1), batches)
     [found] = judge_run(run).metrics[LEAK]
     assert found.verdict == "inconclusive"
     assert found.reason.startswith("too noisy: 6 rounds show differences from ")
@@ -204,7 +204,7 @@ def test_the_traces_of_an_arm_are_not_those_of_its_last_replicate(tmp_path: Path
             rows(A, version, round=number, replicate=number, traces=traces, later_traces=later)
             for number, (traces, later) in enumerate(((5, 1000), (5, 1000), (5, 1000), (99, 7000)), 1)
         ]
-        write_stream(run.worker_files.stream(target(version), 1), batches)
+        write_stream(run.worker_output.stream(target(version), 1), batches)
     assert {(arm.figures["traces"], arm.figures["traces_per_call"]) for arm in judge_run(run).arms} == {(5, 1.0)}
 
 
@@ -222,7 +222,7 @@ def test_imports_are_compared_in_all_cases_that_both_versions_have(tmp_path: Pat
             for place, of in enumerate(cases)
             for number in rounds[of]
         ]  # fmt: skip
-        write_stream(run.worker_files.stream(target(version), 1), batches)
+        write_stream(run.worker_output.stream(target(version), 1), batches)
     run.record(ended(A, NEW, "refused", replicate=99, reason="not here"))
     [found] = judge_run(run).metrics["import"]
     assert (found.verdict, found.rounds) == (verdict, 10)

@@ -52,10 +52,10 @@ def measured(run: RunFolder, version: str, *cases, rounds=range(5), ms: float = 
         for place, one in enumerate(cases)
         for number in rounds
     ]
-    stream = run.worker_files.stream(target(version), 1)
+    stream = run.worker_output.stream(target(version), 1)
     write_stream(stream, batches)
     if settled:
-        run.worker_files.settle(stream)
+        run.worker_output.settle(stream)
     return stream.path
 
 
@@ -91,7 +91,7 @@ def test_an_arms_figures_are_medians_over_its_rounds_in_the_units_of_their_names
         )
         for number, ms in ((0, 900), (1, 10), (2, 30), (3, 11))
     ]
-    write_stream(run.worker_files.stream(target(OLD), 1), batches)
+    write_stream(run.worker_output.stream(target(OLD), 1), batches)
     arm = arms(judge_run(run))["a", OLD]
     figures = [arm.figures[name] for name in ("time", "first", "build", "import", "traces")]
     assert (figures, arm.resident_bytes) == ([11.0, 50.0, 500.0, 3000.0, 1], 4 * 2**20)
@@ -188,8 +188,8 @@ def test_a_stream_that_was_cut_is_read_up_to_there_and_told(run: RunFolder):
 
 
 def test_parts_of_a_version_whose_worker_was_started_again_are_one_arm(run: RunFolder):
-    write_stream(run.worker_files.stream(target(OLD), 1), [rows(A, OLD, round=1, replicate=1)])
-    write_stream(run.worker_files.stream(target(OLD), 2), [rows(A, OLD, round=2, replicate=2)])
+    write_stream(run.worker_output.stream(target(OLD), 1), [rows(A, OLD, round=1, replicate=1)])
+    write_stream(run.worker_output.stream(target(OLD), 2), [rows(A, OLD, round=2, replicate=2)])
     assert arms(judge_run(run))["a", OLD].rounds == 2
 
 

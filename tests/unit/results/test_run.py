@@ -107,7 +107,7 @@ def test_what_needs_every_call_is_given_each_stream_while_it_is_read(made: RunFo
 
 def test_a_run_that_was_cut_short_is_read_as_far_as_it_goes(tmp_path: Path):
     folder = run_folder(tmp_path / "run", plan([case()]))
-    write_stream(folder.worker_files.stream(target("1.0.0"), 1), [rows(case(), "1.0.0")])
+    write_stream(folder.worker_output.stream(target("1.0.0"), 1), [rows(case(), "1.0.0")])
     run = load_run(folder.path)
     assert [one.target for one in run.replicates] == ["1.0.0"]
     assert run.warnings == ("the run was cut short; what it measured is here",)

@@ -377,36 +377,36 @@ def test_several_lines_that_are_no_entries_are_one_sentence(run: RunFolder):
 
 
 def test_a_stream_leaves_its_workers_folder_once_the_worker_has_ended(run: RunFolder):
-    first, second = run.worker_files.stream(target("2.0.0"), 1), run.worker_files.stream(target("2.0.0"), 2)
+    first, second = run.worker_output.stream(target("2.0.0"), 1), run.worker_output.stream(target("2.0.0"), 2)
     for stream in (first, second):
-        run.worker_files.create_results_folder(target("2.0.0"), stream.part)
+        run.worker_output.create_results_folder(target("2.0.0"), stream.part)
         stream.path.touch()
-    run.worker_files.settle(second)
-    assert [(stream.name, stream.live) for stream in run.worker_files.streams()] == [
+    run.worker_output.settle(second)
+    assert [(stream.name, stream.live) for stream in run.worker_output.streams()] == [
         ("results/2.0.0-1/stream.arrow", True),
         ("streams/2.0.0-2.arrow", False),
     ]
     assert [path.name for path in run.results.iterdir()] == ["2.0.0-1"]
-    assert run.worker_files.parts() == {"2.0.0": 2}
+    assert run.worker_output.parts() == {"2.0.0": 2}
 
 
 def test_a_stream_in_a_folder_that_is_named_after_no_version_has_none(run: RunFolder):
     for name in ("+control-1", "2.0.0+control-1", "odd"):
         (run.settled / f"{name}.arrow").touch()
-    assert [stream.target for stream in run.worker_files.streams()] == [None, None, "2.0.0+control"]
-    assert run.worker_files.parts() == {"2.0.0+control": 1}
+    assert [stream.target for stream in run.worker_output.streams()] == [None, None, "2.0.0+control"]
+    assert run.worker_output.parts() == {"2.0.0+control": 1}
 
 
 def test_a_folder_that_a_killed_host_left_empty_is_not_used_again(run: RunFolder):
-    run.worker_files.create_results_folder(target("2.0.0"), 3)
-    assert run.worker_files.parts() == {"2.0.0": 3}
-    assert run.worker_files.streams() == []
+    run.worker_output.create_results_folder(target("2.0.0"), 3)
+    assert run.worker_output.parts() == {"2.0.0": 3}
+    assert run.worker_output.streams() == []
 
 
 def test_a_worker_that_wrote_no_stream_leaves_nothing(run: RunFolder):
-    run.worker_files.create_results_folder(target("2.0.0"), 1)
-    run.worker_files.settle(run.worker_files.stream(target("2.0.0"), 1))
-    assert (run.worker_files.streams(), list(run.results.iterdir()), list(run.entries())) == ([], [], [])
+    run.worker_output.create_results_folder(target("2.0.0"), 1)
+    run.worker_output.settle(run.worker_output.stream(target("2.0.0"), 1))
+    assert (run.worker_output.streams(), list(run.results.iterdir()), list(run.entries())) == ([], [], [])
 
 
 def test_only_its_owner_may_look_into_a_run_folder(tmp_path: Path):
@@ -472,8 +472,8 @@ def test_what_is_measured_into_has_its_journal_mended_before_anything_is_appende
 
 def left(run: RunFolder, leave: Callable[[Path], object]) -> list[Discarded]:
     """What is journaled of a worker that left this."""
-    leave(run.worker_files.create_results_folder(target("2.0.0"), 1))
-    run.worker_files.settle(run.worker_files.stream(target("2.0.0"), 1))
+    leave(run.worker_output.create_results_folder(target("2.0.0"), 1))
+    run.worker_output.settle(run.worker_output.stream(target("2.0.0"), 1))
     assert list(run.results.iterdir()) == []
     return [entry for entry in run.entries() if isinstance(entry, Discarded)]
 
@@ -484,7 +484,7 @@ def test_a_link_in_the_place_of_a_stream_is_not_followed_and_reported(run: RunFo
     (told,) = left(run, lambda folder: (folder / "stream.arrow").symlink_to(victim))
     assert told.stream
     assert "it is a symbolic link" in told.what
-    assert (run.worker_files.streams(), victim.read_bytes()) == ([], before)
+    assert (run.worker_output.streams(), victim.read_bytes()) == ([], before)
 
 
 @pytest.mark.parametrize("plant", [os.mkfifo, os.mkdir], ids=["a pipe", "a folder"])
@@ -508,42 +508,42 @@ def test_files_that_do_not_belong_into_a_results_folder_are_removed_and_reported
     (told,) = left(run, leave)
     assert (told.what, told.stream) == (".2.0.0-1.arrow.tmp, caf?, deep and 1 more", False)
     assert not (tmp_path / "victim").exists()
-    assert [stream.name for stream in run.worker_files.streams()] == ["streams/2.0.0-1.arrow"]
+    assert [stream.name for stream in run.worker_output.streams()] == ["streams/2.0.0-1.arrow"]
 
 
 def test_folders_in_folders_without_end_are_removed_all_the_same(run: RunFolder, tmp_path: Path):
     """As many as Python has no frames for; each is made from inside the one before."""
-    folder = run.worker_files.create_results_folder(target("2.0.0"), 1)
+    folder = run.worker_output.create_results_folder(target("2.0.0"), 1)
     write_stream(folder / "stream.arrow", [rows()])
     deep = 5_000
     source = f"import os\nfor _ in range({deep}): os.mkdir('deep'); os.chdir('deep')\nos.chmod('.', 0)"
     subprocess.run([sys.executable, "-c", source], cwd=folder, check=True)
-    run.worker_files.settle(run.worker_files.stream(target("2.0.0"), 1))
+    run.worker_output.settle(run.worker_output.stream(target("2.0.0"), 1))
     assert not folder.exists()
     assert [entry.what for entry in run.entries() if isinstance(entry, Discarded)] == ["deep"]
-    assert [stream.name for stream in run.worker_files.streams()] == ["streams/2.0.0-1.arrow"]
+    assert [stream.name for stream in run.worker_output.streams()] == ["streams/2.0.0-1.arrow"]
 
 
 def test_a_stream_that_a_killed_host_left_behind_is_read_where_it_is(run: RunFolder, tmp_path: Path):
-    folder = run.worker_files.create_results_folder(target("2.0.0"), 1)
+    folder = run.worker_output.create_results_folder(target("2.0.0"), 1)
     victim = write_stream(tmp_path / "victim.arrow", [rows()])
     (folder / "stream.arrow").symlink_to(victim)
     run.write_plan(plan())
-    (stream,) = RunFolder.open(run.path).worker_files.streams()
+    (stream,) = RunFolder.open(run.path).worker_output.streams()
     with pytest.raises(ContractBroken, match="it is a symbolic link"):
         read_stream(stream.path, stream.root)
 
 
 def test_a_stream_that_cannot_be_taken_out_stays_where_it_is(run: RunFolder, monkeypatch: pytest.MonkeyPatch):
-    folder = run.worker_files.create_results_folder(target("2.0.0"), 1)
+    folder = run.worker_output.create_results_folder(target("2.0.0"), 1)
     write_stream(folder / "stream.arrow", [rows()])
 
     def full(*arguments: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(files, "replace", full)
-    run.worker_files.settle(run.worker_files.stream(target("2.0.0"), 1))
-    assert [stream.name for stream in run.worker_files.streams()] == ["results/2.0.0-1/stream.arrow"]
+    run.worker_output.settle(run.worker_output.stream(target("2.0.0"), 1))
+    assert [stream.name for stream in run.worker_output.streams()] == ["results/2.0.0-1/stream.arrow"]
 
 
 def test_a_journal_that_cannot_be_written_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -559,8 +559,8 @@ def test_a_run_that_is_gone_says_so_whatever_is_written(tmp_path: Path):
     for write in (
         lambda: run.record(ENTRIES[0]),
         run.sync,
-        lambda: run.worker_files.create_results_folder(target("2.0.0"), 1),
-        lambda: run.worker_files.create_worker_log(target("2.0.0")),
+        lambda: run.worker_output.create_results_folder(target("2.0.0"), 1),
+        lambda: run.worker_output.create_worker_log(target("2.0.0")),
     ):
         with pytest.raises(UsageError, match=f"^{run.path} was removed or renamed while the run was in progress; "):
             write()
@@ -572,8 +572,8 @@ def test_folders_that_a_user_has_removed_come_back_with_the_next_worker(tmp_path
     shutil.rmtree(run.results)
     shutil.rmtree(run.logs)
     run.sync()
-    assert run.worker_files.create_results_folder(target("2.0.0"), 1).is_dir()
-    assert run.worker_files.create_worker_log(target("2.0.0")).parent.is_dir()
+    assert run.worker_output.create_results_folder(target("2.0.0"), 1).is_dir()
+    assert run.worker_output.create_worker_log(target("2.0.0")).parent.is_dir()
 
 
 def test_of_several_that_make_one_run_folder_at_once_one_wins(tmp_path: Path):
@@ -601,19 +601,19 @@ def test_of_several_that_make_one_run_folder_at_once_one_wins(tmp_path: Path):
 
 def test_what_a_killed_host_had_not_finished_writing_is_no_stream(run: RunFolder):
     write_stream(run.settled / ".2.0.0-1.arrow.0a1b2c3d", [rows()])
-    assert run.worker_files.streams() == []
+    assert run.worker_output.streams() == []
 
 
 def test_a_stream_that_cannot_be_read_for_a_moment_is_not_removed(run: RunFolder, monkeypatch: pytest.MonkeyPatch):
-    write_stream(run.worker_files.create_results_folder(target("2.0.0"), 1) / "stream.arrow", [rows()])
+    write_stream(run.worker_output.create_results_folder(target("2.0.0"), 1) / "stream.arrow", [rows()])
 
     def fails(*arguments: object, **options: object) -> bytes:
         raise OSError(5, "Input/output error")
 
     monkeypatch.setattr(files, "read", fails)
-    run.worker_files.settle(run.worker_files.stream(target("2.0.0"), 1))
+    run.worker_output.settle(run.worker_output.stream(target("2.0.0"), 1))
     monkeypatch.undo()
-    (stream,) = run.worker_files.streams()
+    (stream,) = run.worker_output.streams()
     assert read_stream(stream.path, stream.root)[0].num_rows == len(rows())
 
 

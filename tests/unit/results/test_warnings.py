@@ -64,9 +64,9 @@ def scattered(run: RunFolder, spread: float, rounds: int) -> None:
             for which, of in enumerate(run.read_plan().cases)
             for number in range(1, rounds + 1)
         ]  # fmt: skip
-        stream = run.worker_files.stream(target(version), 1)
+        stream = run.worker_output.stream(target(version), 1)
         write_stream(stream, batches)
-        run.worker_files.settle(stream)
+        run.worker_output.settle(stream)
     run.record(DONE)
 
 
@@ -211,9 +211,9 @@ def test_a_run_whose_ratio_wanders_is_warned_of_it_and_says_so_where_it_stays_op
             for which, of in enumerate(run.read_plan().cases)
             for number in range(1, 21)
         ]  # fmt: skip
-        stream = run.worker_files.stream(target(version), 1)
+        stream = run.worker_output.stream(target(version), 1)
         write_stream(stream, batches)
-        run.worker_files.settle(stream)
+        run.worker_output.settle(stream)
     run.record(DONE)
     judged = judge_run(run)
     assert any(warning.startswith("rounds resemble the rounds before them") for warning in judged.warnings)

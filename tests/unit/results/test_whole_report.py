@@ -82,7 +82,7 @@ def write_run(path: Path, p: float) -> RunFolder:
             log = (at + noise * needed / unit) if version == NEW else 0.0
             time = round(10 * MS * math.exp(log))
             batches.append(rows(CASES[0], version, round=number, replicate=number, bursts=(time,) * 3))
-        write_stream(run.worker_files.stream(target(version), 1), batches)
+        write_stream(run.worker_output.stream(target(version), 1), batches)
     run.record(finished(how="", seconds=1.0))
     return run
 

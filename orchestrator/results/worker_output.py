@@ -19,7 +19,7 @@ NAMED = re.compile(r"(?P<target>.+)-(?P<part>\d{1,9})(\.arrow)?", re.ASCII)
 LONGEST_NAME = 60
 
 
-class WorkerFiles:
+class WorkerOutput:
     """The files of workers in a run folder; `record` and `read_entries` are of its journal."""
 
     def __init__(
