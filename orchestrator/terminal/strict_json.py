@@ -1,4 +1,4 @@
-"""JSON that every reader accepts: it has no NaN and no infinity, and names what it takes of each type in one string."""
+"""JSON that every reader accepts, without NaN and infinities; one string names what it has of a type."""
 
 import json
 import math

@@ -1,13 +1,18 @@
 """Each metric: what of a replicate it is, how it is printed, and by which names it is found."""
 
+import json
 import math
+from pathlib import Path
 
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
+from orchestrator.errors import ContractBroken
 from orchestrator.metrics import METRICS, NAMES, OF_PROGRAMS, TIMES, USUAL, choose_metrics, describe_verdict
+from orchestrator.metrics.followed import Followed
 from orchestrator.metrics.spec import show_bytes
 from orchestrator.model import METRIC_NAMES, Metric, ShownVerdict
-from tests.support.builders import case, replicate
+from tests.support.builders import case, plan, replicate, run_folder
 
 OF = case()
 
@@ -160,3 +165,19 @@ def test_times_are_always_judged_and_are_not_named_again():
 )  # fmt: skip
 def test_sizes_have_the_unit_that_fits(size: float, shown: str):
     assert show_bytes(size) == shown
+
+
+@pytest.mark.parametrize("name", ["", "Time", "figures", "__class__", "../time", "time\n", 5, None])
+def test_what_a_file_calls_a_metric_is_one(tmp_path: Path, name: object):
+    """A plan of another person names metrics, and these choose what is looked up and printed."""
+    for kind, own in ((Metric, "memory"), (Followed, "output")):
+        assert TypeAdapter(kind).validate_python(own) == own
+        with pytest.raises(ValidationError):
+            TypeAdapter(kind).validate_python(name)
+    run = run_folder(tmp_path / "run", plan([OF], metrics=("memory",)))
+    assert run.read_plan().metrics == ("memory",)
+    path = run.path / "plan.json"
+    written = json.loads(path.read_text())
+    path.write_text(json.dumps({**written, "metrics": [name]}))
+    with pytest.raises(ContractBroken):
+        run.read_plan()
