@@ -31,7 +31,7 @@ from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.calibrate import Effort
-from orchestrator.terminal.progress import Quiet, View
+from orchestrator.terminal.view import View
 
 WORKLOADS = Path(__file__).parent / "workloads"
 # It ends with its parent, also if that is killed.
@@ -70,7 +70,7 @@ def keep_busy(core: int) -> "subprocess.Popen[bytes]":
 
 def environment(number: str, scratch: Path) -> Environment:
     (version,) = catalog.resolve_versions([number], fewest=1)
-    return VenvEngine(EngineOptions()).prepare(version, BuildLog(scratch / "build.log", lambda line: None))
+    return VenvEngine(EngineOptions()).prepare(version, BuildLog(scratch / "build.log"))
 
 
 def slowed(number: str, slowdowns: Mapping[str, float], scratch: Path) -> dict[str, Arm]:
@@ -141,7 +141,7 @@ def run(
             **plain.MANIFEST,
         )
     )
-    session = Session(plan, environments, run_folder, WORKLOADS, view=view or Quiet())
+    session = Session(plan, environments, run_folder, WORKLOADS, view=view or View())
     workers = Workers(session, [Target(name) for name in isolated])
     try:
         workers.start_all()

@@ -18,7 +18,7 @@ from orchestrator.reports.columns import format_ratio
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats import calibrate
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.view import View
 
 WORKLOADS = Path(__file__).parent / "workloads"
 OVERTIME = 1.1
@@ -45,7 +45,7 @@ def measure(path: Path, program: Program, workloads: Path = WORKLOADS) -> None:
         out=path,
         seed=7,
     )
-    if error := measure_run(options, Quiet()).error:
+    if error := measure_run(options, View()).error:
         raise error
 
 

@@ -24,7 +24,7 @@ from orchestrator.reports.columns import format_ratio
 from orchestrator.results.endings import read_endings
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.view import View
 
 BUSY_CORE = min(os.sched_getaffinity(0))
 DECIDED, OVERTIME = 0.75, 1.1
@@ -99,7 +99,7 @@ def measure(path: Path, program: Program, seed: int, core: int | None) -> None:
         seed=seed,
     )
     with nullcontext() if core is None else busy_core(core):
-        done = measure_run(options, Quiet())
+        done = measure_run(options, View())
     if isinstance(done.error, Interrupted):
         raise done.error
 

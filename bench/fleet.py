@@ -40,7 +40,7 @@ from orchestrator.plan.planning import plan_elsewhere
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.part_files import read_files
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.view import View
 from tests.support.fleets import Nodes
 
 VERSIONS = ("2.13", "2.16")
@@ -132,7 +132,7 @@ def _measure_one(scratch: Path, count: int) -> Path:
         engine="venv",
         out=scratch / "template",
     )
-    return plan_and_measure(options, Quiet()).path
+    return plan_and_measure(options, View()).path
 
 
 def _name_cases(count: int) -> tuple[str, ...]:
@@ -161,8 +161,8 @@ def _share_out(scratch: Path, count: int, versions: tuple[str, ...], open_fleet:
         engine="venv",
         out=scratch,
     )
-    planned = plan_elsewhere(options, lambda text: None)
-    done = measure_on_fleet(planned, FleetOptions(on="auto"), Quiet(), open_fleet)
+    planned = plan_elsewhere(options, View())
+    done = measure_on_fleet(planned, FleetOptions(on="auto"), View(), open_fleet)
     assert done.error is None, done.error
     assert len(done.evaluation.arms) == count * len(versions)
     *_, last = (entry for entry in RunFolder(done.path).entries() if isinstance(entry, Finished))
@@ -223,7 +223,7 @@ def _share_out_to_many(scratch: Path, template: Path, program: FleetProgram) -> 
     times_s = [program.minute_s * source.uniform(2 / 3, 4 / 3) for _ in range(program.of_many)]
 
     @contextmanager
-    def open_table(on: str, say: Callable[[str], None]) -> Iterator[Fleet]:
+    def open_table(on: str, view: View) -> Iterator[Fleet]:
         yield Table(template, program.many, iter(times_s))
 
     took_s = _share_out(scratch, program.of_many, VERSIONS, open_table)

@@ -48,7 +48,7 @@ def arms(scratch: Path, held: ExitStack) -> tuple[dict[str, Environment], str]:
         engine = DockerEngine(EngineOptions(base=os.environ.get("TFCOMPARE_BASE")))
         held.callback(engine.close)
         engine.check()
-        image = engine.prepare(version, BuildLog(scratch / "image.log", lambda line: None))
+        image = engine.prepare(version, BuildLog(scratch / "image.log"))
     except (EngineUnavailable, EnvironmentFailed) as error:
         # What follows in brackets names hosts of this machine's own network.
         return found, f"Containers were left out: {str(error).partition('(')[0].strip()}."

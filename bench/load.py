@@ -19,7 +19,7 @@ from orchestrator.model import ArmKey, Case, Ended, EnvironmentFacts, Target
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.calibrate import Effort
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.view import View
 from tests.support import stub
 from tests.support.stub_engine import Environment
 
@@ -61,7 +61,7 @@ class Round:
         return self.seconds / self.replicates * 1e3
 
 
-class Recorder(Quiet):
+class Recorder(View):
     """Writes a line for each round, once the look after it is done."""
 
     def __init__(self, path: Path) -> None:

@@ -26,7 +26,7 @@ from orchestrator.results.evaluation import gather, judge_gathered
 from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.sketches import find_distance, read_sketch
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.view import View
 from tests.support.builders import NEW, OLD, plan, replicate, target
 from tests.support.result_pairs import DIFFERENCES, NOISE, Draw
 from workloads.sketches import sketch
@@ -73,7 +73,7 @@ def measure(path: Path, version: str, selected: tuple[str, ...], seed: int, metr
         # A default run measures no rounds for first calls and builds, and all that is needed to judge them.
         metrics=() if metrics == JUDGED else tuple(metrics),
     )
-    done = measure_run(options, Quiet())
+    done = measure_run(options, View())
     if isinstance(done.error, Interrupted):
         raise done.error
 

@@ -29,7 +29,7 @@ from orchestrator.plan.request import RunOptions
 from orchestrator.results import streams
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.calibrate import MOST_IN_BURST
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.view import View
 
 OWN = Path(__file__).parent / "workloads"
 EMPTY = Case("empty", ())
@@ -79,7 +79,7 @@ class Overhead:
 
 def measure(number: str, scratch: Path) -> Overhead:
     (version,) = catalog.resolve_versions([number], fewest=1)
-    environment = VenvEngine(EngineOptions()).prepare(version, BuildLog(scratch / "build.log", lambda line: None))
+    environment = VenvEngine(EngineOptions()).prepare(version, BuildLog(scratch / "build.log"))
     python = Path(environment.facts.details["path"]) / "bin" / "python"
     forks, fresh, bare, calls, shares = [], [], [], [], []
     client = start(environment, scratch, number, "resident")
@@ -200,7 +200,7 @@ def time_whole_run(scratch: Path) -> WholeRun:
     """Measure the quick suite: what TensorFlow's own build, warm-up and calls take of it, once its workers are up."""
     options = RunOptions(versions=VERSIONS, engine="venv", out=scratch / "quick", seed=1)
     with clocked() as took:
-        path = measure_run(options, Quiet()).path
+        path = measure_run(options, View()).path
     folder = RunFolder.open(path)
     (finished,) = [entry for entry in folder.entries() if isinstance(entry, Finished)]
     inside: Counter[str] = Counter()

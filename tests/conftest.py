@@ -193,7 +193,7 @@ def find_missing_python() -> str:
         with tempfile.TemporaryDirectory() as folder:
             try:
                 if interpreters.find_interpreter(number) is None:
-                    Downloads(EngineOptions()).install(number, BuildLog(Path(folder) / "log", lambda line: None))
+                    Downloads(EngineOptions()).install(number, BuildLog(Path(folder) / "log"))
             except NotDownloaded as error:
                 return f"no Python {number}: it is not on this machine, and could not be downloaded ({error})"
     return ""

@@ -34,7 +34,8 @@ from orchestrator.model import Target
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.terminal.progress import View, view
+from orchestrator.terminal.progress import choose_view
+from orchestrator.terminal.view import View
 
 RECORD = IMAGES / "verified.json"
 ROUNDS = 2
@@ -63,7 +64,7 @@ def verify(version: Version, flavour: Flavour, parent: Path, watching: View, kee
     plan = asked.freeze("venv")
     folder = RunFolder.create(parent / f"{version.number}-{flavour.python.number}")
     begun = time.monotonic()
-    log = BuildLog(folder.logs / "build.log", lambda line: watching.preparing(version.number, line))
+    log = BuildLog(folder.logs / "build.log", watching, version.number)
     with closing(VenvEngine(EngineOptions())) as engine:
         try:
             environment = engine.prepare(alone, log)
@@ -108,7 +109,7 @@ def main() -> None:
         )
         failed = False
         with (
-            view(Console(stderr=True), quiet=False, verbose=False) as watching,
+            choose_view(Console(stderr=True), quiet=False, verbose=False) as watching,
             tempfile.TemporaryDirectory() as scratch,
         ):
             for version in versions:

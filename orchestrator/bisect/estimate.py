@@ -11,7 +11,7 @@ from orchestrator.machine.host import free_gb
 from orchestrator.measure.outline import REPLICATE_S
 from orchestrator.metrics.followed import Followed
 from orchestrator.plan.pairs import LOOKS
-from orchestrator.terminal.progress import View
+from orchestrator.terminal.view import View
 
 # Seconds until three versions side by side have imported TensorFlow.
 START_S = 12.0
@@ -26,7 +26,7 @@ def describe_plan(state: State, view: View | None) -> list[str]:
     if view is None:
         return [_steps(state)]
     run = state.question.run
-    _, engine = choose_engine(run.engine, run.isolation, run.environments, view.say)
+    _, engine = choose_engine(run.engine, run.isolation, run.environments, view)
     try:
         versions = {number: catalog.find_version(number) for number in state.candidates}
         outlooks = {number: engine.outlook(version) if version else None for number, version in versions.items()}

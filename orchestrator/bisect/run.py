@@ -46,7 +46,7 @@ from orchestrator.model import Case, Metric, Target
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import RunOptions, check_judge, suite_of
 from orchestrator.results.run_folder import RunFolder, refuse_strangers
-from orchestrator.terminal.progress import Quiet, View
+from orchestrator.terminal.view import View
 
 # Rounds if the usual ones decide nothing; they are judged only once.
 MORE_ROUNDS = 40
@@ -61,7 +61,7 @@ class Hands:
     """The functions through which a search acts on the outside world."""
 
     measure: Callable[[RunOptions, View], Done] = running.plan_and_measure
-    provide: Callable[[Sequence[str], Callable[[str], None], FlavourName], tuple[str, ...]] = changed.provide_targets
+    provide: Callable[[Sequence[str], View, FlavourName], tuple[str, ...]] = changed.provide_targets
     nightlies: Callable[[], Iterable[str]] = lock_on_demand.nightlies
     obstacle: Callable[[RunOptions, str, RunFolder, View], TfCompareError | None] | None = None
     # The machine that measures, and whether another one is the same.
@@ -133,7 +133,7 @@ def common_changes(good: str, bad: str) -> tuple[str, ...]:
 
 def lock_version(name: str, device: FlavourName, hands: Hands, view: View) -> str:
     """Return the full number of one version, which is locked on first use."""
-    (provided,) = hands.provide((name,), view.say, device)
+    (provided,) = hands.provide((name,), view, device)
     versions = catalog.resolve_versions((provided,), 1)
     if len(versions) != 1:
         raise UsageError(f"{name!r} is {len(versions)} versions; --good and --bad name one each")
@@ -313,9 +313,9 @@ def _measure_sizes(
     folder: Path, wanted: Wanted, options: RunOptions, state: State, view: View
 ) -> tuple[dict[str, int], str]:
     """Make the environments of a step ready; return what each takes of the disk, and the name of their engine."""
-    planned = plan_run(replace(options, versions=state.question.targets(wanted.versions)), view.say)
+    planned = plan_run(replace(options, versions=state.question.targets(wanted.versions)), view)
     options = planned.options
-    name, engine = choose_engine(options.engine, options.isolation, options.environments, view.say)
+    name, engine = choose_engine(options.engine, options.isolation, options.environments, view)
     try:
         made, failures = session.make_environments(planned.selection.versions, engine, RunFolder(folder), view)
     finally:
@@ -370,11 +370,11 @@ def obstacle_to(options: RunOptions, target: str, folder: RunFolder, view: View)
     A problem that is found here costs only that version, and no round.
     """
     try:
-        planned = plan_run(replace(options, versions=(target,)), view.say, fewest=1)
+        planned = plan_run(replace(options, versions=(target,)), view, fewest=1)
     except UsageError as error:
         return error
     options = planned.options
-    _, engine = choose_engine(options.engine, options.isolation, options.environments, lambda text: None)
+    _, engine = choose_engine(options.engine, options.isolation, options.environments, View())
     try:
         if engine.outlook(planned.selection.versions[0]).state == "ready":
             return None
@@ -399,7 +399,7 @@ def _finish(folder: Path, state: State) -> Bisected:
     return Bisected(state, result, folder, error)
 
 
-class Once(Quiet):
+class Once(View):
     """A view that shows a line only the first time: the engine, a version that is ready, or an unchanged plan."""
 
     def __init__(self, view: View) -> None:

@@ -1,6 +1,6 @@
 """Versions with the changes of a target: made of the tables and of locks, which are written on first use."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
@@ -14,6 +14,7 @@ from orchestrator.catalog.uv import Unresolved
 from orchestrator.catalog.version import Flavour, FlavourName, Python, TargetChanges, Version
 from orchestrator.catalog.wheel import Wheel
 from orchestrator.errors import UsageError
+from orchestrator.terminal.view import View
 
 # From this release on, Keras 3 comes with TensorFlow, and Keras 2 is a separate package.
 KERAS_3 = (2, 16)
@@ -37,22 +38,22 @@ class LockedVersion:
     locks: tuple[NewLock, ...] = ()
 
 
-def provide_targets(texts: Sequence[str], say: Callable[[str], None], device: FlavourName) -> tuple[str, ...]:
+def provide_targets(texts: Sequence[str], view: View, device: FlavourName) -> tuple[str, ...]:
     """Lock what no table has, and return the targets with exact numbers."""
-    return tuple(_provide_one(text, say, device) for text in texts)
+    return tuple(_provide_one(text, view, device) for text in texts)
 
 
-def _provide_one(text: str, say: Callable[[str], None], device: FlavourName) -> str:
+def _provide_one(text: str, view: View, device: FlavourName) -> str:
     if targets.is_plain(text):
-        return lock_on_demand.provide_locks((text,), say, device=device)[0]
+        return lock_on_demand.provide_locks((text,), view, device=device)[0]
     changed = targets.parse_target(text)
     if changed.version:
-        [number] = lock_on_demand.provide_locks((changed.version,), say, device=device)
+        [number] = lock_on_demand.provide_locks((changed.version,), view, device=device)
         changed = replace(changed, version=number)
     locked = _describe(changed, device)
     for new in locked.locks:
         if not new.lock.is_current():
-            say(f"{locked.version.name}: locking it for Python {new.lock.python}")
+            view.say(f"{locked.version.name}: locking it for Python {new.lock.python}")
             _write(new, text)
     assert locked.version.changes
     return locked.version.changes.definition

@@ -10,7 +10,7 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
@@ -29,6 +29,7 @@ from orchestrator.child_environment import pass_variables
 from orchestrator.errors import UsageError
 from orchestrator.machine.supported import find_architecture
 from orchestrator.options import EngineOptions
+from orchestrator.terminal.view import View
 
 # Packages that come as source are built with these, without isolation.
 # The tensorboards of the versions here import pkg_resources, which setuptools 82 no longer has.
@@ -126,7 +127,7 @@ def _keep_known_file(resolved: str, name: str, source: SourceTable) -> str:
 
 def provide_locks(
     names: Sequence[str],
-    say: Callable[[str], None],
+    view: View,
     packages: Mapping[str, str] | None = None,
     *,
     device: FlavourName = "cpu",
@@ -136,13 +137,13 @@ def provide_locks(
     A nightly's name becomes its number. `packages` holds the nightlies of the index, if it has been asked for them
     already.
     """
-    found = tuple(_provide_one(name, say, packages, device) for name in names)
+    found = tuple(_provide_one(name, view, packages, device) for name in names)
     if not find_architecture().is_usual and device == "cpu":
-        _lock_for_architecture(found, say)
+        _lock_for_architecture(found, view)
     return found
 
 
-def _lock_for_architecture(names: Sequence[str], say: Callable[[str], None]) -> None:
+def _lock_for_architecture(names: Sequence[str], view: View) -> None:
     """Lock versions of the tables for another architecture; what cannot be locked costs only the version."""
     entries = catalog.builtin_catalogue().version
     named = {version for name in names if _is_known(name) for version in catalog.resolve_versions((name,), fewest=1)}
@@ -152,11 +153,11 @@ def _lock_for_architecture(names: Sequence[str], say: Callable[[str], None]) -> 
             continue
         if not architectures.has_wheels(version.number):
             continue
-        say(f"{version.number}: locking it for {find_architecture().name}")
+        view.say(f"{version.number}: locking it for {find_architecture().name}")
         try:
             python, _, text = _resolve_first(version.number, "cpu", entry.cpu)
         except Unresolved as error:
-            say(f"warning: {version.number} cannot be locked for {find_architecture().name}:\n{error}")
+            view.say(f"warning: {version.number} cannot be locked for {find_architecture().name}:\n{error}")
             continue
         user_data.write_user_file(user_data.locks() / catalog.lock_name(version.number, "cpu", python), text)
     catalog.reread()
@@ -169,15 +170,15 @@ def _is_known(name: str) -> bool:
     return False
 
 
-def _provide_one(name: str, say: Callable[[str], None], packages: Mapping[str, str] | None, device: FlavourName) -> str:
+def _provide_one(name: str, view: View, packages: Mapping[str, str] | None, device: FlavourName) -> str:
     version = catalog.find_version(name)
     if version and _has(version, device):
         _touch_locks(version)
         return name
     if catalog.EXACT.fullmatch(name):
-        _lock_patch(name, say, device)
+        _lock_patch(name, view, device)
     elif catalog.NIGHTLY.fullmatch(name):
-        return _lock_nightly(name, say, nightlies(device) if packages is None else packages, device)
+        return _lock_nightly(name, view, nightlies(device) if packages is None else packages, device)
     return name
 
 
@@ -194,7 +195,7 @@ def _touch_locks(version: Version) -> None:
                 os.utime(flavour.lock)
 
 
-def _lock_patch(number: str, say: Callable[[str], None], device: FlavourName) -> None:
+def _lock_patch(number: str, view: View, device: FlavourName) -> None:
     """Lock a patch like its release in the table, but with its own number.
 
     The first Python that has wheels for it is used; on a GPU, the release says which one goes with its CUDA.
@@ -210,12 +211,12 @@ def _lock_patch(number: str, say: Callable[[str], None], device: FlavourName) ->
             f"{number}: {what} in the table of versions, so nothing says what goes with it. "
             f"Describe it in {user_data.find_user_table()}, like a version in {IMAGES / 'versions.toml'}"
         )
-    say(f"{number}: locking it{_for(device)}, as {release} is in the table")
+    view.say(f"{number}: locking it{_for(device)}, as {release} is in the table")
     try:
         python, wanted, text = _resolve_first(number, device, usual)
     except Unresolved as error:
         raise UsageError(_why_not(number, str(error))) from error
-    _keep(number, device, usual.model_copy(update={"pythons": (python,), "requirements": wanted}), text, say)
+    _keep(number, device, usual.model_copy(update={"pythons": (python,), "requirements": wanted}), text, view)
 
 
 def _resolve_first(number: str, device: FlavourName, usual: FlavourTable) -> tuple[str, tuple[str, ...], str]:
@@ -306,7 +307,7 @@ def _why_not(number: str, message: str) -> str:
     return f"{number}: it cannot be locked:\n{message}\nCheck the network, or the index that uv is set to use"
 
 
-def _keep(number: str, device: FlavourName, flavour: FlavourTable, text: str, say: Callable[[str], None]) -> None:
+def _keep(number: str, device: FlavourName, flavour: FlavourTable, text: str, view: View) -> None:
     """Write a lock and its entry into the user's folder.
 
     The lock is written first, so that no table names a lock that does not exist.
@@ -327,7 +328,7 @@ def _keep(number: str, device: FlavourName, flavour: FlavourTable, text: str, sa
             user_data.find_user_table(), user_table.add_flavour(before, number, device, flavour, keras)
         )
     catalog.reread()
-    say(f"{number}: locked{_for(device)} for Python {python} in {path}")
+    view.say(f"{number}: locked{_for(device)} for Python {python} in {path}")
 
 
 def is_locked_by_us(version: Version) -> bool:
@@ -361,15 +362,15 @@ def forget_lock(version: Version) -> None:
         flavour.lock.unlink(missing_ok=True)
 
 
-def _lock_nightly(name: str, say: Callable[[str], None], packages: Mapping[str, str], device: FlavourName) -> str:
-    package, number = nearest(name, packages, say)
+def _lock_nightly(name: str, view: View, packages: Mapping[str, str], device: FlavourName) -> str:
+    package, number = nearest(name, packages, view)
     version = catalog.find_version(number)
     if version and _has(version, device):
         _touch_locks(version)
         return number
     usual = _find_newest(device)
     python = usual.pythons[0]
-    say(f"{number}: locking it{_for(device)}, on Python {python}")
+    view.say(f"{number}: locking it{_for(device)}, on Python {python}")
     message = ""
     # Not the pins of a release: a nightly comes with the Keras, the numpy and the CUDA of that day.
     tensorflow = f"{NIGHTLIES[-1]}[and-cuda]" if device == "gpu" else package
@@ -382,7 +383,7 @@ def _lock_nightly(name: str, say: Callable[[str], None], packages: Mapping[str, 
         except Unresolved as error:
             message = str(error)
             continue
-        _keep(number, device, _of_nightly(usual, python, wanted, text), text, say)
+        _keep(number, device, _of_nightly(usual, python, wanted, text), text, view)
         return number
     advice = "" if "No solution found" in message else "\nCheck the network, or the index that uv is set to use"
     raise UsageError(f"{number}: this nightly cannot be locked{_for(device)}:\n{message}{advice}")
@@ -451,7 +452,7 @@ def _cause(message: str) -> str:
     return re.sub(r"\[Errno -?\d+\] ", "", quoted[-1].rpartition(": ")[2]) if quoted else message
 
 
-def nearest(name: str, packages: Mapping[str, str], say: Callable[[str], None]) -> tuple[str, str]:
+def nearest(name: str, packages: Mapping[str, str], view: View) -> tuple[str, str]:
     """Return (package, number) of the nightly that is meant.
 
     For a day without one, the nearest nightly before it is taken (the oldest if there is none), and a message says so.
@@ -472,7 +473,7 @@ def nearest(name: str, packages: Mapping[str, str], say: Callable[[str], None]) 
     day = max(before.values()) if before else min(dated.values())
     number = max((number for number in dated if dated[number] == day), key=Number)
     if dated[number] != wanted:
-        say(f"{name}: the index has none of that day; taking {number}")
+        view.say(f"{name}: the index has none of that day; taking {number}")
     return packages[number], number
 
 

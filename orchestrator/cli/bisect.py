@@ -1,11 +1,9 @@
 """The `tfcompare bisect` command: reads the flags, measures the steps, and prints the answer."""
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 
 from orchestrator.cli import parse
 from orchestrator.cli.options import (
@@ -34,6 +32,7 @@ from orchestrator.metrics import NAMES
 from orchestrator.metrics.followed import from_name
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import print_table
+from orchestrator.terminal.view import View
 
 if TYPE_CHECKING:
     from orchestrator.bisect.run import Bisected, Hands
@@ -162,17 +161,16 @@ def bisect(
             seed=measuring.seed,
         )
         parse.check_targets((good, bad))
-        say_ignored(options.environments, verbosity.say)
+        say_ignored(options.environments, verbosity.view)
         from orchestrator.bisect.state import Question
 
         question = Question(good=good, bad=bad, nightlies=nightlies, every=every, metric=from_name(metric), run=options)
     from orchestrator.bisect import estimate, run
     from orchestrator.bisect.run import Once
-    from orchestrator.terminal.progress import view
 
-    with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as live:
+    with verbosity.watch() as live:
         watching = Once(live)
-        hands = _take_hands(fleet, resume or output, machine.engine, watching.say)
+        hands = _take_hands(fleet, resume or output, machine.engine, watching)
         if resume:
             folder, state = resume, run.resume_search(resume, index_url=installation.index_url, hands=hands)
         else:
@@ -190,7 +188,7 @@ def bisect(
     _show(done, form.format, verbosity)
 
 
-def _take_hands(fleet: "FleetOptions", folder: Path | None, engine: str, say: Callable[[str], None]) -> "Hands | None":
+def _take_hands(fleet: "FleetOptions", folder: Path | None, engine: str, view: View) -> "Hands | None":
     """Return what measures on one host of a fleet, the same as before; None for this machine."""
     if fleet.is_local:
         return None
@@ -199,7 +197,7 @@ def _take_hands(fleet: "FleetOptions", folder: Path | None, engine: str, say: Ca
     from orchestrator.fleet.single import find_single
 
     before = state.read_state(folder).host["id"] if folder and state.exists(folder) else None
-    host = find_single(fleet, engine, say, before)
+    host = find_single(fleet, engine, view, before)
     return Hands(
         measure=host.measure,
         # A version that a host cannot have is left out of its run, and so of the search.

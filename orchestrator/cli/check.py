@@ -77,14 +77,13 @@ def check(
         outside=data.find_allowed(path.absolute().parent),
         command=redact.redact_words(sys.argv[1:]),
     )
-    say_ignored(options.environments, verbosity.say)
+    say_ignored(options.environments, verbosity.view)
     from orchestrator.plan.planning import plan_run
 
-    planned = plan_run(options, verbosity.say, fewest=1)
+    planned = plan_run(options, verbosity.view, fewest=1)
     from orchestrator.measure.trial import try_workloads
-    from orchestrator.terminal.progress import view
 
-    with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
+    with verbosity.watch() as watching:
         tried = try_workloads(planned, watching)
     _print(tried, output.format)
     if died := sum(arm.outcome == "died" for arm in tried):

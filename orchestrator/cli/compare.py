@@ -8,7 +8,7 @@ import typer
 from orchestrator.cli.options import FailOnFlags, ReportFormatFlags, with_options
 from orchestrator.cli.report import Output, keep_garbage, raise_broken
 from orchestrator.cli.runs import find_run
-from orchestrator.cli.talk import say
+from orchestrator.cli.talk import Aloud
 from orchestrator.errors import UsageError
 from orchestrator.metrics import OUTPUT
 from orchestrator.metrics.gates import check_compared
@@ -78,7 +78,7 @@ def compare(
     else:
         print_table(lambda width: changes.layout_changes(found, width))
     raise_broken(found.broken)
-    if error := alarm.find_error(gate_changes(found), say):
+    if error := alarm.find_error(gate_changes(found), Aloud()):
         raise error
 
 

@@ -3,14 +3,14 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from orchestrator.cli import parse
 from orchestrator.cli.options import BaseFlags, DownloadsFlags, FormatFlags, OnGpuFlags, with_options
+from orchestrator.cli.talk import Aloud, say
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.options import EngineOptions
 from orchestrator.terminal import strict_json
-from orchestrator.terminal.text import print_table, safe_text
+from orchestrator.terminal.text import print_table
 
 app = typer.Typer()
 
@@ -48,14 +48,11 @@ def examine_machine(
     """
     seconds = parse.seconds("--duration", duration)
     cpus = parse.cpus(cpuset) if cpuset else None
-    say = Console(stderr=True)
     from orchestrator import catalog
     from orchestrator.catalog.lock_on_demand import provide_locks
 
     options = EngineOptions(gpu=gpu.gpu, base=base.base, python_downloads=not downloads.no_python_downloads)
-    names = provide_locks(
-        parse.parse_names(versions), lambda text: say.print(safe_text(text), soft_wrap=True), device=options.device
-    )
+    names = provide_locks(parse.parse_names(versions), Aloud(), device=options.device)
     versions_here = catalog.resolve_versions(names, fewest=1)
     from orchestrator.doctor import environment, noise
     from orchestrator.doctor.report import examination_as_object, layout_examination
@@ -63,7 +60,7 @@ def examine_machine(
     setup = environment.examine_setup(versions_here, options)
     examination = None
     if probe:
-        say.print(safe_text(f"probing this machine for {seconds:.0f} s"), soft_wrap=True)
+        say(f"probing this machine for {seconds:.0f} s")
         examination = noise.examine_noise(seconds, cpus)
     if output.format == "json":
         print(strict_json.dump(examination_as_object(examination, setup), indent=2))

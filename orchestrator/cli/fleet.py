@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from orchestrator.cli.talk import say
+from orchestrator.cli.talk import Aloud
 from orchestrator.errors import UsageError
 from orchestrator.terminal.text import safe_text
 
@@ -64,7 +64,7 @@ def up(
     from orchestrator.fleet import machines
 
     labels = read_labels(label or (), hosts)
-    machines.start(hosts, labels, shlex.split(ssh), prefix or Path(sys.prefix), say)
+    machines.start(hosts, labels, shlex.split(ssh), prefix or Path(sys.prefix), Aloud())
     print("tfcompare run --on auto")
 
 
@@ -80,7 +80,7 @@ def status() -> None:
     from orchestrator.fleet.model import EXISTING, FleetOptions
     from orchestrator.terminal.text import print_table
 
-    found = meet_hosts(FleetOptions(on=EXISTING), "auto", say)
+    found = meet_hosts(FleetOptions(on=EXISTING), "auto", Aloud())
     print_table(lambda width: _lay_out(found))
 
 
@@ -107,7 +107,7 @@ def down() -> None:
     """
     from orchestrator.fleet import machines
 
-    machines.end(say)
+    machines.end(Aloud())
 
 
 def read_labels(words: list[str] | tuple[str, ...], hosts: list[str]) -> dict[str, dict[str, str]]:

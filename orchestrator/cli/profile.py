@@ -4,7 +4,6 @@ import sys
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from orchestrator import redact
 from orchestrator.cli import parse
@@ -82,11 +81,10 @@ def profile_cases(
         command=redact.redact_words(sys.argv[1:]),
     )
     parse.check_versions(options.versions)
-    say_ignored(options.environments, verbosity.say)
+    say_ignored(options.environments, verbosity.view)
     from orchestrator.profiling.run import ProfileOptions, profile
-    from orchestrator.terminal.progress import view
 
-    with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
+    with verbosity.watch() as watching:
         asked = ProfileOptions(run=options, calls=0 if explain_output else calls, top=top)
         profiled = profile(asked, watching)
     show_profile(profiled, report.format)

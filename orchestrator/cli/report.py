@@ -16,7 +16,7 @@ from orchestrator.cli.options import (
     with_options,
 )
 from orchestrator.cli.runs import LAST, find_run
-from orchestrator.cli.talk import say
+from orchestrator.cli.talk import Aloud, say
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports import EXPORTS
 from orchestrator.metrics.gates import check_compared
@@ -132,7 +132,7 @@ def report(
         check_compared(alarm.gates, compared, f"{run} does not compare", "name it: --metric {metrics}")
     evaluation = how.report(run, output)
     raise_broken(evaluation.broken)
-    if error := alarm.find_error(gate_run(evaluation), say):
+    if error := alarm.find_error(gate_run(evaluation), Aloud()):
         raise error
 
 

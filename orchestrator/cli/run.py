@@ -49,6 +49,7 @@ from orchestrator.metrics.gates import check_compared, choose_for_gates
 from orchestrator.model import Isolation
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import safe_text
+from orchestrator.terminal.view import View
 
 if TYPE_CHECKING:
     from orchestrator.cli.show import ReportChoice
@@ -56,7 +57,6 @@ if TYPE_CHECKING:
     from orchestrator.measure.forecast import Forecast
     from orchestrator.measure.run import Done
     from orchestrator.plan.request import RunOptions
-    from orchestrator.terminal.progress import View
 
 # Flags that go with --resume: how long to continue, how to install, what to print. The rest is in the run's plan.
 WITH_RESUME = names_of(
@@ -210,11 +210,11 @@ def run(
             command=redact.redact_words(sys.argv[1:]),
         )
         if measuring.dry_run:
-            _print_forecast(forecast_more(asked, verbosity.say), report.format)
+            _print_forecast(forecast_more(asked, verbosity.view), report.format)
             return
         _measure_and_show(partial(add_rounds, asked), how, alarm, verbosity)
         return
-    named = named or _find_own_and_newest(verbosity.say)
+    named = named or _find_own_and_newest(verbosity.view)
     parse.check_targets(named)
     margins = parse.margin(margin.margin)
     options = run_options(
@@ -223,7 +223,7 @@ def run(
         installation,
         measuring.budget,
         versions=named,
-        **_find_subject(context, selection, requirements, parse.shard(shard), file, verbosity.say),
+        **_find_subject(context, selection, requirements, parse.shard(shard), file, verbosity.view),
         out=folder.output,
         rounds=measuring.rounds,
         margin=margins.share,
@@ -248,7 +248,7 @@ def _split_file(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
     return (tuple(words), "") if any(map(PROGRAM.fullmatch, others)) else (others, "".join(names))
 
 
-def _find_own_and_newest(say: Callable[[str], None]) -> tuple[str, ...]:
+def _find_own_and_newest(view: View) -> tuple[str, ...]:
     """Return the TensorFlow of the active environment and the newest release."""
     from orchestrator import catalog
     from orchestrator.catalog.active import find_active
@@ -259,7 +259,9 @@ def _find_own_and_newest(say: Callable[[str], None]) -> tuple[str, ...]:
         raise UsageError(f"there is nothing to compare: {advice}")
     if own.number == newest:
         raise UsageError(f"there is nothing to compare: TensorFlow {newest} of {own.prefix} is the newest; {advice}")
-    say(f"comparing TensorFlow {own.number}, as in {own.prefix}, with the newest, {newest}; name others if you like")
+    view.say(
+        f"comparing TensorFlow {own.number}, as in {own.prefix}, with the newest, {newest}; name others if you like"
+    )
     return own.number, newest
 
 
@@ -275,12 +277,12 @@ def _find_subject(
     requirements: Path | None,
     shard: tuple[int, int] | None,
     file: str,
-    say: Callable[[str], None],
+    view: View,
 ) -> dict[str, Any]:
     """Return the options that say what is measured: workloads, or the program behind `--`."""
     command: tuple[str, ...] | None = context.obj
     if file:
-        selection, command = _recognise(context, file, selection, say)
+        selection, command = _recognise(context, file, selection, view)
     if command is None:
         if requirements:
             raise UsageError("--requirements is for a program behind --; a workload file has REQUIREMENTS")
@@ -317,7 +319,7 @@ def _find_subject(
 
 
 def _recognise(
-    context: typer.Context, file: str, selection: SelectionFlags, say: Callable[[str], None]
+    context: typer.Context, file: str, selection: SelectionFlags, view: View
 ) -> tuple[SelectionFlags, tuple[str, ...] | None]:
     """Return what selects the workload in a file, or the command of the program that the file is."""
     from orchestrator.catalog import workloads
@@ -334,12 +336,12 @@ def _recognise(
     except UsageError as error:
         raise UsageError(f"{error}; as a program, it runs by -- python {file}") from error
     if not is_workload:
-        say(f"{file} is no workload, since it has no build(tf, params), so it runs as a program: -- python {file}")
+        view.say(f"{file} is no workload, since it has no build(tf, params), so it runs as a program: -- python {file}")
         return selection, ("python", file)
     if others := [given[name][0] for name in sorted(OF_WORKLOADS & given.keys())]:
         raise UsageError(f"{', '.join(others)}: {file} is a workload, which is measured alone; leave one of them out")
     cases = list(selection.case or ()) if "case" in given else [path.stem]
-    say(f"{file} is a workload: --workload-folder {path.parent} {shlex.join(f'--case={case}' for case in cases)}")
+    view.say(f"{file} is a workload: --workload-folder {path.parent} {shlex.join(f'--case={case}' for case in cases)}")
     return replace(selection, workload_folder=path.parent, case=cases, suite=None), None
 
 
@@ -367,16 +369,16 @@ def run_and_show(
 ) -> None:
     from orchestrator.plan.planning import plan_elsewhere, plan_run
 
-    say_ignored(options.environments, verbosity.say)
-    options = _add_metrics(options, alarm, verbosity.say)
+    say_ignored(options.environments, verbosity.view)
+    options = _add_metrics(options, alarm, verbosity.view)
     # A mistake of the user ends here, and does not wait for the import of what measures.
-    planned = (plan_run if fleet.is_local else plan_elsewhere)(options, verbosity.say)
+    planned = (plan_run if fleet.is_local else plan_elsewhere)(options, verbosity.view)
     how = _choose_report(report, arrangement)
     if not fleet.is_local:
         from orchestrator.fleet import conduct
 
         if dry_run:
-            print("\n".join(conduct.forecast_fleet(planned, fleet, verbosity.say)))
+            print("\n".join(conduct.forecast_fleet(planned, fleet, verbosity.view)))
             return
         _measure_and_show(partial(conduct.measure_on_fleet, planned, fleet), how, alarm, verbosity)
         return
@@ -384,12 +386,12 @@ def run_and_show(
     from orchestrator.measure.run import measure
 
     if dry_run:
-        _print_forecast(forecast(planned, verbosity.say), report.format)
+        _print_forecast(forecast(planned, verbosity.view), report.format)
         return
     _measure_and_show(partial(measure, planned), how, alarm, verbosity)
 
 
-def _add_metrics(options: "RunOptions", alarm: FailOnFlags, say: Callable[[str], None]) -> "RunOptions":
+def _add_metrics(options: "RunOptions", alarm: FailOnFlags, view: View) -> "RunOptions":
     """Return the options with the metrics that --fail-on needs; raise UsageError for one that this run cannot have."""
     from orchestrator.plan.request import find_metrics
 
@@ -404,7 +406,7 @@ def _add_metrics(options: "RunOptions", alarm: FailOnFlags, say: Callable[[str],
         judge=options.judge,
     )
     if added:
-        say(f"comparing {', '.join(added)} as well, for --fail-on")
+        view.say(f"comparing {', '.join(added)} as well, for --fail-on")
     return replace(options, of_gates=added)
 
 
@@ -442,9 +444,8 @@ def _measure_and_show(
     """
     from orchestrator.reports.next_step import next_line
     from orchestrator.results.gated import gate_run
-    from orchestrator.terminal.progress import view
 
-    with view(Console(stderr=True), quiet=verbosity.quiet, verbose=verbosity.verbose) as watching:
+    with verbosity.watch() as watching:
         done = measure(watching)
     errors = Console(stderr=True)
     try:
@@ -454,7 +455,7 @@ def _measure_and_show(
         if not verbosity.quiet:
             errors.print(safe_text(f"run folder: {done.path}"), soft_wrap=True)
     following = "" if verbosity.quiet else next_line(done.path, done.evaluation)
-    error = done.error or alarm.find_error(gate_run(done.evaluation), verbosity.say)
+    error = done.error or alarm.find_error(gate_run(done.evaluation), verbosity.view)
     if error:
         # Without --quiet, every death was reported when it happened.
         told = str(error) if verbosity.quiet or not isinstance(error, ArmsDied) else error.headline

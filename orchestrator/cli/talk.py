@@ -5,6 +5,7 @@ import sys
 import typer
 
 from orchestrator.errors import UsageError
+from orchestrator.terminal.view import View
 
 
 def say(text: str) -> None:
@@ -15,6 +16,13 @@ def say(text: str) -> None:
     from orchestrator.terminal.text import escape_lines
 
     Console(stderr=True).print(escape_lines(text), soft_wrap=True)
+
+
+class Aloud(View):
+    """A view that prints lines, and shows no progress."""
+
+    def say(self, text: str) -> None:
+        say(text)
 
 
 def confirm(question: str, yes: bool, done: str) -> None:

@@ -3,13 +3,14 @@
 import fcntl
 import subprocess
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from orchestrator import files
 from orchestrator.engines.worker.channel import kill_group
 from orchestrator.terminal.text import clean_log
+from orchestrator.terminal.view import View
 
 # A killed program is gone at once, unless the kernel is still writing for it.
 LEAVE_S = 5.0
@@ -18,12 +19,10 @@ LEAVE_S = 5.0
 class BuildLog:
     """The output of an install or an image build, kept in a file and shown line by line to a user who watches."""
 
-    def __init__(
-        self, path: Path, watch: Callable[[str], None], say: Callable[[str], None] = lambda text: None
-    ) -> None:
+    def __init__(self, path: Path, view: View | None = None, version: str = "") -> None:
         self.path = path
-        self._watch = watch
-        self._say = say
+        self._view = view or View()
+        self._version = version
         self._tail: list[str] = []
         self._process: subprocess.Popen[str] | None = None
         self._stopped = False
@@ -82,16 +81,16 @@ class BuildLog:
             with open(self.path, "a", opener=files.append_opener) as log:
                 log.write(text + "\n")
             self._tail = [*self._tail[-39:], text]
-        self._watch(text)
+        self._view.preparing(self._version, text)
 
     def show(self, text: str) -> None:
         """Show a line for the moment, and keep it nowhere."""
-        self._watch(text)
+        self._view.preparing(self._version, text)
 
     def announce(self, text: str) -> None:
         """Write a line that the user sees even if builds are not shown."""
         self.line(text)
-        self._say(text)
+        self._view.say(text)
 
     @property
     def used(self) -> bool:

@@ -1,17 +1,14 @@
 """Choose the engine of a run: the one asked for, or with `auto` the first that answers."""
 
-from collections.abc import Callable
-
 from orchestrator.catalog import did_you_mean
 from orchestrator.engines import AUTO, ENGINES, Engine
 from orchestrator.errors import EngineUnavailable, UsageError
 from orchestrator.model import Isolation
 from orchestrator.options import EngineOptions
+from orchestrator.terminal.view import View
 
 
-def choose_engine(
-    wanted: str, isolation: Isolation, options: EngineOptions, say: Callable[[str], None]
-) -> tuple[str, Engine]:
+def choose_engine(wanted: str, isolation: Isolation, options: EngineOptions, view: View) -> tuple[str, Engine]:
     """Return the name and the engine; raise EngineUnavailable if none answers that can do what was asked."""
     names = find_candidates(wanted, isolation, options)
     failed: list[EngineUnavailable] = []
@@ -24,7 +21,7 @@ def choose_engine(
             continue
         others = names[number:]
         instead = f" (it answers; --engine {others[0]} takes {ENGINES[others[0]].title} instead)" if others else ""
-        say(f"engine: {answer}{f' ({failed[0].what})' if failed else instead}")
+        view.say(f"engine: {answer}{f' ({failed[0].what})' if failed else instead}")
         return name, engine
     if len(failed) == 1:
         raise failed[0]

@@ -1,12 +1,11 @@
 """The removal of what killed runs have left on this machine."""
 
-from collections.abc import Callable
-
 from orchestrator.engines import Engine, scratch
 from orchestrator.engines.worker import cgroup, marked
+from orchestrator.terminal.view import View
 
 
-def sweep(engine: Engine, say: Callable[[str], None]) -> None:
+def sweep(engine: Engine, view: View) -> None:
     """Remove what killed runs have left, and report it in one line."""
     found = list(engine.sweep())
     ended = cgroup.reap_cgroups()
@@ -17,7 +16,7 @@ def sweep(engine: Engine, say: Callable[[str], None]) -> None:
     if removed:
         found.append(f"{_count(len(removed), 'temporary folder', 'temporary folders')} in {removed[0].parent}")
     if found:
-        say(f"removed what runs that were killed had left behind: {', '.join(found)}")
+        view.say(f"removed what runs that were killed had left behind: {', '.join(found)}")
 
 
 def _count(number: int, one: str, many: str) -> str:

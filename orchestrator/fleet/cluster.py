@@ -12,7 +12,7 @@ import socket
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
@@ -35,6 +35,7 @@ from orchestrator.fleet.model import (
     Work,
 )
 from orchestrator.parallel import run_parallel
+from orchestrator.terminal.view import View
 
 SLOT = "bench_slot"
 LOOPBACK = "127.0.0.1"
@@ -102,9 +103,7 @@ def connect_cluster(on: str, work: Work | None = None) -> Iterator["Cluster"]:
 
 
 @contextmanager
-def connect_all(
-    ports: Mapping[str, int], say: Callable[[str], None], work: Work | None = None
-) -> Iterator[dict[str, "Cluster"]]:
+def connect_all(ports: Mapping[str, int], view: View, work: Work | None = None) -> Iterator[dict[str, "Cluster"]]:
     """Connect to the machines of the fleet that was started from here; one that does not answer costs itself alone.
 
     Each is a cluster, at a port of this machine. They alone get the token of that fleet.
@@ -132,7 +131,7 @@ def connect_all(
             run_parallel(connect_one, tuple(ports), AT_ONCE)
         for name, error in errors.items():
             reason, advice = _explain(name, error, said)
-            say(f"warning: {reason}; {advice}")
+            view.say(f"warning: {reason}; {advice}")
         yield clusters
     finally:
         for cluster in clusters.values():

@@ -60,7 +60,7 @@ from orchestrator.results.find_runs import RUNS
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.sealed import require_seal
 from orchestrator.terminal.counts import format_count, name_some
-from orchestrator.terminal.progress import View
+from orchestrator.terminal.view import View
 
 TASK = TypeAdapter(UnitTask)
 REPLICAS = "replicas"
@@ -76,7 +76,7 @@ MEASURED = (
 OF_FLEET = re.compile(r"interrupted|an error ended the run|.* could not be measured")
 # Of the hosts in one line.
 MOST_HOSTS = 20
-OpenFleet = Callable[[str, Callable[[str], None]], AbstractContextManager[Fleet]]
+OpenFleet = Callable[[str, View], AbstractContextManager[Fleet]]
 NO_SLOTS = (
     f"no machine of the cluster takes units: start nodes with --resources='{{\"{SLOT}\": 1}}', "
     "or with `tfcompare fleet up`"
@@ -165,8 +165,8 @@ def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View, ope
     """Measure a planned run on a fleet, and judge what was measured."""
     path = planned.options.out or RUNS / planned.run
     RunFolder.refuse_taken(path)
-    with open_fleet(options.on, view.say) as fleet:
-        rules, roster = _meet(planned, options, fleet, view.say)
+    with open_fleet(options.on, view) as fleet:
+        rules, roster = _meet(planned, options, fleet, view)
         with open_session(planned, path, view, of_fleet=rules.engine) as session:
             session = pin_workloads(session)
             run, plan = session.folder, session.plan
@@ -178,11 +178,11 @@ def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View, ope
             return _measure(run, session.planned, options, rules, Dispatch(fleet, roster, rules, view), view)
 
 
-def forecast_fleet(planned: PlannedRun, options: FleetOptions, say: Callable[[str], None]) -> list[str]:
+def forecast_fleet(planned: PlannedRun, options: FleetOptions, view: View) -> list[str]:
     """Return what a run on a fleet would measure, and where: `--dry-run`."""
-    with join(options.on, say) as fleet:
+    with join(options.on, view) as fleet:
         # What is forecast must not depend on which machine answers first.
-        rules, roster = _meet(planned, options, fleet, say, PATIENCE_S)
+        rules, roster = _meet(planned, options, fleet, view, PATIENCE_S)
         units = divide_run(planned)
         lines = [_outline(planned, len(units), options.replicate_hosts)]
         for host in roster.members:
@@ -210,10 +210,10 @@ def continue_on_fleet(path: Path, options: FleetOptions, view: View, open_fleet:
         raise UsageError(f"{path} was measured on one machine: leave --on out to continue it there")
     require_seal(run, run.read_plan(), run.read_manifest())
     options = replace(asked.fleet, on=options.on, where=options.where or asked.fleet.where)
-    with open_fleet(options.on, view.say) as fleet, run.hold():
+    with open_fleet(options.on, view) as fleet, run.hold():
         drop_unfinished(run)
         planned = _plan_again(run, asked.options, view)
-        rules, roster = _meet(planned, options, fleet, view.say)
+        rules, roster = _meet(planned, options, fleet, view)
         if rules.engine != run.read_plan().engine:
             raise UsageError(f"{path} was measured on the engine {run.read_plan().engine}, which no host has now")
         rules.workloads = _read_workloads(run, run.read_plan().large)
@@ -224,7 +224,7 @@ def _plan_again(run: RunFolder, options: RunOptions, view: View) -> PlannedRun:
     """Return the run as it was planned; raise UsageError if that can no longer be measured."""
     plan = run.read_plan()
     own = run.workloads if run.workloads.is_dir() else None
-    planned = plan_elsewhere(replace(options, own_workloads=own, out=run.path), view.say)
+    planned = plan_elsewhere(replace(options, own_workloads=own, out=run.path), view)
     planned = replace(planned, run=plan.run, created=plan.created, seed=plan.seed)
     manifest = run.read_manifest()
     now = make_manifest(planned, {})
@@ -237,10 +237,10 @@ def _plan_again(run: RunFolder, options: RunOptions, view: View) -> PlannedRun:
     return planned
 
 
-def meet_hosts(options: FleetOptions, engine: str, say: Callable[[str], None]) -> list[tuple[str, HostReport]]:
+def meet_hosts(options: FleetOptions, engine: str, view: View) -> list[tuple[str, HostReport]]:
     """Return the machines of a fleet that can measure on an engine, by name."""
-    with join(options.on, say) as fleet:
-        roster = Roster(fleet, HostRules(options, engine), say)
+    with join(options.on, view) as fleet:
+        roster = Roster(fleet, HostRules(options, engine), view)
         # Which machine is chosen must not depend on which one answers first.
         _ask(roster, options, PATIENCE_S)
         return sorted(((host.name, host.report) for host in roster.members if host.report), key=itemgetter(0))
@@ -256,13 +256,13 @@ def _ask(roster: Roster, options: FleetOptions, patience_s: float) -> tuple[Host
 
 
 def _meet(
-    planned: PlannedRun, options: FleetOptions, fleet: Fleet, say: Callable[[str], None], patience_s: float = ASKING_S
+    planned: PlannedRun, options: FleetOptions, fleet: Fleet, view: View, patience_s: float = ASKING_S
 ) -> tuple[RunRules, Roster]:
     """Find the hosts of a run, and the engine that they measure on."""
     if is_open_to_all():
-        say(OPEN_CLUSTER)
+        view.say(OPEN_CLUSTER)
     rules = RunRules(planned, options)
-    roster = Roster(fleet, rules, say)
+    roster = Roster(fleet, rules, view)
     reports = _ask(roster, options, patience_s)
     rules.engine = choose_fleet_engine(rules.engine, reports)
     for host in roster.members:
@@ -270,7 +270,7 @@ def _meet(
             roster.leave_out(host, f"engine {rules.engine}: {silent}")
     rules.hosts = len(roster.members)
     names = name_some(sorted(host.name for host in roster.members), MOST_HOSTS)
-    say(f"fleet: {format_count(rules.hosts, 'host')} ({names}), engine {rules.engine}")
+    view.say(f"fleet: {format_count(rules.hosts, 'host')} ({names}), engine {rules.engine}")
     return rules, roster
 
 

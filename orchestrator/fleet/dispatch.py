@@ -16,8 +16,8 @@ from orchestrator.errors import EnvironmentFailed
 from orchestrator.fleet.model import Contents, Fleet, HostReport, TaskLost, UnitAnswer, UnitMessage
 from orchestrator.fleet.roster import WAIT_S, FleetHost, Roster, UnitJob
 from orchestrator.fleet.units import Unit
-from orchestrator.terminal.progress import View
 from orchestrator.terminal.text import clip
+from orchestrator.terminal.view import View
 
 MESSAGE = TypeAdapter(UnitMessage)
 # Losing a machine is no fault of a unit, which begins again; one that loses this many is at fault itself.

@@ -12,7 +12,7 @@ import shlex
 import socket
 import subprocess
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,6 +26,7 @@ from orchestrator.fleet.model import OF_NAME
 from orchestrator.formats import FLEET
 from orchestrator.model import STRICT
 from orchestrator.parallel import run_parallel
+from orchestrator.terminal.view import View
 
 HERE = "localhost"
 # For results on their way: each is small.
@@ -123,7 +124,7 @@ def start(
     labels: Mapping[str, Mapping[str, str]],
     ssh: Sequence[str],
     prefix: Path,
-    say: Callable[[str], None],
+    view: View,
 ) -> StartedFleet:
     """Start Ray on each host; one that cannot be reached costs only itself."""
     if read_started():
@@ -138,12 +139,12 @@ def start(
         try:
             machine = _start(host, listed, token, ssh, prefix)
         except EngineUnavailable as error:
-            say(f"warning: {error}")
+            view.say(f"warning: {error}")
             return
         with keeping:
             fleet = replace(fleet, machines=(*fleet.machines, machine))
             keep_started(fleet)
-        say(f"{host}: ready ({_join(listed)})")
+        view.say(f"{host}: ready ({_join(listed)})")
 
     run_parallel(start_one, hosts, AT_ONCE)
     if not fleet.machines:
@@ -151,7 +152,7 @@ def start(
     return fleet
 
 
-def end(say: Callable[[str], None]) -> None:
+def end(view: View) -> None:
     """End the processes of the fleet that was started from here."""
     fleet = read_started()
     if fleet is None:
@@ -161,9 +162,9 @@ def end(say: Callable[[str], None]) -> None:
         try:
             _run(machine.host, END.format(pid=machine.pid, started=machine.started), fleet.ssh)
         except EngineUnavailable as error:
-            say(f"warning: {error}")
+            view.say(f"warning: {error}")
             return False
-        say(f"{machine.host}: ended")
+        view.say(f"{machine.host}: ended")
         return True
 
     has_ended = run_parallel(end_one, fleet.machines, AT_ONCE)

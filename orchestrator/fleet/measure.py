@@ -17,12 +17,12 @@ from orchestrator.errors import EngineUnavailable, InternalError, Interrupted, T
 from orchestrator.fleet.model import UnitEnd, UnitMessage, UnitTask
 from orchestrator.measure.run import measure
 from orchestrator.plan.planning import plan_run
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.view import View
 
 TASK, MESSAGE, END = TypeAdapter(UnitTask), TypeAdapter(UnitMessage), TypeAdapter(UnitEnd)
 
 
-class Voice(Quiet):
+class Voice(View):
     """A view whose lines go to the process that started this one."""
 
     def __init__(self, task: UnitTask, out: BinaryIO) -> None:
@@ -63,7 +63,7 @@ def main() -> None:
 
 def _measure(task: UnitTask, voice: Voice) -> UnitEnd:
     try:
-        return _describe(measure(plan_run(task.options, voice.say), voice, alone=True).error)
+        return _describe(measure(plan_run(task.options, voice), voice, alone=True).error)
     except TfCompareError as error:
         return _describe(error)
     except KeyboardInterrupt:

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from orchestrator.fleet.model import Fleet, FleetNode, HostReport, TaskLost, UnitAnswer
 from orchestrator.fleet.units import Unit
 from orchestrator.terminal.counts import name_some
+from orchestrator.terminal.view import View
 
 REPORT = TypeAdapter(HostReport)
 # Between two looks at what happens.
@@ -92,12 +93,12 @@ class Roster:
         self,
         fleet: Fleet,
         rules: AdmissionRules,
-        say: Callable[[str], None],
+        view: View,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._fleet = fleet
         self._rules = rules
-        self._say = say
+        self._view = view
         self._clock = clock
         self._began = clock()
         self._looked = -LOOK_S
@@ -129,11 +130,11 @@ class Roster:
         is_told = False
         while self.questions and self._clock() < self._find_limit(patience_s):
             if not is_told and self._first is None and self._clock() - self._began >= ASKING_S:
-                self._say(f"no machine that can measure has answered yet; waiting up to {PATIENCE_S:.0f} s")
+                self._view.say(f"no machine that can measure has answered yet; waiting up to {PATIENCE_S:.0f} s")
                 is_told = True
             self.learn(self._fleet.wait(self.questions, WAIT_S))
         if silent := [host.name for host in self.hosts.values() if host.asked is not None]:
-            self._say(f"warning: no answer after {self._clock() - self._began:.0f} s from {name_some(silent)}")
+            self._view.say(f"warning: no answer after {self._clock() - self._began:.0f} s from {name_some(silent)}")
 
     def _find_limit(self, patience_s: float) -> float:
         """Return until when machines have time to say what they are."""
@@ -152,7 +153,7 @@ class Roster:
                 self.hosts[id] = FleetHost(node, self._fleet.ask(node))
         gone = [self.hosts.pop(id) for id in sorted(self.hosts.keys() - nodes.keys())]
         for host in gone:
-            self._say(f"warning: {host.name} is gone")
+            self._view.say(f"warning: {host.name} is gone")
         return gone
 
     def learn(self, ended: Sequence[Any]) -> bool:
@@ -174,4 +175,4 @@ class Roster:
 
     def leave_out(self, host: FleetHost, reason: str) -> None:
         host.left_out = reason
-        self._say(f"warning: {host.name} is left out: {reason}")
+        self._view.say(f"warning: {host.name} is left out: {reason}")

@@ -1,6 +1,5 @@
 """Measures one run after another on the same host of a fleet, as a search and a night have to."""
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from orchestrator.errors import EngineUnavailable, UsageError
@@ -10,7 +9,7 @@ from orchestrator.machine.host import Facts
 from orchestrator.measure.run import Done
 from orchestrator.plan.planning import plan_elsewhere
 from orchestrator.plan.request import RunOptions
-from orchestrator.terminal.progress import View
+from orchestrator.terminal.view import View
 
 
 @dataclass(frozen=True)
@@ -21,14 +20,12 @@ class SingleHost:
     facts: Facts
 
     def measure(self, options: RunOptions, view: View) -> Done:
-        return measure_on_fleet(plan_elsewhere(options, view.say), self.fleet, view)
+        return measure_on_fleet(plan_elsewhere(options, view), self.fleet, view)
 
 
-def find_single(
-    options: FleetOptions, engine: str, say: Callable[[str], None], id: object = None, *, only: bool = False
-) -> SingleHost:
+def find_single(options: FleetOptions, engine: str, view: View, id: object = None, *, only: bool = False) -> SingleHost:
     """Return the host with this id, or else the first; with `only`, there may be no other one."""
-    found = meet_hosts(options, engine, say)
+    found = meet_hosts(options, engine, view)
     if id is not None:
         found = [(name, report) for name, report in found if report.id == id]
         if not found:

@@ -17,6 +17,7 @@ from orchestrator.fleet.cluster import AT_ONCE, LOOPBACK, Cluster, connect_all, 
 from orchestrator.fleet.machines import CONNECT_S, HERE, UNATTENDED, FleetMachine, StartedFleet, read_started
 from orchestrator.fleet.model import EXISTING, ClusterGone, Contents, Fleet, FleetNode, TaskLost, Work
 from orchestrator.parallel import run_parallel
+from orchestrator.terminal.view import View
 
 # Between two looks at what has ended.
 LOOK_S = 0.05
@@ -32,7 +33,7 @@ Answer = TypeVar("Answer")
 
 
 @contextmanager
-def join(on: str, say: Callable[[str], None], work: Work | None = None) -> Iterator[Fleet]:
+def join(on: str, view: View, work: Work | None = None) -> Iterator[Fleet]:
     """Connect to the fleet that was started from here, or to the cluster that `on` names.
 
     `work` stands for what a host does with a unit, for a benchmark of everything around it.
@@ -42,14 +43,14 @@ def join(on: str, say: Callable[[str], None], work: Work | None = None) -> Itera
         with connect_cluster(on, work) as cluster:
             yield cluster
         return
-    with _open_ways(started, say) as ports, connect_all(ports, say, work) as clusters:
+    with _open_ways(started, view) as ports, connect_all(ports, view, work) as clusters:
         if not clusters:
             raise EngineUnavailable(f"--on {on}: no machine of the fleet answers; see above")
         yield SeparateMachines(clusters)
 
 
 @contextmanager
-def _open_ways(started: StartedFleet, say: Callable[[str], None]) -> Iterator[dict[str, int]]:
+def _open_ways(started: StartedFleet, view: View) -> Iterator[dict[str, int]]:
     """Open a way to each machine, and return the ports at which they are reached from here."""
     with ExitStack() as held:
         # All begin before the first is waited for.
@@ -57,7 +58,7 @@ def _open_ways(started: StartedFleet, say: Callable[[str], None]) -> Iterator[di
         ports = {}
         for machine, (port, process) in zip(started.machines, ways, strict=True):
             if reason := _await_way(port, process):
-                say(f"warning: {machine.host} is left out: {reason}")
+                view.say(f"warning: {machine.host} is left out: {reason}")
             else:
                 ports[machine.host] = port
         yield ports

@@ -14,8 +14,8 @@ from orchestrator.engines.docker.engine import DockerEngine
 from orchestrator.errors import EnvironmentFailed, Interrupted, UsageError
 from orchestrator.measure.prepare import ReadyEnvironment, make_ready
 from orchestrator.options import EngineOptions
-from orchestrator.terminal.progress import View
 from orchestrator.terminal.strict_json import pick
+from orchestrator.terminal.view import View
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from orchestrator.plan.gpus import choose_gpus
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import RunOptions
 from orchestrator.terminal.durations import format_time
-from orchestrator.terminal.progress import View
+from orchestrator.terminal.view import View
 
 WORKLOAD = "conv_step"
 SUBJECT, WANTED = "step on the GPU", "a convolution that trains"
@@ -38,7 +38,7 @@ def check_steps(versions: Sequence[str], environments: EngineOptions, view: View
         selected=(WORKLOAD,),
         timeout_s=TIMEOUT_S,
     )
-    for arm in try_workloads(plan_run(options, view.say, fewest=1), view) if options.versions else ():
+    for arm in try_workloads(plan_run(options, view, fewest=1), view) if options.versions else ():
         checks[str(arm.target)] = (*checks[str(arm.target)], check_arm(arm))
     return checks
 

@@ -1,7 +1,7 @@
 """What a run would do, without doing it: `--dry-run`."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import mkdtemp
@@ -21,6 +21,7 @@ from orchestrator.plan.request import PlannedRun
 from orchestrator.results.find_runs import RUNS
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.strict_json import pick
+from orchestrator.terminal.view import View
 
 SCHEMA = "tfcompare.forecast/1"
 
@@ -65,10 +66,10 @@ class Forecast:
         }
 
 
-def forecast(planned: PlannedRun, say: Callable[[str], None]) -> Forecast:
+def forecast(planned: PlannedRun, view: View) -> Forecast:
     """Check what a new run would check before its first change, and return what it would do."""
     options, selection = planned.options, planned.selection
-    name, engine = choose_engine(options.engine, options.isolation, options.environments, say)
+    name, engine = choose_engine(options.engine, options.isolation, options.environments, view)
     folder = options.out or RUNS / planned.run
     check_new_folder(folder)
     notes: list[str] = []
@@ -99,9 +100,9 @@ def list_outside(planned: PlannedRun) -> list[str]:
     return [f"reads {place}, which is outside of {own}" for place in data if own and not is_inside(place, own)]
 
 
-def forecast_more(options: ResumeOptions, say: Callable[[str], None]) -> Forecast:
+def forecast_more(options: ResumeOptions, view: View) -> Forecast:
     """Check what continuing a run would check, and return what it would do."""
-    with plan_rounds(options, say) as more:
+    with plan_rounds(options, view) as more:
         return Forecast(
             headline=outline_of_more(more),
             open_at_once=find_open_of_more(more),

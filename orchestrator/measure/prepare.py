@@ -10,7 +10,7 @@ from orchestrator.engines import Engine, Environment
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.parallel import run_parallel
-from orchestrator.terminal.progress import View
+from orchestrator.terminal.view import View
 
 # An install takes a core; what more of them at once would take is disk and network.
 MOST_AT_ONCE = 4
@@ -38,7 +38,7 @@ def make_ready(
     """
 
     def watch(number: str) -> BuildLog:
-        return BuildLog(logs / f"build-{number}.log", lambda line: view.preparing(number, line), view.say)
+        return BuildLog(logs / f"build-{number}.log", view, number)
 
     build_logs = {version.name: watch(version.name) for version in versions}
 

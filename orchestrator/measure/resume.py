@@ -1,7 +1,7 @@
 """More rounds for a run that has ended: `tfcompare run --resume RUN`."""
 
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -47,7 +47,7 @@ from orchestrator.results.replicates import load_replicates
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.sealed import read_request, require_seal
 from orchestrator.terminal.counts import format_count, name_some
-from orchestrator.terminal.progress import View
+from orchestrator.terminal.view import View
 
 # Rounds that an extension takes where no planned look is left and no number was asked for.
 EXPLORATORY_ROUNDS = 10
@@ -98,7 +98,7 @@ class PlannedRounds:
 
 
 @contextmanager
-def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[PlannedRounds]:
+def plan_rounds(options: ResumeOptions, view: View) -> Iterator[PlannedRounds]:
     """Check that a run can be continued, and yield how, while its folder is locked."""
     folder = RunFolder.open(options.run, unprepared=True)
     if folder.fleet.is_file():
@@ -108,7 +108,7 @@ def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[
         held.enter_context(occupy(alone=False))
         plan, manifest = read_request(folder)
         same_sources(plan, manifest, folder, options.own_workloads)
-        _same_machine(manifest, say)
+        _same_machine(manifest, view)
         require_seal(folder, plan, manifest)
         past, cases = Past(Progress(), 0), plan.cases
         if folder.is_prepared:
@@ -118,8 +118,8 @@ def plan_rounds(options: ResumeOptions, say: Callable[[str], None]) -> Iterator[
         if not cases:
             raise NothingSelected(describe_nothing_open(options.run, past))
         for line in describe_deaths(past):
-            say(line)
-        changed.provide_targets(plan.definitions, say, _device(plan))
+            view.say(line)
+        changed.provide_targets(plan.definitions, view, _device(plan))
         by_name = versions_of(plan)
         versions = tuple(
             by_name[target.name] for target in plan.targets if target.name in by_name and not target.control
@@ -155,11 +155,11 @@ def _device(plan: Plan) -> FlavourName:
 
 
 def add_rounds(options: ResumeOptions, view: View) -> Done:
-    with plan_rounds(options, view.say) as more:
+    with plan_rounds(options, view) as more:
         folder, plan, ahead = more.session.folder, more.session.plan, more.ahead
         view.say(outline_of_more(more))
         view.say(f"engine: {more.engine.check()}")
-        sweep(more.engine, view.say)
+        sweep(more.engine, view)
         manifest = None if folder.is_prepared else read_request(folder)[1]
         environments, failures = _make_again(folder, plan, more.engine, view)
         if manifest:
@@ -178,7 +178,7 @@ def add_rounds(options: ResumeOptions, view: View) -> Done:
             environments=environments,
             own_workloads=own,
             failures=tuple(failures.values()),
-            layers=make_layers(workloads, environments, options.environments, view.say),
+            layers=make_layers(workloads, environments, options.environments, view),
             view=view,
         )
         rounds = RoundRange(
@@ -239,14 +239,14 @@ def _same_files(plan: Plan, manifest: Manifest, own: Path | None, otherwise: str
         )
 
 
-def _same_machine(manifest: Manifest, say: Callable[[str], None]) -> None:
+def _same_machine(manifest: Manifest, view: View) -> None:
     if not is_here(manifest.host):
         raise UsageError(
             f"the run was measured on another machine ({manifest.host.get('cpu')}): it can be continued only there; "
             "start a new run here"
         )
     if manifest.host.get("boot") != host_facts()["boot"]:
-        say("warning: this machine was restarted since the run; ratios are still formed inside each round")
+        view.say("warning: this machine was restarted since the run; ratios are still formed inside each round")
 
 
 def _make_engine(options: EngineOptions, plan: Plan, fitting: Fitting) -> Engine:

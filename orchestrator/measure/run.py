@@ -37,7 +37,7 @@ from orchestrator.results.evaluation import judge_run
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.find_runs import RUNS
 from orchestrator.results.sealed import seal_run
-from orchestrator.terminal.progress import View
+from orchestrator.terminal.view import View
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class Done:
 
 def plan_and_measure(options: RunOptions, view: View) -> Done:
     """Plan a run, make its versions ready, measure, and judge what was measured."""
-    return measure(plan_run(options, view.say), view)
+    return measure(plan_run(options, view), view)
 
 
 def measure(planned: PlannedRun, view: View, *, alone: bool = False) -> Done:

@@ -28,7 +28,7 @@ from orchestrator.plan.request import PlannedRun
 from orchestrator.results import exit_error
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.sealed import seal_run
-from orchestrator.terminal.progress import Quiet, View
+from orchestrator.terminal.view import View
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Session:
     failures: tuple[EnvironmentFailed, ...] = ()
     # What workloads require beyond a target's own packages, by target and workload.
     layers: Mapping[Target, Mapping[str, Layer]] = field(default_factory=dict)
-    view: View = field(default_factory=Quiet)
+    view: View = field(default_factory=View)
     # Released at the end of the run.
     held: ExitStack = field(default_factory=ExitStack)
 
@@ -73,9 +73,9 @@ def open_session(planned: PlannedRun, path: Path, view: View, *, of_fleet: str =
     with ExitStack() as held:
         name, engine = of_fleet, None
         if not name:
-            name, engine = choose_engine(options.engine, options.isolation, options.environments, view.say)
+            name, engine = choose_engine(options.engine, options.isolation, options.environments, view)
             held.callback(engine.close)
-            sweep(engine, view.say)
+            sweep(engine, view)
         yield NewSession(
             plan=planned.freeze(name),
             environments={},
@@ -131,7 +131,7 @@ def prepare_environments(session: NewSession, *, enough: Callable[[Collection[st
         environments=of_targets,
         own_workloads=find_workloads(plan, folder, session.held),
         failures=tuple(failures.values()),
-        layers=make_layers(planned.workloads.values(), of_targets, planned.options.environments, view.say),
+        layers=make_layers(planned.workloads.values(), of_targets, planned.options.environments, view),
     )
 
 
@@ -139,7 +139,7 @@ def make_layers(
     workloads: Iterable[Workload],
     environments: Mapping[Target, Environment],
     options: EngineOptions,
-    say: Callable[[str], None],
+    view: View,
 ) -> dict[Target, dict[str, Layer]]:
     """Make what workloads require beyond each target's packages; what cannot be had is a refusal of these arms."""
     layers: dict[Target, dict[str, Layer]] = {}
@@ -148,7 +148,7 @@ def make_layers(
             layer = make_layer(workload.requirements, environment.facts, options, environment.uv)
             layers.setdefault(target, {})[workload.name] = layer
             told = layer.refusal or f"has what {workload.name} requires"
-            say(f"{target}: {told}")
+            view.say(f"{target}: {told}")
     return layers
 
 

@@ -11,7 +11,7 @@ from orchestrator.measure.workers import Workers, employ
 from orchestrator.model import Arm, Case, Plan, Target
 from orchestrator.plan.request import PlannedRun
 from orchestrator.terminal.durations import format_time
-from orchestrator.terminal.progress import View
+from orchestrator.terminal.view import View
 
 # Calls below cannot be timed one by one; of those above, few fit into a budget.
 SHORT_NS, LONG_NS = 5_000, 30 * 10**9

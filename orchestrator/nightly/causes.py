@@ -7,7 +7,7 @@ time was over. Both are separate processes, like the measuring itself.
 
 import re
 import shlex
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -34,6 +34,7 @@ from orchestrator.nightly.versions import is_nightly
 from orchestrator.profiling.in_words import describe_difference
 from orchestrator.profiling.stored import read_profile as read_profile
 from orchestrator.results.run_folder import RunFolder
+from orchestrator.terminal.view import View
 
 # One profile of two versions takes a minute or two; one that hangs must not cost the others their time.
 PROFILE_LIMIT_S = 300.0
@@ -48,7 +49,7 @@ NOT_FOR_PROFILES = NOT_FOR_SEARCHES | OF_FLEETS | {"--gpu-exclusive", "--lock-cl
 
 
 def look_for_causes(
-    options: NightOptions, night: NightContext, keys: Collection[Key], most_s: float, say: Callable[[str], None]
+    options: NightOptions, night: NightContext, keys: Collection[Key], most_s: float, view: View
 ) -> tuple[str, ...]:
     """Profile what changed tonight, search the builds that no night measured, and record what was found.
 
@@ -56,7 +57,7 @@ def look_for_causes(
     What ends the search ends nothing else, since the night is judged and people have to hear of it.
     """
     try:
-        _look(options, night, keys, most_s, say)
+        _look(options, night, keys, most_s, view)
     except KeyboardInterrupt:
         return ("the search for the causes of alarms was not finished: interrupted",)
     except Exception as error:
@@ -65,9 +66,7 @@ def look_for_causes(
     return ()
 
 
-def _look(
-    options: NightOptions, night: NightContext, keys: Collection[Key], most_s: float, say: Callable[[str], None]
-) -> None:
+def _look(options: NightOptions, night: NightContext, keys: Collection[Key], most_s: float, view: View) -> None:
     limit_s = min(options.backfill_s, most_s)
     alarms = [
         alarm
@@ -78,7 +77,7 @@ def _look(
     ]
     if not alarms or limit_s <= 0:
         return
-    work = _Work(options, night, monotonic() + limit_s, say)
+    work = _Work(options, night, monotonic() + limit_s, view)
     tonight = [alarm for alarm in alarms if alarm.night == night.date and alarm.profile and not alarm.findings]
     # A profile is taken of versions on this machine.
     tonight = tonight if options.fleet.is_local else []
@@ -121,7 +120,7 @@ class _Work:
     options: NightOptions
     night: NightContext
     until: float
-    say: Callable[[str], None]
+    view: View
 
     def profile(self, alarm: Alarm) -> None:
         path = self.night.store.runs / f"profile-{alarm.id}"
@@ -136,7 +135,7 @@ class _Work:
         try:
             findings = describe_difference(read_profile(path))
         except TfCompareError:
-            self.say(f"alarm {alarm.id} has no profile: {ended.last_line}")
+            self.view.say(f"alarm {alarm.id} has no profile: {ended.last_line}")
             return
         if findings:
             self._record(Explained(at=datetime.now(UTC), alarm=alarm.id, findings=findings))
@@ -161,12 +160,12 @@ class _Work:
         words += [] if key.metric == TIME else ["--metric", key.metric]
         # A search that is there is continued if it asks just this.
         words += ["--output", str(path), *self._flags(NOT_FOR_SEARCHES)]
-        self.say(f"alarm {alarm.id}: searching the nightlies between {alarm.good} and {alarm.bad}")
+        self.view.say(f"alarm {alarm.id}: searching the nightlies between {alarm.good} and {alarm.bad}")
         ended = self._run("a search", self.until - monotonic(), ["bisect", *words, "--format", "json"])
         try:
             self._record(_learn(alarm, path))
         except TfCompareError:
-            self.say(f"alarm {alarm.id}: nothing was searched: {ended.last_line}")
+            self.view.say(f"alarm {alarm.id}: nothing was searched: {ended.last_line}")
 
     @cached_property
     def _nightlies(self) -> Sequence[str] | None:
@@ -174,7 +173,7 @@ class _Work:
         try:
             return tuple(lock_on_demand.nightlies(self.options.device))
         except TfCompareError as error:
-            self.say(f"no nightlies are searched: {error}")
+            self.view.say(f"no nightlies are searched: {error}")
             return None
 
     def _engine(self, alarm: Alarm) -> Iterable[str]:
@@ -186,7 +185,7 @@ class _Work:
 
     def _run(self, what: str, most_s: float, words: Sequence[str]) -> ChildEnd:
         limit_s = max(0.0, min(most_s, self.until - monotonic()))
-        return make_child(self.options, self.night, limit_s, self.say, what).run(words)
+        return make_child(self.options, self.night, limit_s, self.view, what).run(words)
 
     def _record(self, event: Explained) -> None:
         self.night.store.record(event)

@@ -4,7 +4,7 @@ The newest few stay, and so does each one that a nightly run or a user asked for
 Releases, versions that a user described, and anything in use are never removed.
 """
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -16,6 +16,7 @@ from orchestrator.catalog import lock_on_demand
 from orchestrator.catalog.version import Version
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, TfCompareError
 from orchestrator.images import sizes, venv_cache
+from orchestrator.terminal.view import View
 
 # An engine that is slow to answer holds up the end of a night no longer than this.
 ENGINE_S = 60.0
@@ -40,7 +41,7 @@ class Retired:
         return "; ".join(part for part in (gone, freed, *self.spared) if part)
 
 
-def retire(keep: int, say: Callable[[str], None], now: datetime | None = None) -> Retired:
+def retire(keep: int, view: View, now: datetime | None = None) -> Retired:
     """Remove old nightlies without ever making a nightly run fail.
 
     Whatever could not be removed is reported, and tried again after the next run.
@@ -51,7 +52,7 @@ def retire(keep: int, say: Callable[[str], None], now: datetime | None = None) -
     except (TfCompareError, OSError) as error:
         retired = Retired(spared=(f"old nightlies are left alone: {error}",))
     if retired.summary:
-        say(retired.summary)
+        view.say(retired.summary)
     return retired
 
 

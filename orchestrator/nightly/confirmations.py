@@ -1,6 +1,6 @@
 """Measures what looks changed again in the same night, little by little."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from orchestrator import catalog
@@ -12,10 +12,11 @@ from orchestrator.nightly.options import NightContext, NightOptions
 from orchestrator.nightly.stages import count_cells, describe_ending, read_history, run_stage
 from orchestrator.nightly.subprocess_run import Child
 from orchestrator.terminal.counts import name_some
+from orchestrator.terminal.view import View
 
 
 def settle(
-    options: NightOptions, night: NightContext, points: Sequence[Point], child: Child, say: Callable[[str], None]
+    options: NightOptions, night: NightContext, points: Sequence[Point], child: Child, view: View
 ) -> tuple[list[Point], list[str]]:
     """Repeat the measurement of series that look changed, little by little, until they are reported or cleared."""
     screened = {point.key for point in points if point.has_value}
@@ -26,12 +27,12 @@ def settle(
     chosen = steps.affordable(flagged, count_cells(points))
     suspicious, repeated = (len(steps.cells_of(keys)) for keys in (flagged, chosen))
     which = "which" if repeated == suspicious else f"{repeated} of which, the most suspicious,"
-    say(f"{suspicious} of {count_cells(points)} look changed, {which} are measured again: {_format_cases(chosen)}")
+    view.say(f"{suspicious} of {count_cells(points)} look changed, {which} are measured again: {_format_cases(chosen)}")
     again: list[Point] = []
     for number, times in enumerate(steps.CONFIRM_TIMES):
         if number:
             still = len(steps.cells_of(chosen))
-            say(f"{still} of them may still have changed, so more rounds follow: {_format_cases(chosen)}")
+            view.say(f"{still} of them may still have changed, so more rounds follow: {_format_cases(chosen)}")
         points, warnings = _confirm(options, night, chosen, child, times)
         again += points
         if warnings or not points:

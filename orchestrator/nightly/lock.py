@@ -10,7 +10,7 @@ import json
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -19,6 +19,7 @@ from pathlib import Path
 from orchestrator import files
 from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
+from orchestrator.terminal.view import View
 
 NIGHT = "night"
 # A process that asks for the holder takes the lock for a moment.
@@ -41,7 +42,7 @@ def hold(
     name: str = NIGHT,
     about: str = "",
     wait_s: float = 0.0,
-    say: Callable[[str], None] = lambda text: None,
+    view: View | None = None,
 ) -> Iterator[int]:
     """Hold the lock and yield its descriptor; raise UsageError if another process still holds it after `wait_s`."""
     path = _path(folder, name)
@@ -50,7 +51,7 @@ def hold(
             other = holder(folder, name)
             who = f"since {other.since:%Y-%m-%d %H:%M} (pid {other.pid})" if other else "already"
             if wait_s:
-                say(f"another {name} runs here {who}: waiting for its end")
+                (view or View()).say(f"another {name} runs here {who}: waiting for its end")
             if not _wait_for_lock(file, wait_s, TRY_S):
                 raise UsageError(f"another {name} runs here {who}: wait for its end, or end it")
         entry = asdict(Holder(os.getpid(), datetime.now().astimezone().replace(microsecond=0), about))

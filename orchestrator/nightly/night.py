@@ -4,7 +4,7 @@ The measurement is a separate process, `tfcompare run`: if it hangs it can be en
 from its run folder like that of any other run.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -41,6 +41,7 @@ from orchestrator.nightly.subprocess_run import ChildEnd
 from orchestrator.redact import mask_login
 from orchestrator.results.run import Run
 from orchestrator.terminal.counts import format_count
+from orchestrator.terminal.view import View
 
 # What to say, and to do, if two machines have one id.
 TWINS = (
@@ -49,7 +50,7 @@ TWINS = (
 )
 
 
-def run_night(options: NightOptions, say: Callable[[str], None]) -> NightReport:
+def run_night(options: NightOptions, view: View) -> NightReport:
     """Measure, judge and record a night.
 
     The outcome is recorded and returned, however the night ends.
@@ -59,7 +60,7 @@ def run_night(options: NightOptions, say: Callable[[str], None]) -> NightReport:
     if not options.fleet.is_local:
         starter = str(facts["id"])
         facts = find_single(
-            options.fleet, dict(list_flags(options.flags)).get("--engine", "auto"), say, only=True
+            options.fleet, dict(list_flags(options.flags)).get("--engine", "auto"), view, only=True
         ).facts
     night = NightContext(
         store=Store(options.history, quarantine=True),
@@ -71,21 +72,21 @@ def run_night(options: NightOptions, say: Callable[[str], None]) -> NightReport:
     )
     try:
         about = f"{options.suite_name} of {', '.join(options.names)}"
-        with hold(about=about, wait_s=options.limit_s, say=say) as lock:
+        with hold(about=about, wait_s=options.limit_s, view=view) as lock:
             rest = replace(options, limit_s=max(0.0, options.limit_s - (monotonic() - begun)))
-            return _alone(rest, replace(night, lock=lock, started=datetime.now(UTC).replace(microsecond=0)), say)
+            return _alone(rest, replace(night, lock=lock, started=datetime.now(UTC).replace(microsecond=0)), view)
     except (Exception, KeyboardInterrupt) as error:
         return _record_break(options, night, error)
 
 
-def _alone(options: NightOptions, night: NightContext, say: Callable[[str], None]) -> NightReport:
+def _alone(options: NightOptions, night: NightContext, view: View) -> NightReport:
     try:
         events, warnings = night.store.events()
         if (done := earlier_measurement(events, options, night.host, night.date)) and not options.again:
-            say(f"{done.night} was measured already (run {done.run}); --again repeats it")
+            view.say(f"{done.night} was measured already (run {done.run}); --again repeats it")
             keys = {point.key for point in night.store.read().points() if point.run == done.run}
-            for warning in look_for_causes(options, night, keys, options.limit_s, say):
-                say(warning)
+            for warning in look_for_causes(options, night, keys, options.limit_s, view):
+                view.say(warning)
             return NightReport(night=replace(done, outcome="skipped"))
         read = night.store.read()
         warnings = (*warnings, *read.warnings, *_later_than_now(read.points(), night))
@@ -94,9 +95,9 @@ def _alone(options: NightOptions, night: NightContext, say: Callable[[str], None
         night = replace(night, warnings=warnings, is_judged=not twins)
         past = read.until(night.started, night.host)
         resolved = versions.resolve_followed(
-            options.names, say, versions.last_builds(past.points()), device=options.device
+            options.names, view, versions.last_builds(past.points()), device=options.device
         )
-        return _measure_night(options, replace(night, resolved=resolved), say)
+        return _measure_night(options, replace(night, resolved=resolved), view)
     except (Exception, KeyboardInterrupt) as error:
         return _record_break(options, night, error)
 
@@ -130,10 +131,10 @@ def _list_alike(events: Sequence[Event], options: NightOptions, host: str) -> li
     return [night for night in nights if all(getattr(night, name) == value for name, value in wanted.items())]
 
 
-def _measure_night(options: NightOptions, night: NightContext, say: Callable[[str], None]) -> NightReport:
+def _measure_night(options: NightOptions, night: NightContext, view: View) -> NightReport:
     store = night.store
-    child = make_child(options, night, options.limit_s, say)
-    screened, ended = _find_screen(options, night, say) or run_stage(
+    child = make_child(options, night, options.limit_s, view)
+    screened, ended = _find_screen(options, night, view) or run_stage(
         options, night, "screen", child, options.selected, options.rounds
     )
     if screened is None:
@@ -144,14 +145,14 @@ def _measure_night(options: NightOptions, night: NightContext, say: Callable[[st
     warnings = [*night.warnings, *describe_ending(ended, "the night")]
     again: list[Point] = []
     if not ended.hung and night.is_judged:
-        again, more = settle(options, night, points, child, say)
+        again, more = settle(options, night, points, child, view)
         warnings += more
     judged = _judge_points(options, night, points)
     if not ended.hung:
         # Before old nightlies are removed, one of which may be needed.
-        warnings += look_for_causes(options, night, {point.key for point in points}, child.left_s, say)
+        warnings += look_for_causes(options, night, {point.key for point in points}, child.left_s, view)
     if night.resolved.names:
-        cleanup.retire(options.keep_nightlies, say)
+        cleanup.retire(options.keep_nightlies, view)
     end = Night(
         at=datetime.now(UTC),
         night=night.date,
@@ -172,13 +173,13 @@ def _measure_night(options: NightOptions, night: NightContext, say: Callable[[st
     return judge.report_events(report, judged, state.current(store.events()[0]), night.date)
 
 
-def _find_screen(options: NightOptions, night: NightContext, say: Callable[[str], None]) -> tuple[Run, ChildEnd] | None:
+def _find_screen(options: NightOptions, night: NightContext, view: View) -> tuple[Run, ChildEnd] | None:
     """Return the whole screen of a nightly run of this day that was ended before its result was recorded, if any."""
     if options.again:
         return None
     counted = {event.run for event in night.store.events()[0] if isinstance(event, Night)}
     if found := find_screen(options, night, counted):
-        say(
+        view.say(
             f"{night.date} was measured already (run {found[0].plan.run}) by a nightly run that was ended before its "
             "result was recorded; --again repeats it"
         )

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 from orchestrator.history.model import NightReport
 from orchestrator.nightly.apprise_log import THREADS, Outcome, ear, explain_failure
 from orchestrator.nightly.message import MOST, Message, compose, trial
-from orchestrator.nightly.targets import NotifyTarget, Say, load_plugin
+from orchestrator.nightly.targets import NotifyTarget, load_plugin
+from orchestrator.terminal.view import View
 
 if TYPE_CHECKING:
     import apprise
@@ -34,7 +35,7 @@ def send(
     targets: Sequence[NotifyTarget],
     *,
     heartbeat: bool,
-    say: Say,
+    view: View,
     sleep: Callable[[float], None] = time.sleep,
 ) -> tuple[str, ...]:
     """Notify the targets of a nightly run, and return one line about each that could not be notified.
@@ -44,17 +45,19 @@ def send(
     if not targets or not (report.happened or heartbeat):
         return ()
     host = socket.gethostname()
-    return _tell(targets, lambda most: compose(report, host, most), say, sleep)
+    return _tell(targets, lambda most: compose(report, host, most), view, sleep)
 
 
-def try_out(targets: Sequence[NotifyTarget], say: Say, sleep: Callable[[float], None] = time.sleep) -> tuple[str, ...]:
+def try_out(
+    targets: Sequence[NotifyTarget], view: View, sleep: Callable[[float], None] = time.sleep
+) -> tuple[str, ...]:
     """Send a test message to the targets, and return one line about each that could not be notified."""
     message = trial(socket.gethostname())
-    return _tell(targets, lambda most: message, say, sleep)
+    return _tell(targets, lambda most: message, view, sleep)
 
 
 def _tell(
-    targets: Sequence[NotifyTarget], composed: Composed, say: Say, sleep: Callable[[float], None]
+    targets: Sequence[NotifyTarget], composed: Composed, view: View, sleep: Callable[[float], None]
 ) -> tuple[str, ...]:
     began = time.monotonic()
     pending = [_Delivery(target, composed) for target in targets]
@@ -64,14 +67,14 @@ def _tell(
             if not pending or time.monotonic() - began + wait > MOST_S:
                 break
             for delivery in pending:
-                say(f"{delivery.target.name}: {delivery.outcome.why}; tried again in {wait} s")
+                view.say(f"{delivery.target.name}: {delivery.outcome.why}; tried again in {wait} s")
             sleep(wait)
         _attempt(pending)
         # Once: what is not there yet may be there a moment later.
         outcomes = [(delivery, delivery.outcome) for delivery in pending]
         for delivery, outcome in outcomes:
             if outcome.delivered:
-                say(f"told {delivery.target.name}")
+                view.say(f"told {delivery.target.name}")
             elif not outcome.again:
                 lost.append(delivery.describe_loss(outcome))
         pending = [delivery for delivery, outcome in outcomes if not outcome.delivered and outcome.again]

@@ -1,6 +1,6 @@
 """The stages of a nightly run, each a `tfcompare run` in a separate process, and the history as they find it."""
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -19,6 +19,7 @@ from orchestrator.redact import redact_words
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.run_folder import RunFolder
+from orchestrator.terminal.view import View
 
 STAMP = "%Y%m%d-%H%M%S"
 
@@ -27,10 +28,10 @@ def make_child(
     options: NightOptions,
     night: NightContext,
     limit_s: float,
-    say: Callable[[str], None],
+    view: View,
     what: str = "the nightly run",
 ) -> Child:
-    return Child(log_path(night), limit_s, say, options.variables, what, night.lock)
+    return Child(log_path(night), limit_s, view, options.variables, what, night.lock)
 
 
 def run_stage(

@@ -7,7 +7,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from io import RawIOBase
@@ -16,6 +16,7 @@ from typing import IO
 
 from orchestrator import interrupts
 from orchestrator.errors import UsageError
+from orchestrator.terminal.view import View
 
 # Without -P the working directory would come first on the path, and a file there could pose as one of our modules.
 PROGRAM = (sys.executable, "-P", "-c", "from orchestrator.__main__ import main; main()")
@@ -51,7 +52,7 @@ class Child:
         self,
         log: Path,
         limit_s: float,
-        say: Callable[[str], None],
+        view: View,
         variables: Mapping[str, str] | None = None,
         what: str = "the nightly run",
         lock: int | None = None,
@@ -63,7 +64,7 @@ class Child:
         self._environment = {**os.environ, **(variables or {})}
         self._until = time.monotonic() + limit_s
         self._limit_s = limit_s
-        self._say = say
+        self._view = view
 
     @property
     def left_s(self) -> float:
@@ -139,7 +140,7 @@ class Child:
     def _try_to_say(self, text: str) -> None:
         # The listener may be gone; what was measured still counts.
         with suppress(Exception):
-            self._say(text)
+            self._view.say(text)
 
     def _end(self, process: subprocess.Popen[str]) -> None:
         process.send_signal(signal.SIGTERM)

@@ -2,9 +2,8 @@
 
 import os
 import re
-import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,13 +11,13 @@ from typing import TYPE_CHECKING
 from orchestrator.errors import UsageError
 from orchestrator.nightly.apprise_log import ear
 from orchestrator.redact import mask_url
+from orchestrator.terminal.view import View
 
 if TYPE_CHECKING:
     import apprise
 
 FLAG, VARIABLE = "--notify", "TFCOMPARE_NOTIFY"
 NAME = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,15 +26,11 @@ class NotifyTarget:
     url: str = field(repr=False)
 
 
-def _aloud(text: str) -> None:
-    print(text, file=sys.stderr)
-
-
 def find_targets(
     urls: Sequence[str],
     file: Path | None,
     environ: Mapping[str, str],
-    say: Say = _aloud,
+    view: View,
     *,
     is_own_file: bool = True,
 ) -> tuple[NotifyTarget, ...]:
@@ -45,7 +40,7 @@ def find_targets(
     a folder name is not the user's own, and gets no value of the environment.
     """
     by_url: dict[str, NotifyTarget] = {}
-    for where, text in _collect_urls(urls, file, environ, say):
+    for where, text in _collect_urls(urls, file, environ, view):
         if not is_own_file and where not in (FLAG, VARIABLE) and "${" in text:
             raise UsageError(f"{where}: ${{...}} is filled in only in a file that you name with --notify-file yourself")
         url = _expand(where, text, environ)
@@ -60,7 +55,7 @@ def find_targets(
 
 
 def _collect_urls(
-    urls: Sequence[str], file: Path | None, environ: Mapping[str, str], say: Say
+    urls: Sequence[str], file: Path | None, environ: Mapping[str, str], view: View
 ) -> Iterator[tuple[str, str]]:
     """Yield each URL with the source by which a message names it."""
     yield from ((FLAG, url.strip()) for url in urls)
@@ -74,7 +69,7 @@ def _collect_urls(
         why = error.strerror if isinstance(error, OSError) else "it is no text"
         raise UsageError(f"--notify-file {file}: cannot be read: {why}") from None
     if os.name == "posix" and mode & 0o044:
-        say(f"warning: {file} can be read by others than its owner, and has secrets in it; chmod 600 {file}")
+        view.say(f"warning: {file} can be read by others than its owner, and has secrets in it; chmod 600 {file}")
     for number, line in enumerate(text.splitlines(), start=1):
         # Within an URL a # is its own, as in a channel's name.
         if url := re.sub(r"(^|\s)#.*", "", line).strip():

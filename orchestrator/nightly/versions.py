@@ -1,7 +1,7 @@
 """Decides what to measure tonight: names such as `nightly` become today's wheels, and a missing version is a result."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -10,14 +10,13 @@ from orchestrator.catalog import lock_on_demand
 from orchestrator.catalog.version import FlavourName
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.history.model import Point
+from orchestrator.terminal.view import View
 
 # The one name that stands for another wheel every night.
 FOLLOWED = "nightly"
 # A nightly that is older has a reason: its builds fail, or the index has none for this Python any more.
 OLD_DAYS = 7
 LONGEST_REASON = 400
-
-Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +48,7 @@ def last_builds(points: Iterable[Point]) -> dict[str, str]:
 
 
 def resolve_followed(
-    names: Sequence[str], say: Say, last: Mapping[str, str] | None = None, *, device: FlavourName = "cpu"
+    names: Sequence[str], view: View, last: Mapping[str, str] | None = None, *, device: FlavourName = "cpu"
 ) -> ResolvedVersions:
     """Resolve names to the versions to measure tonight.
 
@@ -62,7 +61,7 @@ def resolve_followed(
             f"nothing to measure {', '.join(names) or 'anything'} against: a nightly is another TensorFlow each night. "
             f"Name a release too, e.g. --versions {','.join((*names, '2.13'))}"
         )
-    resolver = _Resolver(say, last or {}, device)
+    resolver = _Resolver(view, last or {}, device)
     resolver.begin(pinned[0])
     for name in names[: names.index(pinned[0])]:
         resolver.take(name)
@@ -87,8 +86,8 @@ class _Resolver:
     The index is asked for its nightlies once, and only if a name needs them.
     """
 
-    def __init__(self, say: Say, last: Mapping[str, str], device: FlavourName) -> None:
-        self._say = say
+    def __init__(self, view: View, last: Mapping[str, str], device: FlavourName) -> None:
+        self._view = view
         self._device = device
         self._last = last
         self._nightlies: Mapping[str, str] | None = None
@@ -112,7 +111,7 @@ class _Resolver:
         try:
             numbers = [self._nightly(name)] if is_nightly(name) else self._numbers_of(name)
         except EnvironmentFailed as error:
-            self._say(f"{name} cannot be had tonight: {error}")
+            self._view.say(f"{name} cannot be had tonight: {error}")
             self.unavailable.append(Unavailable(name=name, reason=f"lock: {in_one_line(str(error))}"))
             return
         new = [number for number in numbers if number not in self.versions]
@@ -172,7 +171,7 @@ class _Resolver:
 
     def _provide(self, name: str, nightlies: Mapping[str, str] | None = None) -> str:
         try:
-            (number,) = lock_on_demand.provide_locks((name,), self._say, nightlies, device=self._device)
+            (number,) = lock_on_demand.provide_locks((name,), self._view, nightlies, device=self._device)
         except UsageError as error:
             raise EnvironmentFailed(str(error)) from error
         return number
@@ -183,14 +182,14 @@ class _Resolver:
             self.unchanged.append(FOLLOWED)
             self._note(f"{FOLLOWED} is {number}, the wheel of the night before: nothing new was built")
         else:
-            self._say(f"{FOLLOWED} is {number}")
+            self._view.say(f"{FOLLOWED} is {number}")
         age = age_of(number)
         if age > OLD_DAYS and not self._silent:
             python = catalog.releases()[-1].on("cpu")[0].python.number
             self._note(f"{number} is {age} days old: the index has no newer nightly for Python {python}")
 
     def _note(self, text: str) -> None:
-        self._say(text)
+        self._view.say(text)
         self.notes.append(text)
 
 

@@ -1,6 +1,5 @@
 """The first step of a run: the options are checked against what exists and against this machine's GPUs."""
 
-from collections.abc import Callable
 from dataclasses import replace
 
 from orchestrator.catalog.changed import provide_targets
@@ -9,32 +8,33 @@ from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Claim
 from orchestrator.plan.gpus import describe_builds, fit
 from orchestrator.plan.request import PlannedRun, RunOptions, check_request
+from orchestrator.terminal.view import View
 
 
-def plan_run(options: RunOptions, say: Callable[[str], None], fewest: int = 2) -> PlannedRun:
+def plan_run(options: RunOptions, view: View, fewest: int = 2) -> PlannedRun:
     """Lock targets that no table has, check the options, and judge each target by the GPUs."""
-    return fit(check_request(_provide(options, say), fewest))
+    return fit(check_request(_provide(options, view), fewest))
 
 
-def plan_elsewhere(options: RunOptions, say: Callable[[str], None]) -> PlannedRun:
+def plan_elsewhere(options: RunOptions, view: View) -> PlannedRun:
     """Plan a run for other machines, whose GPUs are not those of this one."""
-    return describe_builds(check_request(_provide(options, say)))
+    return describe_builds(check_request(_provide(options, view)))
 
 
-def _provide(options: RunOptions, say: Callable[[str], None]) -> RunOptions:
+def _provide(options: RunOptions, view: View) -> RunOptions:
     device = options.environments.device
-    targets, claims = provide_targets(options.versions, say, device), _provide_claims(options.claims, say, device)
+    targets, claims = provide_targets(options.versions, view, device), _provide_claims(options.claims, view, device)
     return replace(options, versions=targets, claims=claims)
 
 
-def _provide_claims(claims: tuple[Claim, ...], say: Callable[[str], None], device: FlavourName) -> tuple[Claim, ...]:
+def _provide_claims(claims: tuple[Claim, ...], view: View, device: FlavourName) -> tuple[Claim, ...]:
     """Lock the targets of claims; what cannot be locked costs only the claims that name it."""
     found = []
     for claim in claims:
         try:
-            provide_targets(claim.definitions, say, device)
+            provide_targets(claim.definitions, view, device)
         except UsageError as error:
-            say(f"warning: the claim {claim.name} is left out: {error}")
+            view.say(f"warning: the claim {claim.name} is left out: {error}")
         else:
             found.append(claim)
     if claims and not found:

@@ -1,7 +1,6 @@
 """The course of a profile: where the time of each case goes in each version. Nothing here is measured or judged."""
 
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -34,7 +33,7 @@ from orchestrator.results.exit_error import find_error
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.counts import format_count
-from orchestrator.terminal.progress import View
+from orchestrator.terminal.view import View
 
 # With fewer calls, functions called once per step look like functions called once or twice.
 FEWEST_CALLS = 3
@@ -53,7 +52,7 @@ class ProfileOptions:
     top: int = SHOWN_FUNCTIONS
 
 
-def plan_profile(options: ProfileOptions, say: Callable[[str], None]) -> PlannedRun:
+def plan_profile(options: ProfileOptions, view: View) -> PlannedRun:
     """Validate the options and return the planned run.
 
     Of it, only what starts workers is used: there are no rounds, and nothing is judged.
@@ -62,11 +61,11 @@ def plan_profile(options: ProfileOptions, say: Callable[[str], None]) -> Planned
         raise UsageError("--versions names no version; e.g. --versions 1.14,2.0")
     if 0 < options.calls < FEWEST_CALLS:
         raise UsageError(f"--calls {options.calls}: a profile takes at least {FEWEST_CALLS} calls")
-    return plan_run(options.run, say, fewest=1)
+    return plan_run(options.run, view, fewest=1)
 
 
 def profile(options: ProfileOptions, view: View) -> Profiled:
-    planned = plan_profile(options, view.say)
+    planned = plan_profile(options, view)
     with open_session(planned, Path("runs") / f"profile-{planned.run}", view) as opened:
         (opened.folder.path / "profiles").mkdir()
         cases, targets = len(planned.selection.cases), len(planned.selection.targets)

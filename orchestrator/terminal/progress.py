@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Self
 
 from rich.console import Console
 from rich.live import Live
@@ -14,6 +14,7 @@ from orchestrator.model import Case, Target
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.durations import format_minutes_seconds
 from orchestrator.terminal.text import escape_lines, safe_text
+from orchestrator.terminal.view import View
 
 # What a look decides beyond these is only counted.
 MOST_NAMED = 3
@@ -21,55 +22,7 @@ MOST_NAMED = 3
 MOST_SHOWN = 20
 
 
-class View(Protocol):
-    def __enter__(self) -> Self: ...
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-
-    def say(self, text: str) -> None:
-        """Print a line that stays."""
-
-    def preparing(self, version: str, text: str) -> None:
-        """Show what is being done for a version; in a terminal, each text overwrites the one before."""
-
-    def measuring(self, version: Target, case: Case, number: int) -> None: ...
-
-    def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None: ...
-
-    def look_done(self, number: int, new: Sequence[str], decided: int, comparisons: int) -> None:
-        """Show which comparisons a look has decided, and how many of all are decided by now."""
-
-
-class Quiet:
-    """A view that shows nothing."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        pass
-
-    def say(self, text: str) -> None:
-        pass
-
-    def preparing(self, version: str, text: str) -> None:
-        pass
-
-    def measuring(self, version: Target, case: Case, number: int) -> None:
-        pass
-
-    def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
-        pass
-
-    def look_done(self, number: int, new: Sequence[str], decided: int, comparisons: int) -> None:
-        pass
-
-
-class Plain(Quiet):
+class Plain(View):
     """A view for logs: the lines that stay, and one line per round."""
 
     def __init__(self, console: Console, *, verbose: bool) -> None:
@@ -149,7 +102,7 @@ def _one_line(text: str) -> Text:
     return line
 
 
-def view(console: Console, *, quiet: bool, verbose: bool) -> View:
+def choose_view(console: Console, *, quiet: bool, verbose: bool) -> View:
     if quiet:
-        return Quiet()
+        return View()
     return Animated(console, verbose=verbose) if console.is_terminal else Plain(console, verbose=verbose)

@@ -17,6 +17,7 @@ from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.options import EngineOptions
 from tests.engines.mirror import NUMBER, UNSET, bare_machine, local_python, make_mirror
+from tests.support.heard import Heard
 from tests.support.packages import locked, own_pip, wheel
 
 # Nothing listens on this port.
@@ -64,7 +65,7 @@ def prepare(made: Version, folder: Path, name: str = "log", **options: bool) -> 
     said: list[str] = []
     wheelhouse = folder.parent / "packages"
     with closing(VenvEngine(EngineOptions(wheelhouse=wheelhouse, **options))) as engine:  # type: ignore[arg-type]
-        environment = engine.prepare(made, BuildLog(folder / name, lambda line: None, said.append))
+        environment = engine.prepare(made, BuildLog(folder / name, Heard(said)))
     return str(environment.path), said
 
 

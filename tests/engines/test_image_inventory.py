@@ -30,7 +30,7 @@ def test_its_own_tests_pass_under_every_python_of_the_table(number: str) -> None
 @pytest.mark.parametrize("number", ["1.14.0", "2.13.0"])
 def test_a_real_environment_is_as_its_lock_says(number: str, tmp_path: Path) -> None:
     [version] = catalog.resolve_versions([number], fewest=1)
-    facts = VenvEngine(EngineOptions()).prepare(version, BuildLog(tmp_path / "log", lambda line: None)).facts
+    facts = VenvEngine(EngineOptions()).prepare(version, BuildLog(tmp_path / "log")).facts
     [flavour] = [one for one in version.on("cpu") if facts.python.startswith(one.python.number + ".")]
     python = Path(facts.details["path"]) / "bin" / "python"
     done = subprocess.run([python, WORKLOADS / "image_inventory.py"], capture_output=True, text=True, check=True)

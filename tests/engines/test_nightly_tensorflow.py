@@ -19,8 +19,10 @@ from orchestrator.metrics.followed import TIME
 from orchestrator.nightly import cleanup, versions
 from orchestrator.options import EngineOptions
 from orchestrator.results.run import load_run
+from orchestrator.terminal.view import View
 from tests.conftest import run_command
 from tests.engines.docker.conftest import stand_in
+from tests.support.heard import Heard
 from tests.support.nightly_locks import age, lock
 from tests.support.packages import locked, own_pip, wheel
 
@@ -47,19 +49,19 @@ def test_a_nightly_is_found_and_locked_once_and_without_an_index_it_is_the_one_t
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     said: list[str] = []
-    first = versions.resolve_followed(["nightly", "2.13"], said.append)
+    first = versions.resolve_followed(["nightly", "2.13"], Heard(said))
     reference, build = first.versions
     assert (reference, first.names, first.unavailable) == ("2.13.0", {build: "nightly"}, ())
     assert re.fullmatch(r"\d+\.\d+\.0\.dev\d{8}", build)
     [version] = catalog.resolve_versions([build], fewest=1)
     assert f"\ntf-nightly=={build} \\\n    --hash=sha256:" in version.flavours[0].lock.read_text()
-    again = versions.resolve_followed(["2.13", "nightly"], said.append, first.names and {"nightly": build})
+    again = versions.resolve_followed(["2.13", "nightly"], Heard(said), first.names and {"nightly": build})
     assert (again.versions, again.unchanged) == (first.versions, ("nightly",))
     assert len([text for text in said if "locking it" in text]) == 1
     monkeypatch.setenv("PIP_INDEX_URL", NOBODY)
     monkeypatch.setenv("PIP_EXTRA_INDEX_URL", "")
     monkeypatch.setenv("PIP_RETRIES", "1")
-    silent = versions.resolve_followed(["nightly", "nightly-20200101", "2.13"], said.append)
+    silent = versions.resolve_followed(["nightly", "nightly-20200101", "2.13"], Heard(said))
     assert silent.versions == first.versions
     why = "the index does not answer for tf-nightly (Connection refused)"
     assert silent.notes == (f"{why}; taking {build} for nightly, which is locked here",)
@@ -73,7 +75,7 @@ def test_a_resolver_without_an_index_costs_the_nightly_only(monkeypatch: pytest.
     monkeypatch.setattr(lock_on_demand, "nightlies", lambda device: known)
     monkeypatch.setenv("UV_DEFAULT_INDEX", NOBODY.replace("//", "//me:secret@"))
     monkeypatch.setenv("UV_HTTP_RETRIES", "0")
-    found = versions.resolve_followed(["nightly", "2.13"], lambda text: None)
+    found = versions.resolve_followed(["nightly", "2.13"], View())
     assert found.versions == ("2.13.0",)
     [missing] = found.unavailable
     assert re.match(r"lock: \S+: this nightly cannot be locked: .*Check the network, or the index", missing.reason)
@@ -145,7 +147,7 @@ def build(packages: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Bu
     def build(number: str, days: float) -> Path:
         version = lock(number, requirements=locked(wheel(packages, "tf_nightly", number)))
         with closing(VenvEngine(EngineOptions(wheelhouse=packages))) as engine:
-            path = engine.prepare(version, BuildLog(tmp_path / "log", lambda line: None)).path
+            path = engine.prepare(version, BuildLog(tmp_path / "log")).path
         age(version, days)
         return path
 
@@ -159,7 +161,7 @@ def test_old_environments_are_removed_and_those_in_use_when_they_no_longer_are(b
     (other / "bin").mkdir(parents=True)
     (other / "bin" / "python").symlink_to(paths[1] / "bin" / "python")
     with subprocess.Popen([paths[1] / "bin" / "python", "-c", "input()"], stdin=subprocess.PIPE) as worker:
-        retired = cleanup.retire(1, lambda text: None)
+        retired = cleanup.retire(1, View())
         assert [path.exists() for path in (*paths, other)] == [False, True, True]
         assert retired.numbers == (DAYS[0],)
         assert retired.freed > 10**6
@@ -167,7 +169,7 @@ def test_old_environments_are_removed_and_those_in_use_when_they_no_longer_are(b
         assert worker.stdin
         worker.stdin.close()
     said: list[str] = []
-    assert cleanup.retire(1, said.append).numbers == (DAYS[1],)
+    assert cleanup.retire(1, Heard(said)).numbers == (DAYS[1],)
     assert [path.exists() for path in (*paths, other)] == [False, False, True]
     assert re.fullmatch(rf"old nightlies removed: {DAYS[1]}; freed about [\d.]+ MB", said[0])
     assert [version.number for version in catalog.all_versions() if ".dev2099" in version.number] == DAYS[2:]
@@ -179,12 +181,12 @@ def test_an_old_environment_that_a_run_has_prepared_stays(build: Build, packages
     lock(DAYS[1])
     [version] = catalog.resolve_versions([DAYS[0]], fewest=1)
     with closing(VenvEngine(EngineOptions(wheelhouse=packages))) as engine:
-        engine.prepare(version, BuildLog(tmp_path / "log", lambda line: None))
-        retired = cleanup.retire(1, lambda text: None)
+        engine.prepare(version, BuildLog(tmp_path / "log"))
+        retired = cleanup.retire(1, View())
         assert retired.spared == (f"{DAYS[0]} is left alone: {path.name} is in use, or not ours to remove",)
         assert path.exists()
         assert catalog.find_version(DAYS[0])
-    assert cleanup.retire(1, lambda text: None).numbers == (DAYS[0],)
+    assert cleanup.retire(1, View()).numbers == (DAYS[0],)
     assert not path.exists()
 
 
@@ -195,7 +197,7 @@ def test_what_an_install_that_failed_has_left_goes_too(build: Build) -> None:
     (gone / "bin").mkdir(parents=True)
     (gone / "bin" / "python").symlink_to("/nowhere/python")
     lock(DAYS[1])
-    assert cleanup.retire(1, lambda text: None).numbers == (DAYS[0],)
+    assert cleanup.retire(1, View()).numbers == (DAYS[0],)
     assert (half.exists(), gone.exists()) == (False, False)
 
 
@@ -232,7 +234,7 @@ def test_old_images_are_removed_and_one_that_a_container_uses_keeps_its_version(
     [tag] = [tag for image in engine.images.list() for tag in image.tags if tag.startswith(f"tfcompare:{DAYS[1]}-")]
     container = engine.api.create_container(tag, command=["true"])
     try:
-        retired = cleanup.retire(1, lambda text: None)
+        retired = cleanup.retire(1, View())
         assert (retired.numbers, left()) == ((DAYS[0],), DAYS[1:])
         [why] = retired.spared
         assert why.startswith(f"{DAYS[1]} is left alone: {tag}: the stopped container ")
@@ -240,7 +242,7 @@ def test_old_images_are_removed_and_one_that_a_container_uses_keeps_its_version(
     finally:
         with suppress(docker.errors.NotFound):
             engine.api.remove_container(container["Id"], force=True)
-    assert (cleanup.retire(1, lambda text: None).numbers, left()) == ((DAYS[1],), DAYS[2:])
+    assert (cleanup.retire(1, View()).numbers, left()) == ((DAYS[1],), DAYS[2:])
     # Those of the compose services, and of versions that tests make up, come and go with tests beside this one.
     passing = ("tfcompare-test", "tfcompare:9.")
     assert {name for name in others if not name.startswith(passing)} <= named(engine)

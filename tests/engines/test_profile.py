@@ -13,7 +13,7 @@ from orchestrator.profiling.model import Profiled
 from orchestrator.profiling.report import NO_LAYER, CaseProfiles, compare_profiles, profile_as_object, render_profile
 from orchestrator.profiling.run import ProfileOptions, profile
 from orchestrator.profiling.stored import read_profile
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.view import View
 
 TRAIN = "train_loop[loop={},api=tf.keras,mode=eager,input=numpy,model=small,data=small]"
 PREDICT = "predict[call=predict,state={},model=tiny]"
@@ -26,7 +26,7 @@ CALLS = 10
 def done(tmp_path_factory: pytest.TempPathFactory) -> Profiled:
     out = tmp_path_factory.mktemp("profile") / "run"
     run = RunOptions(versions=("1.14", "2.0"), selected=SELECTED, engine="venv", out=out, seed=1)
-    return profile(ProfileOptions(run=run, calls=CALLS), Quiet())
+    return profile(ProfileOptions(run=run, calls=CALLS), View())
 
 
 def of(done: Profiled, label: str) -> CaseProfiles:
@@ -198,7 +198,7 @@ def test_the_layer_that_returns_something_else_is_named(tmp_path: Path):
         versions=("1.14", "2.0", "2.13", "2.20"), selected=("net",), own_workloads=tmp_path / "own", engine="venv",
         out=tmp_path / "run", seed=1,
     )  # fmt: skip
-    done = profile(ProfileOptions(run=run, calls=0), Quiet())
+    done = profile(ProfileOptions(run=run, calls=0), View())
     assert done.error is None
     assert read_profile(tmp_path / "run").arms == done.arms
     found = {

@@ -62,7 +62,7 @@ def run_cases(number: str, python: str, cases: Sequence[Case], folder: Path) -> 
     """One replicate of each, in one worker; none may die, and what was not refused is in the stream."""
     [version] = catalog.resolve_versions([number], fewest=1)
     only = replace(version, flavours=tuple(f for f in version.on("cpu") if f.python.number == python))
-    environment = VenvEngine(EngineOptions()).prepare(only, BuildLog(folder / "build.log", lambda line: None))
+    environment = VenvEngine(EngineOptions()).prepare(only, BuildLog(folder / "build.log"))
     stream = folder / "stream.arrow"
     paths = WorkerPaths(run="smoke", results=folder, log=folder / "worker.log", own_workloads=None)
     started = environment.start(paths, stream)

@@ -5,7 +5,7 @@ import re
 from orchestrator.measure.trial import try_workloads
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import RunOptions
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.view import View
 
 # The cases of the suite quick, and one or two of other workloads that take little time; none of them has a `no_result`.
 SELECTED = (
@@ -30,7 +30,7 @@ SELECTED = (
 
 def test_no_call_returns_whether_something_holds_or_how_many_there_are() -> None:
     options = RunOptions(versions=("2.13",), selected=SELECTED, engine="venv")
-    tried = try_workloads(plan_run(options, lambda line: None, fewest=1), Quiet())
+    tried = try_workloads(plan_run(options, View(), fewest=1), View())
     assert {(arm.outcome, arm.reason) for arm in tried} == {("ran", "")}
     assert {arm.case.workload for arm in tried} == {selector.partition("[")[0] for selector in SELECTED}
     outputs = {arm.case.label: arm.output for arm in tried}

@@ -28,7 +28,7 @@ def tiny(folder: Path, lock: str = SIX) -> Version:
 
 
 def prepare(version: Version, log: Path) -> str:
-    return str(VenvEngine(EngineOptions()).prepare(version, BuildLog(log, lambda line: None)).path)
+    return str(VenvEngine(EngineOptions()).prepare(version, BuildLog(log)).path)
 
 
 @pytest.fixture(autouse=True)

@@ -28,6 +28,7 @@ from orchestrator.engines.venv.engine import MARKER, VenvEngine
 from orchestrator.images import venv_cache
 from orchestrator.options import EngineOptions
 from tests.support.commands import called
+from tests.support.heard import Listener
 from tests.support.live_runs import until
 from tests.support.packages import locked, own_pip, wheel
 
@@ -56,7 +57,7 @@ def engine(folder: Path) -> VenvEngine:
 
 
 def quiet(path: Path) -> BuildLog:
-    return BuildLog(path, lambda line: None)
+    return BuildLog(path)
 
 
 def obey(made: Version, folder: Path, orders: Connection) -> None:
@@ -163,7 +164,9 @@ def test_an_install_waits_until_no_process_uses_what_it_replaces(holder: Holder,
     (holder.path / "kept").touch()
     lines: list[str] = []
     with closing(engine(tmp_path)) as own:
-        thread = threading.Thread(target=own.prepare, args=(made, BuildLog(tmp_path / "log", lines.append)))
+        thread = threading.Thread(
+            target=own.prepare, args=(made, BuildLog(tmp_path / "log", Listener(watch=lines.append)))
+        )
         thread.start()
         deadline = time.monotonic() + WAIT_S
         while not lines and time.monotonic() < deadline:

@@ -47,7 +47,7 @@ def index(packages: Path) -> Iterator[Little]:
 
 def prepared(made: Version, log: Path, **options: object) -> Path:
     with closing(VenvEngine(EngineOptions(**options))) as engine:  # type: ignore[arg-type]
-        return engine.prepare(made, BuildLog(log, lambda line: None)).path
+        return engine.prepare(made, BuildLog(log)).path
 
 
 def test_an_index_with_a_login_is_asked_and_its_password_stays_here(

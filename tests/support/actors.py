@@ -28,7 +28,7 @@ from orchestrator.model import Case, EnvironmentFacts, Evaluation, Plan
 from orchestrator.options import EngineOptions
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.terminal.progress import Quiet, View
+from orchestrator.terminal.view import View
 from tests.support.builders import MS, environment_facts, rows, run_folder
 
 MOST_IN_BURST = 50
@@ -242,7 +242,7 @@ def play(
     environments = {
         version: Dressing(stage, environment_facts(version=str(version), kind="venv")) for version in plan.targets
     }
-    session = Session(plan, environments, run, fitting=fitting, view=view or Quiet())
+    session = Session(plan, environments, run, fitting=fitting, view=view or View())
     workers = Workers(session)
     try:
         workers.start_all()

@@ -62,7 +62,7 @@ def _build(cache: Path, version: Version, like: Mapping[str, str]) -> Path:
     flavour, interpreter = next((flavour, found) for flavour, found in pythons if found)
     [release] = catalog.resolve_versions((like[flavour.python.number],), fewest=1)
     with closing(VenvEngine(EngineOptions())) as engine:
-        real = engine.prepare(release, BuildLog(cache.parent / f"{version.number}.log", lambda line: None))
+        real = engine.prepare(release, BuildLog(cache.parent / f"{version.number}.log"))
     name = environment_path(flavour, interpreter).name
     return _make(cache, name, real.path, interpreter.path, version.number)
 

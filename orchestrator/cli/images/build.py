@@ -1,6 +1,6 @@
 """`tfcompare images build` and `sbom`."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,11 +10,12 @@ from rich.console import Console
 
 from orchestrator.cli import parse
 from orchestrator.cli.options import BaseFlags, FormatFlags, SourcesFlags, VerbosityFlags, number, with_options
-from orchestrator.cli.talk import say
+from orchestrator.cli.talk import Aloud, say
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.options import EngineOptions
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import safe_text
+from orchestrator.terminal.view import View
 
 if TYPE_CHECKING:
     from orchestrator.catalog.version import Flavour, FlavourName, Version
@@ -82,10 +83,8 @@ def build_images(
         index_url=installation.index_url,
         wheelhouse=installation.wheelhouse,
     )
-    from orchestrator.terminal.progress import view
-
-    with view(Console(stderr=True), quiet=quiet, verbose=verbosity.verbose) as watching:
-        asked = _resolve_versions(versions or USUAL, flavour, watching.say)
+    with verbosity.watch() as watching:
+        asked = _resolve_versions(versions or USUAL, flavour, watching)
         # Imported here: other commands need no engine, and its client is slow to import.
         from orchestrator.images.build import add_name, build_all
 
@@ -123,7 +122,7 @@ def write_sbom(
 
       tfcompare images sbom 2.13 --output 2.13.cdx.json
     """
-    resolved = _resolve_versions([version], "gpu" if gpu else "cpu", say)
+    resolved = _resolve_versions([version], "gpu" if gpu else "cpu", Aloud())
     if len(resolved) != 1:
         raise UsageError(
             f"{version}: these are {len(resolved)} versions; `images build --sbom FOLDER` writes one for each"
@@ -135,12 +134,12 @@ def write_sbom(
         _write(Path(output), text, "--output", quiet=False)
 
 
-def _resolve_versions(texts: Sequence[str], device: "FlavourName", say: Callable[[str], None]) -> "tuple[Version, ...]":
+def _resolve_versions(texts: Sequence[str], device: "FlavourName", view: View) -> "tuple[Version, ...]":
     from orchestrator import catalog
     from orchestrator.catalog.lock_on_demand import provide_locks
 
     names = [name for text in texts for name in parse.parse_names(text)]
-    return catalog.resolve_versions(provide_locks(names, say, device=device), fewest=1)
+    return catalog.resolve_versions(provide_locks(names, view, device=device), fewest=1)
 
 
 def _print_images(built: "Sequence[BuiltImage]") -> None:

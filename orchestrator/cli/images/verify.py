@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import typer
-from rich.console import Console
 
 from orchestrator.cli.images.common import Versions, current_images, find_versions, open_engine
 from orchestrator.cli.options import BaseFlags, FormatFlags, GpuFlags, QuietFlags, gpu_options, with_options
@@ -74,12 +73,11 @@ def verify_images(
 def _add_steps(results: "list[Verified]", environments: EngineOptions, verbosity: QuietFlags) -> "list[Verified]":
     """Return the results with what GPU images did on the GPU."""
     from orchestrator.images.gpu_step import check_steps
-    from orchestrator.terminal.progress import view
 
     numbers = [result.version for result in results if result.flavour == "gpu"]
     if not numbers:
         raise UsageError("--gpu: none of these images is for a GPU; `tfcompare images build --gpu` builds some")
-    with view(Console(stderr=True), quiet=verbosity.quiet, verbose=False) as watching:
+    with verbosity.watch() as watching:
         steps = check_steps(numbers, environments, watching)
     return [
         replace(result, checks=(*result.checks, *steps.get(result.version, ()))) if result.flavour == "gpu" else result

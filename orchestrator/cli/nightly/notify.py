@@ -24,10 +24,10 @@ def notify_test(recipients: NotifyFlags, verbosity: QuietFlags) -> None:
     from orchestrator.nightly import notify as notifying
     from orchestrator.nightly.targets import VARIABLE, find_targets
 
-    targets = find_targets(recipients.notify or (), recipients.notify_file, os.environ, verbosity.say)
+    targets = find_targets(recipients.notify or (), recipients.notify_file, os.environ, verbosity.view)
     if not targets:
         raise UsageError(
             f"no recipient configured: pass --notify URL or --notify-file FILE, or set the variable {VARIABLE}"
         )
-    if lost := notifying.try_out(targets, verbosity.say):
+    if lost := notifying.try_out(targets, verbosity.view):
         raise UsageError("\n".join(lost))

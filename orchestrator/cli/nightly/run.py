@@ -156,7 +156,7 @@ def run(
     from orchestrator.nightly.targets import find_targets
     from orchestrator.plan.request import check_judge
 
-    say, index_url = verbosity.say, installation.index_url
+    view, index_url = verbosity.view, installation.index_url
     asked = NightOptions(
         history=history_path(history.history),
         names=names,
@@ -178,18 +178,18 @@ def run(
         recipients.notify or (),
         recipients.notify_file,
         os.environ,
-        say,
+        view,
         is_own_file=not is_of_folder(context, "notify_file"),
     )
     check_judge(judge.judge, gpu=asked.device == "gpu")
-    summary = replace(night.run_night(asked, say), history=name_in_commands(asked.history))
+    summary = replace(night.run_night(asked, view), history=name_in_commands(asked.history))
     if summary.night.outcome == "skipped":
         return
     notification = message.compose(summary, socket.gethostname())
     print(f"{notification.title}\n\n{notification.text}", end="")
     # The results are stored by now; a notification that fails is only a warning.
     errors = Console(stderr=True)
-    for line in notifying.send(summary, targets, heartbeat=heartbeat, say=say):
+    for line in notifying.send(summary, targets, heartbeat=heartbeat, view=view):
         errors.print(escape_lines(f"warning: {line}"), soft_wrap=True)
     if error := ending(summary):
         raise error

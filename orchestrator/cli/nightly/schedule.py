@@ -13,7 +13,7 @@ import typer
 from orchestrator import redact
 from orchestrator.cli import parse
 from orchestrator.cli.options import INDEX_VARIABLE, FormatFlags, choice, with_options
-from orchestrator.cli.talk import confirm, say
+from orchestrator.cli.talk import Aloud, confirm, say
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import escape_unprintable
@@ -207,7 +207,7 @@ def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up")
     about = units.entry_as_text(wanted.planned)
     with lock.hold(name=SERVERS[wanted.planned.device], about=about):
         try:
-            serving.serve_nights(wanted, say)
+            serving.serve_nights(wanted, Aloud())
         except KeyboardInterrupt:
             say("stopped: no further nightly run starts")
 

@@ -1,6 +1,5 @@
 """Turns groups of flags into the options of environments and runs."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
@@ -11,6 +10,7 @@ from orchestrator.cli.options.machine import GpuFlags, MachineFlags
 from orchestrator.errors import UsageError
 from orchestrator.model import GpuRequest
 from orchestrator.options import EngineOptions
+from orchestrator.terminal.view import View
 
 if TYPE_CHECKING:
     from orchestrator.plan.request import RunOptions
@@ -55,10 +55,10 @@ def engine_options(machine: MachineFlags, gpu: GpuFlags, installation: Installat
     )
 
 
-def say_ignored(options: EngineOptions, say: Callable[[str], None]) -> None:
+def say_ignored(options: EngineOptions, view: View) -> None:
     """Say which variables of the shell reach no target."""
     if note := note_ignored(options.variables):
-        say(note)
+        view.say(note)
 
 
 def run_options(

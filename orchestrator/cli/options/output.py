@@ -1,6 +1,5 @@
 """Flags for what is printed, and where results are written."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -8,10 +7,11 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.options.declare import Group, choice
-from orchestrator.cli.talk import say
+from orchestrator.cli.talk import Aloud
 from orchestrator.errors import TfCompareError
 from orchestrator.exports import EXPORTS
 from orchestrator.metrics.gates import Gate, Gated, describe_uncounted, find_gate_error, parse_gates
+from orchestrator.terminal.view import View
 
 FORMATS = ("table", "json")
 REPORT_FORMATS = (*FORMATS, "html")
@@ -109,10 +109,10 @@ class FailOnFlags(Group):
     def gates(self) -> tuple[Gate, ...]:
         return parse_gates(self.fail_on or "")
 
-    def find_error(self, gated: Gated, say: Callable[[str], None]) -> TfCompareError | None:
+    def find_error(self, gated: Gated, view: View) -> TfCompareError | None:
         """Return the error for the outcomes that were asked for, if there are any; say which rows do not count."""
         if uncounted := describe_uncounted(self.gates, gated):
-            say(uncounted)
+            view.say(uncounted)
         return find_gate_error(self.gates, gated)
 
 
@@ -122,9 +122,23 @@ class QuietFlags(Group):
 
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print only errors on stderr.")] = False
 
+    # Only some commands have a flag for it.
+    verbose = False
+
+    @property
+    def view(self) -> View:
+        return View() if self.quiet else Aloud()
+
     def say(self, text: str) -> None:
-        if not self.quiet:
-            say(text)
+        self.view.say(text)
+
+    def watch(self) -> View:
+        """Return the view of something that takes long, to be opened."""
+        from rich.console import Console
+
+        from orchestrator.terminal.progress import choose_view
+
+        return choose_view(Console(stderr=True), quiet=self.quiet, verbose=self.verbose)
 
 
 @dataclass(frozen=True, kw_only=True)

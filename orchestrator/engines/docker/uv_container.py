@@ -50,7 +50,7 @@ class UvInContainer:
     def _run(self, arguments: Sequence[str], folder: Path, timeout_s: float) -> str:
         client = self.find_client()
         if not image.local_id(client, self.image):
-            message = image.pull(client, self.image, BuildLog(Path(os.devnull), lambda line: None))
+            message = image.pull(client, self.image, BuildLog(Path(os.devnull)))
             if message:
                 raise uv.Unresolved(f"{self.image}, in which uv would run, could not be pulled: {message}")
         user = security.find_user()

@@ -16,6 +16,7 @@ from orchestrator.errors import UsageError
 from orchestrator.nightly.schedule import units
 from orchestrator.nightly.schedule.units import POLITE_S, Missed, Schedule
 from orchestrator.terminal.durations import format_hours_minutes
+from orchestrator.terminal.view import View
 
 # Clocks are set, machines sleep: the time is looked at again and again, and never waited for in one piece.
 STEP_S = 20.0
@@ -29,7 +30,7 @@ def marker_file(device: FlavourName) -> Path:
 
 def serve_nights(
     wanted: Schedule,
-    say: Callable[[str], None],
+    view: View,
     clock: Callable[[], datetime] = datetime.now,
     pause: Callable[[float], None] = time.sleep,
 ) -> None:
@@ -39,15 +40,15 @@ def serve_nights(
     marker = marker_file(wanted.planned.device)
     begun = _last_start(marker) or units.due(clock(), at)
     _keep(marker, begun)
-    say(_waiting(clock(), wanted))
+    view.say(_waiting(clock(), wanted))
     while True:
         now = clock()
         night = units.due(now, at)
         if night > begun:
             begun = night
             _try_to_keep(marker, begun)
-            say(_spent(wanted, night) if _is_due(now, night, wanted) else f"{night}: missed, and skipped")
-            say(_waiting(clock(), wanted))
+            view.say(_spent(wanted, night) if _is_due(now, night, wanted) else f"{night}: missed, and skipped")
+            view.say(_waiting(clock(), wanted))
         elif begun - night > timedelta(days=1):
             # The clock was far ahead, and would keep us waiting until it is there again. By an hour it may go back.
             begun = night

@@ -29,7 +29,7 @@ from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment
 from orchestrator.measure import run as story
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.view import View
 from tests.support import stub
 
 HERE = Path(__file__).parent
@@ -106,7 +106,7 @@ def run_here(base: str, out: Path, *selected: str) -> story.Done:
         versions=("1.14", "2.0"), engine="docker", environments=EngineOptions(base=base), rounds=2,
         own_workloads=OWN, selected=selected, out=out,
     )  # fmt: skip
-    return story.plan_and_measure(options, Quiet())
+    return story.plan_and_measure(options, View())
 
 
 MakeEngine = Callable[..., DockerEngine]
@@ -133,7 +133,7 @@ def environments(docker_base: str, tmp_path_factory: pytest.TempPathFactory) -> 
     folder = tmp_path_factory.mktemp("builds")
 
     def build(number: str) -> DockerEnvironment:
-        return engine.prepare(version(number), BuildLog(folder / f"{number}.log", lambda line: None))
+        return engine.prepare(version(number), BuildLog(folder / f"{number}.log"))
 
     numbers = ("1.14.0", "2.0.0")
     with ThreadPoolExecutor() as pool:
@@ -198,7 +198,7 @@ def label_line(recipe: image.Recipe) -> str:
 def stubs(stub_base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, DockerEnvironment]]:
     """Those images as a run prepares them."""
     engine = DockerEngine(EngineOptions(base=stub_base))
-    log = BuildLog(tmp_path_factory.mktemp("stubs") / "build.log", lambda line: None)
+    log = BuildLog(tmp_path_factory.mktemp("stubs") / "build.log")
     yield {number: engine.prepare(version(number), log) for number in STUBS}
     engine.close()
     assert not log.path.exists(), "nothing was built"
@@ -440,7 +440,7 @@ def _prepared(private: PrivateEngine, base: str, folder: Path) -> Iterator[Docke
         patch.setenv("DOCKER_HOST", private.env["DOCKER_HOST"])
         # A client keeps the engine that it was made for.
         engine = DockerEngine(EngineOptions(gpu=True, base=base))
-        environment = engine.prepare(version("1.14.0"), BuildLog(folder / "build.log", lambda line: None))
+        environment = engine.prepare(version("1.14.0"), BuildLog(folder / "build.log"))
     with closing(engine):
         yield environment
 

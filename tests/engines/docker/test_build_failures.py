@@ -61,7 +61,7 @@ def small(client: docker.DockerClient, running: Registry) -> Iterator[tuple[str,
 
 def failure(own: DockerEngine, folder: Path) -> str:
     with pytest.raises(EnvironmentFailed) as failed:
-        own.prepare(version("1.14.0"), BuildLog(folder / "log", lambda line: None))
+        own.prepare(version("1.14.0"), BuildLog(folder / "log"))
     told = str(failed.value)
     assert told.startswith("1.14.0: its image could not be built: ")
     return told.removeprefix("1.14.0: its image could not be built: ")
@@ -200,7 +200,7 @@ def test_a_disk_that_fills_up_is_told_and_the_next_build_goes_on_where_this_one_
 
         subprocess.run(["mount", "-o", f"remount,size={4 * TMPFS_MB}m", str(cramped.root / "data")], check=True)
         log = tmp_path / "again"
-        facts = own.prepare(version("1.14.0"), BuildLog(log, lambda line: None)).facts
+        facts = own.prepare(version("1.14.0"), BuildLog(log)).facts
         assert "Using cache" in log.read_text()
         assert client.images.get(facts.identity).tags == [facts.details["tag"]]
     finally:

@@ -14,7 +14,7 @@ from rich.console import Console
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.measure.prepare import ReadyEnvironment, make_ready
-from orchestrator.terminal.progress import view
+from orchestrator.terminal.progress import choose_view
 from tests.engines.docker.conftest import MakeEngine, base_image
 from tests.engines.docker.private_version import Private, private
 from tests.support.packages import LOGIN, PASSWORD, USER, Little, little_index, wheel
@@ -58,7 +58,7 @@ def test_a_login_is_in_no_layer_no_history_no_label_no_log_and_no_progress(
 ) -> None:
     screen = io.StringIO()
     own = engine(index_url=index.url)
-    with view(Console(file=screen, width=300), quiet=False, verbose=True) as watching:
+    with choose_view(Console(file=screen, width=300), quiet=False, verbose=True) as watching:
         result = make_ready((made.version,), own, tmp_path / "logs", watching)["1.14.0"]
     assert isinstance(result, ReadyEnvironment), result
     identity, tag = result.environment.facts.identity, result.environment.facts.details["tag"]
@@ -83,13 +83,13 @@ def test_another_address_and_another_token_of_the_index_leave_the_cache_as_it_is
     engine: MakeEngine, made: Private, index: Little, tmp_path: Path, swept: Callable[[str], None]
 ) -> None:
     """Only the lock has changed: the environment and its pip, one layer below, are there."""
-    facts = engine(index_url=index.url).prepare(made.version, BuildLog(tmp_path / "first", lambda line: None)).facts
+    facts = engine(index_url=index.url).prepare(made.version, BuildLog(tmp_path / "first")).facts
     swept(facts.details["tag"])
     lock = made.version.flavours[0].lock
     lock.write_text(lock.read_text() + "# changed\n")
     with little_index(made.packages) as elsewhere:
         own = engine(index_url=elsewhere.url)
-        swept(own.prepare(made.version, BuildLog(tmp_path / "second", lambda line: None)).facts.details["tag"])
+        swept(own.prepare(made.version, BuildLog(tmp_path / "second")).facts.details["tag"])
     assert "/simple/pip/" in {path for path, _ in index.asked}
     assert "/simple/pip/" not in {path for path, _ in elsewhere.asked}
     assert "Using cache" in (tmp_path / "second").read_text()
@@ -98,7 +98,7 @@ def test_another_address_and_another_token_of_the_index_leave_the_cache_as_it_is
 def test_a_wheelhouse_is_enough(
     client: docker.DockerClient, engine: MakeEngine, made: Private, tmp_path: Path, swept: Callable[[str], None]
 ) -> None:
-    facts = engine(wheelhouse=made.packages).prepare(made.version, BuildLog(tmp_path / "log", lambda line: None)).facts
+    facts = engine(wheelhouse=made.packages).prepare(made.version, BuildLog(tmp_path / "log")).facts
     swept(facts.details["tag"])
     assert facts.size_bytes == client.images.get(facts.identity).attrs["Size"]
     assert installed(client, facts.identity) == {"little-one", "little-two", "pip"}
@@ -106,7 +106,7 @@ def test_a_wheelhouse_is_enough(
 
 def failed(own: object, made: Private, log: Path) -> str:
     with pytest.raises(EnvironmentFailed) as error:
-        own.prepare(made.version, BuildLog(log, lambda line: None))  # type: ignore[attr-defined]
+        own.prepare(made.version, BuildLog(log))  # type: ignore[attr-defined]
     return str(error.value)
 
 

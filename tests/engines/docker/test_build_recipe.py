@@ -46,7 +46,7 @@ def test_buildkit_makes_the_same_image_of_it(
     for name, content in {**recipe.files, "ca.pem": b""}.items():
         (context / name).write_bytes(content)
     own = engine(wheelhouse=packages)
-    given = {"BASE": recipe.base, **own._index.variables(BuildLog(tmp_path / "index.log", lambda line: None))}
+    given = {"BASE": recipe.base, **own._index.variables(BuildLog(tmp_path / "index.log"))}
     tag = "tfcompare-test:buildkit"
     arguments = [word for name, value in given.items() for word in ("--build-arg", f"{name}={value}")]
     done = subprocess.run(
@@ -71,10 +71,10 @@ def test_another_lock_keeps_the_environment_below_it(
 ) -> None:
     version, packages = made
     own = engine(wheelhouse=packages)
-    first = own.prepare(version, BuildLog(tmp_path / "first", lambda line: None)).facts
+    first = own.prepare(version, BuildLog(tmp_path / "first")).facts
     lock = version.flavours[0].lock
     lock.write_text(lock.read_text() + "# changed\n")
-    second = own.prepare(version, BuildLog(tmp_path / "second", lambda line: None)).facts
+    second = own.prepare(version, BuildLog(tmp_path / "second")).facts
     try:
         layers = [client.images.get(one.identity).attrs["RootFS"]["Layers"] for one in (first, second)]
         assert first.identity != second.identity

@@ -391,7 +391,7 @@ def test_versions_hold_the_gpu_in_turn_where_that_is_asked_for(
     asked = check_request(options)
     plan = replace(asked.freeze("docker"), device="cpu")
     engine = DockerEngine(places)
-    log = BuildLog(tmp_path / "build.log", lambda line: None)
+    log = BuildLog(tmp_path / "build.log")
     environments = {target(full.number): engine.prepare(full, log) for full in asked.selection.versions}
     folder = RunFolder.create(tmp_path / "run")
     folder.write_plan(plan)

@@ -24,9 +24,11 @@ from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.measure.session import make_environments
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.terminal.progress import View, view
+from orchestrator.terminal.progress import choose_view
+from orchestrator.terminal.view import View
 from tests.engines.docker.conftest import MakeEngine, PrivateEngine, base_image, version
 from tests.engines.docker.registry import registry as running_registry
+from tests.support.heard import Listener
 
 SIX = "six==1.17.0 --hash=sha256:4721f391ed90541fddacab5acf947aa0d3dc7d27b2e1e8eda2be8970586c3274\n"
 WRONG = SIX.replace("4721", "0000")
@@ -83,7 +85,7 @@ def test_second_prepare_builds_nothing(
 ) -> None:
     log = tmp_path / "log"
     own = engine()
-    again = own.prepare(version("1.14.0"), BuildLog(log, lambda line: None))
+    again = own.prepare(version("1.14.0"), BuildLog(log))
     assert again.facts == environments["1.14.0"].facts
     assert not log.exists()
     assert own.outlook(version("1.14.0")).text == f"ready ({again.facts.details['tag']})"
@@ -128,7 +130,7 @@ def test_another_image_under_the_name_of_the_base_is_another_image(
 def test_base_that_is_not_there_is_named_with_advice(engine: MakeEngine, tmp_path: Path) -> None:
     own = engine(base="127.0.0.1:1/nowhere:{python}")
     with pytest.raises(EnvironmentFailed) as failed:
-        own.prepare(version("1.14.0"), BuildLog(tmp_path / "log", lambda line: None))
+        own.prepare(version("1.14.0"), BuildLog(tmp_path / "log"))
     message = str(failed.value)
     assert message.startswith("1.14.0: its image could not be built: ")
     assert "127.0.0.1:1/nowhere:3.7" in message
@@ -139,13 +141,13 @@ def test_base_that_is_not_there_is_named_with_advice(engine: MakeEngine, tmp_pat
 def test_name_that_is_no_image_name_is_an_error_with_the_name(engine: MakeEngine, tmp_path: Path) -> None:
     own = engine(base="No Image")
     with pytest.raises(EnvironmentFailed, match=r"1\.14\.0: .*No Image.*invalid reference format"):
-        own.prepare(version("1.14.0"), BuildLog(tmp_path / "log", lambda line: None))
+        own.prepare(version("1.14.0"), BuildLog(tmp_path / "log"))
 
 
 def test_wrong_hash_in_a_lock_builds_nothing(engine: MakeEngine, tmp_path: Path) -> None:
     own = engine()
     with pytest.raises(EnvironmentFailed) as failed:
-        own.prepare(tiny(tmp_path, WRONG), BuildLog(tmp_path / "log", lambda line: None))
+        own.prepare(tiny(tmp_path, WRONG), BuildLog(tmp_path / "log"))
     message = str(failed.value)
     assert "the index served another file than the lock names. Do not trust it, or lock the version again" in message
     assert "six==1.17.0" in message
@@ -167,7 +169,7 @@ def test_lock_is_all_that_is_installed_and_the_log_is_live(
         if "six" in line:
             outlooks.append(str(own.outlook(small)))
 
-    facts = own.prepare(small, BuildLog(tmp_path / "log", watch)).facts
+    facts = own.prepare(small, BuildLog(tmp_path / "log", Listener(watch=watch))).facts
     swept(facts.details["tag"])
     assert client.images.get(facts.identity).labels[image.BUILDER] == image.builder()
     assert outlooks[0].startswith("to be built from "), "a line comes while the build goes on"
@@ -207,7 +209,7 @@ def test_verbose_run_shows_the_whole_log(
 ) -> None:
     stub("echo first of its lines && echo and the next")
     screen = io.StringIO()
-    swept(told(view(Console(file=screen), quiet=False, verbose=True), engine(), tmp_path))
+    swept(told(choose_view(Console(file=screen), quiet=False, verbose=True), engine(), tmp_path))
     log = (tmp_path / "run" / "logs" / "build-1.14.0.log").read_text().splitlines()
     shown = screen.getvalue().splitlines()
     assert [line for line in shown if line.removeprefix("1.14.0: ") in log] == [f"1.14.0: {line}" for line in log]
@@ -221,7 +223,7 @@ def test_run_in_a_terminal_shows_the_line_it_is_at(
     stub("echo at this line && sleep 1")
     screen = io.StringIO()
     console = Console(file=screen, force_terminal=True, width=100)
-    swept(told(view(console, quiet=False, verbose=False), engine(), tmp_path))
+    swept(told(choose_view(console, quiet=False, verbose=False), engine(), tmp_path))
     assert "at this line" in screen.getvalue()
 
 
@@ -230,7 +232,7 @@ def test_run_in_a_log_says_what_is_built_and_keeps_the_build_out_of_it(
 ) -> None:
     stub("echo a line of the build")
     screen = io.StringIO()
-    swept(told(view(Console(file=screen, width=200), quiet=False, verbose=False), engine(), tmp_path))
+    swept(told(choose_view(Console(file=screen, width=200), quiet=False, verbose=False), engine(), tmp_path))
     assert screen.getvalue().startswith("1.14.0: to be built from ")
     assert "a line of the build" not in screen.getvalue()
     assert "a line of the build" in (tmp_path / "run" / "logs" / "build-1.14.0.log").read_text()
@@ -248,7 +250,7 @@ def test_proxies_reach_the_build_and_stay_out_of_the_image(
     stub("echo proxy: $HTTPS_PROXY")
     log = tmp_path / "log"
     own = engine()
-    facts = own.prepare(version("1.14.0"), BuildLog(log, lambda line: None)).facts
+    facts = own.prepare(version("1.14.0"), BuildLog(log)).facts
     swept(facts.details["tag"])
     assert "proxy: http://proxy.invalid:3128" in log.read_text().splitlines()
     assert "proxy.invalid" not in json.dumps(client.api.inspect_image(facts.identity))
@@ -267,7 +269,7 @@ def test_engine_that_dies_during_a_build_is_an_engine_that_is_gone(
     try:
         with pytest.raises(EngineUnavailable, match=r"^1\.14\.0: .*stopped answering"):
             engine(base=docker_base.replace("{python}", "3.6")).prepare(
-                version("1.14.0"), BuildLog(tmp_path / "log", watch)
+                version("1.14.0"), BuildLog(tmp_path / "log", Listener(watch=watch))
             )
     finally:
         on_private.kill()
@@ -286,7 +288,7 @@ def test_who_asks_for_an_image_while_another_builds_it_waits_and_has_the_same(
     engines = [engine() for _ in logs]
 
     def prepare(own: DockerEngine, log: Path) -> DockerEnvironment:
-        return own.prepare(version("1.14.0"), BuildLog(log, lambda line: None))
+        return own.prepare(version("1.14.0"), BuildLog(log))
 
     with ThreadPoolExecutor() as pool:
         first, second = (made.facts for made in pool.map(prepare, engines, logs))
@@ -320,11 +322,11 @@ def test_base_from_a_registry_is_pulled_once_and_its_image_built_once(
     stub("echo built")
     first, second = tmp_path / "first.log", tmp_path / "second.log"
     own = engine(base=registry)
-    facts = own.prepare(version("1.14.0"), BuildLog(first, lambda line: None)).facts
+    facts = own.prepare(version("1.14.0"), BuildLog(first)).facts
     swept(facts.details["tag"])
     assert f"pulling {registry.replace('{python}', '3.7')}" in first.read_text().splitlines()
     assert "built" in first.read_text().splitlines()
-    assert own.prepare(version("1.14.0"), BuildLog(second, lambda line: None)).facts == facts
+    assert own.prepare(version("1.14.0"), BuildLog(second)).facts == facts
     assert not second.exists()
 
 
@@ -333,7 +335,7 @@ def test_tag_that_a_registry_does_not_hold_is_named_with_advice(
 ) -> None:
     own = engine(base=registry.replace("base:", "other:"))
     with pytest.raises(EnvironmentFailed) as failed:
-        own.prepare(version("1.14.0"), BuildLog(tmp_path / "log", lambda line: None))
+        own.prepare(version("1.14.0"), BuildLog(tmp_path / "log"))
     assert f"the base image {registry.replace('base:{python}', 'other:3.7')} is not in the registry" in str(
         failed.value
     )

@@ -144,7 +144,7 @@ def test_an_image_outlives_its_base(there: docker.DockerClient, engine: MakeEngi
     there.api.remove_image(NAME)
     own_engine = engine(base=BASE)
     assert own_engine.outlook(version("1.14.0")).text == f"ready ({made.tag})"
-    facts = own_engine.prepare(version("1.14.0"), BuildLog(tmp_path / "log", lambda line: None)).facts
+    facts = own_engine.prepare(version("1.14.0"), BuildLog(tmp_path / "log")).facts
     assert facts.details["spec"] == made.spec
     assert not (tmp_path / "log").exists(), "nothing was pulled or built"
 
@@ -183,7 +183,7 @@ def test_images_go_to_an_engine_without_their_base_and_a_run_there_finds_them(
     assert [entry["state"] for entry in listed(images, "--base", BASE)] == ["current", "current"]
     own_engine = engine(base=BASE)
     for one, identity in zip(made, ids, strict=True):
-        facts = own_engine.prepare(version(one.version), BuildLog(tmp_path / "log", lambda line: None)).facts
+        facts = own_engine.prepare(version(one.version), BuildLog(tmp_path / "log")).facts
         assert facts.identity == identity
     assert not (tmp_path / "log").exists(), "nothing was pulled or built"
 
@@ -655,7 +655,7 @@ def test_an_image_of_the_users_own_whose_packages_have_odd_names_or_versions_is_
     made, _ = there.images.build(path=str(tmp_path), rm=True)
     try:
         with pytest.raises(EnvironmentFailed, match=r"its answer is no inventory: distributions.*should match pattern"):
-            own_image.find_own_image(there, "mine", made.id, BuildLog(tmp_path / "log", lambda line: None))
+            own_image.find_own_image(there, "mine", made.id, BuildLog(tmp_path / "log"))
     finally:
         there.api.remove_image(made.id)
 

@@ -197,7 +197,7 @@ def test_what_was_locked_is_built_from_and_a_moved_tag_is_built_anew(
     locked(tfcompare, "1.14", "--base", registry.base)
     full = version("1.14.0")
     log = tmp_path / "log"
-    facts = engine(base=registry.base).prepare(full, BuildLog(log, lambda line: None)).facts
+    facts = engine(base=registry.base).prepare(full, BuildLog(log)).facts
     try:
         assert facts.details["base"] == f"{name}@{digest}"
         assert f"pulling {name}@{digest}" in log.read_text().splitlines()

@@ -31,10 +31,11 @@ from orchestrator.metrics.followed import FOLLOWED, Followed
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.terminal.progress import Quiet, View
+from orchestrator.terminal.view import View
 from tests.conftest import ROOT
 from tests.support.actors import Dressing, Part, Stage, offer
 from tests.support.builders import arm, case, comparison, environment_facts, evaluation, manifest, plan, version_pair
+from tests.support.heard import Heard
 from tests.support.worlds import verdict_of
 from workloads.sketches import sketch
 
@@ -42,14 +43,6 @@ CASE = "predict[call=predict,state=uncompiled,model=tiny]"
 RELEASES = ("1.14.0", "1.15.5", "2.0.0", "2.1.4", "2.2.3", "2.3.4")
 SCHEMA = json.loads((ROOT / "docs" / "schema" / "bisect-1.json").read_text())
 QUESTION = Question(good="1.14", bad="2.3", run=RunOptions(selected=(CASE,), engine="venv", rounds=4))
-
-
-class Heard(Quiet):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
 
 
 class Theatre:
@@ -98,7 +91,7 @@ def unmade(monkeypatch: pytest.MonkeyPatch, stage: Stage) -> set[str]:
 def searched(
     folder: Path, question: Question = QUESTION, view: View | None = None, most: int | None = None
 ) -> Bisected:
-    view = view or Quiet()
+    view = view or View()
     path, known = run.begin(question, folder, view)
     return run.run_search(path, known, view, most)
 
@@ -139,9 +132,9 @@ def test_it_ends_once_the_version_is_found_and_goes_on_for_as_many_steps_as_are_
     done = searched(tmp_path / "hunt")
     assert (done.result.main.earlier, done.result.main.later) == ("2.0.0", "2.1.4")
     assert done.result.wanted
-    again = run.run_search(tmp_path / "hunt", run.resume_search(tmp_path / "hunt"), Quiet())
+    again = run.run_search(tmp_path / "hunt", run.resume_search(tmp_path / "hunt"), View())
     assert len(again.state.measured) == len(done.state.measured)
-    more = run.run_search(tmp_path / "hunt", run.resume_search(tmp_path / "hunt"), Quiet(), 10)
+    more = run.run_search(tmp_path / "hunt", run.resume_search(tmp_path / "hunt"), View(), 10)
     assert not more.result.wanted
     assert change(more) == [("1.15.5", "2.0.0"), ("2.0.0", "2.1.4"), ("2.2.3", "2.3.4")]
     assert change(searched(tmp_path / "all", replace(QUESTION, every=True))) == change(more)
@@ -152,7 +145,7 @@ def test_a_search_can_be_continued_from_another_folder(unmade, tmp_path: Path, m
     (tmp_path / "own" / "mine.py").write_text("def build(tf, params):\n    return lambda: None\n")
     monkeypatch.chdir(tmp_path)
     asked = replace(QUESTION, run=replace(QUESTION.run, own_workloads=Path("own"), selected=("mine",)))
-    _, known = run.begin(asked, tmp_path / "hunt", Quiet())
+    _, known = run.begin(asked, tmp_path / "hunt", View())
     (tmp_path / "hunt").mkdir()
     state.write_state(tmp_path / "hunt", known)
     monkeypatch.chdir("/")
@@ -211,7 +204,7 @@ def test_the_version_that_takes_more_disk_is_found_without_a_round(unmade, stage
 
 def test_sizes_are_not_compared_on_another_machine(tmp_path: Path):
     with pytest.raises(UsageError, match="leave --on out"):
-        run.begin(replace(QUESTION, metric="size"), tmp_path, Quiet(), Hands(obstacle=lambda *about: None))
+        run.begin(replace(QUESTION, metric="size"), tmp_path, View(), Hands(obstacle=lambda *about: None))
 
 
 def test_the_version_that_returns_something_else_is_found(unmade, stage, tmp_path: Path):
@@ -240,13 +233,13 @@ def test_an_end_that_dies_in_a_later_step_is_compared_with_nothing(unmade, stage
         return measure_run(options, view)
 
     question, hands = replace(QUESTION, metric=metric, every=True), Hands(measure=measure)
-    path, known = run.begin(question, tmp_path / "hunt", Quiet(), hands)
-    done = run.run_search(path, known, Quiet(), 2, hands)
+    path, known = run.begin(question, tmp_path / "hunt", View(), hands)
+    done = run.run_search(path, known, View(), 2, hands)
     learned = {finding.later: finding for finding in done.state.steps[-1].findings}["2.3.4"]
     assert learned.verdict == "inconclusive"
     assert learned.metric == metric
     assert "killed by SIGKILL" in learned.reason
-    again = run.run_search(path, run.resume_search(path), Quiet(), 1, hands)
+    again = run.run_search(path, run.resume_search(path), View(), 1, hands)
     assert len(again.state.measured) == 3
     assert report.search_as_object(again.state, again.result)["conclusions"]
 
@@ -267,7 +260,7 @@ ENDS = {
 @pytest.mark.parametrize(("good", "bad", "reason"), ENDS.values(), ids=ENDS)
 def test_ends_that_differ_in_more_than_their_version_are_refused(tmp_path: Path, good: str, bad: str, reason: str):
     with pytest.raises(UsageError, match=reason):
-        run.begin(replace(QUESTION, good=good, bad=bad), tmp_path / "hunt", Quiet())
+        run.begin(replace(QUESTION, good=good, bad=bad), tmp_path / "hunt", View())
 
 
 def test_what_all_steps_have_in_common_is_said_once(unmade, tmp_path: Path):
@@ -281,7 +274,7 @@ def test_what_all_steps_have_in_common_is_said_once(unmade, tmp_path: Path):
 def test_a_search_that_is_done_is_told_again_without_measuring(unmade, stage, tmp_path: Path):
     first = searched(tmp_path / "hunt")
     played = len(stage.log)
-    again = run.run_search(tmp_path / "hunt", run.resume_search(tmp_path / "hunt"), Quiet())
+    again = run.run_search(tmp_path / "hunt", run.resume_search(tmp_path / "hunt"), View())
     assert again.result == first.result
     assert searched(tmp_path / "hunt").result == first.result
     assert len(stage.log) == played
@@ -394,11 +387,11 @@ def test_so_many_steps_and_no_more_are_taken_and_the_rest_is_left_open(unmade, t
 def test_a_folder_holds_one_search(unmade, tmp_path: Path):
     searched(tmp_path / "hunt", most=1)
     with pytest.raises(UsageError, match="with other options"):
-        run.begin(replace(QUESTION, bad="2.2"), tmp_path / "hunt", Quiet())
+        run.begin(replace(QUESTION, bad="2.2"), tmp_path / "hunt", View())
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
     with pytest.raises(UsageError, match="is not empty"):
-        run.begin(QUESTION, tmp_path / "full", Quiet())
+        run.begin(QUESTION, tmp_path / "full", View())
     with pytest.raises(UsageError, match="holds no search"):
         run.resume_search(tmp_path / "full")
 
@@ -413,9 +406,9 @@ def test_the_address_of_an_index_reaches_every_step_and_no_file(unmade, tmp_path
     folder, hands = tmp_path / "hunt", Hands(measure=measure)
     address = "https://user:secret@mirror.example/simple"
     question = QUESTION.with_index(address)
-    run.run_search(*run.begin(question, folder, Quiet(), hands), Quiet(), 1, hands)
-    run.run_search(*run.begin(question, folder, Quiet(), hands), Quiet(), 1, hands)
-    run.run_search(folder, run.resume_search(folder, index_url=address), Quiet(), 1, hands)
+    run.run_search(*run.begin(question, folder, View(), hands), View(), 1, hands)
+    run.run_search(*run.begin(question, folder, View(), hands), View(), 1, hands)
+    run.run_search(folder, run.resume_search(folder, index_url=address), View(), 1, hands)
     assert seen == [address] * 3
     assert not [path for path in folder.rglob("*") if path.is_file() and b"secret" in path.read_bytes()]
     assert run.resume_search(folder).question.run.environments.index_url is None
@@ -475,12 +468,12 @@ def test_a_state_comes_back_as_it_was_written(unmade, tmp_path: Path):
 )
 def test_a_search_is_about_one_case(selected: tuple[str, ...], told: str):
     with pytest.raises(UsageError, match=told):
-        run.begin(replace(QUESTION, run=RunOptions(selected=selected)), None, Quiet())
+        run.begin(replace(QUESTION, run=RunOptions(selected=selected)), None, View())
 
 
 def test_an_end_is_one_version():
     with pytest.raises(UsageError, match="name one each"):
-        run.begin(replace(QUESTION, good="1.14..2.0"), None, Quiet())
+        run.begin(replace(QUESTION, good="1.14..2.0"), None, View())
 
 
 def test_the_outlook_says_how_many_steps_and_what_is_to_be_made(unmade):
@@ -496,8 +489,8 @@ def test_the_outlook_of_a_search_for_a_size_names_no_time_of_rounds(unmade):
     """Times take rounds, and sizes none."""
     steps = {}
     for metric in ("time", "size"):
-        _, known = run.begin(replace(QUESTION, metric=metric), None, Quiet())
-        [steps[metric], _] = estimate.describe_plan(known, Quiet())
+        _, known = run.begin(replace(QUESTION, metric=metric), None, View())
+        [steps[metric], _] = estimate.describe_plan(known, View())
     assert " min where building and calls are short" in steps["time"]
     assert steps["size"].endswith("; a step makes its versions ready and measures no rounds")
     assert " min" not in steps["size"]
@@ -532,7 +525,7 @@ def world(logs: Mapping[str, float], *, rounds: list[int | None] | None = None, 
 
 
 def begun(folder: Path, candidates: tuple[str, ...], **changes) -> State:
-    _, known = run.begin(QUESTION, folder, Quiet())
+    _, known = run.begin(QUESTION, folder, View())
     question = replace(known.question, good=candidates[0], bad=candidates[-1], **changes)
     return replace(known, question=question, candidates=candidates)
 
@@ -543,7 +536,7 @@ def test_after_the_release_the_nightlies_between_the_two_are_searched(unmade, tm
     logs = {version: (1.0 if version in ("2.21.0", *days[5:]) else 0.0) for version in (*releases, *days)}
     hands = replace(world(logs), nightlies=lambda: (*days, "2.22.0.dev20260301"))
     known = begun(tmp_path, releases, nightlies=True)
-    done = run.run_search(tmp_path / "hunt", known, Quiet(), hands=hands)
+    done = run.run_search(tmp_path / "hunt", known, View(), hands=hands)
     assert change(done) == [("2.21.0.dev20260105", "2.21.0.dev20260106")]
     assert done.state.deepened
 
@@ -564,7 +557,7 @@ def test_rounds_that_decide_nothing_are_followed_by_more_of_them(unmade, tmp_pat
     logs = dict.fromkeys(RELEASES, 0.0) | {"2.3.4": 1.0}
     known = begun(tmp_path, RELEASES)
     hands = world(logs, rounds=rounds, blind_rounds=5)
-    done = run.run_search(tmp_path / "hunt", known, Quiet(), hands=hands)
+    done = run.run_search(tmp_path / "hunt", known, View(), hands=hands)
     assert change(done) == [("2.2.3", "2.3.4")]
     assert rounds[:2] == [4, 8]
 

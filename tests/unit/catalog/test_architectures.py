@@ -12,6 +12,8 @@ from orchestrator.catalog.uv import Unresolved
 from orchestrator.catalog.version import Version
 from orchestrator.errors import UsageError
 from orchestrator.machine import supported
+from orchestrator.terminal.view import View
+from tests.support.heard import Heard
 
 
 def become(monkeypatch: pytest.MonkeyPatch, machine: str) -> None:
@@ -45,7 +47,7 @@ def resolver(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[lock_on_dema
 
 def provide(*texts: str) -> tuple[dict[str, Version], list[str]]:
     said: list[str] = []
-    names = changed.provide_targets(texts, said.append, "cpu")
+    names = changed.provide_targets(texts, Heard(said), "cpu")
     return {version.number: version for version in changed.resolve_targets(names, 1, "cpu")}, said
 
 
@@ -108,7 +110,7 @@ def test_a_version_that_cannot_be_locked_costs_no_other_one(
 
 def test_there_is_no_cuda_for_the_other(resolver: list[lock_on_demand.Lock], monkeypatch: pytest.MonkeyPatch):
     become(monkeypatch, "aarch64")
-    assert lock_on_demand.provide_locks(("2.16",), lambda text: None, device="gpu") == ("2.16",)
+    assert lock_on_demand.provide_locks(("2.16",), View(), device="gpu") == ("2.16",)
     assert resolver == []
     [version] = catalog.resolve_versions(("2.16",), fewest=1)
     assert version.on("gpu") == ()

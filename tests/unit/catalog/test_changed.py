@@ -11,6 +11,8 @@ from orchestrator.catalog.changed import find_changed, provide_targets, resolve_
 from orchestrator.catalog.lock_on_demand import Lock
 from orchestrator.catalog.uv import Unresolved
 from orchestrator.errors import UsageError
+from orchestrator.terminal.view import View
+from tests.support.heard import Heard
 from tests.support.packages import own_tensorflow
 
 HASH = 64 * "0"
@@ -41,10 +43,6 @@ def resolver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Resolv
     catalog.reread()
 
 
-def silent(text: str) -> None:
-    pass
-
-
 def test_variables_change_neither_the_lock_nor_the_version():
     version, usual = find_changed("2.15 TF_ENABLE_ONEDNN_OPTS=0 as onednn-off", "cpu"), catalog.find_version("2.15")
     assert usual
@@ -62,7 +60,7 @@ def test_a_python_of_the_table_takes_its_lock():
 
 def test_another_python_is_locked_on_first_use_and_not_again(resolver: Resolver):
     said: list[str] = []
-    assert provide_targets(["2.12 py=3.10"], said.append, "cpu") == ("2.12.1 py=3.10",)
+    assert provide_targets(["2.12 py=3.10"], Heard(said), "cpu") == ("2.12.1 py=3.10",)
     assert said == ["2.12.1+py=3.10: locking it for Python 3.10"]
     [(lock, _)] = resolver.asked
     assert lock.python == "3.10"
@@ -71,12 +69,12 @@ def test_another_python_is_locked_on_first_use_and_not_again(resolver: Resolver)
     [flavour] = find_changed("2.12 py=3.10", "cpu").flavours
     assert flavour.lock == lock.path
     assert (flavour.python.number, flavour.python.image) == ("3.10", "python:3.10-slim")
-    provide_targets(["2.12 py=3.10"], said.append, "cpu")
+    provide_targets(["2.12 py=3.10"], Heard(said), "cpu")
     assert len(said) == 1
 
 
 def test_keras_2_is_a_package_and_a_variable(resolver: Resolver):
-    assert provide_targets(["2.16 keras=2"], silent, "cpu") == ("2.16.2 keras=2",)
+    assert provide_targets(["2.16 keras=2"], View(), "cpu") == ("2.16.2 keras=2",)
     version = find_changed("2.16 keras=2", "cpu")
     assert version.variables == {"TF_USE_LEGACY_KERAS": "1"}
     [flavour] = version.flavours
@@ -89,7 +87,7 @@ def test_keras_2_is_a_package_and_a_variable(resolver: Resolver):
 
 def test_what_contradicts_the_lock_of_the_version_is_resolved_without_it(resolver: Resolver):
     resolver.refuses = "2.16.2"
-    provide_targets(["2.16 keras=2"], silent, "cpu")
+    provide_targets(["2.16 keras=2"], View(), "cpu")
     assert [len(options) for _, options in resolver.asked] == [2, 0]
 
 
@@ -99,13 +97,13 @@ def test_what_cannot_be_resolved_is_told_with_the_target(resolver: Resolver, mon
 
     monkeypatch.setattr(lock_on_demand, "resolve_lock", refuse)
     with pytest.raises(UsageError, match=r"target '2.16 keras=2': it cannot be locked:\nno solution"):
-        provide_targets(["2.16 keras=2"], silent, "cpu")
+        provide_targets(["2.16 keras=2"], View(), "cpu")
 
 
 def test_a_wheel_is_locked_by_its_digest_like_the_release_that_it_takes_after(resolver: Resolver, tmp_path: Path):
     path = own_tensorflow(tmp_path, needs=("six>=1",))
     text = f"wheel={path} as mine"
-    assert provide_targets([text], silent, "cpu") == (text,)
+    assert provide_targets([text], View(), "cpu") == (text,)
     version = find_changed(text, "cpu")
     [flavour] = version.flavours
     assert (version.name, version.number, flavour.wheel) == ("mine", "2.15.1+mine", path)
@@ -206,6 +204,6 @@ def test_equal_targets_are_refused(texts: list[str], words: str):
 
 def test_a_definition_makes_the_target_again(resolver: Resolver):
     texts = ["2.16 keras=2 TF_XLA_FLAGS='--a=1 --b=2' as both", "2.13 py=3.8"]
-    versions = resolve_targets(provide_targets(texts, silent, "cpu"), 2, "cpu")
+    versions = resolve_targets(provide_targets(texts, View(), "cpu"), 2, "cpu")
     definitions = [version.changes.definition for version in versions if version.changes]
     assert list(changed.by_name(definitions, "cpu").values()) == list(versions)

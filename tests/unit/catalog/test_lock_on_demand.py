@@ -13,6 +13,8 @@ from orchestrator.catalog.table import FlavourTable
 from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.errors import UsageError
 from orchestrator.parallel import run_parallel
+from orchestrator.terminal.view import View
+from tests.support.heard import Heard, Listener
 
 KNOWN = {
     "2.22.0.dev20260901": "tf-nightly-cpu",
@@ -24,7 +26,7 @@ KNOWN = {
 
 def chosen(name: str, known: dict[str, str] = KNOWN) -> tuple[str, str, list[str]]:
     said: list[str] = []
-    package, number = lock_on_demand.nearest(name, known, said.append)
+    package, number = lock_on_demand.nearest(name, known, Heard(said))
     return package, number, said
 
 
@@ -68,7 +70,7 @@ def test_no_nightly_at_all_is_told():
 
 
 def test_names_that_a_table_has_need_no_lock():
-    assert lock_on_demand.provide_locks(["1.14", "2.0.0", "all", "2.8..2.9"], _unheard) == (
+    assert lock_on_demand.provide_locks(["1.14", "2.0.0", "all", "2.8..2.9"], Listener(_unheard)) == (
         "1.14",
         "2.0.0",
         "all",
@@ -78,7 +80,7 @@ def test_names_that_a_table_has_need_no_lock():
 
 def test_a_patch_of_an_unknown_release_says_where_to_describe_it():
     with pytest.raises(UsageError, match=r"3.0.1: no release 3.0 is in the table .*versions.toml"):
-        lock_on_demand.provide_locks(["3.0.1"], _unheard)
+        lock_on_demand.provide_locks(["3.0.1"], Listener(_unheard))
 
 
 def test_a_patch_takes_the_pins_of_its_release():
@@ -111,7 +113,7 @@ def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
 
 def _keep(number: str) -> None:
     flavour = FlavourTable(pythons=("3.11",), requirements=(f"tf-nightly=={number}",))
-    lock_on_demand._keep(number, "cpu", flavour, "", lambda text: None)
+    lock_on_demand._keep(number, "cpu", flavour, "", View())
 
 
 @pytest.fixture
@@ -129,7 +131,7 @@ def resolver(own_folder: None, monkeypatch: pytest.MonkeyPatch) -> list[lock_on_
 
 
 def provide(name: str, device: FlavourName, index: dict[str, str] | None = None) -> Version:
-    (number,) = lock_on_demand.provide_locks([name], lambda text: None, index, device=device)
+    (number,) = lock_on_demand.provide_locks([name], View(), index, device=device)
     [version] = catalog.resolve_versions([number], fewest=1)
     return version
 
@@ -207,7 +209,7 @@ def test_a_table_that_its_user_wrote_is_left_alone(own_folder: None):
     lines = ('[version."2.12.0"]', 'keras = ""', "[version.'2.12.0'.cpu]", 'pythons = ["3.11"]', 'requirements = ["x"]')
     user_data.write_user_file(user_data.find_user_table(), "\n".join(lines))
     catalog.reread()
-    assert lock_on_demand.provide_locks(["2.12.0"], _unheard, device="gpu") == ("2.12.0",)
+    assert lock_on_demand.provide_locks(["2.12.0"], Listener(_unheard), device="gpu") == ("2.12.0",)
 
 
 @pytest.mark.usefixtures("own_folder")

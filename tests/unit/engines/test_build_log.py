@@ -11,11 +11,12 @@ from typing import Any
 import pytest
 
 from orchestrator.engines.build_log import BuildLog
+from tests.support.heard import Listener
 
 
 def test_a_build_log_is_a_file_a_watcher_and_a_tail(tmp_path: Path):
     watched: list[str] = []
-    log = BuildLog(tmp_path / "build.log", watched.append)
+    log = BuildLog(tmp_path / "build.log", Listener(watch=watched.append))
     for number in range(100):
         log.line(f"line {number}\n")
     log.line("\n")
@@ -27,14 +28,14 @@ def test_a_build_log_is_a_file_a_watcher_and_a_tail(tmp_path: Path):
 
 
 def test_a_program_that_is_run_leaves_its_lines_and_its_exit_code(tmp_path: Path):
-    log = BuildLog(tmp_path / "build.log", lambda line: None)
+    log = BuildLog(tmp_path / "build.log")
     assert log.run(["sh", "-c", "echo out; echo err >&2; exit 3"], {}) == 3
     assert log.tail() == "  | $ sh -c echo out; echo err >&2; exit 3\n  | out\n  | err"
 
 
 def test_a_build_leaves_nothing_that_a_terminal_obeys_and_may_print_any_bytes(tmp_path: Path):
     watched: list[str] = []
-    log = BuildLog(tmp_path / "build.log", watched.append)
+    log = BuildLog(tmp_path / "build.log", Listener(watch=watched.append))
     assert log.run(["printf", r"\033[91mred\033[0m \033]0;owned\007 \377\n"], {"PATH": os.environ["PATH"]}) == 0
     assert watched[-1] == r"red \x1b]0;owned\x07 \xff"
     assert (tmp_path / "build.log").read_text().splitlines()[-1] == watched[-1]
@@ -45,7 +46,7 @@ def test_a_build_that_is_stopped_ends_with_what_it_started_and_runs_nothing_more
         if line == "begun":
             log.stop()
 
-    log = BuildLog(tmp_path / "build.log", watch)
+    log = BuildLog(tmp_path / "build.log", Listener(watch=watch))
     # The pipe ends with its last holder: were the inner sleep left alone, this would wait for it.
     assert log.run(["sh", "-c", "sleep 600 & echo begun; wait"], dict(os.environ)) == -signal.SIGKILL
     with pytest.raises(KeyboardInterrupt):
@@ -55,7 +56,7 @@ def test_a_build_that_is_stopped_ends_with_what_it_started_and_runs_nothing_more
 
 def test_a_program_that_is_just_being_started_is_stopped_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Between its fork and the moment its parent knows it, a program would outlive a tool that ends meanwhile."""
-    log = BuildLog(tmp_path / "build.log", lambda line: None)
+    log = BuildLog(tmp_path / "build.log")
     forked, codes = threading.Event(), []
     popen = subprocess.Popen
 

@@ -14,6 +14,7 @@ from orchestrator.machine.gpu import Gpu
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions
 from tests.support.engines import offer_engines
+from tests.support.heard import Heard
 
 SMOKE = RunOptions(versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",))
 
@@ -30,7 +31,7 @@ def test_an_engine_that_is_registered_is_chosen_by_its_name(monkeypatch: pytest.
     made = Answering()
     monkeypatch.setitem(ENGINES, "third", EngineInfo(title="thirds", make=lambda options: made, isolation="process"))
     said: list[str] = []
-    assert choose_engine("third", "fork", EngineOptions(), said.append) == ("third", made)
+    assert choose_engine("third", "fork", EngineOptions(), Heard(said)) == ("third", made)
     assert said == ["engine: a third engine"]
     assert find_candidates("auto", "fork", EngineOptions()) == ["docker", "venv", "third"]
     assert find_candidates("auto", "process", EngineOptions()) == ["venv", "third"]
@@ -50,7 +51,7 @@ def test_an_unknown_engine_is_refused_with_the_nearest():
 
 def chosen(options: RunOptions) -> tuple[str, str]:
     said: list[str] = []
-    name, engine = choose_engine(options.engine, options.isolation, options.environments, said.append)
+    name, engine = choose_engine(options.engine, options.isolation, options.environments, Heard(said))
     assert engine.name == name
     return name, "\n".join(said)
 

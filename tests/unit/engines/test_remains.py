@@ -17,6 +17,7 @@ from orchestrator.engines.remains import sweep
 from orchestrator.engines.scratch import Scratch, reap_folders
 from orchestrator.engines.worker import cgroup
 from orchestrator.errors import UsageError
+from tests.support.heard import Heard
 from tests.support.processes import wait_for_end
 
 OWNER = """
@@ -128,11 +129,11 @@ def test_a_folder_that_is_taken_before_it_is_locked_is_made_again(monkeypatch: p
 def test_what_was_left_is_reported_in_one_line(temporary: Path):
     said: list[str] = []
     engine: Any = SimpleNamespace(sweep=list)
-    sweep(engine, said.append)
+    sweep(engine, Heard(said))
     assert said == []
     (temporary / "tfcompare-123-abcdefgh").mkdir()
     (temporary / "tfcompare-124-abcdefgh").mkdir()
-    sweep(SimpleNamespace(sweep=lambda: ["1 container"]), said.append)  # type: ignore[arg-type]
+    sweep(SimpleNamespace(sweep=lambda: ["1 container"]), Heard(said))  # type: ignore[arg-type]
     assert said == [
         f"removed what runs that were killed had left behind: 1 container, 2 temporary folders in {temporary}"
     ]
@@ -159,7 +160,7 @@ def test_processes_that_began_with_a_folder_that_was_left_are_ended_with_it(
         pid = int(process.stdout.readline())
         process.wait()
         said: list[str] = []
-        sweep(SimpleNamespace(sweep=list), said.append)  # type: ignore[arg-type]
+        sweep(SimpleNamespace(sweep=list), Heard(said))  # type: ignore[arg-type]
     wait_for_end(pid)
     words = "removed what runs that were killed had left behind: 1 process, 1 temporary folder in "
     assert said == [f"{words}{temporary}"]

@@ -18,7 +18,7 @@ from orchestrator.plan.planning import plan_elsewhere, plan_run
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.part_files import read_files
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.view import View
 from tests.support.actors import Stage, offer
 from tests.support.theatre import DECIDED, Theatre
 
@@ -61,7 +61,7 @@ class Hosts:
     def _measure(self, task: bytes) -> UnitAnswer:
         asked = TASK.validate_json(task)
         out = self.folder / f"{asked.unit}-{asked.copy}-{asked.attempt}-{id(self)}"
-        done = measure(plan_run(replace(asked.options, out=out), lambda text: None), Quiet())
+        done = measure(plan_run(replace(asked.options, out=out), View()), View())
         assert done.error is None
         return UnitAnswer(UnitEnd(exit_code=0), read_files(done.path))
 
@@ -87,12 +87,12 @@ class Scene:
         asked = RunOptions(
             versions=("1.14", "2.0"), selected=(DECIDED.label,), rounds=4, engine="venv", out=self.folder / "run"
         )
-        planned = plan_elsewhere(asked, lambda text: None)
+        planned = plan_elsewhere(asked, View())
         options = FleetOptions(on="auto", replicate_hosts=2)
-        return conduct.measure_on_fleet(planned, options, Quiet(), self._offer(ids))
+        return conduct.measure_on_fleet(planned, options, View(), self._offer(ids))
 
     def resume(self, **ids: str) -> Done:
-        return conduct.continue_on_fleet(self.run.path, FleetOptions(on="auto"), Quiet(), self._offer(ids))
+        return conduct.continue_on_fleet(self.run.path, FleetOptions(on="auto"), View(), self._offer(ids))
 
     def _offer(self, ids: dict[str, str]) -> conduct.OpenFleet:
         @contextmanager

@@ -13,8 +13,8 @@ from orchestrator.fleet.dispatch import MOST_LOST, Dispatch
 from orchestrator.fleet.model import Contents, FleetNode, HostReport, TaskLost, UnitAnswer, UnitEnd, UnitMessage
 from orchestrator.fleet.roster import FleetHost, Roster, UnitJob
 from orchestrator.fleet.units import Unit
-from orchestrator.terminal.progress import Quiet
 from tests.support.builders import case
+from tests.support.heard import Heard
 
 REPORT, MESSAGE = TypeAdapter(HostReport), TypeAdapter(UnitMessage)
 DONE = UnitAnswer(UnitEnd(exit_code=0), {"manifest.json": b"{}"})
@@ -130,25 +130,17 @@ class Rules:
         return ""
 
 
-class Told(Quiet):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
-
-
 @dataclass
 class World:
     fleet: Machines
     rules: Rules = field(default_factory=Rules)
-    view: Told = field(default_factory=Told)
+    view: Heard = field(default_factory=Heard)
     jobs: list[UnitJob] = field(default_factory=list)
 
     def measure(self, units: int, copies: int = 1, measured_by: Mapping[int, str] | None = None) -> list[str]:
         """Measure units; the first copy of some was measured before, by the machine with this id."""
         before = measured_by or {}
-        roster = Roster(self.fleet, self.rules, self.view.say, self.fleet.clock)
+        roster = Roster(self.fleet, self.rules, self.view, self.fleet.clock)
         roster.ask()
         dispatch = Dispatch(self.fleet, roster, self.rules, self.view, self.fleet.clock)
         all_units = [Unit(number, (case(size=str(number)),)) for number in range(1, units + 1)]
@@ -273,7 +265,7 @@ def test_machines_that_all_take_long_to_say_what_they_are_are_waited_for():
 
 def test_machines_that_never_say_what_they_are_are_named():
     world = World(Machines(["a", "b"], silent={"a", "b"}))
-    roster = Roster(world.fleet, world.rules, world.view.say, world.fleet.clock)
+    roster = Roster(world.fleet, world.rules, world.view, world.fleet.clock)
     roster.ask()
     assert roster.reports == ()
     assert world.fleet.now == rosters.PATIENCE_S

@@ -8,6 +8,8 @@ import pytest
 
 from orchestrator.errors import EngineUnavailable, UsageError
 from orchestrator.fleet import machines
+from orchestrator.terminal.view import View
+from tests.support.heard import Heard
 from tests.support.processes import is_running, wait_for_end
 
 # Reaches a machine only while another one is being reached, and never the one that is down. Each has its own data.
@@ -54,7 +56,7 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 def test_machines_are_reached_side_by_side_and_one_that_is_down_costs_itself(ssh: list[str], tmp_path: Path):
     said: list[str] = []
-    fleet = machines.start(("a", "b", "down"), {"a": {"gpu": "a100"}}, ssh, tmp_path, said.append)
+    fleet = machines.start(("a", "b", "down"), {"a": {"gpu": "a100"}}, ssh, tmp_path, Heard(said))
     pids = [machine.pid for machine in fleet.machines]
     try:
         assert sorted(machine.host for machine in fleet.machines) == ["a", "b"]
@@ -63,10 +65,10 @@ def test_machines_are_reached_side_by_side_and_one_that_is_down_costs_itself(ssh
         assert third.startswith("warning: down: No route to host; see whether `ssh` reaches it")
         assert machines.read_started() == fleet
         with pytest.raises(UsageError, match="there is a fleet already"):
-            machines.start(("c",), {}, ssh, tmp_path, said.append)
+            machines.start(("c",), {}, ssh, tmp_path, Heard(said))
         assert all(map(is_running, pids))
     finally:
-        machines.end(said.append)
+        machines.end(Heard(said))
     wait_for_end(*pids)
     assert sorted(said[-2:]) == ["a: ended", "b: ended"]
     assert machines.read_started() is None
@@ -74,7 +76,7 @@ def test_machines_are_reached_side_by_side_and_one_that_is_down_costs_itself(ssh
 
 def test_a_machine_that_answers_something_else_costs_itself(ssh: list[str], tmp_path: Path):
     said: list[str] = []
-    fleet = machines.start(("a", "b", "odd", "silent", "root", "bytes"), {}, ssh, tmp_path, said.append)
+    fleet = machines.start(("a", "b", "odd", "silent", "root", "bytes"), {}, ssh, tmp_path, Heard(said))
     pids = [machine.pid for machine in fleet.machines]
     try:
         assert sorted(machine.host for machine in fleet.machines) == ["a", "b"]
@@ -83,30 +85,30 @@ def test_a_machine_that_answers_something_else_costs_itself(ssh: list[str], tmp_
         for line, (host, answer) in zip(warnings, wrong, strict=True):
             assert line.startswith(f"warning: {host}: it did not answer with the numbers of a process: {answer}; see")
     finally:
-        machines.end(said.append)
+        machines.end(Heard(said))
     wait_for_end(*pids)
 
 
 def test_if_every_machine_answers_something_else_there_is_no_fleet(ssh: list[str], tmp_path: Path):
     with pytest.raises(EngineUnavailable, match="no machine could be started"):
-        machines.start(("odd",), {}, ssh, tmp_path, lambda line: None)
+        machines.start(("odd",), {}, ssh, tmp_path, View())
     assert machines.read_started() is None
 
 
 def test_what_could_not_be_ended_is_kept_for_the_next_time(ssh: list[str], tmp_path: Path):
     said: list[str] = []
-    fleet = machines.start(("a", "b"), {}, ssh, tmp_path, said.append)
+    fleet = machines.start(("a", "b"), {}, ssh, tmp_path, Heard(said))
     # One of them can no longer be reached.
     state = json.loads(machines.state_file().read_text())
     [of_b] = [machine for machine in state["machines"] if machine["host"] == "b"]
     of_b["host"] = "down"
     machines.state_file().write_text(json.dumps(state))
     with pytest.raises(EngineUnavailable, match="not ended: down"):
-        machines.end(said.append)
+        machines.end(Heard(said))
     assert [machine["host"] for machine in json.loads(machines.state_file().read_text())["machines"]] == ["down"]
     of_b["host"] = "b"
     machines.state_file().write_text(json.dumps({**state, "machines": [of_b]}))
-    machines.end(said.append)
+    machines.end(Heard(said))
     wait_for_end(*(machine.pid for machine in fleet.machines))
 
 
@@ -126,6 +128,6 @@ def test_a_file_that_no_fleet_left_starts_nothing_and_says_so_in_one_line(
     machines.state_file().parent.mkdir(parents=True)
     machines.state_file().write_text(text)
     with pytest.raises(UsageError, match=words) as told:
-        machines.end(lambda line: None)
+        machines.end(View())
     assert "\n" not in str(told.value)
     assert machines.state_file().read_text() == text

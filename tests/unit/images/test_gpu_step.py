@@ -8,7 +8,7 @@ from orchestrator.measure.trial import TriedArm
 from orchestrator.model import Case
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import PlannedRun
-from orchestrator.terminal.progress import Quiet, View
+from orchestrator.terminal.view import View
 from tests.support.builders import target
 
 PLAIN, XLA = (Case(gpu_step.WORKLOAD, (("compiler", compiler),)) for compiler in ("none", "xla"))
@@ -28,7 +28,7 @@ def test_each_version_gets_a_check_of_both_steps(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr(gpu_step, "try_workloads", try_workloads)
     monkeypatch.setattr(gpu_step, "find_gpus", lambda: ())
-    found = gpu_step.check_steps(["2.0.0", "2.13.0", "2.13.0"], EngineOptions(), Quiet())
+    found = gpu_step.check_steps(["2.0.0", "2.13.0", "2.13.0"], EngineOptions(), View())
     assert list(planned[0].selection.cases) == [PLAIN, XLA]
     assert [(check.subject, check.ok, check.found) for check in found["2.0.0"]] == [
         ("step on the GPU", True, "trained; the first call took 1.20 s"),
@@ -42,6 +42,6 @@ def test_what_is_known_to_fail_on_the_card_is_not_tried(monkeypatch: pytest.Monk
     a100 = Gpu(0, "GPU-1", "NVIDIA A100", "8.0", "550.54", 81_920, 400, True, False)
     monkeypatch.setattr(gpu_step, "find_gpus", lambda: (a100,))
     monkeypatch.setattr(gpu_step, "try_workloads", lambda plan, view: pytest.fail("tried"))
-    [check] = gpu_step.check_steps(["1.14.0"], EngineOptions(), Quiet())["1.14.0"]
+    [check] = gpu_step.check_steps(["1.14.0"], EngineOptions(), View())["1.14.0"]
     assert check.ok
     assert check.found.startswith("not tried: compute capability 8.0 is known to fail with CUDA 10.0")

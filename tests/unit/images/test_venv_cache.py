@@ -57,7 +57,7 @@ def test_a_run_finds_nothing_in_the_home_of_its_workers_that_another_has_left(
     sizes = []
     for _ in range(2):
         with closing(VenvEngine(EngineOptions())) as engine:
-            environment = engine.prepare(VERSIONS[0], BuildLog(cache.parent / "log", print))
+            environment = engine.prepare(VERSIONS[0], BuildLog(cache.parent / "log"))
             assert list(environment.home.iterdir()) == []
             (environment.home / "kept").write_bytes(b"x" * 1_000_000)
             sizes.append(environment.facts.size_bytes)
@@ -65,7 +65,7 @@ def test_a_run_finds_nothing_in_the_home_of_its_workers_that_another_has_left(
     assert sizes[0] == sizes[1]
     (made / "lib.so").write_bytes(b"x" * 1_000_000)
     with closing(VenvEngine(EngineOptions())) as engine:
-        grown = engine.prepare(VERSIONS[0], BuildLog(cache.parent / "log", print)).facts.size_bytes
+        grown = engine.prepare(VERSIONS[0], BuildLog(cache.parent / "log")).facts.size_bytes
     assert grown >= sizes[0] + 1_000_000, "what is installed counts"
 
 
@@ -90,13 +90,13 @@ def test_a_ready_environment_in_a_read_only_cache_is_used(shared: Path, monkeypa
     found = interpreters.probe(Path(sys.executable).resolve())
     monkeypatch.setattr(venv, "_choose", lambda version, device: (FLAVOUR, found))
     with closing(VenvEngine(EngineOptions())) as engine:
-        environment = engine.prepare(VERSIONS[0], BuildLog(shared.parent / "log", print))
+        environment = engine.prepare(VERSIONS[0], BuildLog(shared.parent / "log"))
         assert environment.path == shared
         assert environment.home.is_dir()
         assert not environment.home.is_relative_to(shared), "it can be written"
         (shared / MARKER).unlink()
         with pytest.raises(EnvironmentFailed, match=r"cannot write .*: Read-only file system"):
-            engine.prepare(VERSIONS[0], BuildLog(shared.parent / "log", print))
+            engine.prepare(VERSIONS[0], BuildLog(shared.parent / "log"))
     assert not environment.home.exists()
 
 
@@ -105,11 +105,11 @@ def test_a_ready_environment_is_used_where_its_lock_can_only_be_read(shared: Pat
     found = interpreters.probe(Path(sys.executable).resolve())
     monkeypatch.setattr(venv, "_choose", lambda version, device: (FLAVOUR, found))
     with closing(VenvEngine(EngineOptions())) as engine:
-        assert engine.prepare(VERSIONS[0], BuildLog(shared.parent / "log", print)).path == shared
+        assert engine.prepare(VERSIONS[0], BuildLog(shared.parent / "log")).path == shared
         assert venv_cache.in_use(shared), "for its owner"
         (shared / MARKER).unlink()
         with pytest.raises(EnvironmentFailed, match=r"cannot write .*: Read-only file system"):
-            engine.prepare(VERSIONS[0], BuildLog(shared.parent / "log", print))
+            engine.prepare(VERSIONS[0], BuildLog(shared.parent / "log"))
     assert not venv_cache.in_use(shared)
 
 
@@ -128,10 +128,10 @@ def test_a_ready_environment_is_used_where_the_file_system_has_no_locks(cache: P
 
     monkeypatch.setattr(fcntl, "flock", refuse)
     with closing(VenvEngine(EngineOptions())) as engine:
-        assert engine.prepare(VERSIONS[0], BuildLog(cache / "log", print)).path == made
+        assert engine.prepare(VERSIONS[0], BuildLog(cache / "log")).path == made
         (made / MARKER).unlink()
         with pytest.raises(EnvironmentFailed, match="No locks available"):
-            engine.prepare(VERSIONS[0], BuildLog(cache / "log", print))
+            engine.prepare(VERSIONS[0], BuildLog(cache / "log"))
 
 
 def test_another_build_of_the_same_python_is_another_environment_without_an_install(cache: Path):

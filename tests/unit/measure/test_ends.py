@@ -21,9 +21,10 @@ from orchestrator.reports.reasons import describe_reasons
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.terminal.progress import Quiet, View
+from orchestrator.terminal.view import View
 from tests.support.actors import Dressing, Part, Stage
 from tests.support.builders import environment_facts
+from tests.support.heard import Heard
 
 SMOKE = RunOptions(versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",))
 POWER = "power[style=eager]"
@@ -59,7 +60,7 @@ def conducted(
         if version not in without
     }
     folder.write_manifest(make_manifest(asked, environments))
-    session = Session(plan, environments, folder, view=view or Quiet())
+    session = Session(plan, environments, folder, view=view or View())
     return measure_rounds(session, first_rounds(plan), Progress()).error
 
 
@@ -148,11 +149,9 @@ def test_results_that_are_removed_are_named_in_the_same_round(folder: RunFolder)
             shutil.rmtree(folder.results / "2.0.0-2", ignore_errors=True)
         return 10.0
 
-    said: list[str] = []
-    view = Quiet()
-    view.say = said.append
+    view = Heard()
     conducted(folder, Stage({(POWER, "2.0.0"): Part(remove)}), view=view)
-    assert said[1:] == ["warning: the results of 2.0.0 were removed: what it measured in round 2 is lost"]
+    assert view.lines[1:] == ["warning: the results of 2.0.0 were removed: what it measured in round 2 is lost"]
     assert judge_run(folder).broken == (
         "2.0.0: the results of 2 replicates are lost: measured, and in no file. Measure 2.0.0 again, in a new run",
     )

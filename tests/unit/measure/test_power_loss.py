@@ -18,7 +18,7 @@ from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.evaluation import gather, judge_run
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.sealed import seal_run
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.view import View
 from tests.support.actors import Dressing, Stage, offer
 from tests.support.builders import environment_facts
 from tests.support.power import Disk, Moment, restore
@@ -119,7 +119,7 @@ def test_a_run_is_continued_whenever_the_power_goes(disk: Disk, tmp_path: Path, 
             continue
         run = RunFolder.open(folder, unprepared=True)
         before = {arm.target: arm.rounds for arm in judge_run(run).arms} if run.is_prepared else {}
-        done = add_rounds(ResumeOptions(run=folder, rounds=4), Quiet())
+        done = add_rounds(ResumeOptions(run=folder, rounds=4), View())
         assert done.evaluation.broken == ()
         after = {arm.target: arm.rounds for arm in done.evaluation.arms}
         assert all(after[version] == before.get(version, 0) + 4 for version in after), number

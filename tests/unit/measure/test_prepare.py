@@ -13,13 +13,13 @@ from orchestrator.engines.build_log import BuildLog
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.measure import prepare
 from orchestrator.measure.prepare import ReadyEnvironment, make_ready
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.view import View
 
 THREE = catalog.resolve_versions(["1.14", "2.0", "2.13"])
 
 
 @dataclass
-class Watching(Quiet):
+class Watching(View):
     said: list[str] = field(default_factory=list)
     stages: list[tuple[str, str]] = field(default_factory=list)
 
@@ -79,7 +79,7 @@ def test_each_is_ready_or_failed_by_itself(tmp_path: Path):
 @pytest.mark.parametrize("at_once", [1, 3])
 def test_no_more_at_a_time_than_asked_for(tmp_path: Path, at_once: int):
     engine = Engine()
-    make_ready(THREE, engine, tmp_path, Quiet(), at_once)
+    make_ready(THREE, engine, tmp_path, View(), at_once)
     assert engine.most <= at_once
 
 
@@ -91,7 +91,7 @@ def test_usually_as_many_as_there_are_cores_and_never_many(monkeypatch: pytest.M
 
 def test_an_engine_that_is_gone_is_gone_for_all(tmp_path: Path):
     with pytest.raises(EngineUnavailable):
-        make_ready(THREE, Engine(gone=True), tmp_path, Quiet())
+        make_ready(THREE, Engine(gone=True), tmp_path, View())
 
 
 def test_an_interrupt_ends_what_is_being_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -99,5 +99,5 @@ def test_an_interrupt_ends_what_is_being_made(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(BuildLog, "stop", lambda self: stopped.append(self.path.name))
     monkeypatch.setattr(prepare, "run_parallel", lambda *given: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
-        make_ready(THREE, Engine(), tmp_path, Quiet())
+        make_ready(THREE, Engine(), tmp_path, View())
     assert stopped == ["build-1.14.0.log", "build-2.0.0.log", "build-2.13.0.log"]

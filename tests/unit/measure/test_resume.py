@@ -23,11 +23,12 @@ from orchestrator.results.endings import summarise_endings
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.calibrate import Effort
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.view import View
 from tests.support import builders
 from tests.support.actors import Part, Stage, offer, play
 from tests.support.builders import NEW, OLD, case, finished, plan, run_folder, target
 from tests.support.clock import Clock
+from tests.support.heard import Heard
 from tests.support.theatre import DECIDED, OPEN, STAGE, VERSIONS, Theatre, dressed, noisy
 
 LOOKS = (6, 10, 15, 20)
@@ -164,7 +165,7 @@ def first(folder: Path, *, looks=(6, 10), sources: dict[str, str] | None = None,
 
 def test_more_rounds_go_to_the_open_cases_of_the_same_run(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path)
-    done = add_rounds(ResumeOptions(run=run.path, rounds=4), Quiet())
+    done = add_rounds(ResumeOptions(run=run.path, rounds=4), View())
     assert theatre.stage.opened(OPEN.label, "2.0.0") == [11, 12, 13, 14]
     assert theatre.stage.opened(DECIDED.label, "2.0.0") == []
     rounds = {arm.case.label: arm.rounds for arm in done.evaluation.arms if arm.target == "2.0.0"}
@@ -185,7 +186,7 @@ def test_more_rounds_have_the_seeds_that_they_would_have_had_in_one_run(
         return opening(self, of, **order)
 
     monkeypatch.setattr(WorkerClient, "open", spy)
-    add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
+    add_rounds(ResumeOptions(run=run.path, rounds=2), View())
     assert seeds == {run.read_plan().seed + number - 1 for number in (11, 12)}
 
 
@@ -195,7 +196,7 @@ def test_a_version_that_no_table_has_any_more_is_left_out_and_reported(
     run = first(tmp_path)
     remaining = tuple(version for version in catalog.all_versions() if version.number != "1.14.0")
     monkeypatch.setattr(catalog, "all_versions", lambda: remaining)
-    done = add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
+    done = add_rounds(ResumeOptions(run=run.path, rounds=2), View())
     assert str(done.error) == "1.14.0: left out, it is no longer in the table of versions"
     lost = "1.14.0 was lost (environment: left out, it is no longer in the table of versions)"
     assert lost in done.evaluation.warnings
@@ -205,7 +206,7 @@ def test_more_rounds_are_calibrated_by_the_runs_own_pilot_and_have_numbers_of_th
     tmp_path: Path, theatre: Theatre
 ):
     run = first(tmp_path)
-    add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
+    add_rounds(ResumeOptions(run=run.path, rounds=2), View())
     entries = list(run.entries())
     assert sum(isinstance(entry, Calibrated) for entry in entries) == 2 * 2, "one for each arm, and none more"
     numbers = [entry.replicate for entry in entries if isinstance(entry, Ended)]
@@ -218,7 +219,7 @@ def test_beyond_the_last_look_the_report_says_exploratory_and_only_of_what_was_l
     tmp_path: Path, theatre: Theatre
 ):
     run = first(tmp_path)
-    evaluation = add_rounds(ResumeOptions(run=run.path), Quiet()).evaluation
+    evaluation = add_rounds(ResumeOptions(run=run.path), View()).evaluation
     told = {one.pair.arms[0][0]: one.exploratory for one in evaluation.comparisons if one.pair.kind == "target"}
     assert told == {OPEN.label: True, DECIDED.label: False}
     assert judge_run(run) == evaluation
@@ -233,7 +234,7 @@ def test_a_run_that_was_interrupted_goes_on_at_its_next_look_without_exploring(t
     with pytest.raises(KeyboardInterrupt):
         play(tmp_path, plan([OPEN], VERSIONS), Stage({(OPEN.label, "2.0.0"): Part(until)}))
     run = dressed(RunFolder.open(tmp_path / "run"))
-    evaluation = add_rounds(ResumeOptions(run=run.path), Quiet()).evaluation
+    evaluation = add_rounds(ResumeOptions(run=run.path), View()).evaluation
     assert not any(one.exploratory for one in evaluation.comparisons)
     assert {arm.rounds for arm in evaluation.arms} == {20}
 
@@ -252,7 +253,7 @@ def test_a_run_that_was_interrupted_in_its_pilot_keeps_what_counts_of_it(tmp_pat
         play(tmp_path, asked, Stage({(OPEN.label, "2.0.0"): Part(until)}))
     run = dressed(RunFolder.open(tmp_path / "run"))
     assert {entry.case for entry in run.entries() if isinstance(entry, Calibrated)} == {DECIDED.label}
-    evaluation = add_rounds(ResumeOptions(run=run.path), Quiet()).evaluation
+    evaluation = add_rounds(ResumeOptions(run=run.path), View()).evaluation
     assert theatre.stage.opened(DECIDED.label, "2.0.0") == [2, 3, 4]
     assert theatre.stage.opened(OPEN.label, "2.0.0") == [0, 2, 3, 4, 5, 6]
     assert {arm.key: arm.rounds for arm in evaluation.arms} == {(DECIDED.label, version): 4 for version in VERSIONS} | {
@@ -275,7 +276,7 @@ def test_more_rounds_measure_what_the_budget_had_postponed(
     dressed(played.run).record(finished(how=played.ending, seconds=clock.now))
     made = Theatre(stage())
     offer(monkeypatch, venv=made)
-    done = add_rounds(ResumeOptions(run=played.run.path, budget_s=1000.0), Quiet())
+    done = add_rounds(ResumeOptions(run=played.run.path, budget_s=1000.0), View())
     assert made.stage.opened(OPEN.label, "2.0.0") == [5, 6, 7, 8]
     assert made.stage.opened(DECIDED.label, "2.0.0") == []
     verdicts = {one.pair.case: (one.verdict, one.rounds, one.exploratory) for one in done.evaluation.comparisons[:2]}
@@ -294,7 +295,7 @@ def test_a_postponed_case_that_was_never_judged_is_not_exploratory(
     assert [entry.cases for entry in played.run.entries() if isinstance(entry, Postponed)] == [(OPEN.label,)]
     dressed(played.run).record(finished(how=played.ending, seconds=clock.now))
     offer(monkeypatch, venv=Theatre(stage()))
-    done = add_rounds(ResumeOptions(run=played.run.path, budget_s=1000.0), Quiet())
+    done = add_rounds(ResumeOptions(run=played.run.path, budget_s=1000.0), View())
     [ahead] = [entry for entry in played.run.entries() if isinstance(entry, Extended)]
     assert ahead.exploratory
     verdicts = {one.pair.case: (one.verdict, one.exploratory) for one in done.evaluation.comparisons[:2]}
@@ -305,26 +306,26 @@ def test_nothing_open_is_nothing_to_do(tmp_path: Path, theatre: Theatre):
     played = play(tmp_path, plan([DECIDED], VERSIONS), Stage())
     dressed(played.run)
     with pytest.raises(NothingSelected, match="more rounds would bias it"):
-        add_rounds(ResumeOptions(run=played.run.path), Quiet())
+        add_rounds(ResumeOptions(run=played.run.path), View())
 
 
 def test_old_times_do_not_mix_with_those_of_a_changed_workload(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path, sources={"worker": "0", "power": "0"})
     with pytest.raises(UsageError, match=r"changed since .* was measured: worker, power; .* start a new run"):
-        add_rounds(ResumeOptions(run=run.path), Quiet())
+        add_rounds(ResumeOptions(run=run.path), View())
 
 
 def test_another_machine_takes_no_part_in_a_run(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path, id="elsewhere", cpu="Another CPU")
     with pytest.raises(UsageError, match=r"another machine \(Another CPU\)"):
-        add_rounds(ResumeOptions(run=run.path), Quiet())
+        add_rounds(ResumeOptions(run=run.path), View())
 
 
 def test_an_environment_that_has_become_another_is_left_out_and_told(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path)
     theatre.identity = "rebuilt"
     with pytest.raises(resume.EnvironmentFailed) as failed:
-        add_rounds(ResumeOptions(run=run.path), Quiet())
+        add_rounds(ResumeOptions(run=run.path), View())
     assert str(failed.value).splitlines() == [
         "no version could be made ready:",
         "1.14.0, 2.0.0: its environment was  and is rebuilt; start a new run",
@@ -335,14 +336,14 @@ def test_an_environment_that_has_become_another_is_left_out_and_told(tmp_path: P
 def test_two_do_not_measure_into_one_run_at_once(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path)
     with run.hold(), pytest.raises(UsageError, match="another tfcompare is measuring into"):
-        add_rounds(ResumeOptions(run=run.path), Quiet())
+        add_rounds(ResumeOptions(run=run.path), View())
 
 
 def test_limits_of_the_plan_hold_for_more_rounds_too(tmp_path: Path, theatre: Theatre):
     run = first(tmp_path)
     asked = run.read_plan()
     run.write_plan(resume.replace(asked, cpus=(0,), memory_mb=4096))
-    add_rounds(ResumeOptions(run=run.path, rounds=2, environments=EngineOptions(base="b")), Quiet())
+    add_rounds(ResumeOptions(run=run.path, rounds=2, environments=EngineOptions(base="b")), View())
     assert (theatre.options.cpus, theatre.options.memory_mb, theatre.options.base) == ((0,), 4096, "b")
 
 
@@ -354,7 +355,7 @@ def test_more_rounds_are_measured_on_the_same_gpus(tmp_path: Path, theatre: Thea
     run = first(tmp_path)
     run.write_plan(resume.replace(run.read_plan(), device="gpu", gpus=("GPU-1",)))
     theatre.stage.gpus = [{"name": "NVIDIA H100", "capability": "9.0"}]
-    add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
+    add_rounds(ResumeOptions(run=run.path, rounds=2), View())
     assert (theatre.options.gpu, theatre.options.gpus, theatre.options.chosen_gpus) == (True, ("GPU-1",), CARDS[1:])
 
 
@@ -363,7 +364,7 @@ def test_gpus_that_are_gone_end_it(tmp_path: Path, theatre: Theatre, monkeypatch
     run = first(tmp_path)
     run.write_plan(resume.replace(run.read_plan(), device="gpu", gpus=("GPU-1",)))
     with pytest.raises(UsageError, match="GPU-1 is no GPU of this machine; there are 0: NVIDIA H100 GPU-0"):
-        add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
+        add_rounds(ResumeOptions(run=run.path, rounds=2), View())
 
 
 def test_a_round_that_was_written_and_not_journaled_is_not_measured_under_its_number_again(
@@ -374,7 +375,7 @@ def test_a_round_that_was_written_and_not_journaled_is_not_measured_under_its_nu
     kept = [line for line in run.journal.read_text().splitlines(keepends=True) if '"round":6' not in line]
     run.journal.write_text("".join(kept))
     run.record(Machine(when="begin", readings={}))
-    add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
+    add_rounds(ResumeOptions(run=run.path, rounds=2), View())
     assert theatre.stage.opened(OPEN.label, "2.0.0") == [7, 8]
     evaluation = judge_run(run)
     assert evaluation.broken == ()
@@ -390,7 +391,7 @@ def test_a_journal_that_was_cut_short_is_mended_before_add_rounds(tmp_path: Path
     run.record(finished(how="interrupted", seconds=1.0))
     run.journal.write_bytes(run.journal.read_bytes()[:-30])
     assert judge_run(run)
-    add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
+    add_rounds(ResumeOptions(run=run.path, rounds=2), View())
     assert theatre.stage.opened(OPEN.label, "2.0.0") == [11, 12]
     assert judge_run(run).broken == ()
 
@@ -412,7 +413,7 @@ def with_own(tmp_path: Path) -> tuple[RunFolder, Path]:
 @pytest.mark.parametrize("named", [True, False])
 def test_more_rounds_use_the_workloads_that_the_run_keeps(tmp_path: Path, theatre: Theatre, named: bool):
     run, mine = with_own(tmp_path)
-    add_rounds(ResumeOptions(run=run.path, rounds=2, own_workloads=mine if named else None), Quiet())
+    add_rounds(ResumeOptions(run=run.path, rounds=2, own_workloads=mine if named else None), View())
     assert theatre.stage.opened("sleeps", "2.0.0") == [3, 4]
     assert set(theatre.stage.workload_folders) == {run.workloads}
 
@@ -421,14 +422,14 @@ def test_workloads_that_are_named_and_have_changed_are_refused_with_a_way_on(tmp
     run, mine = with_own(tmp_path)
     (mine / "_helper.py").write_text("x = 2\n")
     with pytest.raises(UsageError, match=r"changed since .* sleeps; .* or leave --workload-folder out"):
-        add_rounds(ResumeOptions(run=run.path, rounds=2, own_workloads=mine), Quiet())
+        add_rounds(ResumeOptions(run=run.path, rounds=2, own_workloads=mine), View())
 
 
 def test_kept_workloads_that_somebody_has_edited_are_refused(tmp_path: Path, theatre: Theatre):
     run, _ = with_own(tmp_path)
     (run.workloads / "_helper.py").write_text("x = 2\n")
     with pytest.raises(UsageError, match=r"changed since .* was measured: sleeps"):
-        add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
+        add_rounds(ResumeOptions(run=run.path, rounds=2), View())
 
 
 @pytest.mark.parametrize(
@@ -446,7 +447,7 @@ def test_a_changed_file_next_to_the_workloads_is_refused_and_named(
     run, mine = with_own(tmp_path)
     change(mine)
     with pytest.raises(UsageError, match=r"changed since .* was measured: workloads/(table|more)\.json; "):
-        add_rounds(ResumeOptions(run=run.path, rounds=2, own_workloads=mine), Quiet())
+        add_rounds(ResumeOptions(run=run.path, rounds=2, own_workloads=mine), View())
 
 
 def test_leftovers_of_editors_and_caches_change_nothing(tmp_path: Path, theatre: Theatre):
@@ -454,7 +455,7 @@ def test_leftovers_of_editors_and_caches_change_nothing(tmp_path: Path, theatre:
     (mine / "__pycache__").mkdir()
     for name in ("table.json~", "#table.json#", ".table.json.swp", "__pycache__/sleeps.pyc"):
         (mine / name).write_text("x")
-    add_rounds(ResumeOptions(run=run.path, rounds=2, own_workloads=mine), Quiet())
+    add_rounds(ResumeOptions(run=run.path, rounds=2, own_workloads=mine), View())
     assert theatre.stage.opened("sleeps", "2.0.0") == [3, 4]
 
 
@@ -464,17 +465,7 @@ def test_a_large_file_that_has_changed_is_refused(tmp_path: Path, theatre: Theat
     run.write_plan(replace(run.read_plan(), large=(pinned.describe_file("large.bin", mine / "large.bin"),)))
     os.utime(mine / "large.bin", ns=(1, 1))
     with pytest.raises(UsageError, match=r"changed since .*large\.bin"):
-        add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
-
-
-class Speaking(Quiet):
-    """A view that keeps what is said."""
-
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.said.append(text)
+        add_rounds(ResumeOptions(run=run.path, rounds=2), View())
 
 
 KILLED, EXITS = Part(noisy, takes_its_worker_along=("burst", 3)), Part(noisy, dies=("burst", 3))
@@ -496,15 +487,15 @@ def test_an_arm_that_died_from_outside_is_tried_again_and_one_that_died_by_itsel
         OPEN: ("died", "signal", True),
         DECIDED: ("died", "workload", False),
     }
-    view = Speaking()
+    view = Heard()
     done = add_rounds(ResumeOptions(run=run.path, rounds=4), view)
     after = {arm.case: arm for arm in done.evaluation.arms if arm.target == "2.0.0"}
     assert (after[OPEN].outcome, after[OPEN].failure, after[OPEN].external) == ("measured", None, False)
     assert after[OPEN].rounds == before[OPEN].rounds + 4
     assert after[DECIDED] == before[DECIDED]
     assert theatre.stage.opened(DECIDED.label, "2.0.0") == []
-    assert f"tried again, because the cause was outside of their code: 2.0.0 {OPEN.label} (signal)" in view.said
-    assert f"not tried again, because the cause is in their code: 2.0.0 {DECIDED.label} (workload)" in view.said
+    assert f"tried again, because the cause was outside of their code: 2.0.0 {OPEN.label} (signal)" in view.lines
+    assert f"not tried again, because the cause is in their code: 2.0.0 {DECIDED.label} (workload)" in view.lines
     assert done.evaluation.broken == ()
 
 
@@ -513,7 +504,7 @@ def test_an_arm_that_is_tried_again_and_dies_again_has_its_last_reason(
 ):
     run = with_deaths(tmp_path)
     offer(monkeypatch, venv=Theatre(Stage({(OPEN.label, "2.0.0"): Part(noisy, dies=("burst", 5))})))
-    add_rounds(ResumeOptions(run=run.path, rounds=4), Quiet())
+    add_rounds(ResumeOptions(run=run.path, rounds=4), View())
     (dead,) = [arm for arm in judge_run(run).arms if (arm.case, arm.target) == (OPEN, "2.0.0")]
     assert (dead.outcome, dead.reason, dead.failure, dead.external) == (
         "died", "ended with exit code 3", "workload", False,
@@ -523,7 +514,7 @@ def test_an_arm_that_is_tried_again_and_dies_again_has_its_last_reason(
 def test_where_all_died_by_themselves_the_message_does_not_speak_of_verdicts_alone(tmp_path: Path, theatre: Theatre):
     run = dressed(play(tmp_path, plan([OPEN], VERSIONS, looks=(6,)), Stage({(OPEN.label, "2.0.0"): EXITS})).run)
     with pytest.raises(NothingSelected, match=r"2\.0\.0 .* \(workload\) died, the cause is in their code, and they"):
-        add_rounds(ResumeOptions(run=run.path), Quiet())
+        add_rounds(ResumeOptions(run=run.path), View())
 
 
 def test_a_death_by_itself_ends_its_arm():
@@ -543,7 +534,7 @@ def test_a_version_whose_tensorflow_is_not_imported_is_not_started_again(tmp_pat
     run = first(tmp_path)
     run.record(Lost(target=target("2.0.0"), stage="start", reason="import failed: x", failure="import", external=False))
     with pytest.raises(NothingSelected):
-        add_rounds(ResumeOptions(run=run.path, rounds=2), Quiet())
+        add_rounds(ResumeOptions(run=run.path, rounds=2), View())
     assert theatre.stage.doors == []
 
 
@@ -564,7 +555,7 @@ def test_a_run_that_was_ended_before_its_first_round_is_continued(
     tmp_path: Path, theatre: Theatre, files: tuple[str, ...]
 ):
     run = begun(tmp_path, *files)
-    done = add_rounds(ResumeOptions(run=run.path), Quiet())
+    done = add_rounds(ResumeOptions(run=run.path), View())
     assert [(arm.target, arm.outcome, arm.rounds) for arm in done.evaluation.arms] == [
         (version, "measured", 4) for version in VERSIONS
     ]
@@ -577,7 +568,7 @@ def test_a_dry_run_of_more_says_what_it_would_measure_and_changes_nothing(tmp_pa
     run = begun(tmp_path)
     before = {path: path.stat().st_mtime_ns for path in run.path.rglob("*") if path.name != ".lock"}
     said: list[str] = []
-    found = forecast_more(ResumeOptions(run=run.path), said.append)
+    found = forecast_more(ResumeOptions(run=run.path), Heard(said))
     told = found.as_object()
     assert (told["schema"], told["folder"], told["continues"]) == ("tfcompare.forecast/1", str(run.path), True)
     assert [version["target"] for version in told["targets"]] == list(VERSIONS)
@@ -605,5 +596,5 @@ def test_a_report_of_a_run_that_was_ended_before_its_first_round_names_the_comma
 def test_a_run_without_a_plan_says_what_to_repeat(tmp_path: Path, command: tuple[str, ...], repeated: str):
     run = RunFolder.create(tmp_path / "run", command)
     with pytest.raises(UsageError, match=r"nothing was measured\.") as refused:
-        add_rounds(ResumeOptions(run=run.path), Quiet())
+        add_rounds(ResumeOptions(run=run.path), View())
     assert str(refused.value).endswith(f"; then repeat `tfcompare {repeated.format(run=run.path)}`")

@@ -8,16 +8,16 @@ import pytest
 
 from orchestrator.measure.rounds import describe_decision
 from orchestrator.model import Disturbed, Ended, Lost, Metric, VerdictName
-from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Part, Play, Stage, play
 from tests.support.builders import NEW, OLD, case, case_pair, comparison, plan, version_pair
+from tests.support.heard import Heard
 
 A, B = case("a"), case("b")
 THIRD = "3.0.0"
 
 
 def even(ms: float) -> Callable[[int], float]:
-    """Quiet: a twentieth of a percent up and down."""
+    """View: a twentieth of a percent up and down."""
     return lambda number: ms * (1.0005 if number % 2 else 0.9995)
 
 
@@ -315,12 +315,10 @@ def test_three_versions_of_which_one_is_lost_are_still_compared(tmp_path: Path):
 
 
 def test_cases_without_anything_to_compare_are_named(tmp_path: Path):
-    lines: list[str] = []
-    view = Quiet()
-    view.say = lines.append
+    view = Heard()
     stage = Stage({("a", NEW): Part(refuses="no such op")})
     play(tmp_path, plan([A, B], looks=(4,)), stage, view=view)
-    assert "not measured any further, because nothing is left to compare: a" in lines
+    assert "not measured any further, because nothing is left to compare: a" in view.lines
 
 
 def test_a_case_that_all_versions_refuse_has_no_rounds(tmp_path: Path):

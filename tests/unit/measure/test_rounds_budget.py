@@ -12,7 +12,7 @@ from orchestrator.machine.host import Witness
 from orchestrator.measure import pacing
 from orchestrator.model import Disturbed, Postponed
 from orchestrator.results.endings import read_endings
-from orchestrator.terminal.progress import Quiet, View
+from orchestrator.terminal.view import View
 from tests.support.actors import Part, Play, Stage, play
 from tests.support.builders import NEW, OLD, case, case_pair, plan, version_pair
 from tests.support.clock import Clock, noisy
@@ -146,7 +146,7 @@ def test_cases_that_would_get_too_few_rounds_are_postponed_the_longest_first(tmp
     assert {arm.outcome for arm in played.evaluation.arms} == {"measured"}
 
 
-class Told(Quiet):
+class Told(View):
     """A view that keeps what it is told."""
 
     def __init__(self) -> None:

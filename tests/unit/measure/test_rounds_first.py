@@ -13,10 +13,10 @@ from orchestrator.model import Calibrated, Metric
 from orchestrator.results.evaluation import gather
 from orchestrator.stats.calibrate import FIRST_CALLS
 from orchestrator.stats.looks import FEWEST_ROUNDS
-from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Event, Part, Play, Stage, play
 from tests.support.builders import NEW, OLD, case, plan
 from tests.support.clock import Clock
+from tests.support.heard import Heard
 
 A, B = case("a"), case("b")
 # The first call of a round and of a replicate, as its version's worker opened them.
@@ -181,13 +181,9 @@ def test_the_budget_and_the_plan_count_them(tmp_path: Path, clock: Clock):
     """Opening takes all of the time that passes here."""
     said: list[str] = []
 
-    class Heard(Quiet):
-        def say(self, text: str) -> None:
-            said.append(text)
-
     stage = stage_of(clock, dict.fromkeys((OLD, NEW), constant), open_s=0.05)
     asked = plan([A, B], looks=(20,), metrics=("first",), budget_s=2.0)
-    play(tmp_path, asked, stage, view=Heard(), started=0.0)
+    play(tmp_path, asked, stage, view=Heard(said), started=0.0)
     assert sum(opened_once(stage).values()) > 0
     assert clock.now <= 2.1
     # Four arms of 0.21 s each, and another opening of each.
@@ -198,12 +194,8 @@ def test_a_percentile_that_a_case_cannot_show_is_announced_with_the_calls_it_nee
     """Calls of 0.2 s: five in a round. Quick ones that do not scatter make enough."""
     said: list[str] = []
 
-    class Heard(Quiet):
-        def say(self, text: str) -> None:
-            said.append(text)
-
     stage = Stage({("a", OLD): Part(lambda number: 200.0), ("a", NEW): Part(lambda number: 200.0)})
     asked = plan([A, B], looks=(4, 6), metrics=("p99",))
-    play(tmp_path, asked, stage, view=Heard(), started=0.0)
+    play(tmp_path, asked, stage, view=Heard(said), started=0.0)
     (line,) = [line for line in said if "p99" in line]
     assert line == "p99 needs about 1,000 calls in a round to show 5%; a makes 5"

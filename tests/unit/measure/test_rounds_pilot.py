@@ -16,10 +16,10 @@ from orchestrator.model import BESIDE, Calibrated, Ended, Load, Metric, Prolonge
 from orchestrator.plan.pairs import FURTHER_LOOKS
 from orchestrator.plan.pairs import LOOKS as USUAL_LOOKS
 from orchestrator.stats.calibrate import Pilot
-from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Part, Play, Stage, play
 from tests.support.builders import MS, NEW, OLD, case, case_pair, plan, version_pair
 from tests.support.clock import Clock
+from tests.support.heard import Heard
 
 A, B = case("a"), case("b")
 
@@ -65,14 +65,6 @@ def test_a_pilot_with_another_effort_takes_no_part_in_any_verdict(tmp_path: Path
     assert stage.opened("a", NEW) == [0, 1, 2, 3, 4, 5, 6]
     (comparison,) = played.evaluation.comparisons
     assert (comparison.verdict, comparison.rounds, comparison.ratio) == ("same", 6, pytest.approx(1.0))
-
-
-class Said(Quiet):
-    def __init__(self) -> None:
-        self.told: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.told.append(text)
 
 
 class Settling:
@@ -258,13 +250,13 @@ def test_a_noisy_run_says_and_records_before_its_second_round_that_it_may_last_l
 
     stage.parts = {("a", OLD): swaying(OLD, 0.0), ("a", NEW): swaying(NEW, 0.09)}
     asked = plan([A], looks=USUAL_LOOKS, budget_s=300.0, most_rounds=most)
-    said = Said()
+    said = Heard()
     played = play(tmp_path, asked, stage, view=said, started=0.0)
     recorded = [entry for entry in played.run.entries() if isinstance(entry, Prolonged)]
     assert [entry.looks[-1] for entry in recorded] == ([last] if most else [])
     assert played.evaluation.plan.looks[-1] == last
     announced = "up to 32 rounds: 20 of such noise would not show 5%"
-    assert said.told.count(announced) == bool(most)
+    assert said.lines.count(announced) == bool(most)
     entries = list(played.run.entries())
     if recorded:
         before = [entry.round for entry in entries[: entries.index(recorded[0])] if isinstance(entry, Ended)]

@@ -11,7 +11,7 @@ from orchestrator.measure.resume import ResumeOptions, add_rounds
 from orchestrator.model import Isolation
 from orchestrator.plan.request import RunOptions
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.view import View
 from tests.support import actors
 from tests.support.engines import Engine, Lacking, offer_engines
 
@@ -32,7 +32,7 @@ def test_where_no_image_can_be_had_only_a_fork_may_live_elsewhere(
     """A container of a replicate's own cannot become a process without anybody having asked for that."""
     offer_engines(monkeypatch, docker=True, venv=True)
     with pytest.raises(EnvironmentFailed) as failed:
-        run.plan_and_measure(replace(SMOKE, isolation=isolation, out=tmp_path / "run"), Quiet())
+        run.plan_and_measure(replace(SMOKE, isolation=isolation, out=tmp_path / "run"), View())
     assert f"{tried[-1]} cannot make it" in str(failed.value)
     assert not any(name in str(failed.value) for name in not_tried)
 
@@ -44,7 +44,7 @@ def test_the_plan_is_written_once_with_the_engine_that_made_the_environments(
     written: list[str] = []
     real = RunFolder.write_plan
     monkeypatch.setattr(RunFolder, "write_plan", lambda self, plan: (written.append(plan.engine), real(self, plan)))
-    done = run.plan_and_measure(replace(SMOKE, rounds=2, seed=1, out=tmp_path / "run"), Quiet())
+    done = run.plan_and_measure(replace(SMOKE, rounds=2, seed=1, out=tmp_path / "run"), View())
     assert written == ["venv"]
     assert RunFolder.open(done.path).read_plan().engine == "venv"
 
@@ -55,12 +55,12 @@ def test_a_run_whose_environments_fail_leaves_a_folder_that_says_what_it_was(
     offer_engines(monkeypatch, venv=True)
     command = ("run", "--versions", "1.14,2.0")
     with pytest.raises(EnvironmentFailed):
-        run.plan_and_measure(replace(SMOKE, command=command, out=tmp_path / "run"), Quiet())
+        run.plan_and_measure(replace(SMOKE, command=command, out=tmp_path / "run"), View())
     assert not (tmp_path / "run" / "plan.json").exists()
     with pytest.raises(UsageError, match=r"`tfcompare run --versions 1\.14,2\.0`, begun .* ended before its env"):
         RunFolder.open(tmp_path / "run")
     with pytest.raises(EnvironmentFailed, match="venv cannot make it"):
-        add_rounds(ResumeOptions(run=tmp_path / "run"), Quiet())
+        add_rounds(ResumeOptions(run=tmp_path / "run"), View())
     assert not (tmp_path / "run" / "plan.json").exists()
 
 

@@ -13,8 +13,9 @@ from orchestrator.measure.alternative import can_compare
 from orchestrator.measure.session import NewSession, prepare_environments
 from orchestrator.plan.request import PlannedRun, RunOptions, check_request
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.terminal.progress import Quiet, View
+from orchestrator.terminal.view import View
 from tests.support.engines import Lacking
+from tests.support.heard import Heard
 
 SMOKE = RunOptions(versions=("1.14", "2.0"), suite="smoke", selected=("power[style=eager]",))
 
@@ -22,14 +23,6 @@ SMOKE = RunOptions(versions=("1.14", "2.0"), suite="smoke", selected=("power[sty
 @pytest.fixture
 def folder(tmp_path: Path) -> RunFolder:
     return RunFolder.create(tmp_path / "run")
-
-
-class Heard(Quiet):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
 
 
 def opened_on(engine: Engine, asked: PlannedRun, folder: RunFolder, view: View) -> NewSession:
@@ -66,7 +59,7 @@ def test_versions_that_cannot_be_installed_end_the_run_if_one_is_left(
     folder: RunFolder, versions: tuple[str, ...], enough: bool
 ):
     asked = check_request(replace(SMOKE, versions=versions))
-    opened = opened_on(Broken("1.14.0"), asked, folder, Quiet())
+    opened = opened_on(Broken("1.14.0"), asked, folder, View())
     if enough:
         run = prepare_environments(opened, enough=lambda ready: can_compare(asked, ready))
         assert list(map(str, run.environments)) == ["2.0.0", "2.13.0"]

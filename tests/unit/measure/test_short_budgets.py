@@ -15,10 +15,10 @@ from orchestrator.reports import matrix, table
 from orchestrator.reports.json import as_json
 from orchestrator.reports.summary import sentences
 from orchestrator.stats.looks import FEWEST_ROUNDS
-from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Part, Play, Stage, play
 from tests.support.builders import NEW, OLD, case, plan
 from tests.support.clock import Clock
+from tests.support.heard import Heard
 
 LOOKS = (4, 6, 8, 10, 13, 16, 20)
 MILD = 0.25
@@ -27,14 +27,6 @@ MILD = 0.25
 def scatter(*key: object, spread: float = MILD) -> float:
     """Return a factor that is always the same for a key."""
     return math.exp(random.Random("/".join(map(str, key))).gauss(0, spread))
-
-
-class Heard(Quiet):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
 
 
 def stage_of(clock: Clock, takes: dict[str, float | Callable[[int], float]], ratio: float, seed: int = 0) -> Stage:

@@ -13,10 +13,10 @@ from orchestrator.model import Calibrated, Metric
 from orchestrator.results.endings import read_endings
 from orchestrator.stats.calibrate import FEWEST_BURSTS, MOST_BURSTS, MOST_SLOW_BURSTS
 from orchestrator.stats.looks import FEWEST_ROUNDS
-from orchestrator.terminal.progress import Quiet
 from tests.support.actors import Part, Play, Stage, play
 from tests.support.builders import NEW, OLD, case, plan
 from tests.support.clock import Clock
+from tests.support.heard import Heard
 
 LOOKS = (4, 6, 8, 10, 13, 16, 20)
 # Of a replicate: it opens, and each of its bursts is a lead-in and a call of this length.
@@ -31,14 +31,6 @@ SLOWDOWN, SLOWER = 1.5, 1.4
 SLOW_OPEN_S, SLOW_CALL_S, SLOW_APART = 8.0, 0.2, 0.2
 FEW_S, MANY_S = (2 * (SLOW_OPEN_S + bursts * 2 * SLOW_CALL_S) for bursts in (MOST_SLOW_BURSTS, MOST_BURSTS))
 SAID = "rounds are shorter than the pilot suggests, because the budget would hold too few of them"
-
-
-class Heard(Quiet):
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
 
 
 def stage_of(

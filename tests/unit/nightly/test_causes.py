@@ -24,6 +24,7 @@ from orchestrator.profiling import stored as profiles
 from orchestrator.profiling.model import stem
 from tests.support import night_reports
 from tests.support.builders import case, plan, run_folder, target
+from tests.support.heard import Heard
 from tests.support.profiled import arm, function, profile, profiled
 from tests.support.searches import told
 from tests.support.worlds import stepped
@@ -70,7 +71,7 @@ class House:
             resolved=ResolvedVersions(versions=("2.0.0", BAD), names={BAD: "nightly"}),
         )
         own = [ALARM.key] if keys is None else keys
-        self.warnings = causes.look_for_causes(options, context, own, most_s, self.said.append)
+        self.warnings = causes.look_for_causes(options, context, own, most_s, Heard(self.said))
         return {alarm.id: alarm for alarm in state.current(self.store.events()[0])}
 
 

@@ -10,6 +10,8 @@ from orchestrator import catalog
 from orchestrator.catalog import lock_on_demand, user_data
 from orchestrator.errors import EngineUnavailable, UsageError
 from orchestrator.nightly import cleanup
+from orchestrator.terminal.view import View
+from tests.support.heard import Heard
 from tests.support.nightly_locks import DAY_S, age, lock, locks, table
 
 DAYS = [f"2.99.0.dev2099010{day}" for day in range(1, 6)]
@@ -64,7 +66,7 @@ def test_the_table_and_the_locks_of_all_others_stay_to_the_letter() -> None:
     lock(DAYS[2], 9)
     user_data.write_user_file(user_data.find_user_table(), table() + "\n# the end\n")
     said: list[str] = []
-    retired = cleanup.retire(1, said.append)
+    retired = cleanup.retire(1, Heard(said))
     assert retired.numbers == tuple(DAYS[:2])
     assert said == [f"old nightlies removed: {DAYS[0]}, {DAYS[1]}"]
     assert locks() == [f"{DAYS[2]}-cpu-py3.11.txt"]
@@ -90,14 +92,14 @@ def test_a_nightly_that_somebody_described_himself_never_goes() -> None:
         age(lock(number), 99)
     [mine] = catalog.resolve_versions([DAYS[0]], fewest=1)[0].flavours
     mine.lock.write_text("# mine\ntf-nightly==2.99\n")
-    assert cleanup.retire(1, lambda text: None).numbers == (DAYS[1],)
+    assert cleanup.retire(1, View()).numbers == (DAYS[1],)
     assert catalog.find_version(DAYS[0])
 
 
 def test_a_patch_that_was_locked_on_first_use_never_goes() -> None:
     for number in ("2.3.0", "2.3.1", DAYS[0], DAYS[1]):
         age(lock(number), 99)
-    assert cleanup.retire(1, lambda text: None).numbers == (DAYS[0],)
+    assert cleanup.retire(1, View()).numbers == (DAYS[0],)
     assert locks() == ["2.3.0-cpu-py3.11.txt", "2.3.1-cpu-py3.11.txt", f"{DAYS[1]}-cpu-py3.11.txt"]
 
 
@@ -127,7 +129,7 @@ def test_an_entry_in_pieces_is_left_alone_and_told() -> None:
     with pytest.raises(UsageError, match=f"{DAYS[0]} is not written there as tfcompare writes it"):
         lock_on_demand.forget_lock(version)
     said: list[str] = []
-    assert cleanup.retire(1, said.append).numbers == ()
+    assert cleanup.retire(1, Heard(said)).numbers == ()
     assert "take it out by hand" in said[0]
     assert table() == written
 
@@ -135,14 +137,14 @@ def test_an_entry_in_pieces_is_left_alone_and_told() -> None:
 def test_nothing_old_is_nothing_said() -> None:
     lock(DAYS[0], 99)
     said: list[str] = []
-    assert (cleanup.retire(3, said.append), said) == (cleanup.Retired(), [])
+    assert (cleanup.retire(3, Heard(said)), said) == (cleanup.Retired(), [])
 
 
 def test_a_table_that_cannot_be_read_fails_no_night() -> None:
     user_data.write_user_file(user_data.find_user_table(), "[version.broken\n")
     catalog.reread()
     said: list[str] = []
-    assert cleanup.retire(1, said.append).numbers == ()
+    assert cleanup.retire(1, Heard(said)).numbers == ()
     assert said[0].startswith("old nightlies are left alone: ")
 
 
@@ -159,7 +161,7 @@ def test_an_engine_that_stops_answering_keeps_the_entries_for_the_next_night(mon
             raise EngineUnavailable("the Docker engine stopped answering")
 
     monkeypatch.setattr("orchestrator.engines.docker.client.connect_engine", lambda timeout_s: Gone())
-    retired = cleanup.retire(1, lambda text: None)
+    retired = cleanup.retire(1, View())
     assert (retired.numbers, retired.spared) == (
         (),
         (f"{DAYS[0]} is left alone: the Docker engine stopped answering",),

@@ -20,7 +20,9 @@ from orchestrator.nightly.options import NightOptions
 from orchestrator.nightly.stages import STAMP
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.results.run_folder import BEGUN, RunFolder
+from orchestrator.terminal.view import View
 from tests.support.builders import MS, case, ended, finished, plan, rows, run_folder, target, write_stream
+from tests.support.heard import Heard
 
 CASE, VERSIONS = case("power", style="eager"), ("1.13.2", "2.13.0")
 
@@ -83,7 +85,7 @@ def kill_before(monkeypatch: pytest.MonkeyPatch, options: NightOptions, step: st
         if step == "the night is judged":
             patch.setattr(nights, "_judge_points", die)
         with pytest.raises(Killed):
-            run_night(options, lambda line: None)
+            run_night(options, View())
     [path] = (options.history / "runs").iterdir()
     return path
 
@@ -100,7 +102,7 @@ def run_next(monkeypatch: pytest.MonkeyPatch, options: NightOptions) -> tuple[Ni
         patch.setattr(Child, "run", count)
         # To draw one takes most of the time.
         patch.setattr(nights, "_write_page", lambda run: str(run.path / "report.html"))
-        return run_night(options, lines.append), len(measured), lines
+        return run_night(options, Heard(lines)), len(measured), lines
 
 
 @pytest.mark.parametrize("step", ["the run has its name", "there are points", "the night is judged"])

@@ -31,6 +31,7 @@ from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.run import load_run
 from tests.support.builders import MS, finished, plan, rows, run_folder, write_stream
+from tests.support.heard import Heard, Listener
 from tests.support.nights import history
 from tests.support.trends import RELEASES, written
 
@@ -83,7 +84,7 @@ def paced(slower: Sequence[float], asked_for: list[list[str]]) -> Callable[[Chil
 
 def said(options: NightOptions) -> tuple[NightReport, list[str]]:
     lines: list[str] = []
-    return run_night(options, lines.append), lines
+    return run_night(options, Heard(lines)), lines
 
 
 def kept(options: NightOptions) -> list[Night]:
@@ -246,7 +247,7 @@ def test_a_second_night_waits_for_the_first_and_then_measures(monkeypatch, optio
         lines.append(text)
         free.set()
 
-    told = run_night(options, say)
+    told = run_night(options, Listener(say))
     other.join()
     assert told.night.outcome == "measured"
     assert "waiting for its end" in lines[0]

@@ -20,6 +20,8 @@ from orchestrator.nightly import notify
 from orchestrator.nightly.message import compose
 from orchestrator.nightly.notify import send, try_out
 from orchestrator.nightly.targets import NotifyTarget, find_targets
+from orchestrator.terminal.view import View
+from tests.support.heard import Heard
 from tests.support.message_servers import Inbox, mail, web
 from tests.support.night_reports import LONG_CASE, NIGHT, QUIET, SOMETHING, alarm, slower
 
@@ -47,8 +49,8 @@ class Teller:
         self.slept: list[float] = []
 
     def __call__(self, told: NightReport, *urls: str, heartbeat: bool = False) -> tuple[str, ...]:
-        found = find_targets(urls, None, {}, self.said.append)
-        return send(told, found, heartbeat=heartbeat, say=self.said.append, sleep=self.slept.append)
+        found = find_targets(urls, None, {}, Heard(self.said))
+        return send(told, found, heartbeat=heartbeat, view=Heard(self.said), sleep=self.slept.append)
 
 
 @pytest.fixture
@@ -216,8 +218,8 @@ def test_an_answer_that_comes_late_is_not_followed_by_a_second_message(
 ) -> None:
     monkeypatch.setattr(notify, "PATIENCE_S", 0.1)
     server.answers = [0.4]
-    found = find_targets([f"json://127.0.0.1:{server.port}/"], None, {})
-    assert send(SOMETHING, found, heartbeat=False, say=lambda text: None, sleep=lambda s: time.sleep(0.3)) == ()
+    found = find_targets([f"json://127.0.0.1:{server.port}/"], None, {}, View())
+    assert send(SOMETHING, found, heartbeat=False, view=View(), sleep=lambda s: time.sleep(0.3)) == ()
     assert len(server.got) == 1
 
 
@@ -232,9 +234,7 @@ def test_retries_end_after_about_a_minute(monkeypatch: pytest.MonkeyPatch) -> No
         now[0] += seconds
 
     monkeypatch.setattr(notify, "_attempt", attempt)
-    lost = send(
-        SOMETHING, [NotifyTarget(name="a", url="json://a")], heartbeat=False, say=lambda text: None, sleep=sleep
-    )
+    lost = send(SOMETHING, [NotifyTarget(name="a", url="json://a")], heartbeat=False, view=View(), sleep=sleep)
     assert len(lost) == 1
     assert 30 < now[0] <= 65
 
@@ -286,8 +286,8 @@ def test_no_secret_is_said_or_logged_whatever_the_server_does(
 ) -> None:
     server.answers = answers
     url = f"json://me:{SECRET}@127.0.0.1:{server.port}/p-{SECRET}?+X-Token={SECRET}&:key={SECRET}&rto=0.1"
-    found = find_targets([url], None, {}, tell.said.append)
-    lost = send(SOMETHING, found, heartbeat=False, say=tell.said.append, sleep=tell.slept.append)
+    found = find_targets([url], None, {}, Heard(tell.said))
+    lost = send(SOMETHING, found, heartbeat=False, view=Heard(tell.said), sleep=tell.slept.append)
     assert server.got[0][0].startswith(f"/p-{SECRET}")
     shown = "".join((*lost, *tell.said, repr(found), logged.getvalue(), *capfd.readouterr()))
     assert SECRET not in shown
@@ -313,5 +313,5 @@ def test_a_trial_reaches_everybody(server: Inbox, mailbox: Inbox) -> None:
         f"json://127.0.0.1:{server.port}/",
         f"mailto://127.0.0.1:{mailbox.port}?from=a@example.org&to=b@example.org",
     ]
-    assert try_out(find_targets(urls, None, {}), lambda text: None) == ()
+    assert try_out(find_targets(urls, None, {}, View()), View()) == ()
     assert server.objects()[0]["title"] == mailbox.mails[0]["Subject"] == f"tfcompare: a test (host {HOST})"

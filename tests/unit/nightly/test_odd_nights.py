@@ -20,6 +20,7 @@ from orchestrator.nightly.night import run_night
 from orchestrator.nightly.options import NightOptions
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.results.run import load_run
+from orchestrator.terminal.view import View
 from tests.support.trends import written
 
 BEFORE = 20
@@ -52,7 +53,7 @@ class House:
         )  # fmt: skip
 
     def night(self) -> NightReport:
-        return run_night(self.options, lambda text: None)
+        return run_night(self.options, View())
 
 
 @pytest.fixture

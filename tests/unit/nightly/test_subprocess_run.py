@@ -18,6 +18,8 @@ from orchestrator.engines.venv import interpreters
 from orchestrator.errors import UsageError
 from orchestrator.nightly import lock, subprocess_run
 from orchestrator.nightly.subprocess_run import Child
+from orchestrator.terminal.view import View
+from tests.support.heard import Heard, Listener
 from tests.support.processes import read_pids, wait_for_end
 from tests.support.schedules import wanted
 
@@ -38,7 +40,7 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_a_night_imports_nothing_from_the_working_directory(hostile: Path, tmp_path: Path):
     said: list[str] = []
-    ended = Child(tmp_path / "log", 60, said.append).run(["run", "--versions", "2.13,2.133", "--dry-run"])
+    ended = Child(tmp_path / "log", 60, Heard(said)).run(["run", "--versions", "2.13,2.133", "--dry-run"])
     assert not hostile.exists()
     # It was tfcompare that answered.
     assert ended.exit_code == UsageError.exit_code
@@ -98,7 +100,7 @@ def test_variables_reach_it_and_stay_out_of_its_arguments(tmp_path: Path, monkey
     monkeypatch.setattr(subprocess_run, "BOUND_PROGRAM", (subprocess_run.PROGRAM[0], "-P", "-c", shows))
     monkeypatch.setenv("TFCOMPARE_INDEX_URL", "https://of.the.shell/simple")
     secret = {"TFCOMPARE_INDEX_URL": "https://me:planted@mirror/simple"}
-    ended = Child(tmp_path / "log", 60, lambda line: None, secret).run(["run"])
+    ended = Child(tmp_path / "log", 60, View(), secret).run(["run"])
     argv, url = json.loads(ended.last_lines)
     assert (argv, url) == (["-c", "run"], secret["TFCOMPARE_INDEX_URL"])
 
@@ -112,7 +114,7 @@ def test_a_night_goes_on_when_nobody_listens_any_more(tmp_path: Path, monkeypatc
         raise BrokenPipeError(32, "Broken pipe")
 
     monkeypatch.setattr(subprocess_run, "BOUND_PROGRAM", (sys.executable, "-c", TALKS))
-    ended = Child(tmp_path / "log", 30, say).run([])
+    ended = Child(tmp_path / "log", 30, Listener(say)).run([])
     assert (ended.exit_code, ended.hung) == (0, False)
     assert len((tmp_path / "log").read_text().splitlines()) == 4000
 
@@ -122,7 +124,7 @@ def test_a_night_goes_on_when_its_log_is_full_and_says_so_once(tmp_path: Path, m
     monkeypatch.setattr(subprocess_run, "BOUND_PROGRAM", (sys.executable, "-c", TALKS))
     log = tmp_path / "log"
     log.symlink_to("/dev/full")
-    ended = Child(log, 30, said.append).run([])
+    ended = Child(log, 30, Heard(said)).run([])
     assert (ended.exit_code, ended.hung) == (0, False)
     assert len(said) == 4001
     assert said[0] == f"{log} is not complete: No space left on device"

@@ -11,6 +11,7 @@ from orchestrator.catalog import lock_on_demand
 from orchestrator.errors import UsageError
 from orchestrator.nightly import versions
 from orchestrator.nightly.versions import ResolvedVersions, Unavailable
+from tests.support.heard import Heard
 from tests.support.nightly_locks import age, lock
 
 YESTERDAY, TODAY = ((datetime.now(UTC) - timedelta(days=days)).strftime("%Y%m%d") for days in (1, 0))
@@ -34,7 +35,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[str,
 
 def resolved(*names: str, last: dict[str, str] | None = None) -> tuple[ResolvedVersions, list[str]]:
     said: list[str] = []
-    return versions.resolve_followed(names, said.append, last), said
+    return versions.resolve_followed(names, Heard(said), last), said
 
 
 @pytest.fixture

@@ -8,6 +8,8 @@ from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.plan import planning
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import RunOptions
+from orchestrator.terminal.view import View
+from tests.support.heard import Heard
 
 BUILTIN = claims.all_claims(all_workloads())
 
@@ -25,7 +27,7 @@ def no_network(monkeypatch: pytest.MonkeyPatch):
 def test_a_claim_whose_targets_cannot_be_locked_is_left_out_with_a_warning():
     said: list[str] = []
     chosen = claims.choose_claims(["onednn-one-thread", "python-3-11-leaks-memory"], None, BUILTIN)
-    planned = plan_run(RunOptions(claims=chosen), said.append)
+    planned = plan_run(RunOptions(claims=chosen), Heard(said))
     assert [claim.name for claim in planned.options.claims] == ["onednn-one-thread"]
     assert said == ["warning: the claim python-3-11-leaks-memory is left out: it cannot be locked: no network"]
 
@@ -33,4 +35,4 @@ def test_a_claim_whose_targets_cannot_be_locked_is_left_out_with_a_warning():
 def test_where_no_claim_is_left_nothing_is_measured_instead():
     chosen = claims.choose_claims(["python-3-11-leaks-memory"], None, BUILTIN)
     with pytest.raises(NothingSelected, match="see above"):
-        plan_run(RunOptions(claims=chosen), lambda text: None)
+        plan_run(RunOptions(claims=chosen), View())

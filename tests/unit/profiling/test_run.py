@@ -1,7 +1,7 @@
 """The story of a profile, by real workers under a stub TensorFlow: what is asked, what is left behind, how it ends."""
 
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -29,10 +29,11 @@ from orchestrator.profiling.run import ProfileOptions
 from orchestrator.profiling.stored import read_profile
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.terminal.progress import Quiet
+from orchestrator.terminal.view import View
 from tests.support import stub
 from tests.support.actors import offer
 from tests.support.builders import case
+from tests.support.heard import Heard
 from tests.support.stub_engine import Engine
 
 VERSIONS = ("1.14", "2.0")
@@ -67,14 +68,6 @@ ENDING = """
 """
 
 
-@dataclass
-class Said(Quiet):
-    lines: list[str] = field(default_factory=list)
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
-
-
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
     made = Engine(stub.write(tmp_path / "stub"))
@@ -103,7 +96,7 @@ def ended(done: Profiled) -> list[tuple[str, str, str]]:
 
 
 def test_every_case_is_profiled_in_every_version_in_turn(options: ProfileOptions, engine: Engine):
-    said = Said()
+    said = Heard()
     done = story.profile(changed(options, selected=("fine",)), said)
     assert ended(done) == [
         ("fine[size=1]", "1.14.0", "profiled"),
@@ -120,18 +113,18 @@ def test_every_case_is_profiled_in_every_version_in_turn(options: ProfileOptions
 
 
 def test_without_a_selection_the_folder_is_profiled_and_not_the_quick_suite(options: ProfileOptions):
-    assert {case.workload for case in story.plan_profile(changed(options, selected=()), print).selection.cases} == {
+    assert {case.workload for case in story.plan_profile(changed(options, selected=()), Heard()).selection.cases} == {
         "ending",
         "fine",
     }
 
 
 def test_a_single_version_is_enough(options: ProfileOptions):
-    assert ended(story.profile(changed(options, versions=("2.0",)), Quiet())) == [("fine[size=1]", "2.0.0", "profiled")]
+    assert ended(story.profile(changed(options, versions=("2.0",)), View())) == [("fine[size=1]", "2.0.0", "profiled")]
 
 
 def test_its_folder_holds_profiles_and_nothing_that_was_measured(options: ProfileOptions):
-    done = story.profile(options, Quiet())
+    done = story.profile(options, View())
     files = {str(path.relative_to(done.path)) for path in done.path.rglob("*") if path.is_file()}
     stems = [f"profiles/fine,size=1-{version}" for version in ("1.14.0", "2.0.0")]
     ends = ("json", "speedscope.json", "collapsed.txt")
@@ -151,13 +144,13 @@ def test_its_folder_holds_profiles_and_nothing_that_was_measured(options: Profil
 
 
 def test_no_report_of_runs_takes_it_for_one(options: ProfileOptions):
-    done = story.profile(options, Quiet())
+    done = story.profile(options, View())
     with pytest.raises(UsageError, match=r"holds no run \(no plan\.json in it\)"):
         judge_run(RunFolder.open(done.path))
 
 
 def test_it_is_read_as_it_was_left(options: ProfileOptions):
-    done = story.profile(changed(options, selected=("fine", "ending[how=refuses]")), Quiet())
+    done = story.profile(changed(options, selected=("fine", "ending[how=refuses]")), View())
     again = read_profile(done.path)
     assert (again.heading, again.arms, again.path) == (done.heading, done.arms, done.path)
 
@@ -189,7 +182,7 @@ def test_an_arm_that_ends_otherwise_is_a_row_with_its_reason_and_the_next_is_pro
     asked = changed(options, versions=("2.0",), selected=(f"ending[how={how}]", "fine[size=1]"))
     # Where it hangs nothing else has to be done in so short a time.
     asked = changed(asked, selected=asked.run.selected[:1], timeout_s=0.3) if how == "hangs" else asked
-    done = story.profile(asked, Quiet())
+    done = story.profile(asked, View())
     ending, *others = done.arms
     assert (ending.outcome, ending.reason, ending.profile) == (outcome, reason, None)
     assert all(arm.outcome == "profiled" for arm in others)
@@ -198,7 +191,7 @@ def test_an_arm_that_ends_otherwise_is_a_row_with_its_reason_and_the_next_is_pro
 
 def test_a_version_that_cannot_be_made_costs_itself_only(options: ProfileOptions, engine: Engine):
     engine.absent = ("1.14.0",)
-    done = story.profile(options, Quiet())
+    done = story.profile(options, View())
     assert ended(done) == [("fine[size=1]", "1.14.0", "died"), ("fine[size=1]", "2.0.0", "profiled")]
     assert done.arms[0].reason == "environment: no disk"
     assert isinstance(done.error, EnvironmentFailed)
@@ -206,7 +199,7 @@ def test_a_version_that_cannot_be_made_costs_itself_only(options: ProfileOptions
 
 def test_a_version_whose_worker_does_not_start_costs_itself_only(options: ProfileOptions, engine: Engine):
     engine.fails = {"1.14.0": "its Python is gone"}
-    done = story.profile(options, Quiet())
+    done = story.profile(options, View())
     assert [arm.outcome for arm in done.arms] == ["died", "profiled"]
     assert "start: 1.14.0: its Python is gone" in done.arms[0].reason
     assert isinstance(done.error, ArmsDied)
@@ -215,17 +208,17 @@ def test_a_version_whose_worker_does_not_start_costs_itself_only(options: Profil
 def test_where_no_version_can_be_made_there_is_nothing_to_show(options: ProfileOptions, engine: Engine):
     engine.absent = ("1.14.0", "2.0.0")
     with pytest.raises(EnvironmentFailed, match="no version could be made ready"):
-        story.profile(options, Quiet())
+        story.profile(options, View())
     assert engine.closed
 
 
 def test_where_no_version_can_run_it_nothing_was_selected(options: ProfileOptions):
-    done = story.profile(changed(options, selected=("ending[how=refuses]",)), Quiet())
+    done = story.profile(changed(options, selected=("ending[how=refuses]",)), View())
     assert isinstance(done.error, NothingSelected)
     assert "no such op" in str(done.error)
 
 
-class Stops(Quiet):
+class Stops(View):
     """Raises as soon as something is said that holds these words."""
 
     def __init__(self, words: str, error: BaseException) -> None:
@@ -253,7 +246,7 @@ def test_an_end_before_the_first_profile_is_an_error_and_no_report(options: Prof
 
     engine.act = interrupt
     with pytest.raises(Interrupted):
-        story.profile(options, Quiet())
+        story.profile(options, View())
     assert engine.closed
 
 
@@ -272,7 +265,7 @@ def test_what_is_wrong_is_found_before_any_work(
     options: ProfileOptions, changes: dict[str, Any], kind: type[TfCompareError], words: str
 ):
     with pytest.raises(kind, match=words):
-        story.profile(changed(options, **changes), Quiet())
+        story.profile(changed(options, **changes), View())
     assert options.run.out is not None
     assert not options.run.out.exists()
 
@@ -281,18 +274,18 @@ def test_a_folder_that_is_in_use_is_left_alone(options: ProfileOptions, tmp_path
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "notes.txt").touch()
     with pytest.raises(UsageError, match="is not empty"):
-        story.profile(options, Quiet())
+        story.profile(options, View())
 
 
 def test_without_a_seed_there_is_one_and_it_is_told(options: ProfileOptions):
-    first, second = (story.plan_profile(changed(options, seed=None), print).seed for _ in range(2))
+    first, second = (story.plan_profile(changed(options, seed=None), Heard()).seed for _ in range(2))
     assert first != second
-    assert story.plan_profile(options, print).seed == 7
+    assert story.plan_profile(options, Heard()).seed == 7
 
 
 def test_limits_and_threads_reach_the_workers_plan(options: ProfileOptions):
     environments = EngineOptions(cpus=(0,), memory_mb=1024)
-    plan = story.plan_profile(changed(options, environments=environments, threads=(1, 2)), print).freeze("venv")
+    plan = story.plan_profile(changed(options, environments=environments, threads=(1, 2)), Heard()).freeze("venv")
     assert (plan.cpus, plan.memory_mb, plan.threads, plan.device) == ((0,), 1024, (1, 2), "cpu")
     assert plan.cases == (case("fine", size="1"),)
 
@@ -311,6 +304,6 @@ def test_a_version_without_code_for_the_card_may_take_longer_in_its_first_profil
     monkeypatch.setattr(WorkerClient, "profile", profile)
     jit = Fitting(matches=(Match("1.14.0", "", "jit", ""),))
     monkeypatch.setattr("orchestrator.plan.planning.fit", lambda planned: replace(planned, fitting=jit))
-    story.profile(changed(options, selected=("ending[how=refuses]", "fine")), Quiet())
+    story.profile(changed(options, selected=("ending[how=refuses]", "fine")), View())
     assert [timeout_s for version, timeout_s in given if version == "1.14.0"] == [7200.0, 7200.0, 600.0]
     assert {timeout_s for version, timeout_s in given if version == "2.0.0"} == {600.0}

@@ -16,6 +16,7 @@ from orchestrator.model import Extended, Prolonged
 from orchestrator.results.merge import merge_runs
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.run_folder import RunFolder
+from orchestrator.terminal.view import View
 from tests.conftest import ROOT
 from tests.support.commands import called
 from tests.support.stub_runs import Scene
@@ -23,6 +24,7 @@ from tests.support.stub_runs import Scene
 WORKLOAD = """
 '''Sleeps.'''
 import time
+from orchestrator.terminal.view import View
 PARAMS = {"style": ("eager", "graph"), "size": ("1", "2", "3")}
 COMPARISONS = {"style": "eager"}
 
@@ -132,7 +134,7 @@ def test_a_merged_run_is_shown_by_the_command(measured: list[Path], tmp_path: Pa
 def test_more_rounds_are_measured_in_the_parts(whole: Run):
     with (
         pytest.raises(UsageError, match="measured on another machine"),
-        plan_rounds(ResumeOptions(run=whole.path), print),
+        plan_rounds(ResumeOptions(run=whole.path), View()),
     ):
         pass
 

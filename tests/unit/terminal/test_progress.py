@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.table import Table
 
 from orchestrator.terminal import progress
-from orchestrator.terminal.progress import Animated, Plain, Quiet, view
+from orchestrator.terminal.progress import Animated, Plain, choose_view
+from orchestrator.terminal.view import View
 from tests.support.builders import case, target
 
 
@@ -16,7 +17,7 @@ def shown(*, terminal: bool = False, quiet: bool = False, verbose: bool = False)
     """Which view is taken, and what it writes of a short run."""
     buffer = io.StringIO()
     console = Console(file=buffer, force_terminal=terminal, width=80, color_system=None)
-    with view(console, quiet=quiet, verbose=verbose) as watching:
+    with choose_view(console, quiet=quiet, verbose=verbose) as watching:
         watching.say("engine: [red]x[/red]")
         watching.preparing("2.0.0", "installing")
         watching.measuring(target("2.0.0"), case(), 1)
@@ -34,7 +35,7 @@ def test_a_pipe_gets_builds_too_where_they_are_asked_for():
 
 
 def test_quiet_is_silent_even_in_a_terminal():
-    assert shown(terminal=True, quiet=True, verbose=True) == (Quiet, "")
+    assert shown(terminal=True, quiet=True, verbose=True) == (View, "")
 
 
 def test_a_terminal_shows_where_the_run_is():
@@ -47,7 +48,7 @@ def test_a_terminal_shows_where_the_run_is():
 
 def test_what_a_workload_says_moves_no_cursor_and_keeps_its_lines():
     buffer = io.StringIO()
-    with view(Console(file=buffer, color_system=None), quiet=False, verbose=False) as watching:
+    with choose_view(Console(file=buffer, color_system=None), quiet=False, verbose=False) as watching:
         watching.say("died:\n  | \x1b[2Jgone")
     assert buffer.getvalue() == "died:\n  | \\x1b[2Jgone\n"
 
@@ -72,7 +73,7 @@ def test_a_version_may_be_added_while_the_others_are_drawn(monkeypatch: pytest.M
 def test_of_many_hosts_those_are_shown_that_spoke_last():
     buffer = io.StringIO()
     console = Console(file=buffer, force_terminal=True, width=80, height=100, color_system=None)
-    with view(console, quiet=False, verbose=False) as watching:
+    with choose_view(console, quiet=False, verbose=False) as watching:
         for number in range(progress.MOST_SHOWN + 5):
             watching.preparing(f"host{number:02}", "round 1")
         watching.preparing("host00", "round 2")

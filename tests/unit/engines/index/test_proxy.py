@@ -39,7 +39,7 @@ def upstream(packages: Path) -> Iterator[Little]:
 
 @pytest.fixture
 def log(tmp_path: Path) -> BuildLog:
-    return BuildLog(tmp_path / "build.log", lambda line: None)
+    return BuildLog(tmp_path / "build.log")
 
 
 class Asking:
@@ -96,7 +96,7 @@ def test_nobody_without_a_builds_own_token_is_served(upstream: Little, log: Buil
 
 def test_every_build_has_a_token_of_its_own_and_one_server_serves_all(upstream: Little, log: BuildLog, tmp_path: Path):
     index = made(upstream.url)
-    first, second = index.variables(log), index.variables(BuildLog(tmp_path / "other.log", lambda line: None))
+    first, second = index.variables(log), index.variables(BuildLog(tmp_path / "other.log"))
     assert first["HTTP_PROXY"] != second["HTTP_PROXY"]
     assert first["HTTP_PROXY"].rpartition("@")[2] == second["HTTP_PROXY"].rpartition("@")[2]
     index.close()

@@ -102,7 +102,7 @@ def uv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Uv:
 
 def fail(downloads: pythons.Downloads, number: str, folder: Path) -> str:
     with pytest.raises(pythons.NotDownloaded) as failed:
-        downloads.install(number, BuildLog(folder / "log", lambda line: None))
+        downloads.install(number, BuildLog(folder / "log"))
     return str(failed.value)
 
 

@@ -14,6 +14,7 @@ import pytest
 from orchestrator.errors import UsageError
 from orchestrator.nightly.schedule import serve
 from orchestrator.nightly.schedule.units import Schedule
+from tests.support.heard import Heard
 from tests.support.schedules import wanted
 
 
@@ -49,7 +50,7 @@ class World:
         self.until = datetime.fromisoformat(until)
         self.said.clear()
         with pytest.raises(KeyboardInterrupt):
-            serve.serve_nights(self.schedule(**fields), self.said.append, lambda: self.now, self.pause)
+            serve.serve_nights(self.schedule(**fields), Heard(self.said), lambda: self.now, self.pause)
         return [line.partition(": exit code 6 after")[0] for line in self.said if ": exit code 6 after" in line]
 
 
@@ -105,7 +106,7 @@ def test_a_program_that_cannot_be_run_is_told_and_waited_for_again(world):
     broken = wanted((str(world.history / "nowhere"),), history=str(world.history))
     world.until = datetime(2026, 11, 5, 12)
     with pytest.raises(KeyboardInterrupt):
-        serve.serve_nights(broken, world.said.append, lambda: world.now, world.pause)
+        serve.serve_nights(broken, Heard(world.said), lambda: world.now, world.pause)
     told = [line for line in world.said if "could not be run" in line]
     assert [line.partition(":")[0] for line in told] == ["2026-11-04", "2026-11-05"]
     assert "nowhere: No such file or directory" in told[0]
@@ -118,7 +119,7 @@ def test_a_night_that_hangs_is_ended(world, monkeypatch, tmp_path):
     world.until = datetime(2026, 11, 4, 12)
     with pytest.raises(KeyboardInterrupt):
         serve.serve_nights(
-            wanted(program, history=str(world.history), limit_s=0), world.said.append, lambda: world.now, world.pause
+            wanted(program, history=str(world.history), limit_s=0), Heard(world.said), lambda: world.now, world.pause
         )
     assert any(line.startswith("2026-11-04: hung, and was ended after") for line in world.said)
     assert ended.exists()
@@ -128,7 +129,7 @@ def test_a_data_folder_that_cannot_be_written_is_told_at_once(world, monkeypatch
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "file"))
     with pytest.raises(UsageError, match=r"cannot write .*TFCOMPARE_DATA"):
-        serve.serve_nights(world.schedule(), world.said.append, lambda: world.now, world.pause)
+        serve.serve_nights(world.schedule(), Heard(world.said), lambda: world.now, world.pause)
 
 
 SERVES = """
@@ -137,12 +138,13 @@ from datetime import datetime
 from orchestrator import interrupts
 from orchestrator.nightly.schedule import serve
 from tests.support.schedules import wanted
+from orchestrator.terminal.view import View
 interrupts.catch_signals()
 {program}
 clock = iter([datetime(2026, 11, 3, 12)] * 3)
 later = datetime(2026, 11, 4, 2, 30)
 try:
-    serve.serve_nights(wanted(program, history=sys.argv[1]), print, lambda: next(clock, later), lambda seconds: None)
+    serve.serve_nights(wanted(program, history=sys.argv[1]), View(), lambda: next(clock, later), lambda seconds: None)
 except KeyboardInterrupt:
     print("ended")
 """
