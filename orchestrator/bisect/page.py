@@ -13,7 +13,7 @@ from orchestrator.bisect.wording import conclusions
 from orchestrator.metrics.followed import describe_followed
 from orchestrator.reports.columns import MARKS
 from orchestrator.reports.html import charts, document
-from orchestrator.reports.html.assets import asset, policy
+from orchestrator.reports.html.assets import asset, policy, template_environment
 from orchestrator.reports.html.escape import escape_value, round_figure
 from orchestrator.reports.html.rows import TableColumn
 from orchestrator.terminal import output_file
@@ -55,25 +55,25 @@ def write_page(state: State, result: SearchResult, folder: Path) -> Path:
 
 def render_search(state: State, result: SearchResult) -> str:
     style = asset("page.css")
-    environment = document.template_environment(Path(__file__).parent)
+    environment = template_environment(Path(__file__).parent)
     question = state.question
     steps = f"{question.good} to {question.bad}"
     return environment.get_template("page.html.j2").render(
         policy=policy(style),
         style=style,
-        title=escape_value(f"{state.case.workload} from {steps}"),
-        case=escape_value(state.case.label),
+        title=f"{state.case.workload} from {steps}",
+        case=state.case.label,
         created=state.created,
-        facts=escape_value(describe_search(state)),
-        conclusions=[escape_value(line) for line in conclusions(state, result)],
+        facts=describe_search(state),
+        conclusions=conclusions(state, result),
         notes=[
-            *(escape_value(f"{skipped.version} was left out: {skipped.reason}") for skipped in state.skipped.values()),
-            *map(escape_value, state.notes),
+            *(f"{skipped.version} was left out: {skipped.reason}" for skipped in state.skipped.values()),
+            *state.notes,
         ],
-        first=escape_value(question.good),
+        first=question.good,
         about=describe_followed(question.metric, question.run.judge),
         plot=_plot(state, result) if result.overall and name_figure(question.metric) == RATIO else "",
-        label=escape_value(" ".join(conclusions(state, result))),
+        label=" ".join(conclusions(state, result)),
         tables=_tables(state, result),
     )
 
@@ -83,7 +83,7 @@ def _plot(state: State, result: SearchResult) -> str:
     trend: list[dict[str, Any]] = []
     steps: list[dict[str, Any]] = []
     for row in path_rows(state, result):
-        version = escape_value(row.version)
+        version = row.version
         values: dict[str, Any] = {"target": version}
         if row.joined:
             figures = (row.joined.ratio, row.joined.ci_low, row.joined.ci_high)
@@ -91,9 +91,9 @@ def _plot(state: State, result: SearchResult) -> str:
             values["verdict"] = row.finding.shown_verdict if row.finding else "same"
         trend.append(values)
         if row.part and row.finding and row.finding.changed:
-            steps.append({"target": version, "before": escape_value(row.part.earlier), "verdict": row.finding.verdict})
+            steps.append({"target": version, "before": row.part.earlier, "verdict": row.finding.verdict})
     spec = charts.trend().properties(width=WIDTH_PX).configure(**charts.CONFIG).to_dict()
-    spec["datasets"] = {"trend": trend, "steps": steps, "one": [{"ratio": 1}]}
+    spec["datasets"] = escape_value({"trend": trend, "steps": steps, "one": [{"ratio": 1}]})
     svg = str(vl_convert.vegalite_to_svg(spec, vl_version=document.vega_lite()))
     # The frame around it has the words for those who do not see it; its marks have none.
     return svg.replace("<svg", '<svg aria-hidden="true"', 1)
@@ -106,7 +106,7 @@ def _tables(state: State, result: SearchResult) -> list[Table]:
             "Versions measured",
             (
                 TableColumn("version", "Version"),
-                TableColumn("ratio", f"{figure.capitalize()} to {escape_value(state.question.good)}", True),
+                TableColumn("ratio", f"{figure.capitalize()} to {state.question.good}", True),
                 TableColumn("interval", "Interval", True),
                 TableColumn("step", "Step", True),
                 TableColumn("step-interval", "Interval", True),
@@ -132,7 +132,7 @@ def _version_line(row: PathRow) -> PageLine:
         row.share_text,
         ", ".join(row.between),
     )
-    return PageLine(tuple(map(escape_value, cells)), verdict.replace(" ", "-"))
+    return PageLine(cells, verdict.replace(" ", "-"))
 
 
 def _step_line(number: int, step: Step) -> PageLine:
@@ -146,4 +146,4 @@ def _step_line(number: int, step: Step) -> PageLine:
         "; ".join(results),
         step.run or "",
     )
-    return PageLine(tuple(map(escape_value, cells)))
+    return PageLine(cells)

@@ -11,7 +11,7 @@ from orchestrator.reports.case_names import by_workload, short_names, split_para
 from orchestrator.reports.claims import judge_planned_claims, subject_of_pair, summarize_claims
 from orchestrator.reports.columns import MARKS
 from orchestrator.reports.cpu_times import describe_cpu_times
-from orchestrator.reports.magnitudes import show_estimate, show_interval
+from orchestrator.reports.magnitudes import show_figures
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.reasons import UNCERTAIN, describe_in_report
 from orchestrator.reports.table import describe_measurement
@@ -123,22 +123,17 @@ def _change(comparison: Comparison, arm: ArmResult, names: Mapping[str, str]) ->
     metric = "" if comparison.pair.metric == "time" else f" {comparison.pair.metric}"
     time = "" if arm.time_ms is None else format_time(arm.time_ms)
     case, target = code(names[arm.case.label]) + metric, code(str(arm.target))
-    return case, target, time, *_format_cells(comparison), _verdict(comparison)
+    return case, target, time, *show_figures(comparison), _verdict(comparison)
 
 
 def _comparison(comparison: Comparison) -> tuple[str, ...]:
     return (
         code(subject_of_pair(comparison.pair)),
-        *_format_cells(comparison),
+        *show_figures(comparison),
         str(comparison.rounds),
         _verdict(comparison),
         code(comparison.reason),
     )
-
-
-def _format_cells(comparison: Comparison) -> tuple[str, str]:
-    metric = comparison.pair.metric
-    return show_estimate(comparison, metric), show_interval(comparison, metric)
 
 
 def _verdict(comparison: Comparison) -> str:

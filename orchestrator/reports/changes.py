@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from rich.console import Group, RenderableType
@@ -18,9 +19,7 @@ from orchestrator.reports.columns import (
     Notes,
     axis,
     bar,
-    format_interval,
     format_verdict,
-    ratio,
 )
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.json import pair_object, run_object
@@ -50,15 +49,64 @@ OWN_TIMES = "each version's own time"
 OWN_TIMES_RULE = "The machine has not restarted in between; what else it did counts as well."
 
 
+@dataclass(frozen=True)
+class ChangeRow:
+    """A ratio in both runs, or a version's own time, for whatever draws it."""
+
+    name: str
+    target: str
+    earlier: str
+    later: str
+    judged: RatioChange | TimeChange
+
+    @property
+    def change(self) -> str:
+        return show_estimate(self.judged, self.judged.metric)
+
+    @property
+    def interval(self) -> str:
+        return show_interval(self.judged, self.judged.metric)
+
+
+def list_ratios(changes: Changes) -> dict[str, list[ChangeRow]]:
+    """Return the rows by the title of their table, which says what the ratios compare."""
+    cases = short_names(arm.case for arm in changes.earlier.arms)
+    inside = names_of_pairs(change.earlier for change in changes.changes if change.pair.kind == "case")
+    tables: dict[str, list[ChangeRow]] = {}
+    for change in changes.changes:
+        pair, metric, label = change.pair, change.metric, change.pair.arms[0].case
+        of = "" if metric == "time" else f", {MEASURES[metric]}"
+        if pair.kind == "target":
+            title, name = f"{pair.candidate} against {pair.baseline}{of}", cases.get(label, label)
+        else:
+            title, name = f"inside {pair.target}{of}", inside(change.earlier)
+        earlier, later = (show_estimate(each, metric) for each in (change.earlier, change.later))
+        tables.setdefault(title, []).append(ChangeRow(name, "", earlier, later, change))
+    return tables
+
+
+def list_own_times(changes: Changes) -> list[ChangeRow]:
+    cases = short_names(arm.case for arm in changes.earlier.arms)
+    return [
+        ChangeRow(
+            cases.get(change.arm.case, change.arm.case),
+            str(change.arm.target),
+            format_time(change.earlier.time_ms or 0.0),
+            format_time(change.later.time_ms or 0.0),
+            change,
+        )
+        for change in changes.own_times
+    ]
+
+
 def layout_changes(changes: Changes, width: int) -> RenderableType:
     notes = Notes()
     parts: list[RenderableType] = [_head(changes)]
     parts += [safe_text(f"warning: {text}", style="yellow") for text in (*changes.broken, *changes.left_out)]
     if changes.differences:
         parts += [Text(), _differences(changes)]
-    rows = list(zip(map(name_table, changes.changes), name_ratios(changes), changes.changes, strict=True))
-    for title in dict.fromkeys(of for of, _, _ in rows):
-        parts += [Text(), _ratios(title, [row[1:] for row in rows if row[0] == title], notes)]
+    for title, rows in list_ratios(changes).items():
+        parts += [Text(), _ratios(title, rows, notes)]
     if changes.own_times:
         parts += [Text(), _own_times(changes, notes)]
     return Group(*parts, *below(notes.lines(ALPHA)))
@@ -110,76 +158,38 @@ def _differences(changes: Changes) -> Grid:
     return grid
 
 
-def _ratios(title: str, named: Iterable[tuple[str, RatioChange]], notes: Notes) -> Grid:
+def _ratios(title: str, rows: Iterable[ChangeRow], notes: Notes) -> Grid:
     grid = Grid(
         title=safe_text(title, style="bold"),
         headers=("case", "earlier", "later", "change", "interval", axis(NARROW_BAR_CELLS), "verdict"),
         right=(False, True, True, True, True, False, False),
         narrowest=NARROWEST,
     )
-    for name, change in named:
-        metric = change.pair.metric
-        grid.add(
-            name,
-            *(show_estimate(each, metric) for each in (change.earlier, change.later, change)),
-            show_interval(change, metric),
-            _picture(change),
-            format_verdict(change, change.reason, notes, metric=metric),
-        )
+    for row in rows:
+        change, verdict = row.judged, row.judged.shown_verdict
+        picture = Text(bar(change.ratio, verdict, NARROW_BAR_CELLS), STYLES[verdict]) if change.ratio else Text()
+        judged = format_verdict(change, change.reason, notes, metric=change.metric)
+        grid.add(row.name, row.earlier, row.later, row.change, row.interval, picture, judged)
     return grid
 
 
 def _own_times(changes: Changes, notes: Notes) -> RenderableType:
     """Return a table of the arms whose own time changed, and a line about all."""
-    named = zip(names_of_arms(changes), changes.own_times, strict=True)
-    moved = [(name, change) for name, change in named if change.size]
+    moved = [row for row in list_own_times(changes) if row.judged.size]
     grid = Grid(
         title=safe_text(OWN_TIMES, style="bold"),
         headers=("case", "target", "earlier", "later", "change", "interval", "verdict"),
         right=(False, False, True, True, True, True, False),
         narrowest=NARROWEST,
     )
-    for name, change in moved:
-        grid.add(
-            name,
-            str(change.arm.target),
-            *(format_time(arm.time_ms) for arm in (change.earlier, change.later) if arm.time_ms is not None),
-            "" if change.ratio is None else ratio(change.ratio),
-            format_interval(change),
-            format_verdict(change, change.reason, notes),
-        )
+    for row in moved:
+        judged = format_verdict(row.judged, row.judged.reason, notes)
+        grid.add(row.name, row.target, row.earlier, row.later, row.change, row.interval, judged)
     return Group(*([grid] if moved else []), safe_text(describe_own_times(changes.own_times), style="dim"))
 
 
 def describe_own_times(changes: Sequence[TimeChange]) -> str:
     return f"{_count(changes, 'own time')}. {OWN_TIMES_RULE}"
-
-
-def names_of_arms(changes: Changes) -> list[str]:
-    cases = short_names(arm.case for arm in changes.earlier.arms)
-    return [cases.get(change.arm.case, change.arm.case) for change in changes.own_times]
-
-
-def name_table(change: RatioChange) -> str:
-    """Return the title of the table that a change belongs to: what its ratios compare."""
-    pair = change.pair
-    of = "" if pair.metric == "time" else f", {MEASURES[pair.metric]}"
-    return f"{pair.candidate} against {pair.baseline}{of}" if pair.kind == "target" else f"inside {pair.target}{of}"
-
-
-def name_ratios(changes: Changes) -> list[str]:
-    """Return a short name for each ratio."""
-    cases = short_names(arm.case for arm in changes.earlier.arms)
-    inside = names_of_pairs(change.earlier for change in changes.changes if change.pair.kind == "case")
-    labels = ((change, change.pair.arms[0].case) for change in changes.changes)
-    return [
-        cases.get(label, label) if change.pair.kind == "target" else inside(change.earlier) for change, label in labels
-    ]
-
-
-def _picture(change: RatioChange) -> Text:
-    verdict = change.shown_verdict
-    return Text(bar(change.ratio, verdict, NARROW_BAR_CELLS), STYLES[verdict]) if change.ratio else Text()
 
 
 def changes_as_object(changes: Changes) -> dict[str, Any]:

@@ -50,6 +50,11 @@ STYLES: dict[Answer, str] = {
 MARKS: dict[Answer, str] = {
     "reproduced": "✓", "reproduced, smaller": "✓", "not reproduced": "✗", "inconclusive": "?", "needs a GPU": "-",
 }  # fmt: skip
+# The colours of verdicts, for answers that mean as much.
+COLOURS: dict[Answer, str] = {
+    "reproduced": "faster", "reproduced, smaller": "slightly-faster", "not reproduced": "slower",
+    "inconclusive": "inconclusive", "needs a GPU": "refused",
+}  # fmt: skip
 # The figures of an arm: what they are, and their unit.
 FIGURES: dict[ArmMetric, tuple[str, str]] = {
     "traces": ("traces", ""), "traces_per_call": ("traces per call", ""), "memory_mb": ("peak memory", " MB"),

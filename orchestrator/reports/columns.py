@@ -25,6 +25,10 @@ STYLES: dict[ShownVerdict, str] = {
 MARKS: dict[ShownVerdict, str] = {
     "slower": "▲", "faster": "▼", "slightly slower": "△", "slightly faster": "▽", "same": "=", "inconclusive": "?",
 }  # fmt: skip
+# Of an arm that has no verdict.
+OTHER_MARKS: Mapping[str, str] = {
+    "baseline": "·", "refused": "–", "died": "✕", "postponed": "…", "not measured": "…", "not compared": "·",
+}  # fmt: skip
 # Of a difference that is certain, where the interval reaches into the margin.
 SMALL_MARKS: dict[ShownVerdict, str] = {**MARKS, "slower": "▴", "faster": "▾"}
 ABOUT_SMALL_MARKS = "▴ ▾ the size is uncertain: the interval reaches into the margin"

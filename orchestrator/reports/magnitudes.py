@@ -3,8 +3,8 @@
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS, Followed
 from orchestrator.metrics.units import Units
-from orchestrator.model import Magnitude
-from orchestrator.reports.columns import format_interval, ratio
+from orchestrator.model import Comparison, Magnitude
+from orchestrator.reports.columns import describe_rounds_so_far, format_interval, ratio
 
 
 def show_estimate(magnitude: Magnitude, metric: Followed) -> str:
@@ -25,6 +25,14 @@ def show_magnitude(magnitude: Magnitude, metric: Followed) -> str:
     """Return the estimate with its interval: `1.10x (1.05-1.16)`, `+8.0 KiB per call (+7.9 to +8.1)`."""
     bounds = show_interval(magnitude, metric)
     return show_estimate(magnitude, metric) + (f" ({bounds})" if bounds else "")
+
+
+def show_figures(comparison: Comparison) -> tuple[str, str]:
+    """Return the estimate and its interval or, with too few rounds, the ratio so far and how many rounds there are."""
+    if comparison.missing and comparison.seen_ratio is not None:
+        return ratio(comparison.seen_ratio), describe_rounds_so_far(comparison)
+    metric = comparison.pair.metric
+    return show_estimate(comparison, metric), show_interval(comparison, metric)
 
 
 def _units(metric: Followed) -> Units:

@@ -1,28 +1,18 @@
 """What is compared in addition to times, in full: a row per case and a column per version for each metric."""
 
-from collections.abc import Mapping
-
 from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.metrics import METRICS, find_margin
-from orchestrator.model import Evaluation, OutputComparison, OutputVerdict, ShownVerdict, Target
-from orchestrator.reports.case_names import short_names
+from orchestrator.model import Evaluation
+from orchestrator.reports.case_rows import OUTPUT_MARKS, CaseBlock, compare_metric, compare_results
 from orchestrator.reports.columns import LONGEST, STYLES, Notes
 from orchestrator.reports.grid import Grid
-from orchestrator.reports.matrix import CaseBlock, describe_means, draw_blocks, means_of, rows_of_metric
+from orchestrator.reports.matrix import draw_block
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.table import below, describe_place, render_warnings
-from orchestrator.results.sketches import show_share
 from orchestrator.terminal.text import clip, safe_text
 
-OUTPUT_MARKS: Mapping[OutputVerdict, str] = {
-    "equal": "=", "equal within tolerance": "≈", "differs": "≠", "not comparable": "?",
-}  # fmt: skip
-# Whose colours they have.
-LIKE_VERDICTS: Mapping[OutputVerdict, ShownVerdict] = {
-    "equal": "same", "equal within tolerance": "same", "differs": "slower", "not comparable": "inconclusive",
-}  # fmt: skip
 LEGEND = (
     "  ".join(f"{mark} {verdict}" for verdict, mark in OUTPUT_MARKS.items()),
     "what the first and the fifth call returned, and the largest difference of one value, relative to its size or to",
@@ -40,43 +30,30 @@ def layout(evaluation: Evaluation, width: int) -> RenderableType:
         *map(safe_text, metric_sentences(evaluation) or [NOTHING]),
     ]
     parts: list[RenderableType] = [Text("\n").join(head), *render_warnings(evaluation)]
-    baseline, *others = plan.targets
     for metric in evaluation.metrics:
-        spec = METRICS[metric]
-        rows, means = rows_of_metric(evaluation, metric), means_of(evaluation, metric)
+        spec, block = METRICS[metric], compare_metric(evaluation, metric)
         margin = spec.scale.show_margin(find_margin(plan, metric))
-        parts += [Text(), safe_text(f"{spec.about}, margin {margin}", style="bold")]
-        parts += draw_blocks(CaseBlock(str(baseline), rows, means, True, metric), others, width)
-        parts += [safe_text(line, style="dim") for line in describe_means(rows, means)]
+        parts += [Text(), safe_text(f"{spec.about}, margin {margin}", style="bold"), *draw_block(block, width)]
+        parts += [safe_text(line, style="dim") for line in block.describe_means()]
     if evaluation.outputs:
-        parts += [Text(), _outputs(evaluation, notes), *(safe_text(line, style="dim") for line in LEGEND)]
+        results = _draw_results(compare_results(evaluation), notes)
+        parts += [Text(), results, *(safe_text(line, style="dim") for line in LEGEND)]
     return Group(*parts, *below(notes.lines(plan.alpha)))
 
 
-def outputs_by_case(evaluation: Evaluation) -> dict[str, dict[Target, OutputComparison]]:
-    rows: dict[str, dict[Target, OutputComparison]] = {}
-    for each in evaluation.outputs:
-        rows.setdefault(each.case.label, {})[each.candidate] = each
-    return rows
-
-
-def _outputs(evaluation: Evaluation, notes: Notes) -> Grid:
-    names = short_names(arm.case for arm in evaluation.arms)
-    targets = list(dict.fromkeys(each.candidate for each in evaluation.outputs))
+def _draw_results(block: CaseBlock, notes: Notes) -> Grid:
+    targets = block.targets
     grid = Grid(
-        title=safe_text(f"results, against {evaluation.plan.targets[0]}", style="bold"),
+        title=safe_text(block.title, style="bold"),
         headers=("", *map(str, targets)),
         right=(False,) * (1 + len(targets)),
         narrowest=NARROWEST,
     )
-    for label, of_case in outputs_by_case(evaluation).items():
-        grid.add(names[label], *(_cell(of_case.get(target), notes) for target in targets))
+    for row in block.rows:
+        cells: list[Text] = []
+        for cell in map(row.cell, targets):
+            figure = f" {cell.figure}" if cell.figure else ""
+            text = f"{cell.mark}{figure}{notes.mark(clip(cell.reason, LONGEST))}"
+            cells.append(Text(text, style=STYLES[cell.verdict] if cell.verdict else ""))
+        grid.add(row.name, *cells)
     return grid
-
-
-def _cell(output: OutputComparison | None, notes: Notes) -> Text:
-    if output is None:
-        return Text()
-    size = f" {show_share(output.difference)}" if output.difference else ""
-    text = f"{OUTPUT_MARKS[output.verdict]}{size}{notes.mark(clip(output.reason, LONGEST))}"
-    return Text(text, style=STYLES[LIKE_VERDICTS[output.verdict]])

@@ -19,7 +19,6 @@ from orchestrator.history.site.data import SeriesSetup, Sources, runs_at
 from orchestrator.history.site.overview import OverviewRow
 from orchestrator.history.store import Store
 from orchestrator.metrics.followed import TIME
-from orchestrator.model import Target
 from orchestrator.reports.html import assets
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.text import escape_unprintable, natural_key
@@ -123,15 +122,7 @@ def _page(name: str, **context: Any) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        # Whatever comes from elsewhere: names, notes, reasons.
-        finalize=_escape_text,
-    )
+    environment = assets.template_environment(FOLDER)
     environment.filters["utc"] = lambda moment: f"{moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     environment.filters["breakable"] = _breakable
     style = assets.asset("page.css") + (FOLDER / "site.css").read_text(encoding="utf-8")
@@ -149,12 +140,6 @@ def _environment() -> jinja2.Environment:
 def _breakable(name: object) -> Markup:
     """Return the name of a case that may continue in the next line after a comma, and not inside a word."""
     return Markup.escape(escape_unprintable(str(name))).replace(",", Markup(",<wbr>"))
-
-
-def _escape_text(value: Any) -> Any:
-    if isinstance(value, Markup) or not isinstance(value, str | Target):
-        return value
-    return escape_unprintable(str(value))
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,14 +1,38 @@
-"""The parts of every page: the files next to this one, and what a browser may load and run."""
+"""The parts of every page: the files next to this one, its templates, and what a browser may load and run."""
 
 import base64
 import hashlib
+import re
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+from orchestrator.reports.html.escape import escape_value
+
+if TYPE_CHECKING:
+    import jinja2
 
 FOLDER = Path(__file__).parent
 
 
 def asset(name: str) -> str:
     return (FOLDER / name).read_text(encoding="utf-8")
+
+
+def template_environment(folder: Path) -> "jinja2.Environment":
+    """Return an environment in which no value can be markup, redirect the reading or forge a line."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=escape_value,
+    )
+    # Between the ends of an interval; differences have signs and the word "to" between them.
+    environment.filters["dash"] = lambda text: re.sub(r"(?<=\d)-(?=\d)", "–", text)
+    return environment
 
 
 def policy(style: str, *scripts: str) -> str:

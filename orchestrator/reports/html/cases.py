@@ -10,7 +10,7 @@ from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Evaluation, 
 from orchestrator.plan.pairs import in_order, is_trend
 from orchestrator.reports.columns import MEASURES, format_ratio, ratio
 from orchestrator.reports.html.calls import Course
-from orchestrator.reports.html.escape import escape_value, round_figure
+from orchestrator.reports.html.escape import round_figure
 from orchestrator.reports.html.rows import Names, TableCell, TableColumn, TableRow, arm_row
 from orchestrator.reports.summary import by_candidate
 from orchestrator.stats.slowdown import format_margin
@@ -112,9 +112,9 @@ def _section(evaluation: Evaluation, results: CaseResults, names: Names) -> Case
     rows = [arm_row(arm, judged.get(arm.key), baseline, names) for arm in results.arms]
     return CaseSection(
         anchor=names.anchors[results.case.label],
-        workload=escape_value(results.case.workload),
+        workload=results.case.workload,
         name=names.own[results.case],
-        label=escape_value(results.case.params_text),
+        label=results.case.params_text,
         rows=tuple(_with_range(row, of_arm) for row, of_arm in zip(rows, results.replicates, strict=True)),
         plots=tuple(
             plot
@@ -145,9 +145,7 @@ def _trend(evaluation: Evaluation, results: CaseResults) -> tuple[Plot, ...]:
     """Return the plots for many versions: ratio and time from one version to the next, and where neighbours differ."""
     if not is_trend(evaluation.plan) or not any(arm.time_ms is not None for arm in results.arms):
         return ()
-    baseline = escape_value(
-        results.references[0].pair.arms[0].target if results.references else evaluation.plan.targets[0]
-    )
+    baseline = results.references[0].pair.arms[0].target if results.references else evaluation.plan.targets[0]
     steps = [step for step in results.neighbours if step.verdict in ("slower", "faster")]
     descriptions = [
         f"{step.pair.arms[1].target} against {step.pair.arms[0].target}: {ratio(step.ratio or 1.0)}, {step.verdict}"
@@ -158,9 +156,7 @@ def _trend(evaluation: Evaluation, results: CaseResults) -> tuple[Plot, ...]:
         Plot(
             kind="trend",
             title=f"Trend of the ratio to {baseline}",
-            label=escape_value(
-                f"Ratio to {baseline} by version. Neighbours that differ: {'; '.join(descriptions) or 'none'}."
-            ),
+            label=f"Ratio to {baseline} by version. Neighbours that differ: {'; '.join(descriptions) or 'none'}.",
             caption="Versions in their order, ratios with their intervals on a log scale. A dashed line stands between "
             "two neighbours that differ from each other, compared round by round"
             + (f": {len(steps)} of {len(results.neighbours)}." if results.neighbours else "."),
@@ -168,7 +164,7 @@ def _trend(evaluation: Evaluation, results: CaseResults) -> tuple[Plot, ...]:
         Plot(
             kind="pace",
             title=f"Trend of the {_name_time(evaluation)}",
-            label=escape_value(f"Median {_name_time(evaluation)} by version. {'; '.join(times)}."),
+            label=f"Median {_name_time(evaluation)} by version. {'; '.join(times)}.",
             caption="Medians of the replicates, and their quartiles.",
         ),
     )
@@ -192,7 +188,7 @@ def _spread(evaluation: Evaluation, results: CaseResults) -> Plot | None:
     return Plot(
         kind="spread",
         title="Replicates" if time == "time" else f"Replicates by {time}",
-        label=escape_value(f"The {time} a step of each replicate. {'; '.join(descriptions)}."),
+        label=f"The {time} a step of each replicate. {'; '.join(descriptions)}.",
         caption="A dot is a replicate: the median of its calls after the warm-up, a step. In each row the first round "
         "is on top. The bar spans the quartiles, the line is the median.",
     )
@@ -211,10 +207,8 @@ def _forest(evaluation: Evaluation, results: CaseResults) -> Plot | None:
         return None
     return Plot(
         kind="forest",
-        title=f"Ratio to {escape_value(plan.targets[0])}",
-        label=escape_value(
-            f"Ratios of {_name_time(evaluation)}s to {plan.targets[0]}, with intervals. {'; '.join(descriptions)}."
-        ),
+        title=f"Ratio to {plan.targets[0]}",
+        label=f"Ratios of {_name_time(evaluation)}s to {plan.targets[0]}, with intervals. {'; '.join(descriptions)}.",
         caption="On a log scale; right of 1 is slower. "
         "The line is the interval that the verdict rests on, "
         f"the shaded band the margin of {' and '.join(margins)}."
@@ -241,16 +235,11 @@ def _course(results: CaseResults) -> Plot | None:
     return Plot(
         kind="calls",
         title="Calls over time",
-        label=escape_value(
-            f"Calls after the warm-up in their order, against the median of their replicate. {'; '.join(descriptions)}."
-        ),
+        label="Calls after the warm-up in their order, against the median of their replicate. "
+        f"{'; '.join(descriptions)}.",
         caption="Wall times of calls after the warm-up in their order, relative to the median of their replicate: the "
         "line is the median over the replicates, the band their quartiles. Warm-up calls are not drawn. "
-        + (
-            f"Summed up: a point is the median of {escape_value(', '.join(summed))}."
-            if summed
-            else "Every call has its point."
-        ),
+        + (f"Summed up: a point is the median of {', '.join(summed)}." if summed else "Every call has its point."),
     )
 
 
@@ -265,7 +254,7 @@ def _phases(results: CaseResults) -> Plot | None:
     return Plot(
         kind="phases",
         title="Build, first, second and later calls",
-        label=escape_value(f"Where the time of a replicate goes. {'; '.join(descriptions)}."),
+        label=f"Where the time of a replicate goes. {'; '.join(descriptions)}.",
         caption="Medians of wall times over the replicates, on a log scale; the first call as a whole, later ones by "
         "the step.",
     )
@@ -294,7 +283,7 @@ def _name_comparison(comparison: Comparison) -> str:
 def _data(evaluation: Evaluation, results: CaseResults) -> dict[str, Any]:
     """Return the data that page.js reads, by position instead of by name, to be short."""
     return {
-        "targets": [escape_value(arm.target) for arm in results.arms],
+        "targets": [arm.target for arm in results.arms],
         "rounds": [
             [[replicate.round, round_figure(max(replicate.time_ns, 1.0) / 1e6)] for replicate in replicates]
             for replicates in results.replicates
@@ -303,7 +292,7 @@ def _data(evaluation: Evaluation, results: CaseResults) -> dict[str, Any]:
         "phases": [[round_figure(_drawable(value)) for value in _phase_times(arm).values()] for arm in results.arms],
         "comparisons": [
             [
-                escape_value(_name_comparison(comparison)),
+                _name_comparison(comparison),
                 *_ratio_figures(comparison),
                 comparison.shown_verdict,
                 _margin(evaluation, comparison),
@@ -325,7 +314,7 @@ def _trend_data(evaluation: Evaluation, results: CaseResults) -> dict[str, Any]:
     references = {comparison.pair.arms[0].target for comparison in timed.values()}
     order = []
     for target in in_order(evaluation.plan.targets):
-        row: list[Any] = [escape_value(target)]
+        row: list[Any] = [target]
         if comparison := timed.get(target):
             row += [*_ratio_figures(comparison), comparison.shown_verdict]
         if target in references:
@@ -334,7 +323,7 @@ def _trend_data(evaluation: Evaluation, results: CaseResults) -> dict[str, Any]:
     return {
         "order": order,
         "steps": [
-            [*(escape_value(arm.target) for arm in step.pair.arms), round_figure(step.ratio), step.verdict]
+            [*(arm.target for arm in step.pair.arms), round_figure(step.ratio), step.verdict]
             for step in results.neighbours
             if step.verdict in ("slower", "faster")
         ],

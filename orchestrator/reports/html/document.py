@@ -8,22 +8,22 @@ from pathlib import Path
 from typing import Any
 
 import altair
-import jinja2
 import vl_convert
 
 from orchestrator.catalog import user_data
 from orchestrator.model import Comparison, Evaluation, Plan
 from orchestrator.plan.pairs import is_trend
-from orchestrator.reports import table, trend
+from orchestrator.reports import claims, table, trend
 from orchestrator.reports.case_names import short_names
+from orchestrator.reports.case_rows import CaseBlock, compare_across, compare_inside, compare_metric, compare_results
+from orchestrator.reports.columns import format_ratio
 from orchestrator.reports.cpu_times import describe_cpu_times
+from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.html import charts, facts
-from orchestrator.reports.html.assets import asset, policy
+from orchestrator.reports.html.assets import asset, policy, template_environment
 from orchestrator.reports.html.calls import Calls
 from orchestrator.reports.html.cases import COLUMNS, sections
-from orchestrator.reports.html.claims import build_claims
 from orchestrator.reports.html.escape import escape_value, round_figure, script_data
-from orchestrator.reports.html.matrix import Matrix, build_matrices
 from orchestrator.reports.html.rows import (
     ARM_COLUMNS,
     COMPARISON_COLUMNS,
@@ -33,7 +33,7 @@ from orchestrator.reports.html.rows import (
     Names,
     TableRow,
     arm_rows,
-    comparison_rows,
+    comparison_row,
     fit_columns,
 )
 from orchestrator.reports.metric_sentences import metric_sentences
@@ -55,8 +55,8 @@ def render_page(run: Run, calls: Calls) -> str:
     rows = arm_rows(evaluation, names)
     style, script, runtime = asset("page.css"), asset("page.js"), _runtime()
     targets = evaluation.plan.targets
-    claims_summary, claims = build_claims(evaluation)
-    matrices = build_matrices(evaluation, dict(names.anchors))
+    judged = claims.judge_planned_claims(evaluation) if evaluation.plan.claims else ()
+    blocks = _blocks(evaluation)
     return (
         template_environment(FOLDER)
         .get_template("page.html.j2")
@@ -65,26 +65,30 @@ def render_page(run: Run, calls: Calls) -> str:
             style=style,
             runtime=runtime,
             script=script,
-            title=escape_value(_title(evaluation.plan)),
-            run=escape_value(evaluation.plan.run),
+            title=_title(evaluation.plan),
+            run=evaluation.plan.run,
             created=evaluation.plan.created,
-            facts=escape_value(table.describe_measurement(evaluation)),
-            summary=[escape_value(sentence) for sentence in _summary(evaluation)] or [NOTHING_MEASURED],
-            warnings=[escape_value(warning) for warning in (*evaluation.broken, *evaluation.warnings)],
+            facts=table.describe_measurement(evaluation),
+            summary=_summary(evaluation) or [NOTHING_MEASURED],
+            warnings=[*evaluation.broken, *evaluation.warnings],
             rows=rows,
             columns=fit_columns(ARM_COLUMNS, evaluation.plan),
             tables=_further(evaluation, names),
             workloads=list(dict.fromkeys(row.workload for row in rows)),
-            targets=[escape_value(target) for target in targets],
+            targets=targets,
             verdicts=_present(evaluation, rows),
             cases=cases,
             case_columns=fit_columns(COLUMNS, evaluation.plan),
-            data={case.anchor: script_data(case.data) for case in cases},
+            data={case.anchor: script_data(escape_value(case.data)) for case in cases},
             specs=script_data(charts.specs()),
-            claims=claims,
-            claims_summary=claims_summary,
-            matrices=matrices,
-            overview=_overview(evaluation, names, matrices),
+            claims=judged,
+            claims_summary=claims.summarize_claims(judged),
+            claim_texts=claims,
+            blocks=blocks,
+            anchors=names.anchors,
+            alpha=evaluation.plan.alpha,
+            format_ratio=format_ratio,
+            overview=_overview(evaluation, names, blocks),
             missing=_missing(evaluation, rows),
             seed=evaluation.plan.seed,
             host=facts.host(evaluation.manifest),
@@ -93,6 +97,17 @@ def render_page(run: Run, calls: Calls) -> str:
             command=facts.command(evaluation.manifest),
         )
     )
+
+
+def _blocks(evaluation: Evaluation) -> list[CaseBlock]:
+    """Return the tables across and inside targets, of each metric in which something changed, and of other results."""
+    blocks = [compare_across(evaluation, Arrangement()), compare_inside(evaluation, Arrangement())]
+    for metric, comparisons in evaluation.metrics.items():
+        if any(comparison.verdict in ("slower", "faster") for comparison in comparisons):
+            blocks.append(compare_metric(evaluation, metric))
+    if any(output.verdict == "differs" for output in evaluation.outputs):
+        blocks.append(compare_results(evaluation))
+    return [block for block in blocks if block.targets]
 
 
 def _further(evaluation: Evaluation, names: Names) -> list[dict[str, Any]]:
@@ -106,7 +121,12 @@ def _further(evaluation: Evaluation, names: Names) -> list[dict[str, Any]]:
     other += evaluation.of_metrics
     tables = (("inside", "Inside each target", inside), ("measures", "Other measures", other))
     return [
-        {"id": id, "title": title, "columns": _columns(comparisons), "rows": comparison_rows(comparisons, names)}
+        {
+            "id": id,
+            "title": title,
+            "columns": _columns(comparisons),
+            "rows": [comparison_row(each, names) for each in comparisons],
+        }
         for id, title, comparisons in tables
         if comparisons
     ]
@@ -115,7 +135,7 @@ def _further(evaluation: Evaluation, names: Names) -> list[dict[str, Any]]:
 def _missing(evaluation: Evaluation, rows: list[TableRow]) -> list[dict[str, Any]]:
     """Return the arms that did not finish, whatever was measured of them before."""
     return [
-        {"row": row, "outcome": VERDICTS[arm.outcome], "reason": escape_value(arm.reason)}
+        {"row": row, "outcome": VERDICTS[arm.outcome], "reason": arm.reason}
         for arm, row in zip(evaluation.arms, rows, strict=True)
         if arm.outcome != "measured"
     ]
@@ -133,7 +153,7 @@ def _present(evaluation: Evaluation, rows: list[TableRow]) -> list[str]:
     return [word for word in RANKED if word in words]
 
 
-def _overview(evaluation: Evaluation, names: Names, matrices: Sequence[Matrix]) -> dict[str, Any] | None:
+def _overview(evaluation: Evaluation, names: Names, blocks: Sequence[CaseBlock]) -> dict[str, Any] | None:
     """Return the ratio of every case in every version, in the order of the matrix, or None if that is no picture."""
     timed = [
         comparison for comparison in evaluation.comparisons if comparison.pair.across and comparison.ratio is not None
@@ -143,21 +163,21 @@ def _overview(evaluation: Evaluation, names: Names, matrices: Sequence[Matrix]) 
     counts = {word: sum(comparison.shown_verdict == word for comparison in timed) for word in VERDICTS}
     listing = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
     # The steps of a program are another row of its case.
-    order = list(dict.fromkeys(row.anchor for matrix in matrices[:1] for group in matrix.groups for row in group.rows))
-    titles = {label: escape_value(title) for label, title in short_names(names.cases.values()).items()}
+    order = list(dict.fromkeys(row.label for block in blocks[:1] for group in block.groups for row in group.rows))
+    titles = short_names(names.cases.values())
     ratios = [
         [
-            escape_value(comparison.pair.arms[1].target),
+            comparison.pair.arms[1].target,
             titles[comparison.pair.arms[1].case],
             *map(round_figure, (comparison.ratio, comparison.ci_low, comparison.ci_high)),
             comparison.shown_verdict,
             comparison.pair.margin or evaluation.plan.margin,
         ]
-        for comparison in sorted(timed, key=lambda each: order.index(names.anchors[each.pair.arms[1].case]))
+        for comparison in sorted(timed, key=lambda each: order.index(each.pair.arms[1].case))
     ]
     return {
         "label": f"Ratios of {len(timed)} comparisons with the baseline: {listing}. The tables hold them all.",
-        "data": script_data({"ratios": ratios}),
+        "data": script_data(escape_value({"ratios": ratios})),
     }
 
 
@@ -179,16 +199,6 @@ def _summary(evaluation: Evaluation) -> Sequence[str]:
 
 def _join_with_and(words: tuple[str, ...]) -> str:
     return " and ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
-
-
-def template_environment(folder: Path) -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 def vega_lite() -> str:

@@ -3,6 +3,8 @@
 import math
 from typing import Any
 
+from markupsafe import Markup
+
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import escape_unprintable
 
@@ -12,9 +14,18 @@ DIGITS = 4
 ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
 
 
-def escape_value(text: object) -> str:
-    """Escape characters that cannot be printed or that change the reading direction, as Python would write them."""
-    return escape_unprintable(str(text))
+def escape_value(value: Any) -> Any:
+    """Escape characters that cannot be printed or that change the reading direction, in all texts of a value.
+
+    What is marked as safe is of this package, and stays as it is.
+    """
+    if isinstance(value, list | tuple):
+        return [escape_value(part) for part in value]
+    if isinstance(value, dict):
+        return {name: escape_value(part) for name, part in value.items()}
+    if value is None or isinstance(value, int | float | Markup):
+        return value
+    return escape_unprintable(str(value))
 
 
 def round_figure(value: float | None, digits: int = DIGITS) -> float | None:

@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from orchestrator.model import Evaluation, Manifest, Target
-from orchestrator.reports.html.escape import escape_value
 from orchestrator.reports.table import WHOLE_REPORT, describe_errors, describe_hosts
 from orchestrator.stats.slowdown import format_margin
 
@@ -39,8 +38,8 @@ class Fact:
 def host(manifest: Manifest) -> list[tuple[str, str]]:
     """Return what is known about the machine."""
     known = [(name, value) for name, value in manifest.host.items() if value not in (None, "")]
-    facts = [(HOST_WORDS.get(name) or _words(name), escape_value(_in_words(name, value))) for name, value in known]
-    return facts + [("part", escape_value(line)) for line in describe_hosts(manifest)]
+    facts = [(HOST_WORDS.get(name) or _words(name), _in_words(name, value)) for name, value in known]
+    return facts + [("part", line) for line in describe_hosts(manifest)]
 
 
 def _in_words(name: str, value: object) -> str:
@@ -68,7 +67,7 @@ def setting(evaluation: Evaluation) -> list[tuple[str, str]]:
         "budget": plan.budget_s and f"{plan.budget_s:g} s",
         "deadline of a replicate": f"{plan.timeout_s:g} s",
     }
-    return [(name, escape_value(value)) for name, value in facts.items() if value is not None]
+    return [(name, str(value)) for name, value in facts.items() if value is not None]
 
 
 def environments(evaluation: Evaluation) -> list[Fact]:
@@ -85,10 +84,7 @@ def environments(evaluation: Evaluation) -> list[Fact]:
 
 def _rows(by_target: Mapping[Target, Mapping[str, object]], words: Callable[[str], str]) -> list[Fact]:
     names = dict.fromkeys(name for facts in by_target.values() for name in facts)
-    return [
-        Fact(escape_value(words(name)), tuple(escape_value(facts.get(name, "–")) for facts in by_target.values()))
-        for name in names
-    ]
+    return [Fact(words(name), tuple(str(facts.get(name, "–")) for facts in by_target.values())) for name in names]
 
 
 def _packages(manifest: Manifest, target: Target) -> Mapping[str, str]:
@@ -116,8 +112,8 @@ def _facts(manifest: Manifest, target: Target) -> Mapping[str, object]:
 
 def command(manifest: Manifest) -> str:
     """Return the command as it would be typed into a shell."""
-    return escape_value(shlex.join(("tfcompare", *manifest.command)))
+    return shlex.join(("tfcompare", *manifest.command))
 
 
 def _words(name: str) -> str:
-    return escape_value(name).replace("_", " ")
+    return name.replace("_", " ")

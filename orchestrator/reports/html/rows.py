@@ -4,13 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from orchestrator.metrics import METRICS, describe_verdict, scale_of
+from orchestrator.metrics import describe_verdict, scale_of
 from orchestrator.model import (
     ArmResult,
     Case,
     Comparison,
     Evaluation,
-    Magnitude,
     Metric,
     Pair,
     Plan,
@@ -20,14 +19,12 @@ from orchestrator.model import (
     params_text,
 )
 from orchestrator.reports.case_names import by_workload, separate_params
-from orchestrator.reports.columns import MARKS, MEASURES, describe_rounds_so_far, ratio
-from orchestrator.reports.html.escape import escape_value, round_figure
-from orchestrator.reports.magnitudes import show_estimate, show_interval
+from orchestrator.reports.columns import MARKS, MEASURES, OTHER_MARKS
+from orchestrator.reports.html.escape import round_figure
+from orchestrator.reports.magnitudes import show_figures
 from orchestrator.reports.summary import by_candidate
 from orchestrator.terminal.durations import format_time
 
-# The words for an arm without a verdict, with their marks.
-OTHERS = {"baseline": "·", "refused": "–", "died": "✕", "postponed": "…", "not measured": "…", "not compared": "·"}
 EXPLORATORY = "exploratory: more rounds were taken after the error was spent; confirm it by a new run"
 
 
@@ -50,7 +47,7 @@ RANKED = (
     "died", "slower", "faster", "inconclusive", "postponed", "not measured", "refused", "slightly slower",
     "slightly faster", "same", "baseline", "not compared",
 )  # fmt: skip
-MARK_OF: Mapping[str, str] = dict([*MARKS.items(), *OTHERS.items()])
+MARK_OF: Mapping[str, str] = dict([*MARKS.items(), *OTHER_MARKS.items()])
 VERDICTS: Mapping[str, Verdict] = {word: Verdict(word, MARK_OF[word], rank) for rank, word in enumerate(RANKED)}
 
 
@@ -112,6 +109,7 @@ class TableRow:
     notes: tuple[str, ...]
     cells: Mapping[str, TableCell]
     also: str = ""
+    measure: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,8 +132,8 @@ class Names:
                 # Nothing sets a workload's only case apart, so all its parameters name it.
                 common, rest = (), {of_workload[0]: of_workload[0].params}
             for case, params in rest.items():
-                own[case] = escape_value(params_text(params)) or "no parameters"
-                shared[case] = escape_value(params_text(common))
+                own[case] = params_text(params) or "no parameters"
+                shared[case] = params_text(common)
         anchors = {case.label: f"case-{number}" for number, case in enumerate(distinct)}
         return cls({case.label: case for case in distinct}, own, shared, anchors)
 
@@ -147,18 +145,14 @@ def arm_rows(evaluation: Evaluation, names: Names) -> list[TableRow]:
 
 
 def arm_row(arm: ArmResult, comparison: Comparison | None, baseline: Target, names: Names) -> TableRow:
-    case, target, workload = names.own[arm.case], escape_value(arm.target), escape_value(arm.case.workload)
     return TableRow(
         anchor=names.anchors[arm.case.label],
-        workload=workload,
-        case=case,
-        target=target,
+        workload=arm.case.workload,
+        case=names.own[arm.case],
+        target=str(arm.target),
         verdict=verdict_of(arm, comparison, baseline),
         notes=notes_of(arm, comparison),
         cells={
-            "workload": TableCell(workload),
-            "case": TableCell(case),
-            "target": TableCell(target),
             **build_ratio_cells(comparison if arm.time_ms is not None else None),
             "time": time_cell(arm.time_ms),
             "first": time_cell(arm.figures.get("first")),
@@ -193,7 +187,7 @@ def notes_of(arm: ArmResult, comparison: Comparison | None) -> tuple[str, ...]:
         EXPLORATORY if comparison and comparison.exploratory else "",
         margin_of(comparison.pair) if comparison else "",
     ]
-    return tuple(escape_value(note) for note in notes if note)
+    return tuple(filter(None, notes))
 
 
 def margin_of(pair: Pair) -> str:
@@ -202,63 +196,45 @@ def margin_of(pair: Pair) -> str:
     return "" if margin is None else f"judged against a margin of {scale_of(pair.metric).show_margin(margin)}"
 
 
-def comparison_rows(comparisons: Sequence[Comparison], names: Names) -> list[TableRow]:
-    """Return the rows of comparisons other than those between the versions' times."""
-    return [comparison_row(comparison, names) for comparison in comparisons]
-
-
 def comparison_row(comparison: Comparison, names: Names) -> TableRow:
+    """Return the row of a comparison other than those between the versions' times."""
     pair = comparison.pair
-    name, target = describe_pair(pair, names), escape_value(pair.arms[1].target)
-    workload = escape_value(pair.workload)
     notes = (comparison.reason, EXPLORATORY if comparison.exploratory else "", margin_of(pair))
     return TableRow(
         anchor=names.anchors.get(pair.arms[1].case, ""),
-        workload=workload,
-        case=name,
-        target=target,
+        workload=pair.workload,
+        case=describe_pair(pair, names),
+        target=str(pair.arms[1].target),
         verdict=verdict_by(pair.metric, comparison.shown_verdict),
-        notes=tuple(escape_value(note) for note in notes if note),
+        notes=tuple(filter(None, notes)),
         cells={
-            "workload": TableCell(workload),
-            "case": TableCell(name),
-            "target": TableCell(target),
-            "measure": TableCell(MEASURES[pair.metric]),
             **build_ratio_cells(comparison),
             "rounds": TableCell(str(comparison.rounds), comparison.rounds) if comparison.rounds else TableCell(),
         },
+        measure=MEASURES[pair.metric],
     )
 
 
 def describe_pair(pair: Pair, names: Names) -> str:
     """Return what distinguishes two cases and what they share or, for versions, the case."""
     if isinstance(pair, TargetPair):
-        return f"{names.own.get(pair.case, escape_value(pair.case.label))} against {escape_value(pair.baseline)}"
+        return f"{names.own.get(pair.case, pair.case.label)} against {pair.baseline}"
     old, new = map(params_text, pair.apart)
     shared = params_text(pair.params)
-    return escape_value(f"{new} against {old}" + (f" ({shared})" if shared else ""))
+    return f"{new} against {old}" + (f" ({shared})" if shared else "")
 
 
 def build_ratio_cells(comparison: Comparison | None) -> dict[str, TableCell]:
-    if comparison is not None and comparison.missing and comparison.seen_ratio is not None:
-        return {
-            "ratio": TableCell(ratio(comparison.seen_ratio), round_figure(comparison.seen_ratio, 6)),
-            "interval": TableCell(describe_rounds_so_far(comparison), None),
-        }
-    if comparison is None or comparison.estimate is None:
+    if comparison is None:
         return {"ratio": TableCell(), "interval": TableCell()}
-    metric, order = comparison.pair.metric, comparison.difference if comparison.ratio is None else comparison.ratio
-    low = comparison.difference_low if comparison.ratio is None else comparison.ci_low
+    figure, more = show_figures(comparison)
+    order, low = comparison.difference, comparison.difference_low
+    if order is None:
+        order, low = comparison.seen_ratio, comparison.ci_low
     return {
-        "ratio": TableCell(show_estimate(comparison, metric), round_figure(order, 6)),
-        "interval": TableCell(format_ends_with_dash(comparison, metric), round_figure(low, 6)),
+        "ratio": TableCell(figure, round_figure(order, 6)),
+        "interval": TableCell(more, None if comparison.missing else round_figure(low, 6)),
     }
-
-
-def format_ends_with_dash(magnitude: Magnitude, metric: Metric) -> str:
-    """Return an interval with the dash between its ends; those of differences have signs and no dash."""
-    bounds = show_interval(magnitude, metric)
-    return bounds if METRICS[metric].units else bounds.replace("-", "–")
 
 
 def time_cell(milliseconds: float | None) -> TableCell:

@@ -17,9 +17,8 @@ import pytest
 
 from orchestrator.model import Drift, Evaluation, VerdictName
 from orchestrator.reports import html
-from orchestrator.reports.columns import MARKS
+from orchestrator.reports.columns import MARKS, OTHER_MARKS
 from orchestrator.reports.html.escape import escape_value, round_figure, script_data
-from orchestrator.reports.html.rows import OTHERS
 from orchestrator.reports.summary import sentences
 from orchestrator.results.run import Run
 from tests.support import page_runs as runs
@@ -128,9 +127,9 @@ def test_every_verdict_is_told_by_word_and_mark(measured: Element):
     table = words(with_id(measured, "results"))
     for verdict in get_args(VerdictName):
         assert f"{MARKS[verdict]} {verdict}" in table
-    assert f"{OTHERS['refused']} refused" in table
-    assert f"{OTHERS['baseline']} baseline" in table
-    assert f"{OTHERS['died']} died" in words(with_id(measured, "missing"))
+    assert f"{OTHER_MARKS['refused']} refused" in table
+    assert f"{OTHER_MARKS['baseline']} baseline" in table
+    assert f"{OTHER_MARKS['died']} died" in words(with_id(measured, "missing"))
 
 
 def test_slight_differences_and_few_rounds_are_told_as_what_they_are():
