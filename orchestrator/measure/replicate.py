@@ -40,6 +40,11 @@ class Progress:
     repeats: list[str] = field(default_factory=list)
     killed: set[ArmKey] = field(default_factory=set)
 
+    def count(self, *, disturbed: bool) -> None:
+        """Count a visit."""
+        self.visits += 1
+        self.disturbed += disturbed
+
 
 @dataclass(frozen=True)
 class Replicates:

@@ -11,7 +11,8 @@ from orchestrator.machine.host import Witness, find_stranger
 from orchestrator.measure.capacity import Capacity
 from orchestrator.measure.replicate import REPEATED, LiveReplicate, Progress, Replicates
 from orchestrator.measure.session import Session
-from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Workers
+from orchestrator.measure.starting import SLOW_START_TIMEOUT_S
+from orchestrator.measure.workers import Workers
 from orchestrator.model import Arm, ArmKey, Case, Disturbed, Load, Plan, Target, Watched
 from orchestrator.plan.order import alternating, divide_sittings
 from orchestrator.stats.calibrate import BURST_S, ONCE, Effort, Pilot, first_effort

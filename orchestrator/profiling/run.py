@@ -18,7 +18,8 @@ from orchestrator.measure.session import (
     pin_workloads,
     prepare_environments,
 )
-from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, Employed, Workers, employ
+from orchestrator.measure.starting import SLOW_START_TIMEOUT_S
+from orchestrator.measure.workers import Employed, Workers, employ
 from orchestrator.model import Case, Plan, Target
 from orchestrator.model.profile import Profile
 from orchestrator.options import PROFILED_CALLS, SHOWN_FUNCTIONS

@@ -12,7 +12,7 @@ import pytest
 from orchestrator import contract
 from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.machine.gpu import Gpu, GpuReading
-from orchestrator.measure import replicate, workers
+from orchestrator.measure import replicate, starting
 from orchestrator.model import Disturbed, Ended, GpuSpan, Watched
 from tests.support.actors import Part, Stage, play
 from tests.support.builders import NEW, OLD, case, plan
@@ -122,7 +122,7 @@ def test_warming_takes_nothing_of_the_budget_and_has_a_deadline_of_its_own(tmp_p
     begun = time.monotonic() - 1000
     played = play(tmp_path, on_gpu(A, looks=(2,), budget_s=60.0), Stage(gpus=SEEN), jit(NEW), started=begun)
     assert played.ending == ""
-    assert told[0] == workers.SLOW_START_TIMEOUT_S
+    assert told[0] == starting.SLOW_START_TIMEOUT_S
     assert set(told[1:]) == {None}
 
 

@@ -14,7 +14,8 @@ from orchestrator.engines.worker.client import DriverAnswer, SeenGpu, Sight, Wor
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.session import Session
-from orchestrator.measure.workers import SLOW_START_TIMEOUT_S, START_TIMEOUT_S, Workers, _is_same_release, misfit
+from orchestrator.measure.starting import SLOW_START_TIMEOUT_S, START_TIMEOUT_S, _is_same_release, misfit
+from orchestrator.measure.workers import Workers
 from orchestrator.model import Lost, Target
 from orchestrator.results.run_folder import RunFolder
 from tests.support.actors import Dressing, Stage
