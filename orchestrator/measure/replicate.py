@@ -162,7 +162,7 @@ class LiveReplicate:
         """
         case, target = self.arm
         if isinstance(answer, Closed):
-            part = self.of.workers.part(target)
+            part = self.of.workers.slot(target).parts
             self._record(outcome="measured", part=part, rows=answer.rows, threads=self.threads or None)
             self.of.workers.release(target)
             return None
@@ -198,18 +198,19 @@ class LiveReplicate:
 
     def _examine(self, died: Died) -> tuple[DeathCause, str]:
         """Return what the replicate died of, and what the kernel has recorded about it."""
-        workers = self.of.workers
+        workers, slot = self.of.workers, self.of.workers.slot(self.arm.target)
         evidence = workers.scene.examine(self.memory)
         death = Death(
             how=died.how,
             reason=died.reason + (LONGER if died.how == "timeout" else ""),
             log=died.log,
-            innocent=died.how == "worker" and not workers.is_isolated(self.arm.target),
+            innocent=died.how == "worker" and not slot.isolated,
             limited=workers.limited,
-            filler=workers.filler(self.arm.target),
+            filler=slot.filler,
         )
         if lacks_scratch(death, evidence):
-            workers.note_filler(self.arm.target, self.arm.case.label)
+            # The first case that finds the folder full is the one that has filled it.
+            slot.filler = slot.filler or self.arm.case.label
         return classify(death, evidence), evidence.record
 
     def _record(self, **how: Any) -> Ended:

@@ -32,6 +32,7 @@ class WorkerSlot:
 
     target: Target
     environment: Environment
+    # The number of its worker, or of the last one if none runs now.
     parts: int
     isolated: bool
     client: WorkerClient | None = None

@@ -73,17 +73,8 @@ class Workers:
         """Return this moment; a detached engine whose processes have no number here runs on another machine."""
         return MemoryMark.now(pid) if pid or not self.limited else MemoryMark.elsewhere()
 
-    def filler(self, target: Target) -> str:
-        """Return which case has filled the scratch folder of the version's container, or ''."""
-        return self._slots[target].filler
-
-    def note_filler(self, target: Target, case: str) -> None:
-        """Note that a case found this folder full; the first one that does is the one that has filled it."""
-        slot = self._slots[target]
-        slot.filler = slot.filler or case
-
-    def is_isolated(self, target: Target) -> bool:
-        return self._slots[target].isolated
+    def slot(self, target: Target) -> WorkerSlot:
+        return self._slots[target]
 
     def acquire(self, target: Target) -> WorkerClient | None:
         """Return the worker for a new replicate; with one worker per replicate, start it first."""
@@ -241,10 +232,6 @@ class Workers:
                 lost = f"what it measured in round {number} is lost"
                 self._view.say(f"warning: the results of {target} were removed: {lost}")
         self._run.sync()
-
-    def part(self, target: Target) -> int:
-        """Return the number of the version's worker, or of its last one if none runs now."""
-        return self._slots[target].parts
 
 
 @dataclass
