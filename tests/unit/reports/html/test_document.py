@@ -16,8 +16,10 @@ from typing import get_args
 import pytest
 
 from orchestrator.model import Drift, Evaluation, VerdictName
-from orchestrator.reports import html
+from orchestrator.reports import html, matrix
+from orchestrator.reports.case_rows import OPEN, compare_across, compare_inside
 from orchestrator.reports.columns import MARKS, OTHER_MARKS
+from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.html.escape import escape_value, round_figure, script_data
 from orchestrator.reports.summary import sentences
 from orchestrator.results.run import Run
@@ -427,3 +429,20 @@ def test_what_draws_is_not_imported_before_a_page_is_asked_for():
     code = f"import sys, orchestrator.reports.html; print([name for name in {late} if name in sys.modules])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert found.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("scene", ["everything", "exploratory"])
+def test_a_terminal_and_the_page_show_the_same_cells(scene: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "400")
+    of = SCENES[scene]()
+    drawn, count = matrix.render_matrix(of), 0
+    for block in (compare_across(of, Arrangement()), compare_inside(of, Arrangement())):
+        table = words(with_id(read(scene), f"{block.id}-matrix")) if block.targets else ""
+        for cell in (row.cell(each) for row in block.rows for each in block.targets if row.group != OPEN):
+            shown = f"{cell.mark} {cell.figure} ({cell.more}){cell.notes}" if cell.verdict else cell.figure or cell.word
+            assert shown in drawn
+            figure = re.sub(r"(?<=\d)-(?=\d)", "–", cell.more)
+            on_page = f"{cell.mark} {cell.word} {cell.figure}{cell.notes} {figure}" if cell.verdict else shown
+            assert on_page in table
+            count += bool(cell.verdict)
+    assert count, "a scene without a verdict shows nothing"
