@@ -76,43 +76,34 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
     if visit.lacks_arm:
         visit = visitor.visit([arm for arm in order if arm.key not in progress.ended], PILOT_ROUND)
     new = [arm for arm in visit.timed if arm.key not in progress.efforts]
+
+    def effort(arm: Arm, *, modest: bool) -> calibrate.Effort:
+        if visitor.plan.program:
+            return calibrate.ONCE
+        return calibrate.effort(visit.timed[arm].pilot, patient=arm.case.label in visitor.patient, modest=modest)
+
     wanted, modest = (
-        {
-            arm: progress.efforts.get(arm.key) or _effort(visitor, arm, timed, modest=modest)
-            for arm, timed in visit.timed.items()
-        }
+        {arm: progress.efforts.get(arm.key) or effort(arm, modest=modest) for arm in visit.timed}
         for modest in (False, True)
     )
-    least_calls = max((_least_calls(visitor.plan, arm.key) for arm in wanted), default=0)
+    # The calls that the metrics need that the whole run or a pair of these arms compares.
+    keys = {arm.key for arm in wanted}
+    of_pairs = (pair.metric for pair in visitor.plan.pairs if keys.intersection(pair.arms))
+    compared = (*visitor.plan.metrics, *of_pairs) if keys else ()
+    least_calls = max((METRICS[metric].least_calls for metric in compared), default=0)
     call_s = {arm: timed.pilot.call_s for arm, timed in visit.timed.items()}
     as_pilot = {arm: replace(visit.timed[arm].effort, calls=effort.calls) for arm, effort in wanted.items()}
     generous, usual, least = (calibrate.align_efforts(each, call_s, least_calls) for each in (wanted, modest, as_pilot))
-    once = _plan_once(visitor.plan, visit, generous)
+    # How often a round visits all of these arms again for their first call alone.
+    once = 0
+    if opens_alone(visitor.plan):
+        whole_s = sum(calibrate.replicate_s(timed.pilot, generous[arm]) for arm, timed in visit.timed.items())
+        once = calibrate.plan_once(visit.open_s, whole_s)
     fullest, fuller = ({arm: replace(effort, once=once) for arm, effort in each.items()} for each in (generous, usual))
     choices = tuple({arm: each[arm] for arm in new} for each in (fullest, generous, fuller, usual, least))
     return Calibration(
         group, visit, choices, may_count, {arm.case.label: progress.rounds[arm.case.label] for arm in new}
     )
-
-
-def _plan_once(plan: Plan, visit: Visit, efforts: Mapping[Arm, calibrate.Effort]) -> int:
-    """Return how often a round visits all of these arms again for their first call alone."""
-    if not opens_alone(plan):
-        return 0
-    whole_s = sum(calibrate.replicate_s(timed.pilot, efforts[arm]) for arm, timed in visit.timed.items())
-    return calibrate.plan_once(visit.open_s, whole_s)
-
-
-def _effort(visitor: Visitor, arm: Arm, timed: Timed, *, modest: bool) -> calibrate.Effort:
-    if visitor.plan.program:
-        return calibrate.ONCE
-    return calibrate.effort(timed.pilot, patient=arm.case.label in visitor.patient, modest=modest)
-
-
-def _least_calls(plan: Plan, arm: ArmKey) -> int:
-    """Return how many calls the metrics need that the whole run or a pair of this arm compares."""
-    compared = (*plan.metrics, *(pair.metric for pair in plan.pairs if arm in pair.arms))
-    return max((METRICS[metric].least_calls for metric in compared), default=0)
 
 
 def _is_alike(timed: Timed, effort: calibrate.Effort) -> bool:

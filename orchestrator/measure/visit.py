@@ -90,7 +90,11 @@ class Visitor:
         begun, repeats = time.monotonic(), len(self.progress.repeats)
         timed: dict[Arm, Timed] = {}
         causes = []
-        for first, together in self._sittings(order):
+        # By number and position, `results` recognises the replicates of a sitting.
+        sittings = [(0, sitting) for sitting in divide_sittings(order, self.plan.pairs, self.capacity.fits)]
+        if self.plan.exclusive:
+            sittings = [(position, [arm]) for position, arm in enumerate(order)]
+        for first, together in sittings:
             of_these, cause = self._measure_together(together, number, first, efforts)
             for arm, each in of_these.items():
                 before = timed.get(arm)
@@ -109,13 +113,6 @@ class Visitor:
                 if replicate:
                     replicate.close()
         return time.monotonic() - begun
-
-    def _sittings(self, order: Sequence[Arm]) -> list[tuple[int, Sequence[Arm]]]:
-        """Return which arms are open at once, and the position of the first of them."""
-        if self.plan.exclusive:
-            return [(position, [arm]) for position, arm in enumerate(order)]
-        # By number and position, `results` recognises the replicates of a sitting.
-        return [(0, sitting) for sitting in divide_sittings(order, self.plan.pairs, self.capacity.fits)]
 
     def _measure_together(
         self, order: Sequence[Arm], number: int, first: int, efforts: Mapping[ArmKey, Effort] | None
@@ -138,7 +135,9 @@ class Visitor:
             replicate = self.replicates.open(arm, number, position=position, warmup=effort.warmup if effort else 0)
             if replicate is None:
                 continue
-            effort = effort or self._first_effort(arm, replicate)
+            if effort is None:
+                patient = arm.case.label in self.patient
+                effort = ONCE if self.plan.program else first_effort(replicate.second_ns / 1e9, patient=patient)
             live[arm], timed[arm] = replicate, Timed((replicate.number,), effort, time.monotonic() - begun)
         opened = [arm for arm in order if arm in live]
         cause = self._bursts(opened, number, live, timed)
@@ -151,11 +150,6 @@ class Visitor:
     def _gpus(self) -> Collection[str] | None:
         """The keys of the GPUs to watch; None on a CPU."""
         return self.plan.gpus if self.plan.device == "gpu" else None
-
-    def _first_effort(self, arm: Arm, replicate: LiveReplicate) -> Effort:
-        if self.plan.program:
-            return ONCE
-        return first_effort(replicate.second_ns / 1e9, patient=arm.case.label in self.patient)
 
     def _bursts(
         self, order: Sequence[Arm], number: int, live: dict[Arm, LiveReplicate], timed: dict[Arm, Timed]

@@ -253,12 +253,8 @@ class Employed:
         return ready
 
 
-def _nothing_else(employed: Employed) -> None:
-    pass
-
-
 @contextmanager
-def employ(session: Session, at_end: Callable[[Employed], None] = _nothing_else) -> Iterator[Employed]:
+def employ(session: Session, at_end: Callable[[Employed], object] = lambda employed: None) -> Iterator[Employed]:
     """Yield the workers of a run, and end them whatever happens; `at_end` follows, and no interrupt comes between."""
     employed = Employed(session, Workers(session))
     try:

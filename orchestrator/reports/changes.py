@@ -185,11 +185,8 @@ def _own_times(changes: Changes, notes: Notes) -> RenderableType:
     for row in moved:
         judged = format_verdict(row.judged, row.judged.reason, notes)
         grid.add(row.name, row.target, row.earlier, row.later, row.change, row.interval, judged)
-    return Group(*([grid] if moved else []), safe_text(describe_own_times(changes.own_times), style="dim"))
-
-
-def describe_own_times(changes: Sequence[TimeChange]) -> str:
-    return f"{_count(changes, 'own time')}. {OWN_TIMES_RULE}"
+    about = f"{_count(changes.own_times, 'own time')}. {OWN_TIMES_RULE}"
+    return Group(*([grid] if moved else []), safe_text(about, style="dim"))
 
 
 def changes_as_object(changes: Changes) -> dict[str, Any]:

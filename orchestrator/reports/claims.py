@@ -13,7 +13,6 @@ from orchestrator.catalog.found import all_found
 from orchestrator.errors import UsageError
 from orchestrator.metrics import METRICS
 from orchestrator.model import (
-    ArmKey,
     ArmMetric,
     Bound,
     CaseSet,
@@ -109,14 +108,16 @@ def _claim(grid: Table, result: ClaimResult, notes: Notes, *, in_full: bool) -> 
     claim = result.claim
     withdrawn = " (withdrawn by its reporter)" if claim.withdrawn else ""
     grid.add_row(
-        _format_answer(result.answer, result.reason, notes),
+        Text(f"{MARKS[result.answer]} {result.answer}{notes.mark(result.reason)}", style=STYLES[result.answer]),
         Text.assemble(safe_text(claim.name, style="bold"), "\n", safe_text(claim.title + withdrawn)),
     )
     for about in _about(claim) if in_full else [format_said_of(claim)]:
         grid.add_row("", safe_text(about, style="dim"))
     for finding in result.findings:
         mark = MARKS[finding.answer] if len(result.findings) > 1 else " "
-        text = Text.assemble(_format_measured(finding), "\n", safe_text(subject(finding), style="dim"))
+        expected, measured = f"expected: {format_expected(finding.statement)}", format_seen(finding)
+        seen = f"{measured} · {expected}" if measured else expected
+        text = Text.assemble(seen, "\n", safe_text(subject(finding), style="dim"))
         line = Table.grid(padding=(0, 1, 0, 0))
         line.add_row(mark, text)
         grid.add_row("", line)
@@ -130,15 +131,6 @@ def _about(claim: Claim) -> Iterator[str]:
     yield format_said_of(claim)
     if before := all_found().get(claim.name):
         yield f"found before: {before}"
-
-
-def _format_measured(finding: ClaimCheck) -> str:
-    measured = format_seen(finding)
-    return (
-        f"{measured} · expected: {format_expected(finding.statement)}"
-        if measured
-        else (f"expected: {format_expected(finding.statement)}")
-    )
 
 
 def format_seen(finding: ClaimCheck) -> str:
@@ -157,42 +149,26 @@ def format_seen(finding: ClaimCheck) -> str:
     return show_magnitude(seen, statement.pairs[0].metric if statement.pairs else "time")
 
 
-def _format_answer(answer: Answer, reason: str, notes: Notes) -> Text:
-    return Text(f"{MARKS[answer]} {answer}{notes.mark(reason)}", style=STYLES[answer])
-
-
 def subject(finding: ClaimCheck) -> str:
     """Return what is compared with what, candidate first."""
-    return subject_of(finding.statement)
-
-
-def subject_of(statement: Statement) -> str:
+    statement = finding.statement
     if isinstance(statement, Expectation):
         return subject_of_pair(statement.pair)
     if isinstance(statement, CaseSet):
-        return _subject_of_set(statement)
+        targets = {f"{pair.candidate} v {pair.baseline}" for pair in statement.pairs if isinstance(pair, TargetPair)}
+        workloads = ", ".join(sorted({pair.workload for pair in statement.pairs}))
+        return f"{', '.join(sorted(targets))}: {len(statement.pairs)} cases of {workloads}"
     if isinstance(statement, Part):
         return f"part of {subject_of_pair(statement.whole)}: {statement.step.cases[-1].label}"
     if isinstance(statement, Returns):
         return f"results, {subject_of_pair(statement.compared)}"
-    return f"{_figure(statement)}{_arm(statement.arm)}"
-
-
-def _figure(statement: Statement) -> str:
+    figure = ""
     if isinstance(statement, Bound):
-        return f"{FIGURES[statement.metric][0]}, "
-    return f"{statement.function}, " if isinstance(statement, Share) else ""
-
-
-def _arm(arm: ArmKey) -> str:
-    case, target = arm
-    return f"{target}: {case}"
-
-
-def _subject_of_set(together: CaseSet) -> str:
-    targets = {f"{pair.candidate} v {pair.baseline}" for pair in together.pairs if isinstance(pair, TargetPair)}
-    workloads = {pair.workload for pair in together.pairs}
-    return f"{', '.join(sorted(targets))}: {len(together.pairs)} cases of {', '.join(sorted(workloads))}"
+        figure = f"{FIGURES[statement.metric][0]}, "
+    elif isinstance(statement, Share):
+        figure = f"{statement.function}, "
+    case, target = statement.arm
+    return f"{figure}{target}: {case}"
 
 
 def subject_of_pair(pair: Pair) -> str:

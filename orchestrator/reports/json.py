@@ -3,7 +3,7 @@
 from typing import Any
 
 from orchestrator.model import Comparison, Evaluation, Pair
-from orchestrator.reports.target_differences import as_objects
+from orchestrator.reports.target_differences import differences_as_objects
 from orchestrator.results.tables import describe_arm
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.strict_json import OF_DIFFERENCE, OF_RATIO, pick
@@ -31,7 +31,7 @@ def comparison_as_object(evaluation: Evaluation) -> dict[str, Any]:
         "arms": [describe_arm(arm) for arm in evaluation.arms],
         "comparisons": [_comparison(each) for each in evaluation.comparisons],
         "warnings": [*evaluation.broken, *evaluation.warnings],
-        "differences": as_objects(evaluation),
+        "differences": differences_as_objects(evaluation),
         "metrics": [_comparison(each) for each in evaluation.of_metrics],
         "outputs": [pick(each, OUTPUT) for each in evaluation.outputs],
         "means": [pick(each, MEAN) for each in evaluation.means],

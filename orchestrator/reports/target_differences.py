@@ -3,8 +3,9 @@
 from collections.abc import Iterator
 
 from orchestrator.model import Evaluation
-from orchestrator.results.differences import DifferingFact, TargetDifference, find_differences
+from orchestrator.results.differences import find_differences
 from orchestrator.terminal.counts import format_count
+from orchestrator.terminal.strict_json import pick
 
 # Of many targets, a report names the first ones. Packages are named where these are all.
 MOST_TARGETS, MOST_PACKAGES = 6, 4
@@ -13,31 +14,22 @@ MOST_TARGETS, MOST_PACKAGES = 6, 4
 def describe_differences(evaluation: Evaluation) -> Iterator[str]:
     found = find_differences(evaluation.plan, evaluation.manifest)
     for difference in found[:MOST_TARGETS]:
-        parts = ", ".join([*map(str, difference.facts), *_packages(difference)])
+        count = len(difference.packages)
+        packages = difference.packages if count <= MOST_PACKAGES else [format_count(count, "package")]
+        parts = ", ".join(map(str, (*difference.facts, *packages)))
         yield f"{difference.candidate} also differs from {difference.baseline} in {parts}"
     if len(found) > MOST_TARGETS:
         yield f"and {format_count(len(found) - MOST_TARGETS, 'more target')}: --format json lists what they differ in"
 
 
-def _packages(difference: TargetDifference) -> list[str]:
-    packages = difference.packages
-    if len(packages) <= MOST_PACKAGES:
-        return list(map(str, packages))
-    return [format_count(len(packages), "package")]
-
-
-def as_objects(evaluation: Evaluation) -> list[dict[str, object]]:
+def differences_as_objects(evaluation: Evaluation) -> list[dict[str, object]]:
     """Return all differences as JSON has them."""
+    fact = "name baseline candidate"
     return [
         {
-            "baseline": str(difference.baseline),
-            "candidate": str(difference.candidate),
-            "facts": list(map(_fact, difference.facts)),
-            "packages": list(map(_fact, difference.packages)),
+            **pick(difference, "baseline candidate"),
+            "facts": [pick(each, fact) for each in difference.facts],
+            "packages": [pick(each, fact) for each in difference.packages],
         }
         for difference in find_differences(evaluation.plan, evaluation.manifest)
     ]
-
-
-def _fact(fact: DifferingFact) -> dict[str, str]:
-    return {"name": fact.name, "baseline": fact.baseline, "candidate": fact.candidate}

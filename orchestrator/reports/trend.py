@@ -157,15 +157,11 @@ def _ratio_point(point: TrendPoint) -> RatioPoint:
     return RatioPoint(comparison.ratio, comparison.ci_low, comparison.ci_high, comparison.shown_verdict)
 
 
-def steps_that_differ(of_case: Sequence[TrendPoint]) -> list[Comparison]:
-    """Return the steps between neighbours that are certain to differ, among all comparisons of the report."""
-    return [point.step for point in of_case if point.step and point.step.report_verdict in ("slower", "faster")]
-
-
 def summarize_trend(of_case: Sequence[TrendPoint]) -> str:
     """Summarize which neighbours differ, naming those that differ most."""
     steps = [point.step for point in of_case if point.step]
-    differing = steps_that_differ(of_case)
+    # Those that are certain among all comparisons of the report.
+    differing = [step for step in steps if step.report_verdict in ("slower", "faster")]
     undecided = sum(step.verdict == "inconclusive" for step in steps)
     rest = f"; {undecided} {'is' if undecided == 1 else 'are'} inconclusive" if undecided else ""
     if uncertain := count_uncertain(steps):
@@ -195,7 +191,13 @@ def trend_as_object(evaluation: Evaluation) -> dict[str, Any]:
         "trends": [
             {
                 **pick(case, "workload params"),
-                "targets": [_point_object(point) for point in of_case],
+                "targets": [
+                    {
+                        **pick(point.arm, "target outcome reason? time_s=time_ms"),
+                        **pick(point.comparison, f"{OF_RATIO} verdict size"),
+                    }
+                    for point in of_case
+                ],
                 "steps": [
                     {
                         "earlier": str(point.step.pair.arms[0].target),
@@ -209,11 +211,4 @@ def trend_as_object(evaluation: Evaluation) -> dict[str, Any]:
             for case, of_case in points(evaluation).items()
         ],
         "warnings": [*evaluation.broken, *evaluation.warnings],
-    }
-
-
-def _point_object(point: TrendPoint) -> dict[str, Any]:
-    return {
-        **pick(point.arm, "target outcome reason? time_s=time_ms"),
-        **pick(point.comparison, f"{OF_RATIO} verdict size"),
     }

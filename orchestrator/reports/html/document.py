@@ -32,13 +32,13 @@ from orchestrator.reports.html.rows import (
     VERDICTS,
     Names,
     TableRow,
-    arm_rows,
+    arm_row,
     comparison_row,
     fit_columns,
 )
 from orchestrator.reports.metric_sentences import metric_sentences
 from orchestrator.reports.steps import describe_losses
-from orchestrator.reports.summary import sentences
+from orchestrator.reports.summary import by_candidate, sentences
 from orchestrator.results.run import Run
 
 FOLDER = Path(__file__).parent
@@ -52,7 +52,9 @@ def render_page(run: Run, calls: Calls) -> str:
     names = Names.of(arm.case for arm in evaluation.arms)
     courses = calls.courses(replicate.number for replicate in run.replicates)
     cases = sections(evaluation, run.replicates, courses, names)
-    rows = arm_rows(evaluation, names)
+    comparisons, baseline = by_candidate(evaluation.comparisons), evaluation.plan.targets[0]
+    rows = [arm_row(arm, comparisons.get(arm.key), baseline, names) for arm in evaluation.arms]
+    words = {row.verdict.word for row in rows} | {each.shown_verdict for each in evaluation.comparisons}
     style, script, runtime = asset("page.css"), asset("page.js"), _runtime()
     targets = evaluation.plan.targets
     judged = claims.judge_planned_claims(evaluation) if evaluation.plan.claims else ()
@@ -76,7 +78,8 @@ def render_page(run: Run, calls: Calls) -> str:
             tables=_further(evaluation, names),
             workloads=list(dict.fromkeys(row.workload for row in rows)),
             targets=targets,
-            verdicts=_present(evaluation, rows),
+            # To filter by.
+            verdicts=[word for word in RANKED if word in words],
             cases=cases,
             case_columns=fit_columns(COLUMNS, evaluation.plan),
             data={case.anchor: script_data(escape_value(case.data)) for case in cases},
@@ -147,12 +150,6 @@ def _columns(comparisons: list[Comparison]) -> Any:
     )
 
 
-def _present(evaluation: Evaluation, rows: list[TableRow]) -> list[str]:
-    """Return the verdicts to filter by, in the order of their ranks."""
-    words = {row.verdict.word for row in rows} | {comparison.shown_verdict for comparison in evaluation.comparisons}
-    return [word for word in RANKED if word in words]
-
-
 def _overview(evaluation: Evaluation, names: Names, blocks: Sequence[CaseBlock]) -> dict[str, Any] | None:
     """Return the ratio of every case in every version, in the order of the matrix, or None if that is no picture."""
     timed = [
@@ -185,7 +182,8 @@ def _title(plan: Plan) -> str:
     baseline, *others = map(str, plan.targets)
     if is_trend(plan):
         return f"{others[0]} to {others[-1]}, {len(others)} versions, against {baseline}"
-    return f"{_join_with_and(tuple(others))} against {baseline}" if others else baseline
+    listed = " and ".join(part for part in (", ".join(others[:-1]), *others[-1:]) if part)
+    return f"{listed} against {baseline}" if others else baseline
 
 
 def _summary(evaluation: Evaluation) -> Sequence[str]:
@@ -195,10 +193,6 @@ def _summary(evaluation: Evaluation) -> Sequence[str]:
         more = (f"{line[0].upper()}{line[1:]}" for line in (*metric_sentences(evaluation), *losses))
         return [*sentences(evaluation), *more, *describe_cpu_times(evaluation)]
     return [f"{case.label}: {trend.summarize_trend(points)}" for case, points in trend.points(evaluation).items()]
-
-
-def _join_with_and(words: tuple[str, ...]) -> str:
-    return " and ".join(part for part in (", ".join(words[:-1]), words[-1]) if part)
 
 
 def vega_lite() -> str:

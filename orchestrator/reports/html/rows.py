@@ -9,7 +9,6 @@ from orchestrator.model import (
     ArmResult,
     Case,
     Comparison,
-    Evaluation,
     Metric,
     Pair,
     Plan,
@@ -22,7 +21,6 @@ from orchestrator.reports.case_names import by_workload, separate_params
 from orchestrator.reports.columns import MARKS, MEASURES, OTHER_MARKS
 from orchestrator.reports.html.escape import round_figure
 from orchestrator.reports.magnitudes import show_figures
-from orchestrator.reports.summary import by_candidate
 from orchestrator.terminal.durations import format_time
 
 EXPLORATORY = "exploratory: more rounds were taken after the error was spent; confirm it by a new run"
@@ -136,12 +134,6 @@ class Names:
                 shared[case] = params_text(common)
         anchors = {case.label: f"case-{number}" for number, case in enumerate(distinct)}
         return cls({case.label: case for case in distinct}, own, shared, anchors)
-
-
-def arm_rows(evaluation: Evaluation, names: Names) -> list[TableRow]:
-    comparisons = by_candidate(evaluation.comparisons)
-    baseline = evaluation.plan.targets[0]
-    return [arm_row(arm, comparisons.get(arm.key), baseline, names) for arm in evaluation.arms]
 
 
 def arm_row(arm: ArmResult, comparison: Comparison | None, baseline: Target, names: Names) -> TableRow:
