@@ -48,7 +48,11 @@ def learn(
     found = {finding.later: finding for finding in _against(baseline, evaluation, wanted.thorough, metric)}
     for number in wanted.versions:
         found.setdefault(number, _not_compared(baseline, arms, number, wanted.thorough, metric))
-    return tuple(_late(pair, timeouts, wanted.thorough) or _between(pair, baseline, found) for pair in wanted.pairs), ()
+    findings = []
+    for earlier, later in wanted.pairs:
+        between = found[later] if earlier == baseline else swap_versions(found[earlier])
+        findings.append(_late((earlier, later), timeouts, wanted.thorough) or between)
+    return tuple(findings), ()
 
 
 def version_of(target: Target) -> str:
@@ -135,11 +139,6 @@ def _not_compared(
     return BisectFinding(
         earlier=baseline, later=later, verdict="inconclusive", reason=reason, thorough=thorough, metric=metric
     )
-
-
-def _between(pair: tuple[str, str], baseline: str, found: Mapping[str, BisectFinding]) -> BisectFinding:
-    earlier, later = pair
-    return found[later] if earlier == baseline else swap_versions(found[earlier])
 
 
 def _against(baseline: str, evaluation: Evaluation, thorough: bool, metric: Followed) -> Iterator[BisectFinding]:
