@@ -1,6 +1,6 @@
 """What this machine can run: its engine, its GPUs, its interpreters and its disk, for the requested versions."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -61,9 +61,7 @@ class Setup:
         return tuple(number for number in self.versions if blind or number in refused or not self.possible(number))
 
 
-def examine_setup(
-    versions: Sequence[Version], options: EngineOptions, find_gpus: Callable[[], tuple[Gpu, ...]] = find_gpus
-) -> Setup:
+def examine_setup(versions: Sequence[Version], options: EngineOptions) -> Setup:
     usable: dict[str, Engine] = {}
     lines: dict[str, str] = {}
     unavailable = None
@@ -103,7 +101,14 @@ def _way(version: Version, name: str, engine: Engine) -> Way:
 
 
 def list_setup_findings(setup: Setup) -> Iterator[DoctorFinding]:
-    yield _engine(setup)
+    if setup.engine:
+        yield DoctorFinding("engine", "fine", setup.engine)
+    else:
+        assert setup.unavailable is not None
+        # With --gpu, Docker may answer and lack only what a GPU takes.
+        advice = setup.unavailable.advice if setup.gpu else "start Docker for isolated versions"
+        taken = "" if setup.gpu and not setup.gpus else "; virtual environments are taken"
+        yield DoctorFinding("engine", "note", f"{setup.unavailable.what}{taken}", advice)
     yield from _versions(setup)
     yield from _gpus(setup)
     waiting = [number for number in setup.versions if not any(way.ready for way in setup.possible(number))]
@@ -114,16 +119,6 @@ def list_setup_findings(setup: Setup) -> Iterator[DoctorFinding]:
             yield DoctorFinding("disk", "problem", text, "free some, or set TFCOMPARE_CACHE to another disk")
         else:
             yield DoctorFinding("disk", "fine", text)
-
-
-def _engine(setup: Setup) -> DoctorFinding:
-    if setup.engine:
-        return DoctorFinding("engine", "fine", setup.engine)
-    assert setup.unavailable is not None
-    # With --gpu, Docker may answer and lack only what a GPU takes.
-    advice = setup.unavailable.advice if setup.gpu else "start Docker for isolated versions"
-    taken = "" if setup.gpu and not setup.gpus else "; virtual environments are taken"
-    return DoctorFinding("engine", "note", f"{setup.unavailable.what}{taken}", advice)
 
 
 def _versions(setup: Setup) -> Iterator[DoctorFinding]:
