@@ -51,7 +51,7 @@ def learn(
     findings = []
     for earlier, later in wanted.pairs:
         between = found[later] if earlier == baseline else swap_versions(found[earlier])
-        findings.append(_late((earlier, later), timeouts, wanted.thorough) or between)
+        findings.append(_late(earlier, later, timeouts, wanted.thorough) or between)
     return tuple(findings), ()
 
 
@@ -112,13 +112,12 @@ def _usable(arm: ArmResult, timeouts: Mapping[str, bool]) -> bool:
     return arm.outcome == "measured" or version_of(arm.target) in timeouts
 
 
-def _late(pair: tuple[str, str], timeouts: Mapping[str, bool], thorough: bool) -> BisectFinding | None:
+def _late(earlier: str, later: str, timeouts: Mapping[str, bool], thorough: bool) -> BisectFinding | None:
     """Return a finding for a pair in which a version exceeded the deadline.
 
     A deadline is as good as a slow time, so the verdict follows from which of the two exceeded it.
     """
-    earlier, later = pair
-    late = [version for version in pair if timeouts.get(version)]
+    late = [version for version in (earlier, later) if timeouts.get(version)]
     if not late:
         return None
     return BisectFinding(

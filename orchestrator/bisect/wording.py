@@ -53,7 +53,10 @@ def conclusions(state: State, result: SearchResult) -> tuple[str, ...]:
     lines += [_line(part, overall) for part in changed]
     if not changed:
         lines.append("No two neighbouring versions are shown to differ.")
-    lines += [_open(part) for part in result.parts if part.kind == "open" and not part.changed]
+    for part in result.parts:
+        if part.kind == "open" and not part.changed:
+            verdict = f" ({format_finding(part.finding)})" if part.finding else ""
+            lines.append(f"{part.earlier} to {part.later} was not searched to the end{verdict}")
     return tuple(lines)
 
 
@@ -100,11 +103,6 @@ def _line(part: PathPart, overall: BisectFinding) -> str:
         unusable = ", ".join(part.inside)
         return f"{what}; it came with {unusable} or {part.later}: versions in between cannot be measured"
     return what
-
-
-def _open(part: PathPart) -> str:
-    verdict = f" ({format_finding(part.finding)})" if part.finding else ""
-    return f"{part.earlier} to {part.later} was not searched to the end{verdict}"
 
 
 def _between(count: int) -> str:
