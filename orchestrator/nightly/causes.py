@@ -90,9 +90,14 @@ def _look(options: NightOptions, night: NightContext, keys: Collection[Key], mos
 
 def add_flags(alarm: Alarm, options: NightOptions) -> Alarm:
     """Return an alarm whose commands measure, from any folder, what the night did, and in what it did."""
-    flags = [
-        (flag, _make_absolute(flag, value)) for flag, value in list_flags(options.flags) if flag not in IN_COMMANDS
-    ]
+    flags = []
+    for flag, value in list_flags(options.flags):
+        if flag in OF_PATHS:
+            # A folder of data may have a name before it.
+            name, equals, path = value.rpartition("=")
+            value = f"{name}{equals}{Path(path).absolute()}"
+        if flag not in IN_COMMANDS:
+            flags.append((flag, value))
 
     def add(command: str, others: Collection[str] = NOT_FOR_SEARCHES) -> str:
         words = [word for flag, value in flags if flag not in others for word in (flag, value) if word]
@@ -105,14 +110,6 @@ def add_flags(alarm: Alarm, options: NightOptions) -> Alarm:
         # Where the build is the same, two runs are compared instead.
         bisect=add(alarm.bisect) if alarm.bisect.startswith("tfcompare bisect") else alarm.bisect,
     )
-
-
-def _make_absolute(flag: str, value: str) -> str:
-    if flag not in OF_PATHS:
-        return value
-    # A folder of data may have a name before it.
-    name, equals, path = value.rpartition("=")
-    return f"{name}{equals}{Path(path).absolute()}"
 
 
 @dataclass(frozen=True)
