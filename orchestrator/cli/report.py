@@ -110,9 +110,7 @@ def report(
     from orchestrator.cli.show import choose_report
 
     # A mistake in the flags does not wait for the import of what reads runs.
-    how = choose_report(
-        form.format, table, arrangement.columns, arrangement.only, arrangement.sort, metrics=metric.names
-    )
+    how = choose_report(form.format, arrangement, table, metric.names)
     from orchestrator.profiling.stored import PROFILE_FILE, read_profile
     from orchestrator.results.find_runs import holds_runs
 
@@ -257,7 +255,7 @@ def merge(
     from orchestrator.results.merge import merge_runs as merge_runs
 
     keep_garbage()
-    how = choose_report(form.format, None, arrangement.columns, arrangement.only, arrangement.sort)
+    how = choose_report(form.format, arrangement)
     run = merge_runs(runs, output, redact.redact_words(sys.argv[1:]))
     say(f"run folder: {run.path}")
     raise_broken(how.report(run.path, None).broken)
