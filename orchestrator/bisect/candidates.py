@@ -45,18 +45,14 @@ def with_nightlies(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the candidates and all nightlies between those neighbours, and notes where there are none."""
     numbers = tuple(numbers)
+    kept = ": it has none at all for the newest release's Python"
+    if dated := sorted(number[-8:] for number in numbers if is_nightly_number(number)):
+        first = f"{dated[0][:4]}-{dated[0][4:6]}-{dated[0][6:]}"
+        kept = f": old ones are removed, those that are left begin on {first}"
     versions, notes = list(candidates), []
     for earlier, later in neighbours:
         inside = nightlies_between(earlier, later, numbers)
         if not inside:
-            notes.append(f"the index has no nightly between {earlier} and {later}{_describe_kept_nightlies(numbers)}")
+            notes.append(f"the index has no nightly between {earlier} and {later}{kept}")
         versions += inside
     return tuple(sorted(dict.fromkeys(versions), key=Number)), tuple(notes)
-
-
-def _describe_kept_nightlies(numbers: Sequence[str]) -> str:
-    dated = sorted(number[-8:] for number in numbers if is_nightly_number(number))
-    if not dated:
-        return ": it has none at all for the newest release's Python"
-    first = dated[0]
-    return f": old ones are removed, those that are left begin on {first[:4]}-{first[4:6]}-{first[6:]}"

@@ -9,7 +9,6 @@ from orchestrator.engines import CPU_GB
 from orchestrator.engines.choose import choose_engine
 from orchestrator.machine.host import free_gb
 from orchestrator.measure.outline import REPLICATE_S
-from orchestrator.metrics.followed import Followed
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.terminal.view import View
 
@@ -45,7 +44,11 @@ def most_likely(inside: int) -> int:
 
 def _steps(state: State) -> str:
     inside = len(state.candidates) - 2
-    took = _describe_step(state.question.metric)
+    if state.question.metric == SIZE:
+        took = "a step makes its versions ready and measures no rounds"
+    else:
+        low, high = ((START_S + SIDE_BY_SIDE * (looks + 1) * REPLICATE_S) / 60 for looks in (LOOKS[0], LOOKS[-1]))
+        took = f"a step takes {low:.1f} to {high:.1f} min where building and calls are short"
     ends = f"{state.candidates[0]} to {state.candidates[-1]}"
     if state.question.every:
         return f"plan: every version from {ends}, {inside} between them: about {inside + 1} steps; {took}"
@@ -53,13 +56,6 @@ def _steps(state: State) -> str:
         f"plan: {ends}, {inside} versions between them: about {most_likely(inside)} steps to a single change, more if "
         f"several add up; {took}"
     )
-
-
-def _describe_step(metric: Followed) -> str:
-    if metric == SIZE:
-        return "a step makes its versions ready and measures no rounds"
-    low, high = ((START_S + SIDE_BY_SIDE * (looks + 1) * REPLICATE_S) / 60 for looks in (LOOKS[0], LOOKS[-1]))
-    return f"a step takes {low:.1f} to {high:.1f} min where building and calls are short"
 
 
 def _installs(lacking: list[str], state: State, folder: Path) -> list[str]:

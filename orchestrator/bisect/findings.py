@@ -48,7 +48,11 @@ def learn(
     found = {finding.later: finding for finding in _against(baseline, evaluation, wanted.thorough, metric)}
     for number in wanted.versions:
         found.setdefault(number, _not_compared(baseline, arms, number, wanted.thorough, metric))
-    return tuple(_late(pair, timeouts, wanted.thorough) or _between(pair, baseline, found) for pair in wanted.pairs), ()
+    findings = []
+    for earlier, later in wanted.pairs:
+        between = found[later] if earlier == baseline else swap_versions(found[earlier])
+        findings.append(_late(earlier, later, timeouts, wanted.thorough) or between)
+    return tuple(findings), ()
 
 
 def version_of(target: Target) -> str:
@@ -108,13 +112,12 @@ def _usable(arm: ArmResult, timeouts: Mapping[str, bool]) -> bool:
     return arm.outcome == "measured" or version_of(arm.target) in timeouts
 
 
-def _late(pair: tuple[str, str], timeouts: Mapping[str, bool], thorough: bool) -> BisectFinding | None:
+def _late(earlier: str, later: str, timeouts: Mapping[str, bool], thorough: bool) -> BisectFinding | None:
     """Return a finding for a pair in which a version exceeded the deadline.
 
     A deadline is as good as a slow time, so the verdict follows from which of the two exceeded it.
     """
-    earlier, later = pair
-    late = [version for version in pair if timeouts.get(version)]
+    late = [version for version in (earlier, later) if timeouts.get(version)]
     if not late:
         return None
     return BisectFinding(
@@ -135,11 +138,6 @@ def _not_compared(
     return BisectFinding(
         earlier=baseline, later=later, verdict="inconclusive", reason=reason, thorough=thorough, metric=metric
     )
-
-
-def _between(pair: tuple[str, str], baseline: str, found: Mapping[str, BisectFinding]) -> BisectFinding:
-    earlier, later = pair
-    return found[later] if earlier == baseline else swap_versions(found[earlier])
 
 
 def _against(baseline: str, evaluation: Evaluation, thorough: bool, metric: Followed) -> Iterator[BisectFinding]:

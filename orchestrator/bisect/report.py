@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from orchestrator.bisect.search import BisectFinding, PathPart, SearchResult, latest
-from orchestrator.bisect.state import State, Step
+from orchestrator.bisect.state import State
 from orchestrator.bisect.wording import conclusions, share
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS, TIME, Followed, describe_followed
@@ -74,7 +74,11 @@ LEGEND_OF_COUNTS = " · between: how many versions before this one were not meas
 
 def layout_search(state: State, result: SearchResult, width: int) -> RenderableType:
     notes = Notes()
-    parts: list[RenderableType] = [_head(state)]
+    head = (
+        safe_text(f"tfcompare bisect {state.case.label}", style="bold"),
+        safe_text(describe_search(state), style="dim"),
+    )
+    parts: list[RenderableType] = [Text("\n").join(head)]
     for index, line in enumerate(conclusions(state, result)):
         parts.append(safe_text(line, style="bold" if index == 0 else ""))
     if result.overall is not None:
@@ -93,14 +97,6 @@ def layout_search(state: State, result: SearchResult, width: int) -> RenderableT
     return Group(*parts, *below(notes.lines(ALPHA)))
 
 
-def _head(state: State) -> Text:
-    lines = (
-        safe_text(f"tfcompare bisect {state.case.label}", style="bold"),
-        safe_text(describe_search(state), style="dim"),
-    )
-    return Text("\n").join(lines)
-
-
 def describe_search(state: State) -> str:
     """Return where and how the search was measured, in one line."""
     host, run = state.host, state.question.run
@@ -110,22 +106,12 @@ def describe_search(state: State) -> str:
     with_changes = f"every version with {changes}" if changes else ""
     metric = state.question.metric
     about = "" if (metric, run.judge) == (TIME, "wall") else describe_followed(metric, run.judge)
-    parts = (about, state.engine, device, machine, with_changes, *_margin(state), _describe_effort(state))
-    return " · ".join(str(part) for part in parts if part)
-
-
-def _margin(state: State) -> tuple[str, ...]:
-    """Return what counts as a difference; of results no share does."""
-    metric = state.question.metric
-    if metric == RESULTS:
-        return ()
-    return (f"margin {METRICS[metric].scale.show_margin(state.question.margin)}",)
-
-
-def _describe_effort(state: State) -> str:
-    steps = len(state.measured)
+    # Of results, no share counts as a difference.
+    margin = "" if metric == RESULTS else f"margin {METRICS[metric].scale.show_margin(state.question.margin)}"
     seconds = sum(step.seconds for step in state.steps)
-    return f"{format_count(steps, 'step')} in {seconds / 60:.1f} min"
+    effort = f"{format_count(len(state.measured), 'step')} in {seconds / 60:.1f} min"
+    parts = (about, state.engine, device, machine, with_changes, margin, effort)
+    return " · ".join(str(part) for part in parts if part)
 
 
 def name_figure(metric: Followed) -> str:
@@ -227,12 +213,6 @@ def _ratio_point(row: PathRow) -> RatioPoint:
     return RatioPoint(row.joined.ratio, row.joined.ci_low, row.joined.ci_high, verdict)
 
 
-def _verdict(part: PathPart | None, notes: Notes) -> Text:
-    if part is None or part.finding is None:
-        return Text()
-    return format_verdict(part.finding, _why(part), notes, metric=part.finding.metric)
-
-
 KINDS = {
     "spread": "spread over several versions: neither half of the interval differs by more than the margin",
     "between": "the versions between do not show which one brought it",
@@ -240,9 +220,11 @@ KINDS = {
 }
 
 
-def _why(part: PathPart) -> str:
-    reason = part.finding.reason if part.finding else ""
-    return "; ".join(filter(None, (reason, KINDS.get(part.kind, ""))))
+def _verdict(part: PathPart | None, notes: Notes) -> Text:
+    if part is None or part.finding is None:
+        return Text()
+    why = "; ".join(filter(None, (part.finding.reason, KINDS.get(part.kind, ""))))
+    return format_verdict(part.finding, why, notes, metric=part.finding.metric)
 
 
 def search_as_object(state: State, result: SearchResult) -> dict[str, Any]:
@@ -264,13 +246,15 @@ def search_as_object(state: State, result: SearchResult) -> dict[str, Any]:
             if version in ratios
         ],
         "left_out": [pick(skipped, "version reason") for skipped in state.skipped.values()],
-        "steps": [_step_object(step) for step in state.steps],
+        "steps": [
+            {
+                **pick(step, "kind versions run"),
+                "seconds": round(step.seconds, 1),
+                "findings": [pick(finding, FINDING) for finding in step.findings],
+            }
+            for step in state.steps
+        ],
     }
-
-
-def _step_object(step: Step) -> dict[str, Any]:
-    findings = [pick(finding, FINDING) for finding in step.findings]
-    return {**pick(step, "kind versions run"), "seconds": round(step.seconds, 1), "findings": findings}
 
 
 def _part_object(part: PathPart, overall: BisectFinding | None) -> dict[str, Any]:

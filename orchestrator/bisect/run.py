@@ -215,7 +215,9 @@ def run_search(
     begun = len(state.measured)
     if not state.search_result.wanted and (state.deepened or not _deep(state)):
         return _finish(folder, state)
-    _make(folder)
+    with files.writing(f"the folder {folder}", "choose another --output"):
+        for part in ("steps", "logs"):
+            (folder / part).mkdir(parents=True, exist_ok=True)
     with RunFolder(folder).hold():
         state_file.write_state(folder, state)
         while most_steps is None or len(state.measured) - begun < most_steps:
@@ -231,12 +233,6 @@ def run_search(
                 break
             state_file.write_state(folder, state)
         return _finish(folder, state)
-
-
-def _make(folder: Path) -> None:
-    with files.writing(f"the folder {folder}", "choose another --output"):
-        for part in ("steps", "logs"):
-            (folder / part).mkdir(parents=True, exist_ok=True)
 
 
 @contextmanager
@@ -267,7 +263,7 @@ def _add_nightlies(state: State, result: SearchResult, view: View, hands: Hands)
 def _step(folder: Path, state: State, wanted: Wanted, view: View, hands: Hands) -> State:
     """Return the state after one more step: a run, or a version that cannot be made ready."""
     number = len(state.measured) + 1
-    view.say(announce_step(state, wanted, number))
+    view.say(announce_step(wanted, number))
     options = replace(state.question.run, engine=state.engine or state.question.run.engine)
     begun = time.monotonic()
     if unready := _skip_middle(folder, wanted, options, state, view, hands):

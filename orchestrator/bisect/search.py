@@ -184,7 +184,8 @@ class _Walk:
         finding = self.by_pair.get(ends)
         if finding is None:
             return self._open(first, last, Wanted("ends", ends))
-        if finding.verdict == "inconclusive" and not finding.thorough and self._matters(first, last, finding):
+        matters = (first, last) == (0, len(self.candidates) - 1) or finding.most > self.worth
+        if finding.verdict == "inconclusive" and not finding.thorough and matters:
             return self._open(first, last, Wanted("again", ends, finding))
         inside = [index for index in range(first + 1, last) if self.candidates[index] not in self.skipped]
         if inside and (finding.changed or self.every):
@@ -222,9 +223,6 @@ class _Walk:
             return not measured, abs(2 * inside.index(index) + 1 - len(inside)), index
 
         return sorted(inside, key=key)[:MOST_MIDDLES]
-
-    def _matters(self, first: int, last: int, finding: BisectFinding) -> bool:
-        return (first, last) == (0, len(self.candidates) - 1) or finding.most > self.worth
 
     def _open(self, first: int, last: int, wanted: Wanted) -> list[PathPart]:
         self.wanted.append(wanted)

@@ -7,25 +7,19 @@ from orchestrator.reports.magnitudes import show_estimate, show_interval, show_m
 from orchestrator.terminal.counts import format_count
 
 
-def announce_step(state: State, wanted: Wanted, number: int) -> str:
-    return f"step {number}: {_why(state, wanted)}"
-
-
-def _why(state: State, wanted: Wanted) -> str:
+def announce_step(wanted: Wanted, number: int) -> str:
     earlier, later = wanted.versions[0], wanted.versions[-1]
     if wanted.kind == "ends":
-        return f"do {earlier} and {later} differ?"
+        return f"step {number}: do {earlier} and {later} differ?"
     assert wanted.of is not None
+    known = f"step {number}: {later} against {earlier}: {format_finding(wanted.of)}"
     if wanted.kind == "again":
-        return f"{later} against {earlier}: {format_finding(wanted.of)}, which is not decided; more rounds"
+        return f"{known}, which is not decided; more rounds"
     between = _between(wanted.inside)
     if wanted.kind == "beside":
-        return (
-            f"{later} against {earlier}: {format_finding(wanted.of)}, and what was tried of the {between} "
-            f"does not show where; {wanted.versions[1]}, next to it"
-        )
-    step = f"{wanted.versions[1]}, in the middle of the {between}"
-    return f"{later} against {earlier}: {format_finding(wanted.of)}; {step}"
+        tried = f"and what was tried of the {between} does not show where"
+        return f"{known}, {tried}; {wanted.versions[1]}, next to it"
+    return f"{known}; {wanted.versions[1]}, in the middle of the {between}"
 
 
 def describe_search_progress(state: State) -> str:
@@ -56,10 +50,13 @@ def conclusions(state: State, result: SearchResult) -> tuple[str, ...]:
     lines = [_sentence(bad, good, overall)]
     if len(changed) > 1:
         lines.append(f"Several steps add up{', as far as the search got' if result.wanted else ''}:")
-    lines += [_line(part, overall, state) for part in changed]
+    lines += [_line(part, overall) for part in changed]
     if not changed:
         lines.append("No two neighbouring versions are shown to differ.")
-    lines += [_open(part) for part in result.parts if part.kind == "open" and not part.changed]
+    for part in result.parts:
+        if part.kind == "open" and not part.changed:
+            verdict = f" ({format_finding(part.finding)})" if part.finding else ""
+            lines.append(f"{part.earlier} to {part.later} was not searched to the end{verdict}")
     return tuple(lines)
 
 
@@ -87,10 +84,11 @@ def share(part: PathPart, overall: BisectFinding | None) -> float | None:
     return part.finding.estimate / overall.estimate
 
 
-def _line(part: PathPart, overall: BisectFinding, state: State) -> str:
+def _line(part: PathPart, overall: BisectFinding) -> str:
     assert part.finding is not None
-    verdict = part.finding.verdict
-    what = f"{part.later} {compare_words(part.finding.metric, verdict)} {part.earlier}: {_figures(part.finding)}"
+    finding, verdict = part.finding, part.finding.verdict
+    figures = finding.reason if finding.estimate is None else show_magnitude(finding, finding.metric)
+    what = f"{part.later} {compare_words(finding.metric, verdict)} {part.earlier}: {figures}"
     of = share(part, overall)
     if of is not None and overall.changed:
         back = verdict != overall.verdict
@@ -105,15 +103,6 @@ def _line(part: PathPart, overall: BisectFinding, state: State) -> str:
         unusable = ", ".join(part.inside)
         return f"{what}; it came with {unusable} or {part.later}: versions in between cannot be measured"
     return what
-
-
-def _figures(finding: BisectFinding) -> str:
-    return finding.reason if finding.estimate is None else show_magnitude(finding, finding.metric)
-
-
-def _open(part: PathPart) -> str:
-    verdict = f" ({format_finding(part.finding)})" if part.finding else ""
-    return f"{part.earlier} to {part.later} was not searched to the end{verdict}"
 
 
 def _between(count: int) -> str:

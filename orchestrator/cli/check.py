@@ -1,5 +1,6 @@
-"""`tfcompare check`: tries a workload before it is measured."""
+"""`tfcompare init` and `check`: a workload to begin with, and a trial before it is measured."""
 
+import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 
-from orchestrator import redact
+from orchestrator import files, redact
+from orchestrator.bundled import WORKLOADS
 from orchestrator.cli import parse
 from orchestrator.cli.options import (
     DataFlags,
@@ -28,12 +30,38 @@ from orchestrator.terminal.text import safe_text
 if TYPE_CHECKING:
     from orchestrator.measure.trial import TriedArm
 
+TEMPLATE, NAME = WORKLOADS / "template.txt", "training.py"
 SCHEMA = "tfcompare.check/1"
 ARM = (
     "workload=case.workload params=case.params target outcome build_s=build_ns first_s=first_ns second_s=second_ns "
     "steps output note"
 )
 app = typer.Typer()
+
+
+@app.command("init")
+@with_options
+def init(
+    folder: Annotated[
+        Path, typer.Argument(help="Where the workload goes; made if it does not exist.", metavar="FOLDER")
+    ],
+) -> None:
+    """Write a commented workload into a folder, as a beginning for one with your code.
+
+    [bold]Examples[/bold]
+
+      tfcompare init mine
+    """
+    path = folder / NAME
+    if path.exists():
+        raise UsageError(f"{path} exists already; name another folder")
+    with files.writing(str(path), "name another folder"):
+        folder.mkdir(parents=True, exist_ok=True)
+        path.write_text(TEMPLATE.read_text())
+    quoted = shlex.quote(str(folder))
+    print(f"{path}: put your code into it, then")
+    print(f"  tfcompare check {shlex.quote(str(path))} 2.13 2.16    # does it run, and how long does a call take?")
+    print(f"  tfcompare run --versions 2.13,2.16 --workload-folder {quoted}")
 
 
 @app.command("check")
@@ -96,20 +124,13 @@ def _print(tried: Sequence["TriedArm"], format: str) -> None:
         return
     from rich.table import Table
 
-    table = Table("case", "target", "build", "first call", "second call", "result")
-    for arm in tried:
-        times = (_format_ns(ns) for ns in (arm.build_ns, arm.first_ns, arm.second_ns))
-        table.add_row(*map(safe_text, (arm.case.label, str(arm.target), *times, _result(arm))))
-    Console().print(table)
-
-
-def _result(arm: "TriedArm") -> str:
-    if arm.outcome != "ran":
-        return f"{arm.outcome}: {arm.note}"
-    return "; ".join(text for text in (arm.output, arm.note) if text)
-
-
-def _format_ns(ns: int | None) -> str:
     from orchestrator.terminal.durations import format_time
 
-    return "" if ns is None else format_time(ns / 1e6)
+    table = Table("case", "target", "build", "first call", "second call", "result")
+    for arm in tried:
+        times = ("" if ns is None else format_time(ns / 1e6) for ns in (arm.build_ns, arm.first_ns, arm.second_ns))
+        result = f"{arm.outcome}: {arm.note}"
+        if arm.outcome == "ran":
+            result = "; ".join(text for text in (arm.output, arm.note) if text)
+        table.add_row(*map(safe_text, (arm.case.label, str(arm.target), *times, result)))
+    Console().print(table)

@@ -49,6 +49,7 @@ def compare(
 
       tfcompare compare runs/monday runs/friday --format html
     """
+    from orchestrator import catalog
     from orchestrator.cli.show import put
     from orchestrator.history.between_runs import find_between
     from orchestrator.reports import changes
@@ -56,7 +57,10 @@ def compare(
     from orchestrator.results.gated import gate_changes, name_compared
 
     keep_garbage()
-    refuse_versions(earlier, later)
+    paths = (earlier, later)
+    if not any(path.exists() for path in paths) and all(catalog.find_version(str(path)) for path in paths):
+        names = ",".join(map(str, paths))
+        raise UsageError(f"`compare` takes two runs; to compare two versions: tfcompare run --versions {names}")
     own = report.format == "html" and output is None
     place = str(later / PAGE) if own else output or "-"
     if place != "-":
@@ -80,12 +84,3 @@ def compare(
     raise_broken(found.broken)
     if error := alarm.find_error(gate_changes(found), Aloud()):
         raise error
-
-
-def refuse_versions(*paths: Path) -> None:
-    """Raise UsageError for versions of TensorFlow in the place of run folders."""
-    from orchestrator import catalog
-
-    if not any(path.exists() for path in paths) and all(catalog.find_version(str(path)) for path in paths):
-        names = ",".join(map(str, paths))
-        raise UsageError(f"`compare` takes two runs; to compare two versions: tfcompare run --versions {names}")

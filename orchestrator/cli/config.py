@@ -72,7 +72,10 @@ def config(context: typer.Context, output: FormatFlags) -> None:
     assert context.parent is not None
     group: Any = context.parent.command
     settings = read_settings(group)
-    found = list(_in_force(group, settings))
+    run, night = group.get_command(None, "run"), group.get_command(None, NIGHTLY).commands["run"]
+    found = list(_of_command("run", run, settings.values if settings else {}, settings))
+    if settings and settings.nightly:
+        found += _of_command("nightly run", night, settings.nightly, settings, usual=False)
     if output.format == "json":
         print(strict_json.dump([asdict(each) for each in found], indent=2))
         return
@@ -82,24 +85,10 @@ def config(context: typer.Context, output: FormatFlags) -> None:
     console = Console()
     console.print(table)
     if settings is None:
-        console.print(
-            safe_text(f"no tfcompare.toml, and no [tool.tfcompare] in a pyproject.toml, {_describe_search()}"),
-            soft_wrap=True,
-        )
-
-
-def _describe_search() -> str:
-    """Return where settings were looked for."""
-    *_, last = find_folders()
-    where = "in this folder" if last == Path() else f"from this folder up to {last.resolve()}"
-    return f"{where}: all settings have their defaults"
-
-
-def _in_force(group: Any, settings: Settings | None) -> Iterator[SettingInForce]:
-    run, night = group.get_command(None, "run"), group.get_command(None, NIGHTLY).commands["run"]
-    yield from _of_command("run", run, settings.values if settings else {}, settings)
-    if settings and settings.nightly:
-        yield from _of_command("nightly run", night, settings.nightly, settings, usual=False)
+        *_, last = find_folders()
+        where = "in this folder" if last == Path() else f"from this folder up to {last.resolve()}"
+        nothing = f"no tfcompare.toml, and no [tool.tfcompare] in a pyproject.toml, {where}"
+        console.print(safe_text(f"{nothing}: all settings have their defaults"), soft_wrap=True)
 
 
 def _of_command(

@@ -4,7 +4,6 @@ import os
 import sys
 import tempfile
 import traceback
-from types import TracebackType
 
 from orchestrator.errors import InternalError
 from orchestrator.redact import mask_login, redact_words
@@ -19,7 +18,9 @@ def record(error: BaseException) -> InternalError:
     try:
         where = f"traceback in {_write(error)}; please report it with that file"
     except Exception:
-        where = f"{_place(error.__traceback__)}, its traceback could not be written; please report it"
+        frames = traceback.extract_tb(error.__traceback__)
+        place = f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else "no traceback"
+        where = f"{place}, its traceback could not be written; please report it"
     return InternalError(f"this is a bug in tfcompare: {_summary(error)} ({where})")
 
 
@@ -46,11 +47,6 @@ def _summary(error: BaseException) -> str:
         message = ""
     text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
-
-
-def _place(trace: TracebackType | None) -> str:
-    frames = traceback.extract_tb(trace)
-    return f"{os.path.basename(frames[-1].filename)}:{frames[-1].lineno}" if frames else "no traceback"
 
 
 def _hide_secrets(text: str) -> str:

@@ -2,9 +2,8 @@
 
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -12,9 +11,6 @@ from rich.table import Table
 from orchestrator.cli.talk import Aloud
 from orchestrator.errors import UsageError
 from orchestrator.terminal.text import safe_text
-
-if TYPE_CHECKING:
-    from orchestrator.fleet.model import HostReport
 
 app = typer.Typer(
     help="Start, show and end machines that measure together, over ssh.",
@@ -63,7 +59,13 @@ def up(
     """
     from orchestrator.fleet import machines
 
-    labels = read_labels(label or (), hosts)
+    labels: dict[str, dict[str, str]] = {}
+    for word in label or ():
+        host, _, pair = word.partition(":")
+        name, _, value = pair.partition("=")
+        if host not in hosts or not name or not value:
+            raise UsageError(f"--label {word}: a host of this command, a label and its value, e.g. gpu1:gpu=a100")
+        labels.setdefault(host, {})[name] = value
     machines.start(hosts, labels, shlex.split(ssh), prefix or Path(sys.prefix), Aloud())
     print("tfcompare run --on auto")
 
@@ -80,21 +82,16 @@ def status() -> None:
     from orchestrator.fleet.model import EXISTING, FleetOptions
     from orchestrator.terminal.text import print_table
 
-    found = meet_hosts(FleetOptions(on=EXISTING), "auto", Aloud())
-    print_table(lambda width: _lay_out(found))
-
-
-def _lay_out(found: "Sequence[tuple[str, HostReport]]") -> Table:
     table = Table(box=None, header_style="bold")
     for heading in ("host", "CPU", "cores", "GPUs", "engines", "load"):
         table.add_column(heading)
-    for name, report in found:
+    for name, report in meet_hosts(FleetOptions(on=EXISTING), "auto", Aloud()):
         facts = report.facts
         engines = ", ".join(engine for engine, silent in report.engines.items() if not silent)
         gpus = ", ".join(str(gpu.name) for gpu in report.gpus)
         cells = (name, facts.get("cpu"), facts.get("usable_cores"), gpus, engines, facts.get("load"))
         table.add_row(*(safe_text("-" if cell in (None, "") else str(cell)) for cell in cells))
-    return table
+    print_table(lambda width: table)
 
 
 @app.command()
@@ -108,15 +105,3 @@ def down() -> None:
     from orchestrator.fleet import machines
 
     machines.end(Aloud())
-
-
-def read_labels(words: list[str] | tuple[str, ...], hosts: list[str]) -> dict[str, dict[str, str]]:
-    """Return the labels of each host; raise UsageError for what names none."""
-    labels: dict[str, dict[str, str]] = {}
-    for word in words:
-        host, _, pair = word.partition(":")
-        name, _, value = pair.partition("=")
-        if host not in hosts or not name or not value:
-            raise UsageError(f"--label {word}: a host of this command, a label and its value, e.g. gpu1:gpu=a100")
-        labels.setdefault(host, {})[name] = value
-    return labels

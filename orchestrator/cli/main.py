@@ -32,14 +32,14 @@ COMMANDS = {
     "history": "history",
     "report": "report",
     "export": "report",
-    "comment": "comment",
+    "comment": "report",
     "compare": "compare",
-    "merge": "merge",
+    "merge": "report",
     "fleet": "fleet",
     "images": "images",
     "list": "list",
     "doctor": "doctor",
-    "init": "init",
+    "init": "check",
     "check": "check",
     "config": "config",
     "trust": "trust",
@@ -60,7 +60,11 @@ class Commands(TyperGroup):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         from orchestrator.cli.settings import META, find_defaults
 
-        args, ctx.obj = _cut_program(args)
+        ctx.obj = None
+        # What stands behind `--` is the command line of the user's program.
+        if args[:1] == ["run"] and "--" in args:
+            at = args.index("--")
+            args, ctx.obj = args[:at], tuple(args[at + 1 :])
         ctx.meta[META] = found = find_defaults(self, args)
         ctx.default_map = found.by_command
         return super().parse_args(ctx, args)
@@ -77,14 +81,6 @@ class Commands(TyperGroup):
             _guard(command)
             self.commands[cmd_name] = command
         return self.commands[cmd_name]
-
-
-def _cut_program(args: list[str]) -> tuple[list[str], tuple[str, ...] | None]:
-    """Separate the command line of the user's program, which stands behind `--`; None if there is no such sign."""
-    if args[:1] != ["run"] or "--" not in args:
-        return args, None
-    at = args.index("--")
-    return args[:at], tuple(args[at + 1 :])
 
 
 def _guard(command: Any) -> None:

@@ -1,11 +1,14 @@
-"""The commands that measure nothing: they show, compare and export runs, and list what is available."""
+"""The commands that show, export and merge runs: `tfcompare report | export | comment | merge`."""
 
 import gc
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from orchestrator import redact
 from orchestrator.cli.options import (
     FORMATS,
     ArrangementFlags,
@@ -33,6 +36,8 @@ TABLED = " and ".join(name for name, entry in EXPORTS.items() if entry.table)
 ABOUT = "; ".join(f"{name}: {entry.about}" for name, entry in REPORTS.items())
 # The names in results/tables.py, which imports what reads a run; a test holds them equal.
 FLAT_TABLES = ("arms", "comparisons", "metrics", "replicates", "calls")
+# Of a comment, as the export leaves it; a name or a link of the page follows.
+HEADING = "### tfcompare"
 
 RunFolder = Annotated[
     Path, typer.Argument(help="A run folder, or last.", metavar="RUN", parser=find_run, show_default=False)
@@ -105,9 +110,7 @@ def report(
     from orchestrator.cli.show import choose_report
 
     # A mistake in the flags does not wait for the import of what reads runs.
-    how = choose_report(
-        form.format, table, arrangement.columns, arrangement.only, arrangement.sort, metrics=metric.names
-    )
+    how = choose_report(form.format, arrangement, table, metric.names)
     from orchestrator.profiling.stored import PROFILE_FILE, read_profile
     from orchestrator.results.find_runs import holds_runs
 
@@ -176,6 +179,86 @@ def export(
     for path in exported.files:
         say(f"written: {path}")
     raise_broken(loaded.evaluation.broken)
+
+
+@app.command()
+def comment(
+    run: RunFolder,
+    name: Annotated[
+        str,
+        typer.Option(help="Name of the comment; jobs with different names have separate comments.", metavar="NAME"),
+    ] = "tfcompare",
+    link: Annotated[
+        str | None,
+        typer.Option(help="Address of the run's page, e.g. of a job's artefacts.", metavar="URL", show_default=False),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the comment and send nothing.")] = False,
+) -> None:
+    """Write a run as a comment on the pull request of this CI job, in the place of the one before.
+
+    In GitHub Actions it takes GITHUB_TOKEN, in GitLab CI a project access token in GITLAB_TOKEN.
+
+    [bold]Examples[/bold]
+
+      tfcompare comment runs/first --dry-run
+
+      tfcompare comment runs/first --name gpu --link https://ci.example.org/42/report.html
+    """
+    from orchestrator.exports import forges, markdown
+    from orchestrator.results.run import load_run
+
+    if link is not None and not (link.startswith("https://") and link.isascii() and link.isprintable()):
+        raise UsageError(f"--link {link!r}: an address that begins with https://")
+    forge = None if dry_run else forges.find_forge(os.environ)
+    keep_garbage()
+    body = markdown.render(load_run(run))
+    if name != "tfcompare":
+        body = body.replace(HEADING, f"{HEADING}: {name}", 1)
+    if link:
+        body = body.replace("\n\n", f"\n\n[The whole report](<{link.replace('>', '%3E').replace('<', '%3C')}>)\n\n", 1)
+    marked = forges.mark(name, body, forge.room if forge else 2**20)
+    if forge is None:
+        print(marked)
+        return
+    existed, address = forges.replace_comment(forge, name, marked)
+    say(f"the comment was {'replaced' if existed else 'written'}{f': {address}' if address else ''}")
+
+
+@app.command()
+@with_options
+def merge(
+    runs: Annotated[
+        list[Path],
+        typer.Argument(help="Run folders, each of other cases.", metavar="RUN...", parser=find_run, show_default=False),
+    ],
+    form: ReportFormatFlags,
+    arrangement: ArrangementFlags,
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="Folder for the whole run; new or empty.", metavar="FOLDER", show_default=False
+        ),
+    ],
+) -> None:
+    """Combine runs of different cases, for example from several machines, into one and show it.
+
+    They have to be of the same targets, engine, margin and rounds. No ratio is between two machines, since each case
+    was measured on one.
+
+    [bold]Examples[/bold]
+
+      tfcompare merge shard-1 shard-2 --output whole
+
+      tfcompare merge artifacts/* --output whole --format html
+    """
+    from orchestrator.cli.show import choose_report
+    from orchestrator.results.merge import merge_runs as merge_runs
+
+    keep_garbage()
+    how = choose_report(form.format, arrangement)
+    run = merge_runs(runs, output, redact.redact_words(sys.argv[1:]))
+    say(f"run folder: {run.path}")
+    raise_broken(how.report(run.path, None).broken)
 
 
 def list_runs(folder: Path, format: str) -> None:

@@ -185,7 +185,9 @@ def run(
     named = _find_targets(context, {"versions": (versions or "",), "targets": words, "target": changed.target or ()})
     if resume:
         refuse_others(context, WITH_RESUME, "--resume continues a run as it was planned", "start a new run")
-        how = _choose_report(report, arrangement)
+        from orchestrator.cli.show import choose_report
+
+        how = choose_report(report.format, arrangement)
         _check_gates_of(resume, alarm)
         fleet = machines.asked
         if not fleet.is_local:
@@ -266,9 +268,19 @@ def _find_own_and_newest(view: View) -> tuple[str, ...]:
 
 
 def _find_targets(context: typer.Context, given: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
-    """Return the targets that are typed or, without any, those of the folder's settings."""
+    """Return the targets that are typed or, without any, those of the folder's settings; refuse words of a program."""
+    from orchestrator.catalog import targets
+
     typed = {name for name, words in given.items() if any(words) and not is_setting(context, name)}
-    return tuple(target for name, words in given.items() if not typed or name in typed for target in _split(words))
+    found: list[str] = []
+    for words in (words for name, words in given.items() if not typed or name in typed):
+        if programs := [word for word in words if PROGRAM.fullmatch(word)]:
+            raise UsageError(
+                f"unexpected: {shlex.join(programs)}. A program of yours stands behind --, e.g. "
+                "tfcompare run 2.8 2.15 -- python train.py --epochs 1"
+            )
+        found += targets.split_targets(words)
+    return tuple(found)
 
 
 def _find_subject(
@@ -345,18 +357,6 @@ def _recognise(
     return replace(selection, workload_folder=path.parent, case=cases, suite=None), None
 
 
-def _split(words: Sequence[str]) -> tuple[str, ...]:
-    """Return the targets that arguments name; raise UsageError for words of a program."""
-    from orchestrator.catalog import targets
-
-    if programs := [word for word in words if PROGRAM.fullmatch(word)]:
-        raise UsageError(
-            f"unexpected: {shlex.join(programs)}. A program of yours stands behind --, e.g. "
-            "tfcompare run 2.8 2.15 -- python train.py --epochs 1"
-        )
-    return targets.split_targets(words)
-
-
 def run_and_show(
     options: "RunOptions",
     report: ReportFormatFlags,
@@ -373,7 +373,9 @@ def run_and_show(
     options = _add_metrics(options, alarm, verbosity.view)
     # A mistake of the user ends here, and does not wait for the import of what measures.
     planned = (plan_run if fleet.is_local else plan_elsewhere)(options, verbosity.view)
-    how = _choose_report(report, arrangement)
+    from orchestrator.cli.show import choose_report
+
+    how = choose_report(report.format, arrangement)
     if not fleet.is_local:
         from orchestrator.fleet import conduct
 
@@ -427,12 +429,6 @@ def _print_forecast(forecast: "Forecast", format: str) -> None:
     if format not in FORMATS:
         raise UsageError(f"--dry-run prints a plan: --format is {' or '.join(FORMATS)}")
     print(strict_json.dump(forecast.as_object(), indent=2) if format == "json" else "\n".join(forecast.lines()))
-
-
-def _choose_report(report: ReportFormatFlags, arrangement: ArrangementFlags) -> "ReportChoice":
-    from orchestrator.cli.show import choose_report
-
-    return choose_report(report.format, columns=arrangement.columns, only=arrangement.only, sort=arrangement.sort)
 
 
 def _measure_and_show(

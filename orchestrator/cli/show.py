@@ -5,6 +5,7 @@ from pathlib import Path
 
 from rich.console import RenderableType
 
+from orchestrator.cli.options import ArrangementFlags
 from orchestrator.cli.talk import say
 from orchestrator.errors import UsageError
 from orchestrator.model import Evaluation
@@ -93,17 +94,13 @@ class ReportChoice:
 
 
 def choose_report(
-    format: str,
-    name: str | None = None,
-    columns: str | None = None,
-    only: str | None = None,
-    sort: str | None = None,
-    metrics: tuple[str, ...] | None = None,
+    format: str, flags: ArrangementFlags, name: str | None = None, metrics: tuple[str, ...] | None = None
 ) -> ReportChoice:
     """Check that the flags go together, and return how to show a run."""
+    columns = flags.columns
     if columns is not None and (format != "table" or not REPORTS[name or DETAILS].takes_columns):
         raise UsageError(f"--columns goes with --format table and --table {DETAILS}")
-    for flag, value in (("--only", only), ("--sort", sort)):
+    for flag, value in (("--only", flags.only), ("--sort", flags.sort)):
         if value is not None and (format != "table" or not REPORTS[name or DEFAULT].arranged):
             raise UsageError(f"{flag} goes with --format table and --table {DEFAULT} or {DETAILS}")
     if format == "json" and name is not None and not REPORTS[name].json:
@@ -114,7 +111,8 @@ def choose_report(
         raise UsageError(
             f"--metric goes with --format table or json; a {format} page shows what the run was planned for"
         )
-    return ReportChoice(format, name, parse_columns(columns) if columns else None, arrangement(only, sort), metrics)
+    arranged = arrangement(flags.only, flags.sort)
+    return ReportChoice(format, name, parse_columns(columns) if columns else None, arranged, metrics)
 
 
 def put(text: str, output: str, *, within: bool = False) -> None:

@@ -12,7 +12,7 @@ import typer
 from orchestrator import contract
 from orchestrator.cli.options import with_options
 from orchestrator.cli.runs import find_run
-from orchestrator.cli.settings import Setting, Settings, find_folder, read_settings
+from orchestrator.cli.settings import Settings, find_folder, read_settings
 from orchestrator.cli.talk import confirm
 from orchestrator.errors import UsageError
 from orchestrator.terminal.text import escape_unprintable
@@ -73,7 +73,9 @@ def trust_folder(
         settings = read_settings(group, only_here=True)
         gated = settings.find_gated() if settings else {}
         outside = {place: find_outside_places(place) for place in _list_folders(settings)}
-    lines = [f"{name} = {_format_value(setting)}" for name, setting in gated.items()]
+    lines = []
+    for name, setting in gated.items():
+        lines.append(f"{name} = {shlex.join(setting.value) if isinstance(setting.value, list) else setting.value}")
     lines += [_describe_place(place, name, path) for place, found in outside.items() for name, path in found.items()]
     if not lines:
         print(f"{escape_unprintable(str(folder))}: nothing in it needs trust")
@@ -113,10 +115,6 @@ def _list_folders(settings: Settings | None) -> tuple[Path, ...]:
     tables = (settings.values, settings.nightly) if settings else ()
     named = [Path(table["workload-folder"].value) for table in tables if "workload-folder" in table]
     return tuple(dict.fromkeys(path.resolve() for path in (Path(), *named) if path.is_dir()))
-
-
-def _format_value(setting: Setting) -> str:
-    return shlex.join(setting.value) if isinstance(setting.value, list) else str(setting.value)
 
 
 def _describe_place(folder: Path, name: str, place: Path) -> str:

@@ -88,7 +88,11 @@ def _round(order: Sequence[str], cpus: tuple[int, ...] | None) -> dict[str, Roun
     bursts: dict[str, list[float]] = {arm: [] for arm in order}
     try:
         with ExitStack() as held:
-            processes = {arm: held.enter_context(closing(_start(cpus))) for arm in order}
+            argv, environment = [sys.executable, "-P", str(BODY)], {**os.environ, **ONE_THREAD}
+            processes = {
+                arm: held.enter_context(closing(ProcessChannel(argv, environment, Path(os.devnull), cpus)))
+                for arm in order
+            }
             for process in processes.values():
                 process.receive(ANSWER_S)
             for burst in range(BURSTS):
@@ -107,10 +111,6 @@ def _round(order: Sequence[str], cpus: tuple[int, ...] | None) -> dict[str, Roun
             "see with `dmesg` whether this machine ran out of memory or of processes, and probe again"
         ) from error
     return {arm: RoundTimes((tuple(logs),)) for arm, logs in bursts.items()}
-
-
-def _start(cpus: tuple[int, ...] | None) -> ProcessChannel:
-    return ProcessChannel([sys.executable, "-P", str(BODY)], {**os.environ, **ONE_THREAD}, Path(os.devnull), cpus)
 
 
 def _own_s(pinned: frozenset[int] | None) -> float:

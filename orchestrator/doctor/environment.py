@@ -1,6 +1,6 @@
 """What this machine can run: its engine, its GPUs, its interpreters and its disk, for the requested versions."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -61,9 +61,7 @@ class Setup:
         return tuple(number for number in self.versions if blind or number in refused or not self.possible(number))
 
 
-def examine_setup(
-    versions: Sequence[Version], options: EngineOptions, find_gpus: Callable[[], tuple[Gpu, ...]] = find_gpus
-) -> Setup:
+def examine_setup(versions: Sequence[Version], options: EngineOptions) -> Setup:
     usable: dict[str, Engine] = {}
     lines: dict[str, str] = {}
     unavailable = None
@@ -103,30 +101,42 @@ def _way(version: Version, name: str, engine: Engine) -> Way:
 
 
 def list_setup_findings(setup: Setup) -> Iterator[DoctorFinding]:
-    yield _engine(setup)
+    if setup.engine:
+        yield DoctorFinding("engine", "fine", setup.engine)
+    else:
+        assert setup.unavailable is not None
+        # With --gpu, Docker may answer and lack only what a GPU takes.
+        advice = setup.unavailable.advice if setup.gpu else "start Docker for isolated versions"
+        taken = "" if setup.gpu and not setup.gpus else "; virtual environments are taken"
+        yield DoctorFinding("engine", "note", f"{setup.unavailable.what}{taken}", advice)
     yield from _versions(setup)
     yield from _gpus(setup)
-    yield from _disk(setup)
-
-
-def _engine(setup: Setup) -> DoctorFinding:
-    if setup.engine:
-        return DoctorFinding("engine", "fine", setup.engine)
-    assert setup.unavailable is not None
-    # With --gpu, Docker may answer and lack only what a GPU takes.
-    advice = setup.unavailable.advice if setup.gpu else "start Docker for isolated versions"
-    taken = "" if setup.gpu and not setup.gpus else "; virtual environments are taken"
-    return DoctorFinding("engine", "note", f"{setup.unavailable.what}{taken}", advice)
+    waiting = [number for number in setup.versions if not any(way.ready for way in setup.possible(number))]
+    needed = len(waiting) * (GPU_GB if setup.gpu else CPU_GB)
+    for what, free in setup.disks:
+        text = f"{free:.0f} GB free for {what}; about {needed:.0f} GB for what is not ready yet"
+        if free < needed:
+            yield DoctorFinding("disk", "problem", text, "free some, or set TFCOMPARE_CACHE to another disk")
+        else:
+            yield DoctorFinding("disk", "fine", text)
 
 
 def _versions(setup: Setup) -> Iterator[DoctorFinding]:
+    """Describe each engine's outlook, with the words of other programs once, and not for a version that is ready."""
     explained: set[str] = set()
     for number in setup.versions:
         ways = [way for way in setup.ways if way.version == number]
-        outlooks = _describe_ways(ways, explained) or "no engine for it"
+        is_ready = any(way.ready for way in ways)
+        texts = []
+        for way in ways:
+            brief = is_ready or way.outlook.text in explained
+            texts.append(f"{way.engine}: {replace(way.outlook, detail='') if brief else way.outlook}")
+        if not is_ready:
+            explained.update(way.outlook.text for way in ways)
+        outlooks = "; ".join(texts) or "no engine for it"
         if ways and ways[0].outlook.state == "impossible" and (other := next((way for way in ways if way.ready), None)):
             outlooks += f"; {ENGINES[other.engine].title} are taken"
-        if any(way.ready for way in ways):
+        if is_ready:
             yield DoctorFinding(number, "fine", outlooks)
         elif setup.possible(number):
             yield DoctorFinding(
@@ -137,18 +147,6 @@ def _versions(setup: Setup) -> Iterator[DoctorFinding]:
             usual = "name a base with --base, or install a Python that it runs on" if ways else ""
             advice = next((way.outlook.advice for way in ways if way.outlook.advice), usual)
             yield DoctorFinding(number, "problem", outlooks, advice)
-
-
-def _describe_ways(ways: Sequence[Way], explained: set[str]) -> str:
-    """Describe each engine's outlook, with the words of other programs once, and not for a version that is ready."""
-    is_ready = any(way.ready for way in ways)
-    texts = []
-    for way in ways:
-        brief = is_ready or way.outlook.text in explained
-        texts.append(f"{way.engine}: {replace(way.outlook, detail='') if brief else way.outlook}")
-    if not is_ready:
-        explained.update(way.outlook.text for way in ways)
-    return "; ".join(texts)
 
 
 def _gpus(setup: Setup) -> Iterator[DoctorFinding]:
@@ -185,17 +183,6 @@ def _gpus(setup: Setup) -> Iterator[DoctorFinding]:
             yield DoctorFinding(f"{match.version} on GPU", "note", f"{match.gpu}: {match.reason}")
         else:
             yield DoctorFinding(f"{match.version} on GPU", "fine", f"{match.gpu}: {match.reason}")
-
-
-def _disk(setup: Setup) -> Iterator[DoctorFinding]:
-    waiting = [number for number in setup.versions if not any(way.ready for way in setup.possible(number))]
-    needed = len(waiting) * (GPU_GB if setup.gpu else CPU_GB)
-    for what, free in setup.disks:
-        text = f"{free:.0f} GB free for {what}; about {needed:.0f} GB for what is not ready yet"
-        if free < needed:
-            yield DoctorFinding("disk", "problem", text, "free some, or set TFCOMPARE_CACHE to another disk")
-        else:
-            yield DoctorFinding("disk", "fine", text)
 
 
 def setup_as_object(setup: Setup) -> dict[str, Any]:

@@ -1,17 +1,17 @@
 """How noisy this machine is right now: an A/A probe and the machine's facts, as findings with advice."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 
 from orchestrator.catalog.selectors import MARGIN
 from orchestrator.doctor import STYLES, DoctorFinding, Level
-from orchestrator.doctor.aa_probe import Neighbour, Probe, probe_rounds
+from orchestrator.doctor.aa_probe import Probe, probe_rounds
 from orchestrator.machine.host import MOST_FOREIGN, MOST_STEAL, Facts, host_facts, moment
 from orchestrator.plan.pairs import ALPHA, LOOKS
 from orchestrator.stats.comparisons import DIFFERENCE_ERROR
-from orchestrator.stats.looks import LookSchedule, Stretch, make_schedule
+from orchestrator.stats.looks import Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
 from orchestrator.stats.verdict import Levels, judge_estimate, smallest_shown
 
@@ -63,24 +63,19 @@ def examine_noise(seconds: float, cpus: tuple[int, ...] | None = None) -> Examin
 
 def list_noise_findings(examination: Examination) -> tuple[DoctorFinding, ...]:
     """Return the findings, problems first."""
-    return worst_first(_find(examination))
+    return worst_first(
+        [
+            _spread(examination),
+            _equal_arms(examination.probe.estimate),
+            *_find_disturbances(examination),
+            *_find_shortages(examination),
+            *_find_settings(examination),
+        ]
+    )
 
 
-def worst_first(findings: Iterator[DoctorFinding]) -> tuple[DoctorFinding, ...]:
+def worst_first(findings: Iterable[DoctorFinding]) -> tuple[DoctorFinding, ...]:
     return tuple(sorted(findings, key=lambda finding: list(STYLES).index(finding.level)))
-
-
-def _find(seen: Examination) -> Iterator[DoctorFinding]:
-    yield _spread(seen)
-    yield _equal_arms(seen.probe.estimate)
-    yield from _others(seen)
-    yield from _steal(seen)
-    yield from _find_interruptions(seen)
-    yield from _load(seen)
-    yield from _cores(seen)
-    yield from _quota(seen)
-    yield from _settings(seen)
-    yield from _virtual(seen)
 
 
 def _spread(seen: Examination) -> DoctorFinding:
@@ -133,64 +128,48 @@ def _equal_arms(estimate: Estimate) -> DoctorFinding:
     )  # fmt: skip
 
 
-def _others(seen: Examination) -> Iterator[DoctorFinding]:
+def _find_disturbances(seen: Examination) -> Iterator[DoctorFinding]:
+    """Yield what others did to this machine while it was probed."""
     meanwhile = seen.probe.meanwhile
-    if meanwhile is None or meanwhile.foreign_share <= MOST_FOREIGN:
+    if meanwhile is None:
         return
-    named = ", ".join(map(_describe_neighbour, seen.probe.neighbours)) or "none that is still there"
-    where = "" if seen.probe.cpus is None else " of these CPUs"
-    advice = "measure in a quieter hour"
-    if seen.can_pin:
-        advice += ", or pin with `--cpuset` to CPUs that they leave alone"
-    yield DoctorFinding(
-        "other processes", "problem", f"they kept {meanwhile.foreign_cores:.1f} cores{where} busy: {named}", advice
-    )
-
-
-def _describe_neighbour(neighbour: Neighbour) -> str:
-    return f"{neighbour.name} (pid {neighbour.pid}) {neighbour.cores:.0%} of one"
-
-
-def _steal(seen: Examination) -> Iterator[DoctorFinding]:
-    meanwhile = seen.probe.meanwhile
-    if meanwhile is None or meanwhile.steal_share < LEAST_STEAL:
-        return
-    level: Level = "problem" if meanwhile.steal_share > MOST_STEAL else "note"
-    yield DoctorFinding(
-        "steal", level, f"the hypervisor took {meanwhile.steal_share:.0%} of the time",
-        "measure in a quieter hour, or on a machine that is not shared",
-    )  # fmt: skip
-
-
-def _find_interruptions(seen: Examination) -> Iterator[DoctorFinding]:
-    meanwhile = seen.probe.meanwhile
-    if meanwhile is None or meanwhile.steal_share > MOST_STEAL or meanwhile.foreign_share > MOST_FOREIGN:
+    if meanwhile.foreign_share > MOST_FOREIGN:
+        neighbours = [f"{other.name} (pid {other.pid}) {other.cores:.0%} of one" for other in seen.probe.neighbours]
+        named = ", ".join(neighbours) or "none that is still there"
+        where = "" if seen.probe.cpus is None else " of these CPUs"
+        advice = "measure in a quieter hour"
+        if seen.can_pin:
+            advice += ", or pin with `--cpuset` to CPUs that they leave alone"
+        yield DoctorFinding(
+            "other processes", "problem", f"they kept {meanwhile.foreign_cores:.1f} cores{where} busy: {named}", advice
+        )
+    if meanwhile.steal_share >= LEAST_STEAL:
+        level: Level = "problem" if meanwhile.steal_share > MOST_STEAL else "note"
+        yield DoctorFinding(
+            "steal", level, f"the hypervisor took {meanwhile.steal_share:.0%} of the time",
+            "measure in a quieter hour, or on a machine that is not shared",
+        )  # fmt: skip
+    if meanwhile.steal_share > MOST_STEAL or meanwhile.foreign_share > MOST_FOREIGN:
         return
     # What else a run repeats a round for: the machine slept, or its clock was set.
     if cause := meanwhile.disturbance:
         yield DoctorFinding("interruption", "problem", cause, "probe again")
 
 
-def _load(seen: Examination) -> Iterator[DoctorFinding]:
+def _find_shortages(seen: Examination) -> Iterator[DoctorFinding]:
     load = read_number(seen.moment, "load")
     if load is not None and load > PROBE_LOAD:
         yield DoctorFinding(
             "load", "note", f"{load:.1f}, where the probe alone makes {PROBE_LOAD:.0f} at most",
             "see with `top` what runs or waits for a disk, and measure after it",
         )  # fmt: skip
-
-
-def _cores(seen: Examination) -> Iterator[DoctorFinding]:
     usable = read_number(seen.host, "usable_cores")
     if usable is not None and usable < NEEDED_CPUS:
         yield DoctorFinding(
             "CPUs", "problem", "only one can be used, and everything takes turns on it",
             f"let tfcompare use {NEEDED_CPUS} or more",
         )  # fmt: skip
-
-
-def _quota(seen: Examination) -> Iterator[DoctorFinding]:
-    cpus = len(seen.probe.cpus) if seen.probe.cpus else read_number(seen.host, "usable_cores")
+    cpus = len(seen.probe.cpus) if seen.probe.cpus else usable
     quota, _, period = str(seen.host.get("cgroup_quota") or "max").partition(" ")
     if quota == "max" or cpus is None or (granted := int(quota) / int(period)) >= cpus:
         return
@@ -202,7 +181,7 @@ def _quota(seen: Examination) -> Iterator[DoctorFinding]:
     )
 
 
-def _settings(seen: Examination) -> Iterator[DoctorFinding]:
+def _find_settings(seen: Examination) -> Iterator[DoctorFinding]:
     governor = seen.host.get("governor")
     if governor not in (None, "performance"):
         yield DoctorFinding(
@@ -220,9 +199,6 @@ def _settings(seen: Examination) -> Iterator[DoctorFinding]:
             "SMT", "note", "active: two CPUs share a core",
             "pin with `--cpuset` to one CPU of each core; `lscpu --extended` shows them" if seen.can_pin else "",
         )  # fmt: skip
-
-
-def _virtual(seen: Examination) -> Iterator[DoctorFinding]:
     if seen.host.get("virtual") == "yes":
         yield DoctorFinding(
             "virtual machine", "note", "its neighbours cannot be seen from here, and not all they do shows as steal",
@@ -242,16 +218,12 @@ def find_interval(estimate: Estimate) -> tuple[float, float]:
 
 
 def _levels(rounds: int) -> Levels:
-    schedule = _schedule()
+    schedule = make_schedule([Stretch(LOOKS)])
     return Levels(schedule.level(rounds, ALPHA), schedule.level(rounds, DIFFERENCE_ERROR))
 
 
 def _smallest(estimate: Estimate, rounds: int) -> float:
     return smallest_shown(estimate.spread, rounds, _levels(rounds).differ)
-
-
-def _schedule() -> LookSchedule:
-    return make_schedule([Stretch(LOOKS)])
 
 
 def visible(estimate: Estimate) -> dict[int, float]:

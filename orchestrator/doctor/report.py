@@ -92,32 +92,29 @@ def _head(examination: Examination) -> Text:
 
 
 def examination_as_object(examination: Examination | None, setup: setups.Setup | None = None) -> dict[str, Any]:
-    probed = _probe_record(examination) if examination else {"level": None, "findings": []}
-    findings = [asdict(finding) for finding in worst_first(setups.list_setup_findings(setup))] if setup else []
+    findings = list(worst_first(setups.list_setup_findings(setup))) if setup else []
+    probed: dict[str, Any] = {"level": None}
+    if examination:
+        findings += list_noise_findings(examination)
+        probe, estimate = examination.probe, examination.probe.estimate
+        low, high = find_interval(estimate)
+        meanwhile = "foreign_cores=meanwhile.foreign_cores steal_share=meanwhile.steal_share"
+        probed = {
+            "level": level(examination),
+            **pick(examination, "host moment"),
+            "probe": {
+                **pick(probe, f"seconds cpus call_ms {meanwhile}"),
+                **pick(estimate, "rounds spread"),
+                "ratio": math.exp(estimate.theta),
+                "ci_low": low,
+                "ci_high": high,
+                "neighbours": [asdict(neighbour) for neighbour in probe.neighbours],
+            },
+            "visible": [{"rounds": rounds, "slowdown": slowdown} for rounds, slowdown in visible(estimate).items()],
+        }
     return {
         "schema": SCHEMA,
         **probed,
-        "findings": [*findings, *probed["findings"]],
+        "findings": [asdict(finding) for finding in findings],
         "setup": setups.setup_as_object(setup) if setup else None,
-    }
-
-
-def _probe_record(examination: Examination) -> dict[str, Any]:
-    probe, estimate = examination.probe, examination.probe.estimate
-    low, high = find_interval(estimate)
-    return {
-        "level": level(examination),
-        **pick(examination, "host moment"),
-        "probe": {
-            **pick(
-                probe, "seconds cpus call_ms foreign_cores=meanwhile.foreign_cores steal_share=meanwhile.steal_share"
-            ),
-            **pick(estimate, "rounds spread"),
-            "ratio": math.exp(estimate.theta),
-            "ci_low": low,
-            "ci_high": high,
-            "neighbours": [asdict(neighbour) for neighbour in probe.neighbours],
-        },
-        "visible": [{"rounds": rounds, "slowdown": slowdown} for rounds, slowdown in visible(estimate).items()],
-        "findings": [asdict(finding) for finding in list_noise_findings(examination)],
     }

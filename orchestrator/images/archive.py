@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -304,7 +305,9 @@ def _read_images(path: Path, members: Members) -> list[Packed]:
 
 def _describe_image(path: Path, tags: list[str], config: Any) -> tuple[str, dict[str, str]]:
     """Return the tag and the labels of an image, which must belong together."""
-    labels = _labels(config)
+    labels: dict[str, str] = (config.get("config") or {}).get("Labels") or {}
+    if not all(isinstance(text, str) for text in labels.values()):
+        raise TypeError("a label that is no text")
     name = ", ".join(tags) or "an image without a name"
     if absent := [label for label in LABELS if label not in labels]:
         raise UsageError(
@@ -317,13 +320,6 @@ def _describe_image(path: Path, tags: list[str], config: Any) -> tuple[str, dict
             f"{path}: {name} in it is labelled as {tag}: name and labels do not belong together. Nothing was loaded"
         )
     return tag, labels
-
-
-def _labels(config: Any) -> dict[str, str]:
-    labels: dict[str, str] = (config.get("config") or {}).get("Labels") or {}
-    if not all(isinstance(text, str) for text in labels.values()):
-        raise TypeError("a label that is no text")
-    return labels
 
 
 def require_room(client: docker.DockerClient, path: Path, packed: Collection[Packed]) -> None:
@@ -456,16 +452,12 @@ def _write(file: Any, image: Packed) -> Iterator[bytes]:
     layers = {layer: f"layer-{number}" for number, layer in enumerate(sorted(set(image.layers)))}
     yield from _write_member("config.json", len(image.config), [image.config])
     for layer, name in layers.items():
-        yield from _write_member(name, layer.size, _read_chunks(LayerContent(file, layer)))
+        chunks = iter(partial(LayerContent(file, layer).read, CHUNK_BYTES), b"")
+        yield from _write_member(name, layer.size, chunks)
     manifest = {"Config": "config.json", "RepoTags": None, "Layers": [layers[layer] for layer in image.layers]}
     text = json.dumps([manifest]).encode()
     yield from _write_member(MANIFEST, len(text), [text])
     yield bytes(2 * tarfile.BLOCKSIZE)
-
-
-def _read_chunks(part: LayerContent) -> Iterator[bytes]:
-    while chunk := part.read(CHUNK_BYTES):
-        yield chunk
 
 
 def _write_member(name: str, size: int, chunks: Iterable[bytes]) -> Iterator[bytes]:

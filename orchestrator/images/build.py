@@ -5,14 +5,13 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 from orchestrator.catalog.user_data import cache
 from orchestrator.catalog.version import Version
 from orchestrator.engines.docker.client import asking, connect_engine
 from orchestrator.engines.docker.engine import DockerEngine
 from orchestrator.errors import EnvironmentFailed, Interrupted, UsageError
-from orchestrator.measure.prepare import ReadyEnvironment, make_ready
+from orchestrator.measure.prepare import make_ready
 from orchestrator.options import EngineOptions
 from orchestrator.terminal.strict_json import pick
 from orchestrator.terminal.view import View
@@ -41,11 +40,6 @@ class BuiltImage:
         return {**pick(self, names), "seconds": round(self.seconds, 3)}
 
 
-def log_folder() -> Path:
-    """Return a new folder, which is created by the first line that a build prints."""
-    return cache() / "builds" / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
-
-
 def build_all(
     versions: tuple[Version, ...], options: EngineOptions, view: View, at_once: int | None = None
 ) -> tuple[BuiltImage, ...]:
@@ -53,9 +47,11 @@ def build_all(
 
     Raise EngineUnavailable before any work.
     """
+    # It is created by the first line that a build prints.
+    logs = cache() / "builds" / f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
     with closing(connect_engine()) as client, closing(DockerEngine(options)) as engine:
         try:
-            environments = make_ready(versions, engine, log_folder(), view, at_once)
+            environments = make_ready(versions, engine, logs, view, at_once)
         except KeyboardInterrupt as stop:
             raise Interrupted("interrupted; images that are done are kept, and so are finished steps") from stop
         images = []
@@ -64,9 +60,19 @@ def build_all(
             if isinstance(result, EnvironmentFailed):
                 images.append(BuiltImage(version=version, reason=str(result)))
                 continue
+            facts = result.environment.facts
             with asking(f"{version.number}: looking at its image", EnvironmentFailed):
-                size = int(client.api.inspect_image(result.environment.facts.identity)["Size"])
-            images.append(_built(version, result, size))
+                size = int(client.api.inspect_image(facts.identity)["Size"])
+            image = BuiltImage(
+                version=version,
+                # An image that is used as it is has its own name.
+                tag=facts.details.get("tag") or facts.details["image"],
+                identity=facts.identity,
+                new=result.made,
+                size=size,
+                seconds=result.seconds,
+            )
+            images.append(image)
     return tuple(images)
 
 
@@ -85,16 +91,3 @@ def split_name(name: str) -> tuple[str, str | None]:
     folder, slash, last = name.rpartition("/")
     last, _, tag = last.partition(":")
     return f"{folder}{slash}{last}", tag or None
-
-
-def _built(version: Version, result: ReadyEnvironment, size: int) -> BuiltImage:
-    facts = result.environment.facts
-    return BuiltImage(
-        version=version,
-        # An image that is used as it is has its own name.
-        tag=facts.details.get("tag") or facts.details["image"],
-        identity=facts.identity,
-        new=result.made,
-        size=size,
-        seconds=result.seconds,
-    )

@@ -143,12 +143,12 @@ def weigh(images: Iterable[KeptImage], wanted: Mapping[Key, Recipe], versions: C
     )
     current = {status.image.key for status in judged if status.state == "current"}
     first = [(version, option) for version in versions for name in FLAVOURS for option in version.on(name)[:1]]
-    missing = [(version, option) for version, option in first if not current & set(_keys(version, option.name))]
+    missing = [
+        (version, option)
+        for version, option in first
+        if not any((version.number, option.name, each.python.number) in current for each in version.on(option.name))
+    ]
     return Inventory(images=tuple(judged), missing=tuple(missing))
-
-
-def _keys(version: Version, flavour: FlavourName) -> list[Key]:
-    return [(version.number, flavour, option.python.number) for option in version.on(flavour)]
 
 
 def judge_image(image: KeptImage, wanted: Mapping[Key, Recipe], numbers: Collection[str]) -> ImageStatus:

@@ -11,7 +11,7 @@ import docker
 import requests
 from docker.errors import APIError
 
-from orchestrator.catalog.version import Flavour, FlavourName, Version
+from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.engines import build_errors
 from orchestrator.terminal.strict_json import pick
 
@@ -59,7 +59,13 @@ def bases(
     """
     bases_by_image: dict[str, tuple[str, list[str]]] = {}
     for version in versions:
-        found = [_base(flavour, override, digests) for flavour in version.on(name)[:1]]
+        found = []
+        for flavour in version.on(name)[:1]:
+            if override is None:
+                found.append((flavour.image, flavour.digest))
+            else:
+                image = override.replace("{python}", flavour.python.number)
+                found.append((image, digests.get(image, "")))
         if version.build and name == "gpu":
             image, _, digest = version.build.image.partition("@")
             found.append((image, digest))
@@ -68,13 +74,6 @@ def bases(
     return tuple(
         LockRequest(image=image, known=digest, versions=tuple(used)) for image, (digest, used) in bases_by_image.items()
     )
-
-
-def _base(flavour: Flavour, override: str | None, digests: Mapping[str, str]) -> tuple[str, str]:
-    if override is None:
-        return flavour.image, flavour.digest
-    image = override.replace("{python}", flavour.python.number)
-    return image, digests.get(image, "")
 
 
 def resolve_bases(client: docker.DockerClient, asked: Collection[LockRequest]) -> Iterator[Answer]:

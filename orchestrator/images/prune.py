@@ -125,7 +125,10 @@ def part(
             continue
         foreign = [tag for tag in status.image.tags if not tag.startswith("tfcompare:")]
         if user := by_image.get(status.image.id):
-            spared.append(Spared(name=status.image.name, why=f"{_describe_container(user)} uses it"))
+            names = user.get("Names") or ()
+            name = str(names[0]).lstrip("/") if isinstance(names, list) and names else str(user["Id"])[:12]
+            state = "running" if user.get("State") == "running" else "stopped"
+            spared.append(Spared(name=status.image.name, why=f"the {state} container {name} uses it"))
         elif foreign:
             spared.append(Spared(name=status.image.name, why=f"it is named {foreign[0]} too"))
         elif not others and not status.image.is_own:
@@ -137,12 +140,6 @@ def part(
         else:
             taken.append(status)
     return tuple(taken), tuple(spared)
-
-
-def _describe_container(user: Mapping[str, object]) -> str:
-    names = user.get("Names") or ()
-    name = str(names[0]).lstrip("/") if isinstance(names, list) and names else str(user["Id"])[:12]
-    return f"the {'running' if user.get('State') == 'running' else 'stopped'} container {name}"
 
 
 def remove_garbage(client: docker.DockerClient, garbage: Garbage) -> tuple[Spared, ...]:

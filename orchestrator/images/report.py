@@ -8,7 +8,7 @@ from rich.console import Group, RenderableType
 from rich.table import Column, Table
 from rich.text import Text
 
-from orchestrator.images.inventory import ImageStatus, Inventory
+from orchestrator.images.inventory import Inventory
 from orchestrator.images.lock import Answer
 from orchestrator.images.prune import Garbage
 from orchestrator.images.sizes import format_size
@@ -25,28 +25,22 @@ STYLES = {
 
 
 def objects(inventory: Inventory, *, missing: bool) -> list[dict[str, object]]:
-    absent = [
-        {
-            "version": version.number,
-            "flavour": flavour.name,
-            "python": flavour.python.number,
-            "state": "not built",
+    listed: list[dict[str, object]] = []
+    for status in inventory.images:
+        number, flavour, python = status.image.key
+        image = {
+            "version": number,
+            "flavour": flavour,
+            "python": python,
+            **pick(status, "state why"),
+            "tag": status.image.tags[0] if status.image.tags else None,
+            **pick(status.image, "id size created base spec"),
         }
-        for version, flavour in inventory.missing
-    ]
-    return [*map(_object, inventory.images), *(absent if missing else ())]
-
-
-def _object(status: ImageStatus) -> dict[str, object]:
-    version, flavour, python = status.image.key
-    return {
-        "version": version,
-        "flavour": flavour,
-        "python": python,
-        **pick(status, "state why"),
-        "tag": status.image.tags[0] if status.image.tags else None,
-        **pick(status.image, "id size created base spec"),
-    }
+        listed.append(image)
+    for version, option in inventory.missing if missing else ():
+        named = {"version": version.number, "flavour": option.name, "python": option.python.number}
+        listed.append({**named, "state": "not built"})
+    return listed
 
 
 def of_images(inventory: Inventory, *, missing: bool) -> RenderableType:

@@ -74,8 +74,9 @@ def check_contents(
     pinned = lockfile.list_packages(flavour.pip_lock, flavour.lock)
     yield _tensorflow(version, imported)
     if version.keras:
-        yield _same("Keras", version.keras, _first(installed, KERASES) or "none")
-    yield Check("Python", _minor(inside.python) == flavour.python.number, flavour.python.number, inside.python)
+        yield _same("Keras", version.keras, next((installed[name] for name in KERASES if name in installed), "none"))
+    minor = ".".join(inside.python.split(".")[:2])
+    yield Check("Python", minor == flavour.python.number, flavour.python.number, inside.python)
     yield _same("numpy", pinned.get("numpy", ""), imported.numpy or installed.get("numpy", "none"))
     yield _build(flavour, imported)
     yield _packages(pinned, inside)
@@ -94,14 +95,6 @@ def _tensorflow(version: Version, imported: Imported) -> Check:
     with suppress(ValueError):
         return Check("TensorFlow", Number(number) == Number(version.number), version.number, number)
     return Check("TensorFlow", False, version.number, number)
-
-
-def _first(installed: Mapping[str, str], names: tuple[str, ...]) -> str | None:
-    return next((installed[name] for name in names if name in installed), None)
-
-
-def _minor(number: str) -> str:
-    return ".".join(number.split(".")[:2])
 
 
 def _build(flavour: Flavour, imported: Imported) -> Check:

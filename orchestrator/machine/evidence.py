@@ -129,10 +129,10 @@ def _find_limit(pid: int | None) -> Path | None:
     return None
 
 
-def _kernel_records(since_s: float, log: Path | None = None) -> Iterator[str]:
+def _kernel_records(since_s: float) -> Iterator[str]:
     """Yield what the kernel has logged since then of processes that it ended for want of memory; root may read it."""
     try:
-        handle = os.open(log or KERNEL_LOG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        handle = os.open(KERNEL_LOG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return
     try:

@@ -112,8 +112,24 @@ class GpuReading:
 def find_gpus(nvml: Any = None) -> tuple[Gpu, ...]:
     """Return all GPUs of this machine, including those that CUDA_VISIBLE_DEVICES hides."""
     nvml = nvml or find_package()
-    return tuple(_gpu(nvml, index, handle) for index, handle in _handles(nvml)) or tuple(
-        map(_build_gpu, nvidia_smi.query_gpus())
+    if found := tuple(_gpu(nvml, index, handle) for index, handle in _handles(nvml)):
+        return found
+    return tuple(
+        Gpu(
+            index=int(row["index"] or 0),
+            uuid=row["uuid"],
+            name=row["name"],
+            capability=row["compute_cap"],
+            driver=row["driver_version"],
+            memory_mb=_to_int(row["memory.total"]),
+            power_limit_w=_to_int(row["power.limit"]),
+            persistence=_to_bool(row["persistence_mode"]),
+            mig=_to_bool(row["mig.mode.current"]),
+            free_mb=_to_int(row["memory.free"]),
+            mode=SMI_MODES.get(row["compute_mode"] or ""),
+            linked=None if row["fabric.state"] is None else row["fabric.state"] == "Completed",
+        )
+        for row in nvidia_smi.query_gpus()
     )
 
 
@@ -128,22 +144,21 @@ def read_gpus(nvml: Any = None, only: Collection[str] = (), *, brief: bool = Fal
 
 def spans(readings: Iterable[GpuReading]) -> tuple[GpuSpan, ...]:
     """Summarise several readings, GPU by GPU."""
-    by_index = groupby(sorted(readings, key=lambda reading: reading.index), key=lambda reading: reading.index)
-    return tuple(_span(index, tuple(group)) for index, group in by_index)
-
-
-def _span(index: int, readings: tuple[GpuReading, ...]) -> GpuSpan:
-    clocks = [reading.sm_mhz for reading in readings if reading.sm_mhz is not None]
-    return GpuSpan(
-        index=index,
-        sm_mhz_min=min(clocks, default=None),
-        sm_mhz_max=max(clocks, default=None),
-        temperature_c=max(
-            (reading.temperature_c for reading in readings if reading.temperature_c is not None), default=None
-        ),
-        power_w=max((reading.power_w for reading in readings if reading.power_w is not None), default=None),
-        throttled=tuple(dict.fromkeys(reason for reading in readings for reason in reading.throttled or ())),
-    )
+    found = []
+    for index, group in groupby(sorted(readings, key=lambda reading: reading.index), lambda reading: reading.index):
+        own = tuple(group)
+        clocks = [reading.sm_mhz for reading in own if reading.sm_mhz is not None]
+        temperatures = (reading.temperature_c for reading in own if reading.temperature_c is not None)
+        span = GpuSpan(
+            index=index,
+            sm_mhz_min=min(clocks, default=None),
+            sm_mhz_max=max(clocks, default=None),
+            temperature_c=max(temperatures, default=None),
+            power_w=max((reading.power_w for reading in own if reading.power_w is not None), default=None),
+            throttled=tuple(dict.fromkeys(reason for reading in own for reason in reading.throttled or ())),
+        )
+        found.append(span)
+    return tuple(found)
 
 
 def disturbance(readings: Iterable[GpuReading]) -> str:
@@ -207,24 +222,6 @@ def _slices(nvml: Any, handle: Any, whole: Gpu) -> Iterator[Gpu]:
             memory_mb=memory and memory.total // 2**20,
             free_mb=memory and memory.free // 2**20,
         )
-
-
-def _build_gpu(row: nvidia_smi.Row) -> Gpu:
-    """Build a GPU from a row of nvidia-smi."""
-    return Gpu(
-        index=int(row["index"] or 0),
-        uuid=row["uuid"],
-        name=row["name"],
-        capability=row["compute_cap"],
-        driver=row["driver_version"],
-        memory_mb=_to_int(row["memory.total"]),
-        power_limit_w=_to_int(row["power.limit"]),
-        persistence=_to_bool(row["persistence_mode"]),
-        mig=_to_bool(row["mig.mode.current"]),
-        free_mb=_to_int(row["memory.free"]),
-        mode=SMI_MODES.get(row["compute_mode"] or ""),
-        linked=None if row["fabric.state"] is None else row["fabric.state"] == "Completed",
-    )
 
 
 def _to_int(text: str | None) -> int | None:

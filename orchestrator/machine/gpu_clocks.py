@@ -20,7 +20,10 @@ def hold_clocks(keys: Collection[str], mhz: int | None, nvml: Any = None) -> Ite
     held: list[Any] = []
     try:
         for handle in find_handles(nvml, keys) if mhz is not None else ():
-            _lock(nvml, handle, mhz)
+            try:
+                nvml.nvmlDeviceSetGpuLockedClocks(handle, mhz, mhz)
+            except (AttributeError, nvml.NVMLError) as error:
+                raise EngineUnavailable(f"--lock-clocks {mhz}: NVIDIA's driver refuses ({error})", REMEDY) from error
             held.append(handle)
         if mhz is not None and not held:
             advice = "pip install 'tfcompare[gpu]'"
@@ -30,10 +33,3 @@ def hold_clocks(keys: Collection[str], mhz: int | None, nvml: Any = None) -> Ite
         for handle in held:
             with suppress(nvml.NVMLError):
                 nvml.nvmlDeviceResetGpuLockedClocks(handle)
-
-
-def _lock(nvml: Any, handle: Any, mhz: int | None) -> None:
-    try:
-        nvml.nvmlDeviceSetGpuLockedClocks(handle, mhz, mhz)
-    except (AttributeError, nvml.NVMLError) as error:
-        raise EngineUnavailable(f"--lock-clocks {mhz}: NVIDIA's driver refuses ({error})", REMEDY) from error

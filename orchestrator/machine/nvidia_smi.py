@@ -33,8 +33,10 @@ def _query(program: str) -> tuple[Row, ...]:
     """Ask nvidia-smi once per process: it takes up to seconds if no process holds the driver open."""
     fields: tuple[str, ...] = FIELDS
     while fields:
-        done = _ask(program, fields)
-        if done is None:
+        argv = [program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
+        try:
+            done = subprocess.run(argv, capture_output=True, text=True, timeout=TIMEOUT_S)
+        except (OSError, subprocess.TimeoutExpired):
             return ()
         if done.returncode == 0:
             lines = csv.reader(done.stdout.splitlines(), skipinitialspace=True)
@@ -45,14 +47,6 @@ def _query(program: str) -> tuple[Row, ...]:
             return ()
         fields = tuple(field for field in fields if field != refused[1])
     return ()
-
-
-def _ask(program: str, fields: tuple[str, ...]) -> subprocess.CompletedProcess[str] | None:
-    argv = [program, f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
-    try:
-        return subprocess.run(argv, capture_output=True, text=True, timeout=TIMEOUT_S)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
 
 
 def _row(fields: tuple[str, ...], values: list[str]) -> Row:

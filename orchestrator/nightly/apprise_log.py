@@ -77,12 +77,8 @@ def ear() -> Ear:
     log.propagate = False
     # They tell the whole URL of every call, and warn of bad answers with it.
     for name in ("connection", "connectionpool", "response", "util.retry"):
-        logging.getLogger(f"urllib3.{name}").addFilter(lambda record: not _is_ours(record))
+        logging.getLogger(f"urllib3.{name}").addFilter(lambda record: not (record.threadName or "").startswith(THREADS))
     return ear
-
-
-def _is_ours(record: logging.LogRecord) -> bool:
-    return (record.threadName or "").startswith(THREADS)
 
 
 def explain_failure(heard: Sequence[str]) -> Outcome:

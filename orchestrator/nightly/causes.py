@@ -90,9 +90,14 @@ def _look(options: NightOptions, night: NightContext, keys: Collection[Key], mos
 
 def add_flags(alarm: Alarm, options: NightOptions) -> Alarm:
     """Return an alarm whose commands measure, from any folder, what the night did, and in what it did."""
-    flags = [
-        (flag, _make_absolute(flag, value)) for flag, value in list_flags(options.flags) if flag not in IN_COMMANDS
-    ]
+    flags = []
+    for flag, value in list_flags(options.flags):
+        if flag in OF_PATHS:
+            # A folder of data may have a name before it.
+            name, equals, path = value.rpartition("=")
+            value = f"{name}{equals}{Path(path).absolute()}"
+        if flag not in IN_COMMANDS:
+            flags.append((flag, value))
 
     def add(command: str, others: Collection[str] = NOT_FOR_SEARCHES) -> str:
         words = [word for flag, value in flags if flag not in others for word in (flag, value) if word]
@@ -107,14 +112,6 @@ def add_flags(alarm: Alarm, options: NightOptions) -> Alarm:
     )
 
 
-def _make_absolute(flag: str, value: str) -> str:
-    if flag not in OF_PATHS:
-        return value
-    # A folder of data may have a name before it.
-    name, equals, path = value.rpartition("=")
-    return f"{name}{equals}{Path(path).absolute()}"
-
-
 @dataclass(frozen=True)
 class _Work:
     options: NightOptions
@@ -124,11 +121,11 @@ class _Work:
 
     def profile(self, alarm: Alarm) -> None:
         path = self.night.store.runs / f"profile-{alarm.id}"
-        words = [
-            f"--versions={','.join(self._choose_versions(alarm))}",
-            f"--case={alarm.key.case}",
-            *self._engine(alarm),
-        ]
+        target = str(alarm.key.target)
+        builds = {name: build for build, name in self.night.resolved.names.items()}
+        # Before and after the change or, where the build is the same, the reference and the build.
+        before, after = alarm.good or str(alarm.key.reference), alarm.bad or builds.get(target, target)
+        words = [f"--versions={before},{after}", f"--case={alarm.key.case}", *self._engine(alarm)]
         words += ["--explain-output"] if alarm.key.metric == RESULTS else []
         flags = self._flags(NOT_FOR_PROFILES)
         ended = self._run("a profile", PROFILE_LIMIT_S, ["profile", *words, "--output", str(path), *flags])
@@ -138,20 +135,14 @@ class _Work:
             self.view.say(f"alarm {alarm.id} has no profile: {ended.last_line}")
             return
         if findings:
-            self._record(Explained(at=datetime.now(UTC), alarm=alarm.id, findings=findings))
-
-    def _choose_versions(self, alarm: Alarm) -> tuple[str, str]:
-        """Return the builds before and after a change or, where the build is the same, the reference and the build."""
-        version = str(alarm.key.target)
-        builds = {name: build for build, name in self.night.resolved.names.items()}
-        return alarm.good or str(alarm.key.reference), alarm.bad or builds.get(version, version)
+            self.night.store.record(Explained(at=datetime.now(UTC), alarm=alarm.id, findings=findings))
 
     def search(self, alarm: Alarm) -> None:
         if self._nightlies is None:
             return
         if not nightlies_between(alarm.good, alarm.bad, self._nightlies):
             # The next one is the bad one: this is the smallest range already.
-            self._record(Explained(at=datetime.now(UTC), alarm=alarm.id, searched=True))
+            self.night.store.record(Explained(at=datetime.now(UTC), alarm=alarm.id, searched=True))
             return
         # Each range has a search: if one could not be ended, the next night begins with the range that it left.
         path = self.night.store.runs / f"bisect-{alarm.id}-{alarm.good[-8:]}-{alarm.bad[-8:]}"
@@ -163,7 +154,7 @@ class _Work:
         self.view.say(f"alarm {alarm.id}: searching the nightlies between {alarm.good} and {alarm.bad}")
         ended = self._run("a search", self.until - monotonic(), ["bisect", *words, "--format", "json"])
         try:
-            self._record(_learn(alarm, path))
+            self.night.store.record(_learn(alarm, path))
         except TfCompareError:
             self.view.say(f"alarm {alarm.id}: nothing was searched: {ended.last_line}")
 
@@ -186,9 +177,6 @@ class _Work:
     def _run(self, what: str, most_s: float, words: Sequence[str]) -> ChildEnd:
         limit_s = max(0.0, min(most_s, self.until - monotonic()))
         return make_child(self.options, self.night, limit_s, self.view, what).run(words)
-
-    def _record(self, event: Explained) -> None:
-        self.night.store.record(event)
 
 
 def _learn(alarm: Alarm, path: Path) -> Explained:

@@ -41,23 +41,20 @@ class Retired:
         return "; ".join(part for part in (gone, freed, *self.spared) if part)
 
 
-def retire(keep: int, view: View, now: datetime | None = None) -> Retired:
+def retire(keep: int, view: View) -> Retired:
     """Remove old nightlies without ever making a nightly run fail.
 
     Whatever could not be removed is reported, and tried again after the next run.
     """
     try:
-        nightlies = [version for version in catalog.all_versions() if _is_ours(version)]
-        retired = _remove(old(nightlies, keep, now or datetime.now(UTC)))
+        nightlies = [version for version in catalog.all_versions() if catalog.NIGHTLY.fullmatch(version.number)]
+        ours = [version for version in nightlies if lock_on_demand.is_locked_by_us(version)]
+        retired = _remove(old(ours, keep, datetime.now(UTC)))
     except (TfCompareError, OSError) as error:
         retired = Retired(spared=(f"old nightlies are left alone: {error}",))
     if retired.summary:
         view.say(retired.summary)
     return retired
-
-
-def _is_ours(version: Version) -> bool:
-    return catalog.NIGHTLY.fullmatch(version.number) is not None and lock_on_demand.is_locked_by_us(version)
 
 
 def old(nightlies: Sequence[Version], keep: int, now: datetime) -> list[Version]:

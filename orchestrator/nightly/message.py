@@ -108,7 +108,10 @@ def _sections(report: NightReport, most: int) -> Iterator[MessageSection]:
     yield from _alarms_opened(report.opened, report.history, most)
     yield from _build_list_section("Confirmed by a second night", list(map(_still, report.confirmed)), most)
     yield from _build_list_section("Of another size than before", list(map(_still, report.resized)), most)
-    yield from _build_list_section("Recovered", [_was(alarm) for alarm in report.recovered], most)
+    recovered: list[Words] = [
+        (*_where(alarm), f": it was {describe_alarm(alarm)} since {alarm.change.first}") for alarm in report.recovered
+    ]
+    yield from _build_list_section("Recovered", recovered, most)
     yield from _build_list_section("Vanished from the suite", [(Code(name),) for name in report.vanished], most)
     yield from _build_list_section("New in the suite", [(Code(name),) for name in report.appeared], most)
     yield from _build_list_section("Warnings", [(Code(text),) for text in report.warnings], most)
@@ -204,10 +207,6 @@ def _alarm(alarm: Alarm, followers: Sequence[Alarm], history: str) -> MessageSec
 
 def _where(alarm: Alarm) -> Words:
     return Code(alarm.key.case), " in ", Code(str(alarm.key.target))
-
-
-def _was(alarm: Alarm) -> Words:
-    return (*_where(alarm), f": it was {describe_alarm(alarm)} since {alarm.change.first}")
 
 
 def _still(alarm: Alarm) -> Words:

@@ -48,12 +48,10 @@ def send(
     return _tell(targets, lambda most: compose(report, host, most), view, sleep)
 
 
-def try_out(
-    targets: Sequence[NotifyTarget], view: View, sleep: Callable[[float], None] = time.sleep
-) -> tuple[str, ...]:
+def try_out(targets: Sequence[NotifyTarget], view: View) -> tuple[str, ...]:
     """Send a test message to the targets, and return one line about each that could not be notified."""
     message = trial(socket.gethostname())
-    return _tell(targets, lambda most: message, view, sleep)
+    return _tell(targets, lambda most: message, view, time.sleep)
 
 
 def _tell(

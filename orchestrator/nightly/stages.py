@@ -31,7 +31,8 @@ def make_child(
     view: View,
     what: str = "the nightly run",
 ) -> Child:
-    return Child(log_path(night), limit_s, view, options.variables, what, night.lock)
+    log = night.store.path / "log" / f"{night.started:{STAMP}}.log"
+    return Child(log, limit_s, view, options.variables, what, night.lock)
 
 
 def run_stage(
@@ -111,10 +112,6 @@ def _describe_end(run: Run) -> ChildEnd:
     failures = [EnvironmentFailed(entry.reason, target=str(entry.target)) for entry in lost]
     error = find_error(run.arms, failures, run.evaluation.broken)
     return ChildEnd(error.exit_code if error else 0, hung=False, last_lines=str(error or ""))
-
-
-def log_path(night: NightContext) -> Path:
-    return night.store.path / "log" / f"{night.started:{STAMP}}.log"
 
 
 def stage_path(night: NightContext, stage: Stage) -> Path:

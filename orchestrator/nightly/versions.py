@@ -116,16 +116,13 @@ class _Resolver:
             return
         new = [number for number in numbers if number not in self.versions]
         if not new and len(numbers) == 1:
-            self._twice(name, numbers[0])
+            if not is_nightly(name) or name == numbers[0]:
+                raise UsageError(f"version {numbers[0]} is named twice (as {name!r}); name each version once")
+            # On another day they are two.
+            self._note(f"{name} is {numbers[0]} tonight, which is measured already")
         self.versions += new
         if name == FOLLOWED:
             self._follow(numbers[0])
-
-    def _twice(self, name: str, number: str) -> None:
-        if not is_nightly(name) or name == number:
-            raise UsageError(f"version {number} is named twice (as {name!r}); name each version once")
-        # On another day they are two.
-        self._note(f"{name} is {number} tonight, which is measured already")
 
     def _numbers_of(self, name: str) -> list[str]:
         """Return the versions of a name, which are several for `all` and for a range.
@@ -183,7 +180,8 @@ class _Resolver:
             self._note(f"{FOLLOWED} is {number}, the wheel of the night before: nothing new was built")
         else:
             self._view.say(f"{FOLLOWED} is {number}")
-        age = age_of(number)
+        day = datetime.strptime(lock_on_demand.date_of(number), "%Y%m%d").date()
+        age = (datetime.now(UTC).date() - day).days
         if age > OLD_DAYS and not self._silent:
             python = catalog.releases()[-1].on("cpu")[0].python.number
             self._note(f"{number} is {age} days old: the index has no newer nightly for Python {python}")
@@ -191,11 +189,6 @@ class _Resolver:
     def _note(self, text: str) -> None:
         self._view.say(text)
         self.notes.append(text)
-
-
-def age_of(number: str) -> int:
-    """Return the age of a nightly in days, by the date in its number."""
-    return (datetime.now(UTC).date() - datetime.strptime(lock_on_demand.date_of(number), "%Y%m%d").date()).days
 
 
 def in_one_line(text: str) -> str:

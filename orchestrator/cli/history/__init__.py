@@ -3,10 +3,9 @@
 import typer
 
 from orchestrator.cli.history import alarms, import_run, query, show, site
-from orchestrator.cli.history.group import CaseOrCommand
 
 app = typer.Typer(
-    cls=CaseOrCommand,
+    cls=show.CaseOrCommand,
     help=show.HISTORY,
     subcommand_metavar="| COMMAND [ARGS]...",
 )

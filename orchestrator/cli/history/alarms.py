@@ -55,7 +55,7 @@ def know(id: AlarmId, note: Note, history: HistoryFlags) -> None:
     from orchestrator.history.alarms import user_actions
 
     store, alarm, _ = _alarm(history, id)
-    store.record(user_actions.move_alarm(alarm, "known", note, _now()))
+    store.record(user_actions.move_alarm(alarm, "known", note, datetime.now(UTC)))
     say(f"alarm {alarm.id} is known: {note}")
 
 
@@ -72,7 +72,7 @@ def mute(id: AlarmId, note: Note, history: HistoryFlags, until: Until = None) ->
     from orchestrator.history.alarms import user_actions
 
     store, alarm, _ = _alarm(history, id)
-    store.record(user_actions.move_alarm(alarm, "muted", note, _now(), last))
+    store.record(user_actions.move_alarm(alarm, "muted", note, datetime.now(UTC), last))
     say(f"alarm {alarm.id} is muted{f' until {last}' if last else ''}: {note}")
 
 
@@ -87,7 +87,7 @@ def unmute(
     from orchestrator.history.alarms import user_actions
 
     store, alarm, events = _alarm(history, id)
-    moved = user_actions.take_back(alarm, events, note, _now())
+    moved = user_actions.take_back(alarm, events, note, datetime.now(UTC))
     store.record(moved)
     say(f"alarm {alarm.id} is {moved.state} again")
 
@@ -100,7 +100,3 @@ def _alarm(history: HistoryFlags, id: str) -> "tuple[Store, Alarm, Sequence[Even
     events, warnings = store.events()
     warn(warnings)
     return store, user_actions.find_alarm(states.current(events), id), events
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)

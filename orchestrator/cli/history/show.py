@@ -1,13 +1,13 @@
-"""`tfcompare history [CASE]`: all series and alarms, or one case night by night."""
+"""`tfcompare history [CASE]`: all series and alarms, or one case night by night; the group takes a case as well."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from orchestrator.cli import parse
 from orchestrator.cli.history.common import open_store, parse_day, read_alarms, warn
-from orchestrator.cli.history.group import SHOW
 from orchestrator.cli.options import FORMATS, FormatFlags, HistoryFlags, choice, number, with_options
 from orchestrator.cli.talk import say
 from orchestrator.errors import NothingSelected
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from orchestrator.history.model import Change, Key, Segment
     from orchestrator.history.store import Store
 
+SHOW = "show"
 EMPTY = (
     "there is nothing in the history {path} yet: `tfcompare nightly run --versions 2.13,nightly` measures a first "
     "night, `tfcompare history import RUN` adds a run that is there, --history FOLDER looks elsewhere"
@@ -38,6 +39,35 @@ HISTORY = r"""Show what the nights measured: all series and alarms, or one case 
 """
 
 app = typer.Typer()
+
+
+class CaseOrCommand(TyperGroup):
+    """A group that also accepts a case in place of a command.
+
+    The first word that is not an option is a command if it names one, and otherwise the case to show. Options may come
+    before either.
+    """
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        valued = {
+            name
+            for command in self.commands.values()
+            for param in command.get_params(ctx)
+            if not getattr(param, "is_flag", True)
+            for name in param.opts
+        }
+        index = 0
+        while index < len(args) and args[index].startswith("-") and args[index] != "--":
+            index += 2 if args[index] in valued else 1
+        if not set(args[:index]) & set(ctx.help_option_names):
+            named = index < len(args) and args[index] in self.commands
+            args = [args[index], *args[:index], *args[index + 1 :]] if named else [SHOW, *args]
+        return super().parse_args(ctx, args)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        # What stands after `history` without a command belongs to the one that shows.
+        self.params = [param for param in self.commands[SHOW].get_params(ctx) if param.name != "help"]
+        super().format_help(ctx, formatter)
 
 
 @app.command(SHOW, help=HISTORY)

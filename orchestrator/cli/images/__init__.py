@@ -2,11 +2,11 @@
 
 import typer
 
-from orchestrator.cli.images import archive, build, list, lock, prune, verify
+from orchestrator.cli.images import archive, build, lock, prune, verify
 
 app = typer.Typer(
     help="Build, list, verify, move and remove the images of versions.",
     no_args_is_help=True,
 )
-for command in (build, list, verify, prune, lock, archive):
+for command in (build, verify, prune, lock, archive):
     app.add_typer(command.app)

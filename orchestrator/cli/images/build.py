@@ -18,7 +18,7 @@ from orchestrator.terminal.text import safe_text
 from orchestrator.terminal.view import View
 
 if TYPE_CHECKING:
-    from orchestrator.catalog.version import Flavour, FlavourName, Version
+    from orchestrator.catalog.version import FlavourName, Version
     from orchestrator.images.build import BuiltImage
 
 USUAL = ("1.14", "2.0", "2.13")
@@ -159,20 +159,15 @@ def _sbom(version: "Version", gpu: bool, base: str | None) -> str:
     from orchestrator.engines.docker.image import recipe
     from orchestrator.images.sbom import document
 
-    flavour = _flavour(version, gpu)
+    name = "gpu" if gpu else "cpu"
+    flavour = next((each for each in version.flavours if each.name == name), None)
+    if flavour is None:
+        raise NothingSelected(f"{version.number}: the table of versions has no {name} flavour of it")
     if base is None:
         # Without --base, no engine has to be asked, so this works on machines without one.
         return document(flavour, recipe(None, version, flavour, None))
     with closing(connect_engine()) as client, asking(f"{version.number}: looking at its base", EnvironmentFailed):
         return document(flavour, recipe(client, version, flavour, base))
-
-
-def _flavour(version: "Version", gpu: bool) -> "Flavour":
-    name = "gpu" if gpu else "cpu"
-    for flavour in version.flavours:
-        if flavour.name == name:
-            return flavour
-    raise NothingSelected(f"{version.number}: the table of versions has no {name} flavour of it")
 
 
 def _write(path: Path, text: str, flag: str, quiet: bool) -> None:

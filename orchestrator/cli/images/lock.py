@@ -1,6 +1,6 @@
 """`tfcompare images lock`."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -10,10 +10,6 @@ from orchestrator.cli.talk import say
 from orchestrator.errors import EnvironmentFailed, NothingSelected
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import print_table
-
-if TYPE_CHECKING:
-    from orchestrator.images.lock import Answer
-
 
 app = typer.Typer()
 
@@ -60,17 +56,11 @@ def lock_bases(
         print_table(lambda width: report.of_answers(answers))
     if new_digests:
         say(f"written: {path}")
-    _tell_moved([answer for answer in answers if answer.state == "CHANGED"])
-    if failed := [answer.wrong for answer in answers if answer.wrong]:
-        raise EnvironmentFailed("\n".join(failed))
-
-
-def _tell_moved(moved: "list[Answer]") -> None:
-    from orchestrator.catalog import user_data
-
-    for answer in moved:
+    for moved in (answer for answer in answers if answer.state == "CHANGED"):
         say(
-            f"CHANGED: {answer.image} was {answer.known}, and its registry has another image under that name by now. "
-            f"Images of {', '.join(answer.versions)} will be rebuilt on it, so they differ from those measured before. "
+            f"CHANGED: {moved.image} was {moved.known}, and its registry has another image under that name by now. "
+            f"Images of {', '.join(moved.versions)} will be rebuilt on it, so they differ from those measured before. "
             f"To stay with the old one, remove its line from {user_data.digests_file()}"
         )
+    if failed := [answer.wrong for answer in answers if answer.wrong]:
+        raise EnvironmentFailed("\n".join(failed))

@@ -20,7 +20,7 @@ from orchestrator.terminal.text import escape_unprintable
 
 if TYPE_CHECKING:
     from orchestrator.catalog.version import FlavourName
-    from orchestrator.nightly.schedule.scheduler import Scheduler, SchedulerEntry
+    from orchestrator.nightly.schedule.scheduler import SchedulerEntry
     from orchestrator.nightly.schedule.status import Standing
     from orchestrator.nightly.schedule.units import Planned, Schedule
 
@@ -91,11 +91,11 @@ def install(
     wanted, notes = _schedule(context, at, missed, env_file, units.zone(os.environ.get("TZ")))
     _refuse_secrets(redact.without_secrets(context.args))
     chosen = schedulers.find_scheduler(scheduler)
-    _check_unedited(chosen, chosen.entry(), even_if_edited)
+    _check_unedited(chosen.entry(), even_if_edited)
     others = [
         other
         for other in schedulers.every()
-        if other.title != chosen.title and _check_unedited(other, other.entry(), even_if_edited)
+        if other.title != chosen.title and _check_unedited(other.entry(), even_if_edited)
     ]
     for where, text in chosen.render_files(wanted).items():
         print(f"{where}:\n")
@@ -169,7 +169,7 @@ def uninstall(even_if_edited: EvenIfEdited = False) -> None:
     entries = [
         (scheduler, entry)
         for scheduler in schedulers.every()
-        if (entry := _check_unedited(scheduler, scheduler.entry(), even_if_edited))
+        if (entry := _check_unedited(scheduler.entry(), even_if_edited))
     ]
     for scheduler, entry in entries:
         scheduler.uninstall()
@@ -340,9 +340,7 @@ def _environment(words: Sequence[str], env_file: Path | None) -> tuple[dict[str,
     return carried, notes
 
 
-def _check_unedited(
-    scheduler: "Scheduler", entry: "SchedulerEntry | None", even_if_edited: bool
-) -> "SchedulerEntry | None":
+def _check_unedited(entry: "SchedulerEntry | None", even_if_edited: bool) -> "SchedulerEntry | None":
     """Return an existing entry; raise UsageError if it is not what tfcompare wrote."""
     if entry and entry.edited and not even_if_edited:
         raise UsageError(

@@ -32,13 +32,14 @@ from orchestrator.cli.options.measuring import (
     MetricFlags,
     SeedFlags,
 )
-from orchestrator.cli.options.nightly import HistoryFlags, NotifyFlags
 from orchestrator.cli.options.output import (
     FORMATS,
     REPORT_FORMATS,
     ArrangementFlags,
     FailOnFlags,
     FormatFlags,
+    HistoryFlags,
+    NotifyFlags,
     QuietFlags,
     ReportFormatFlags,
     RunFolderFlags,

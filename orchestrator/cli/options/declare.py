@@ -92,29 +92,23 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
         }
         command(**objects, **values)
 
+    kind = inspect.Parameter.KEYWORD_ONLY
     parameters: list[inspect.Parameter] = []
     for parameter in inspect.signature(command).parameters.values():
-        if parameter.name in groups:
-            parameters += _flags(groups[parameter.name])
-        else:
-            kind = inspect.Parameter.KEYWORD_ONLY
+        if parameter.name not in groups:
             parameters.append(parameter.replace(kind=kind, annotation=hints[parameter.name]))
+            continue
+        group = groups[parameter.name]
+        flags = get_type_hints(group, include_extras=True)
+        for field in dataclasses.fields(cast(Any, group)):
+            # A group has one panel, and its flags belong to no other.
+            flags[field.name].__metadata__[0].rich_help_panel = group.panel
+            parameters.append(inspect.Parameter(field.name, kind, default=field.default, annotation=flags[field.name]))
     described = cast(Any, call)
     described.__signature__ = inspect.Signature(parameters)
     described.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     described.groups = tuple(groups.values())
     return call
-
-
-def _flags(group: type[Group]) -> list[inspect.Parameter]:
-    hints = get_type_hints(group, include_extras=True)
-    flags = []
-    for field in dataclasses.fields(cast(Any, group)):
-        # A group has one panel, and its flags belong to no other.
-        hints[field.name].__metadata__[0].rich_help_panel = group.panel
-        kind = inspect.Parameter.KEYWORD_ONLY
-        flags.append(inspect.Parameter(field.name, kind, default=field.default, annotation=hints[field.name]))
-    return flags
 
 
 def find_given_flags(context: typer.Context, *, settings: bool = False) -> dict[str, tuple[str, Any]]:

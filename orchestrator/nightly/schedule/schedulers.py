@@ -11,7 +11,10 @@ from orchestrator.nightly.schedule.systemd import Systemd
 
 def find_scheduler(name: str | None) -> Scheduler:
     """Return the requested scheduler, or else the first that answers here; raise UsageError if there is none."""
-    by_name: dict[str, Callable[[], Scheduler]] = {"systemd": _systemd, "cron": Cron}
+    by_name: dict[str, Callable[[], Scheduler]] = {
+        "systemd": lambda: Systemd(system=os.getuid() == 0),
+        "cron": Cron,
+    }
     if name is not None and name not in by_name:
         raise UsageError(f"--scheduler {name!r}: it is {' or '.join(by_name)}")
     refused = []
@@ -28,7 +31,3 @@ def find_scheduler(name: str | None) -> Scheduler:
 
 def every() -> tuple[Scheduler, ...]:
     return Systemd(system=False), Systemd(system=True), Cron()
-
-
-def _systemd() -> Scheduler:
-    return Systemd(system=os.getuid() == 0)

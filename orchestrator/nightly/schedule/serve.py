@@ -11,10 +11,9 @@ from typing import IO
 
 from orchestrator import interrupts
 from orchestrator.catalog import user_data
-from orchestrator.catalog.version import FlavourName
 from orchestrator.errors import UsageError
 from orchestrator.nightly.schedule import units
-from orchestrator.nightly.schedule.units import POLITE_S, Missed, Schedule
+from orchestrator.nightly.schedule.units import POLITE_S, Schedule
 from orchestrator.terminal.durations import format_hours_minutes
 from orchestrator.terminal.view import View
 
@@ -22,10 +21,6 @@ from orchestrator.terminal.view import View
 STEP_S = 20.0
 # A start that is later than this has missed the night.
 ON_TIME = timedelta(minutes=10)
-
-
-def marker_file(device: FlavourName) -> Path:
-    return user_data.folder() / f"serve-{device}.begun"
 
 
 def serve_nights(
@@ -37,7 +32,7 @@ def serve_nights(
     """Start every nightly run until interrupted."""
     at = units.time_of_day(wanted.planned.at)
     # What was due before anybody waited for it was not missed.
-    marker = marker_file(wanted.planned.device)
+    marker = user_data.folder() / f"serve-{wanted.planned.device}.begun"
     begun = _last_start(marker) or units.due(clock(), at)
     _keep(marker, begun)
     view.say(_waiting(clock(), wanted))
@@ -47,7 +42,8 @@ def serve_nights(
         if night > begun:
             begun = night
             _try_to_keep(marker, begun)
-            view.say(_spent(wanted, night) if _is_due(now, night, wanted) else f"{night}: missed, and skipped")
+            is_due = wanted.planned.missed == "catch-up" or now - datetime.combine(night, at) <= ON_TIME
+            view.say(_spent(wanted, night) if is_due else f"{night}: missed, and skipped")
             view.say(_waiting(clock(), wanted))
         elif begun - night > timedelta(days=1):
             # The clock was far ahead, and would keep us waiting until it is there again. By an hour it may go back.
@@ -61,12 +57,6 @@ def _try_to_keep(marker: Path, night: date) -> None:
     with suppress(UsageError):
         # A full disk is no reason to leave out a night.
         _keep(marker, night)
-
-
-def _is_due(now: datetime, night: date, wanted: Schedule) -> bool:
-    missed: Missed = wanted.planned.missed
-    late = now - datetime.combine(night, units.time_of_day(wanted.planned.at))
-    return missed == "catch-up" or late <= ON_TIME
 
 
 def _waiting(now: datetime, wanted: Schedule) -> str:

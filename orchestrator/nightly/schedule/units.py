@@ -287,9 +287,3 @@ def own_part(table: str) -> tuple[str, str, str]:
         raise Torn
     end += len(END)
     return table[:begin], table[begin:end], table[end:]
-
-
-def with_lines(table: str, lines: str) -> str:
-    """Put lines where tfcompare's lines were in a crontab, or at its end."""
-    before, _, after = own_part(table)
-    return before + lines + after

@@ -100,10 +100,9 @@ def test_what_was_not_followed_is_told():
 
 
 def test_each_step_says_what_it_measures_and_why():
-    known = SCENES["nothing"]()
     of = finding("1.14.0", "2.6.5", 1.0, 0.1)
     said = {
-        kind: announce_step(known, Wanted(kind, versions, of, 7), 4)
+        kind: announce_step(Wanted(kind, versions, of, 7), 4)
         for kind, versions in (
             ("ends", ("1.14.0", "2.6.5")), ("again", ("1.14.0", "2.6.5")),
             ("split", ("1.14.0", "2.2.3", "2.6.5")), ("beside", ("1.14.0", "2.1.4", "2.6.5")),

@@ -277,24 +277,29 @@ OTHERS = {
 }
 
 
+def with_lines(table: str, lines: str) -> str:
+    before, _, after = schedule.own_part(table)
+    return before + lines + after
+
+
 @pytest.mark.parametrize("table", OTHERS.values(), ids=OTHERS)
 def test_lines_of_others_stay_as_they_were_byte_by_byte(table: str):
     ours = schedule.cron_lines(PLANNED, Path("/nightly.sh"))
-    there = schedule.with_lines(table, ours)
+    there = with_lines(table, ours)
     assert there == table + ours
-    assert schedule.with_lines(there, ours) == there
-    assert schedule.with_lines(there, "") == table
+    assert with_lines(there, ours) == there
+    assert with_lines(there, "") == table
     later = there + "5 5 * * * added later\n"
     newer = schedule.cron_lines(planned(at="04:00"), Path("/nightly.sh"))
-    assert schedule.with_lines(later, newer) == table + newer + "5 5 * * * added later\n"
-    assert schedule.with_lines(later, "") == table + "5 5 * * * added later\n"
+    assert with_lines(later, newer) == table + newer + "5 5 * * * added later\n"
+    assert with_lines(later, "") == table + "5 5 * * * added later\n"
 
 
 def test_a_crontab_with_one_mark_of_two_is_not_touched():
     ours = schedule.cron_lines(PLANNED, Path("/nightly.sh"))
     for torn in (ours.removesuffix(END), "0 5 * * * mine\n" + END):
         with pytest.raises(Torn):
-            schedule.with_lines(torn, "")
+            with_lines(torn, "")
 
 
 def test_a_plan_passes_through_text():
