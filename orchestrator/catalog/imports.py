@@ -26,10 +26,11 @@ def imports_of(path: Path) -> dict[str, Path]:
             continue
         visited.add(name)
         tree = _parse(by_name.get(name, path))
-        if _is_dynamic(tree):
+        modules = set(_modules(tree))
+        if DYNAMIC & (modules | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}):
             visited |= by_name.keys()
             break
-        waiting += [other for module in _modules(tree) for other in index.get(module, ())]
+        waiting += [other for module in modules for other in index.get(module, ())]
     return {name: by_name[name] for name in sorted(visited) if name != path.name and name in by_name}
 
 
@@ -67,11 +68,6 @@ def _parse(path: Path) -> ast.AST:
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         # Code for another Python, or too much of it: its imports are unknown.
         return ast.parse("exec")
-
-
-def _is_dynamic(tree: ast.AST) -> bool:
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return bool(DYNAMIC & (used | {module.partition(".")[0] for module in _modules(tree)}))
 
 
 def _modules(tree: ast.AST) -> Iterator[str]:

@@ -43,18 +43,15 @@ def _parse(text: str, folder: Path, named: Mapping[str, Path]) -> dict[str, Path
     name, equals, written = text.partition("=")
     if not (name and equals and written):
         raise UsageError(f"--data {text!r}: it takes NAME=PATH: a name in DATA of a workload, or a link in its folder")
-    places = [place for place in named if name in (place, _find_data_name(place))]
+    # Data have a second name, which the workload gives to them.
+    data = {place: place.rpartition("/")[2] for place in named if place.startswith(f"{contract.DATA}/")}
+    places = [place for place in named if name in (place, data.get(place))]
     if not places:
         raise UsageError(f"--data {text!r}: no DATA in {folder} has the name {name!r}, and no link out of it either")
     path = Path(os.path.expanduser(written))
     if not path.exists():
         raise UsageError(f"--data {text!r}: there is no {path}")
     return dict.fromkeys(places, path.resolve())
-
-
-def _find_data_name(place: str) -> str:
-    """Return the name that a workload gives to data, or '' for the place of a link."""
-    return place.rpartition("/")[2] if place.startswith(f"{contract.DATA}/") else ""
 
 
 def _find_data(folder: Path) -> dict[str, Path]:

@@ -45,10 +45,13 @@ def _read(path: Path, size: int, modified_ns: int) -> Wheel:
         name, number, _, tags = parse_wheel_filename(path.name)
     except InvalidWheelFilename as error:
         raise UsageError(f"wheel={path}: {error}; a wheel keeps the name under which it was built") from error
-    fitting = [tag for tag in tags if tag.platform == "any" or _is_here(tag.platform)]
+    here = find_architecture().name
+    known = ("manylinux", f"linux_{here}")
+    fitting = [
+        tag for tag in tags if tag.platform == "any" or (tag.platform.startswith(known) and tag.platform.endswith(here))
+    ]
     if not fitting:
         platforms = ", ".join(sorted({tag.platform for tag in tags}))
-        here = find_architecture().name
         raise UsageError(f"wheel={path}: it is for {platforms}, and targets run on Linux on {here}")
     try:
         with path.open("rb") as file:
@@ -63,11 +66,6 @@ def _read(path: Path, size: int, modified_ns: int) -> Wheel:
         raise UsageError(f"wheel={path}: it holds no package `tensorflow`")
     pythons = {_python(tag.interpreter) for tag in fitting}
     return Wheel(path, name, str(number), tuple(sorted(filter(None, pythons))), requirements, digest)
-
-
-def _is_here(platform: str) -> bool:
-    here = find_architecture().name
-    return platform.startswith(("manylinux", f"linux_{here}")) and platform.endswith(here)
 
 
 def _python(interpreter: str) -> str:
