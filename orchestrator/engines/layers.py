@@ -105,7 +105,9 @@ def make_layer(requirements: Sequence[str], facts: EnvironmentFacts, options: En
         if not folder.is_dir():
             _install(folder, pins, python, uv)
     except Unresolved as error:
-        return Layer(refusal=_shorten(str(error), requirements))
+        reason = " ".join(str(error).translate(DRAWN).split())
+        told = f"it requires {', '.join(requirements)}, which does not go with this target: {reason}"
+        return Layer(refusal=told[:MOST_REASON])
     except OSError as error:
         raise UsageError(
             f"cannot write {cache() / 'layers'}: {error.strerror}; TFCOMPARE_CACHE names another folder"
@@ -128,11 +130,6 @@ def describe_index(options: EngineOptions) -> list[str]:
 
 def _hash(*parts: Iterable[str]) -> str:
     return hashlib.sha256("\n\n".join(map("\n".join, parts)).encode()).hexdigest()[:32]
-
-
-def _shorten(said: str, requirements: Sequence[str]) -> str:
-    reason = " ".join(said.translate(DRAWN).split())
-    return f"it requires {', '.join(requirements)}, which does not go with this target: {reason}"[:MOST_REASON]
 
 
 @contextmanager
