@@ -74,7 +74,10 @@ class Dispatch:
             while any(job.is_open for job in self.jobs):
                 for host in self._roster.look():
                     self._is_doubtful = True
-                    self._bury(host)
+                    if host.job:
+                        with suppress(Exception):
+                            self._fleet.end(host.begun)
+                        self._lose(host.job, f"{host.name} is gone")
                 self._give_up()
                 self._hand_out()
                 self._hear(self._fleet.wait([*self._roster.questions, *self._list_begun()], WAIT_S))
@@ -239,12 +242,6 @@ class Dispatch:
         if job.rests > MOST_RESTS:
             job.is_given_up = True
             self._view.say(f"warning: no host had time for {job.unit.title}; the last said: {reason}")
-
-    def _bury(self, host: FleetHost) -> None:
-        if host.job:
-            with suppress(Exception):
-                self._fleet.end(host.begun)
-            self._lose(host.job, f"{host.name} is gone")
 
     def _lose(self, job: UnitJob, reason: str) -> None:
         """Put a unit back whose host or process is gone; it begins again, and what it had measured does not count."""
