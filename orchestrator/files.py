@@ -143,20 +143,15 @@ def read(root: Path, path: Path, most: int, names: int | None = 1) -> bytes:
 
     The file must have exactly `names` names (hard links); with None, their number is not checked.
     """
-    *parents, name = path.relative_to(root).parts
-    with open_folder(root, *parents) as within:
-        try:
-            handle = os.open(name, READ, dir_fd=within)
-        except OSError as error:
-            raise _explain(error, path) from error
-        status = os.fstat(handle)
-        wrong = "" if stat.S_ISREG(status.st_mode) else "it is not a regular file"
-        if names and status.st_nlink != names and not wrong:
-            wrong = "it has a second name (a hard link)"
-        if wrong:
-            os.close(handle)
-            raise RefusedEntry(wrong, path)
-        return _read_to_end(handle, path, most)
+    handle = open_below(root, path, READ)
+    status = os.fstat(handle)
+    wrong = "" if stat.S_ISREG(status.st_mode) else "it is not a regular file"
+    if names and status.st_nlink != names and not wrong:
+        wrong = "it has a second name (a hard link)"
+    if wrong:
+        os.close(handle)
+        raise RefusedEntry(wrong, path)
+    return _read_to_end(handle, path, most)
 
 
 def read_named(path: Path, most: int) -> bytes:
@@ -238,8 +233,8 @@ def _read_to_end(handle: int, path: Path, most: int) -> bytes:
 
 
 def open_below(root: Path, path: Path, flags: int, mode: int = 0o600) -> int:
-    """Open a file below the root and return its descriptor."""
-    *parents, name = path.relative_to(root).parts
+    """Open a file below the root, or with fitting flags a folder or the root itself, and return its descriptor."""
+    *parents, name = path.relative_to(root).parts or (".",)
     with open_folder(root, *parents) as within:
         try:
             return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=within)
@@ -319,22 +314,17 @@ def append(root: Path, path: Path, data: bytes) -> None:
 
 def sync(root: Path, path: Path) -> None:
     """Write a regular file or a folder through to the disk; raise OSError if it is neither, or gone."""
-    *parents, name = path.relative_to(root).parts or (".",)
-    with open_folder(root, *parents) as within:
-        try:
-            handle = os.open(name, READ, dir_fd=within)
-        except OSError as error:
-            raise _explain(error, path) from error
-        try:
-            mode = os.fstat(handle).st_mode
-            if stat.S_ISDIR(mode):
-                _sync_names(handle)
-            elif stat.S_ISREG(mode):
-                os.fsync(handle)
-            else:
-                raise RefusedEntry("it is not a regular file", path)
-        finally:
-            os.close(handle)
+    handle = open_below(root, path, READ)
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            _sync_names(handle)
+        elif stat.S_ISREG(mode):
+            os.fsync(handle)
+        else:
+            raise RefusedEntry("it is not a regular file", path)
+    finally:
+        os.close(handle)
 
 
 def sync_tree(root: Path) -> None:
