@@ -161,8 +161,8 @@ class ClaimTable(_ClaimTable):
         return (*self.sets, *self.parts, *self.comparisons, *self.returns, *self.bounds, *self.shares, *self.holds)
 
 
-def all_claims(workloads: dict[str, Workload], folder: Path = CLAIMS) -> dict[str, Claim]:
-    return {path.stem: read_claim(path, workloads) for path in sorted(folder.glob("*.toml"))}
+def all_claims(workloads: dict[str, Workload]) -> dict[str, Claim]:
+    return {path.stem: read_claim(path, workloads) for path in sorted(CLAIMS.glob("*.toml"))}
 
 
 def choose_claims(names: Sequence[str], suite: str | None, by_name: dict[str, Claim]) -> tuple[Claim, ...]:
@@ -236,7 +236,7 @@ def find_line(text: str, place: Sequence[str | int]) -> int:
 Made = TypeVar("Made")
 
 
-class _KeyError(Exception):
+class _KeyError(UsageError):
     """A mistake in one key of a table."""
 
     def __init__(self, key: str, message: str) -> None:
@@ -260,13 +260,9 @@ class _Reader:
         for number, row in enumerate(getattr(self.table, kind)):
             try:
                 yield read(row)
-            except _KeyError as error:
-                raise self._error(error, kind, number, error.key) from error
             except UsageError as error:
-                raise self._error(error, kind, number) from error
-
-    def _error(self, error: Exception, *place: str | int) -> UsageError:
-        return UsageError(f"{self.path}:{find_line(self.text, place)}: {error}")
+                place = (kind, number, error.key) if isinstance(error, _KeyError) else (kind, number)
+                raise UsageError(f"{self.path}:{find_line(self.text, place)}: {error}") from error
 
     def expectation(self, table: ComparisonTable) -> Expectation:
         if (table.target is None) == (table.case is None):

@@ -1,6 +1,7 @@
 """A wheel of the user's own: what it holds, for which Python, and what it needs."""
 
 import hashlib
+import re
 import zipfile
 from dataclasses import dataclass
 from email.parser import BytesHeaderParser
@@ -64,14 +65,10 @@ def _read(path: Path, size: int, modified_ns: int) -> Wheel:
     check_requirements(f"wheel={path}: its metadata", requirements)
     if not is_tensorflow:
         raise UsageError(f"wheel={path}: it holds no package `tensorflow`")
-    pythons = {_python(tag.interpreter) for tag in fitting}
-    return Wheel(path, name, str(number), tuple(sorted(filter(None, pythons))), requirements, digest)
-
-
-def _python(interpreter: str) -> str:
-    """Return the Python of a tag such as cp311, or '' if it takes any."""
-    digits = interpreter.removeprefix("cp")
-    return f"{digits[0]}.{digits[1:]}" if interpreter.startswith("cp3") and digits.isdigit() and digits[1:] else ""
+    # A tag such as cp311 is for one Python; others take any.
+    matches = (re.fullmatch(r"cp3(\d+)", tag.interpreter) for tag in fitting)
+    pythons = sorted({f"3.{match[1]}" for match in matches if match})
+    return Wheel(path, name, str(number), tuple(pythons), requirements, digest)
 
 
 def _requirements(archive: zipfile.ZipFile) -> tuple[str, ...]:
