@@ -95,22 +95,20 @@ def name_devices(request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any])
     if request != "cdi":
         return tuple(gpu.key for gpu in gpus)
     listed = _cdi_devices(info)
-    return tuple(_cdi_name(gpu, listed) for gpu in gpus)
-
-
-def _cdi_name(gpu: Gpu, listed: tuple[str, ...] | None) -> str:
-    by_index = f"{KIND}{gpu.index}"
     if listed is None:
         # Every specification has names by index; those by UUID are younger.
-        return by_index
-    for name in (f"{KIND}{gpu.uuid}", by_index):
-        if name in listed:
-            return name
-    there = ", ".join(name for name in listed if name.startswith(KIND)) or "none of NVIDIA's"
-    raise EngineUnavailable(
-        f"--gpu-request cdi: this Docker engine knows no device {by_index} for {gpu.title}; it knows {there}. "
-        "Generate the list again with `nvidia-ctk cdi generate`"
-    )
+        return tuple(f"{KIND}{gpu.index}" for gpu in gpus)
+    names = []
+    for gpu in gpus:
+        known = [name for name in (f"{KIND}{gpu.uuid}", f"{KIND}{gpu.index}") if name in listed]
+        if not known:
+            there = ", ".join(name for name in listed if name.startswith(KIND)) or "none of NVIDIA's"
+            raise EngineUnavailable(
+                f"--gpu-request cdi: this Docker engine knows no device {KIND}{gpu.index} for {gpu.title}; it knows "
+                f"{there}. Generate the list again with `nvidia-ctk cdi generate`"
+            )
+        names.append(known[0])
+    return tuple(names)
 
 
 def _cdi_devices(info: dict[str, Any]) -> tuple[str, ...] | None:
