@@ -97,7 +97,11 @@ def fit(
     notes = (
         *([f"GPU clocks were held at {held} MHz (--lock-clocks)"] if held else []),
         *_about(chosen, watched=bool(read())),
-        *(note for match in matches if (note := _note(match))),
+        *(
+            f"MEASURED BY FORCE: {match}. Believe no figure of it" if match.fit == "unsupported" else str(match)
+            for match in matches
+            if match.fit != "fine"
+        ),
         *planned.fitting.notes,
     )
     keys = tuple(gpu.key for gpu in chosen)
@@ -177,9 +181,3 @@ def _about(chosen: Sequence[Gpu], *, watched: bool) -> list[str]:
         if gpu.linked is False:
             notes.append(f"{gpu.title}: {UNLINKED}")
     return notes
-
-
-def _note(match: Match) -> str:
-    if match.fit == "unsupported":
-        return f"MEASURED BY FORCE: {match}. Believe no figure of it"
-    return str(match) if match.fit in ("jit", "unknown") else ""
