@@ -192,11 +192,6 @@ def growth(row: FunctionRow, figure: Figure) -> float:
     return max(others) - first if others else first
 
 
-def shrinkage(row: FunctionRow, figure: Figure) -> float:
-    first, *others = (value(cell, figure) for cell in row.cells)
-    return first - min(others) if others else 0.0
-
-
 def grown(rows: Iterable[FunctionRow], figure: Figure, splits: Sequence[Split]) -> tuple[FunctionRow, ...]:
     """Return the functions that are new or have grown, largest first.
 
@@ -211,9 +206,14 @@ def grown(rows: Iterable[FunctionRow], figure: Figure, splits: Sequence[Split]) 
     return _largest(rows, part)
 
 
-def shrunk(rows: Iterable[FunctionRow], figure: Figure) -> tuple[FunctionRow, ...]:
-    """Return the functions that are gone, or that take less and in no version more; largest first."""
-    return _largest((row for row in rows if growth(row, figure) <= 0), lambda row: shrinkage(row, figure))
+def shrunk(rows: Iterable[FunctionRow]) -> tuple[FunctionRow, ...]:
+    """Return the functions that are gone, or that by themselves take less and in no version more; largest first."""
+
+    def part(row: FunctionRow) -> float:
+        first, *others = (value(cell, own) for cell in row.cells)
+        return first - min(others) if others else 0.0
+
+    return _largest((row for row in rows if growth(row, own) <= 0), part)
 
 
 def _largest(rows: Iterable[FunctionRow], by: Callable[[FunctionRow], float]) -> tuple[FunctionRow, ...]:

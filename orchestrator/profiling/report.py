@@ -30,7 +30,7 @@ from orchestrator.profiling.layers import find_first_differing
 from orchestrator.profiling.model import Profiled, ProfiledArm, stem
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.strict_json import pick
-from orchestrator.terminal.text import render_plain, safe_text
+from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.profile/1"
 # From this terminal width, a function's line and its calls per step have columns.
@@ -78,7 +78,7 @@ def describe_difference(profiled: Profiled) -> tuple[str, ...]:
         if len(case.profiles) < 2:
             continue
         more = grown(case.rows, own, case.splits)[:MOST_TOLD_GROWN]
-        less = shrunk(case.rows, own)[:MOST_TOLD_SHRUNK]
+        less = shrunk(case.rows)[:MOST_TOLD_SHRUNK]
         least = LEAST_TOLD_SHARE * max(parts.step_ms for parts in case.splits)
         for row in (*more, *less):
             before, after = (value(cell, own) for cell in row.cells)
@@ -94,10 +94,6 @@ def _describe_function(row: FunctionRow, before: float, after: float) -> str:
     if row.cells[1] is None:
         return f"gone: {name}, {format_time(before)}"
     return f"{'grown' if after > before else 'shrunk'}: {name}, {format_time(before)} -> {format_time(after)}"
-
-
-def render_profile(profiled: Profiled) -> str:
-    return render_plain(lambda width: layout_profile(profiled, width))
 
 
 def layout_profile(profiled: Profiled, width: int) -> RenderableType:
@@ -182,7 +178,7 @@ def _tables(case_profiles: CaseProfiles, top: int, width: int) -> Iterable[Table
     by_cumulative, by_own = (
         grown(case_profiles.rows, figure, case_profiles.splits)[:top] for figure in (cumulative, own)
     )
-    less = shrunk(case_profiles.rows, own)[:MOST_SHRUNK]
+    less = shrunk(case_profiles.rows)[:MOST_SHRUNK]
     for columns in _columns(case_profiles, width):
         yield columns.table(f"{what}{against}, with all that they call", by_cumulative, cumulative)
         yield columns.table(f"{what}{against}, by themselves", by_own, own, to_the_end=True)
