@@ -232,12 +232,12 @@ def _read_to_end(handle: int, path: Path, most: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def open_below(root: Path, path: Path, flags: int, mode: int = 0o600) -> int:
+def open_below(root: Path, path: Path, flags: int) -> int:
     """Open a file below the root, or with fitting flags a folder or the root itself, and return its descriptor."""
     *parents, name = path.relative_to(root).parts or (".",)
     with open_folder(root, *parents) as within:
         try:
-            return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=within)
+            return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=within)
         except OSError as error:
             raise _explain(error, path) from error
 
