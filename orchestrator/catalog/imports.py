@@ -1,7 +1,7 @@
 """Finds the files of its folder that a workload imports, by reading them: nothing is run."""
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from orchestrator import files
@@ -17,7 +17,13 @@ def imports_of(path: Path) -> dict[str, Path]:
     If one of them loads code in a way that reading does not show, every Python file of the folder counts.
     """
     by_name = {name: file for name, file in pinned.files(path.parent) if name.endswith(".py")}
-    index = _index(by_name, path.parent.absolute().parts[1:])
+    # By every name that an import could use for a file, whichever folder is on the path.
+    index: dict[str, list[str]] = {}
+    above = path.parent.absolute().parts[1:]
+    for name in by_name:
+        parts = [*above, *name.removesuffix(".py").removesuffix("/__init__").split("/")]
+        for start in range(len(parts)):
+            index.setdefault(".".join(parts[start:]), []).append(name)
     visited: set[str] = set()
     waiting = [path.name]
     while waiting:
@@ -50,16 +56,6 @@ def imports_keras_alone(path: Path, script: str | None = None) -> bool:
         paths = [path, *imports_of(path).values()]
     modules = {module for each in paths for module in _modules(_parse(each))}
     return "keras" in modules and "tf_keras" not in modules
-
-
-def _index(names: Iterable[str], folder: tuple[str, ...]) -> Mapping[str, list[str]]:
-    """Index files by every name that an import could use for them, whichever folder is on the path."""
-    index: dict[str, list[str]] = {}
-    for name in names:
-        parts = [*folder, *name.removesuffix(".py").removesuffix("/__init__").split("/")]
-        for start in range(len(parts)):
-            index.setdefault(".".join(parts[start:]), []).append(name)
-    return index
 
 
 def _parse(path: Path) -> ast.AST:

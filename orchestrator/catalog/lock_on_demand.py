@@ -212,7 +212,16 @@ def _lock_patch(number: str, view: View, device: FlavourName) -> None:
     try:
         python, wanted, text = _resolve_first(number, device, usual)
     except Unresolved as error:
-        raise UsageError(_why_not(number, str(error))) from error
+        message = str(error)
+        if _is_unknown(message):
+            near = catalog.find_version(release)
+            other = f"; its release is here as {near.number}" if near else ""
+            why = f"the index has no TensorFlow of that number for any Python here{other}"
+        elif "no wheels" in message:
+            why = f"the index has no wheel of it for any Python here:\n{message}"
+        else:
+            why = f"it cannot be locked:\n{message}\nCheck the network, or the index that uv is set to use"
+        raise UsageError(f"{number}: {why}") from error
     _keep(number, device, usual.model_copy(update={"pythons": (python,), "requirements": wanted}), text, view)
 
 
@@ -276,16 +285,6 @@ def _resolve(
         ON_FIRST_USE + number, python, wanted, tools.requirements,
     )  # fmt: skip
     return resolve_lock(lock, tools.path, options)
-
-
-def _why_not(number: str, message: str) -> str:
-    if _is_unknown(message):
-        near = catalog.find_version(catalog.minor(number))
-        other = f"; its release is here as {near.number}" if near else ""
-        return f"{number}: the index has no TensorFlow of that number for any Python here{other}"
-    if "no wheels" in message:
-        return f"{number}: the index has no wheel of it for any Python here:\n{message}"
-    return f"{number}: it cannot be locked:\n{message}\nCheck the network, or the index that uv is set to use"
 
 
 def _keep(number: str, device: FlavourName, flavour: FlavourTable, text: str, view: View) -> None:
