@@ -17,7 +17,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from orchestrator.errors import UsageError
+from orchestrator.errors import TfCompareError, UsageError
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Not blocking: a pipe in place of a file would be waited for without end.
@@ -423,12 +423,12 @@ def append_opener(path: str, flags: int) -> int:
 
 
 @contextmanager
-def writing(what: Path | str, remedy: str) -> Iterator[None]:
-    """Turn an operating system's error into the user's: what cannot be written, why, and what to do."""
+def writing(what: Path | str, remedy: str, failure: type[TfCompareError] = UsageError) -> Iterator[None]:
+    """Turn an operating system's error into a `failure`: what cannot be written, why, and what to do."""
     try:
         yield
     except OSError as error:
-        raise UsageError(f"cannot write {what}: {error.strerror or error}; {remedy}") from error
+        raise failure(f"cannot write {what}: {error.strerror or error}; {remedy}") from error
 
 
 def write_atomically(path: Path, data: bytes, mode: int | None = None, *, durable: bool = True) -> None:

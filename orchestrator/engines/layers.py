@@ -98,20 +98,17 @@ def make_layer(requirements: Sequence[str], facts: EnvironmentFacts, options: En
     origin = [uv.place, python, *describe_index(options)]
     resolved = cache() / "layers" / f"{_hash(origin, map('=='.join, present.items()), sorted(requirements))}.txt"
     try:
-        if not resolved.is_file():
-            _resolve(resolved, requirements, present, python, uv)
-        pins = lockfile.read_lock(resolved)
-        folder = cache() / "layers" / _hash(origin, map(lockfile.write_pin, pins))
-        if not folder.is_dir():
-            _install(folder, pins, python, uv)
+        with files.writing(cache() / "layers", "TFCOMPARE_CACHE names another folder"):
+            if not resolved.is_file():
+                _resolve(resolved, requirements, present, python, uv)
+            pins = lockfile.read_lock(resolved)
+            folder = cache() / "layers" / _hash(origin, map(lockfile.write_pin, pins))
+            if not folder.is_dir():
+                _install(folder, pins, python, uv)
     except Unresolved as error:
         reason = " ".join(str(error).translate(DRAWN).split())
         told = f"it requires {', '.join(requirements)}, which does not go with this target: {reason}"
         return Layer(refusal=told[:MOST_REASON])
-    except OSError as error:
-        raise UsageError(
-            f"cannot write {cache() / 'layers'}: {error.strerror}; TFCOMPARE_CACHE names another folder"
-        ) from error
     return Layer(folder)
 
 

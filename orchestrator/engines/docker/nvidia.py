@@ -21,6 +21,7 @@ import requests
 from docker.errors import APIError, DockerException
 from docker.types import DeviceRequest
 
+from orchestrator import files
 from orchestrator.catalog.user_data import cache
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
@@ -232,12 +233,8 @@ def jit_folder(image: str, gpus: Sequence[Gpu]) -> Path:
     """
     key = "-".join(sorted({f"sm{(gpu.capability or 'any').replace('.', '')}" for gpu in gpus})) or "any"
     folder = jit_root() / f"{image.removeprefix('sha256:')[:12]}-{key}"
-    try:
+    with files.writing(folder, "TFCOMPARE_CACHE names another place", EnvironmentFailed):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise EnvironmentFailed(
-            f"cannot write {folder}: {error.strerror}; TFCOMPARE_CACHE names another place"
-        ) from error
     return folder
 
 

@@ -194,14 +194,12 @@ class VenvEngine:
             # What a driver compiles is no part of a version.
             size_bytes=files.tree_size(path, leave_out=path / GPU_CODE),
         )
-        return VenvEnvironment(path, facts, self._options, self._make_home(), lock, version.number)
-
-    def _make_home(self) -> Path:
-        """Return an empty folder, which is removed when the engine is closed."""
-        # Versions are prepared by several threads, and share one folder with one lock.
+        # Versions are prepared by several threads. Their homes share one folder with one lock, which the engine removes
+        # when it is closed.
         with self._making_home:
             self._homes = self._homes or self._held.enter_context(Scratch())
-        return Path(tempfile.mkdtemp(dir=self._homes.path))
+        home = Path(tempfile.mkdtemp(dir=self._homes.path))
+        return VenvEnvironment(path, facts, self._options, home, lock, version.number)
 
     def _lock(self, path: Path, build: Callable[[], None], version: Version, log: BuildLog) -> FolderLock | None:
         """Return the shared lock of an environment, built unless it is ready; None if a ready one cannot be locked."""
