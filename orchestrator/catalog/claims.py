@@ -236,7 +236,7 @@ def find_line(text: str, place: Sequence[str | int]) -> int:
 Made = TypeVar("Made")
 
 
-class _KeyError(UsageError):
+class _KeyError(Exception):
     """A mistake in one key of a table."""
 
     def __init__(self, key: str, message: str) -> None:
@@ -260,7 +260,7 @@ class _Reader:
         for number, row in enumerate(getattr(self.table, kind)):
             try:
                 yield read(row)
-            except UsageError as error:
+            except (UsageError, _KeyError) as error:
                 place = (kind, number, error.key) if isinstance(error, _KeyError) else (kind, number)
                 raise UsageError(f"{self.path}:{find_line(self.text, place)}: {error}") from error
 
