@@ -17,7 +17,7 @@ from orchestrator.bundled import find_own_number
 from orchestrator.engines import ENGINES
 from orchestrator.engines.scratch import Scratch
 from orchestrator.errors import EngineUnavailable, InternalError
-from orchestrator.fleet.model import Contents, HostReport, Tell, UnitAnswer, UnitEnd, UnitMessage, UnitTask
+from orchestrator.fleet.model import Contents, HostReport, Tell, UnitAnswer, UnitEnd, UnitTask
 from orchestrator.machine.gpu import find_gpus
 from orchestrator.machine.host import host_facts
 from orchestrator.machine.occupied import find_simulated_name
@@ -26,8 +26,7 @@ from orchestrator.results.part_files import read_files, write_files
 
 # The program of the process. Without -P a file in the working directory could pose as one of our modules.
 PROGRAM = (sys.executable, "-P", "-c", "from orchestrator.fleet.measure import main; main()")
-REPORT, TASK = TypeAdapter(HostReport), TypeAdapter(UnitTask)
-MESSAGE, END = TypeAdapter(UnitMessage), TypeAdapter(UnitEnd)
+REPORT, TASK, END = TypeAdapter(HostReport), TypeAdapter(UnitTask), TypeAdapter(UnitEnd)
 
 
 def describe_host() -> bytes:
