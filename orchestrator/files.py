@@ -17,7 +17,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from orchestrator.errors import UsageError
+from orchestrator.errors import TfCompareError, UsageError
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Not blocking: a pipe in place of a file would be waited for without end.
@@ -143,20 +143,15 @@ def read(root: Path, path: Path, most: int, names: int | None = 1) -> bytes:
 
     The file must have exactly `names` names (hard links); with None, their number is not checked.
     """
-    *parents, name = path.relative_to(root).parts
-    with open_folder(root, *parents) as within:
-        try:
-            handle = os.open(name, READ, dir_fd=within)
-        except OSError as error:
-            raise _explain(error, path) from error
-        status = os.fstat(handle)
-        wrong = "" if stat.S_ISREG(status.st_mode) else "it is not a regular file"
-        if names and status.st_nlink != names and not wrong:
-            wrong = "it has a second name (a hard link)"
-        if wrong:
-            os.close(handle)
-            raise RefusedEntry(wrong, path)
-        return _read_to_end(handle, path, most)
+    handle = open_below(root, path, READ)
+    status = os.fstat(handle)
+    wrong = "" if stat.S_ISREG(status.st_mode) else "it is not a regular file"
+    if names and status.st_nlink != names and not wrong:
+        wrong = "it has a second name (a hard link)"
+    if wrong:
+        os.close(handle)
+        raise RefusedEntry(wrong, path)
+    return _read_to_end(handle, path, most)
 
 
 def read_named(path: Path, most: int) -> bytes:
@@ -237,12 +232,12 @@ def _read_to_end(handle: int, path: Path, most: int) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
-def open_below(root: Path, path: Path, flags: int, mode: int = 0o600) -> int:
-    """Open a file below the root and return its descriptor."""
-    *parents, name = path.relative_to(root).parts
+def open_below(root: Path, path: Path, flags: int) -> int:
+    """Open a file below the root, or with fitting flags a folder or the root itself, and return its descriptor."""
+    *parents, name = path.relative_to(root).parts or (".",)
     with open_folder(root, *parents) as within:
         try:
-            return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, mode, dir_fd=within)
+            return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600, dir_fd=within)
         except OSError as error:
             raise _explain(error, path) from error
 
@@ -319,22 +314,17 @@ def append(root: Path, path: Path, data: bytes) -> None:
 
 def sync(root: Path, path: Path) -> None:
     """Write a regular file or a folder through to the disk; raise OSError if it is neither, or gone."""
-    *parents, name = path.relative_to(root).parts or (".",)
-    with open_folder(root, *parents) as within:
-        try:
-            handle = os.open(name, READ, dir_fd=within)
-        except OSError as error:
-            raise _explain(error, path) from error
-        try:
-            mode = os.fstat(handle).st_mode
-            if stat.S_ISDIR(mode):
-                _sync_names(handle)
-            elif stat.S_ISREG(mode):
-                os.fsync(handle)
-            else:
-                raise RefusedEntry("it is not a regular file", path)
-        finally:
-            os.close(handle)
+    handle = open_below(root, path, READ)
+    try:
+        mode = os.fstat(handle).st_mode
+        if stat.S_ISDIR(mode):
+            _sync_names(handle)
+        elif stat.S_ISREG(mode):
+            os.fsync(handle)
+        else:
+            raise RefusedEntry("it is not a regular file", path)
+    finally:
+        os.close(handle)
 
 
 def sync_tree(root: Path) -> None:
@@ -433,12 +423,12 @@ def append_opener(path: str, flags: int) -> int:
 
 
 @contextmanager
-def writing(what: Path | str, remedy: str) -> Iterator[None]:
-    """Turn an operating system's error into the user's: what cannot be written, why, and what to do."""
+def writing(what: Path | str, remedy: str, failure: type[TfCompareError] = UsageError) -> Iterator[None]:
+    """Turn an operating system's error into a `failure`: what cannot be written, why, and what to do."""
     try:
         yield
     except OSError as error:
-        raise UsageError(f"cannot write {what}: {error.strerror or error}; {remedy}") from error
+        raise failure(f"cannot write {what}: {error.strerror or error}; {remedy}") from error
 
 
 def write_atomically(path: Path, data: bytes, mode: int | None = None, *, durable: bool = True) -> None:

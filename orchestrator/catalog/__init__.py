@@ -256,7 +256,4 @@ def did_you_mean(name: str, choices: Iterable[str], cutoff: float = 0.5) -> str:
 
 def lock_hash(flavour: Flavour) -> str:
     """Return a digest of everything that is installed for a flavour, including the installer."""
-    digest = hashlib.sha256()
-    for lock in (flavour.pip_lock, flavour.lock):
-        digest.update(lockfile.content(lock))
-    return digest.hexdigest()
+    return hashlib.sha256(lockfile.content(flavour.pip_lock) + lockfile.content(flavour.lock)).hexdigest()

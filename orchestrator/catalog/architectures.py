@@ -29,15 +29,21 @@ def adapt(requirements: Iterable[str]) -> tuple[str, ...]:
 
 def has_wheels(number: str) -> bool:
     """Return whether a release has wheels for this machine's architecture."""
-    return _read_pair(number) >= find_architecture().first
+    return read_number_pair(number) >= find_architecture().first
 
 
 def order_pythons(pythons: Sequence[str], known: Iterable[str]) -> list[str]:
-    """Return the Pythons that a version of the table may run on here, the best first."""
-    first = _read_pair(pythons[0])
-    others = sorted(known, key=lambda python: abs(_read_pair(python)[1] - first[1]))
+    """Return the Pythons that a version of the table may run on here: its own, then the others, the nearest first.
+
+    On another architecture, those that a machine may not find there are last.
+    """
+    usual = read_number_pair(pythons[0])
+    others = sorted(known, key=lambda python: abs(read_number_pair(python)[1] - usual[1]))
+    ordered = dict.fromkeys((*pythons, *others))
+    if find_architecture().is_usual:
+        return list(ordered)
     # A sort keeps the order of what is equal.
-    return sorted(dict.fromkeys((*pythons, *others)), key=lambda python: _read_pair(python) < OLDEST_PYTHON)
+    return sorted(ordered, key=lambda python: read_number_pair(python) < OLDEST_PYTHON)
 
 
 def find_lacking_architecture(version: Version, device: FlavourName) -> tuple[str, str] | None:
@@ -57,6 +63,7 @@ def find_lacking_architecture(version: Version, device: FlavourName) -> tuple[st
     return None
 
 
-def _read_pair(number: str) -> tuple[int, int]:
+def read_number_pair(number: str) -> tuple[int, int]:
+    """Return the first two parts of a version's number or of a Python's."""
     major, minor = number.split(".")[:2]
     return int(major), int(minor)

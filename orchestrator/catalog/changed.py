@@ -7,12 +7,11 @@ from pathlib import Path
 
 from orchestrator import catalog
 from orchestrator.catalog import architectures, lock_on_demand, targets, user_data
-from orchestrator.catalog import wheel as wheels
 from orchestrator.catalog.lock_on_demand import BUILD_TOOLS, ON_FIRST_USE, TENSORFLOW, Lock
 from orchestrator.catalog.targets import Changed
 from orchestrator.catalog.uv import Unresolved
 from orchestrator.catalog.version import Flavour, FlavourName, Python, TargetChanges, Version
-from orchestrator.catalog.wheel import Wheel
+from orchestrator.catalog.wheel import read_wheel
 from orchestrator.errors import UsageError
 from orchestrator.terminal.view import View
 
@@ -40,23 +39,23 @@ class LockedVersion:
 
 def provide_targets(texts: Sequence[str], view: View, device: FlavourName) -> tuple[str, ...]:
     """Lock what no table has, and return the targets with exact numbers."""
-    return tuple(_provide_one(text, view, device) for text in texts)
-
-
-def _provide_one(text: str, view: View, device: FlavourName) -> str:
-    if targets.is_plain(text):
-        return lock_on_demand.provide_locks((text,), view, device=device)[0]
-    changed = targets.parse_target(text)
-    if changed.version:
-        [number] = lock_on_demand.provide_locks((changed.version,), view, device=device)
-        changed = replace(changed, version=number)
-    locked = _describe(changed, device)
-    for new in locked.locks:
-        if not new.lock.is_current():
-            view.say(f"{locked.version.name}: locking it for Python {new.lock.python}")
-            _write(new, text)
-    assert locked.version.changes
-    return locked.version.changes.definition
+    exact: list[str] = []
+    for text in texts:
+        if targets.is_plain(text):
+            exact += lock_on_demand.provide_locks((text,), view, device=device)
+            continue
+        changed = targets.parse_target(text)
+        if changed.version:
+            [number] = lock_on_demand.provide_locks((changed.version,), view, device=device)
+            changed = replace(changed, version=number)
+        locked = _describe(changed, device)
+        for new in locked.locks:
+            if not new.lock.is_current():
+                view.say(f"{locked.version.name}: locking it for Python {new.lock.python}")
+                _write(new, text)
+        assert locked.version.changes
+        exact.append(locked.version.changes.definition)
+    return tuple(exact)
 
 
 def _write(new: NewLock, text: str) -> None:
@@ -139,35 +138,24 @@ def _of_version(changed: Changed, device: FlavourName) -> LockedVersion:
         if not flavours:
             flavour, new = _on_python(version, changed.python, device)
             flavours, locks = (flavour,), [new]
-    if changed.keras:
-        _check_keras(version, changed)
-    if changed.keras and not locks:
-        both = [_with_keras_2(version, flavour) for flavour in flavours]
-        flavours, locks = tuple(flavour for flavour, _ in both), [new for _, new in both]
-    elif changed.keras:
-        raise UsageError(f"target '{changed}': keras= and a Python that the table lacks do not go together")
-    return LockedVersion(replace(version, flavours=flavours), tuple(locks))
-
-
-def _check_keras(version: Version, changed: Changed) -> None:
-    own = "3" if _minor(version) >= KERAS_3 else "2"
+    if not changed.keras:
+        return LockedVersion(replace(version, flavours=flavours), tuple(locks))
+    own = "3" if architectures.read_number_pair(version.number) >= KERAS_3 else "2"
     if changed.keras == own:
         raise UsageError(f"target '{changed}': {version.number} has Keras {own} anyway; leave keras= out")
     if changed.keras == "3":
         raise UsageError(f"target '{changed}': Keras 3 needs TensorFlow {KERAS_3[0]}.{KERAS_3[1]} or newer")
     if catalog.NIGHTLY.fullmatch(version.number):
         raise UsageError(f"target '{changed}': keras=2 goes with a release, and this is a nightly")
-
-
-def _minor(version: Version) -> tuple[int, int]:
-    major, minor = catalog.minor(version.number).split(".")
-    return int(major), int(minor)
-
-
-def _with_keras_2(version: Version, flavour: Flavour) -> tuple[Flavour, NewLock]:
-    requirements = (*flavour.requirements, f"tf-keras=={catalog.minor(version.number)}.*")
-    lock = _lock(f"{flavour.lock.stem}-keras2", version.number, flavour.python.number, requirements)
-    return replace(flavour, lock=lock.path, requirements=requirements), NewLock(lock, (flavour.lock,))
+    if locks:
+        raise UsageError(f"target '{changed}': keras= and a Python that the table lacks do not go together")
+    with_keras_2 = []
+    for flavour in flavours:
+        requirements = (*flavour.requirements, f"tf-keras=={catalog.minor(version.number)}.*")
+        lock = _lock(f"{flavour.lock.stem}-keras2", version.number, flavour.python.number, requirements)
+        with_keras_2.append(replace(flavour, lock=lock.path, requirements=requirements))
+        locks.append(NewLock(lock, (flavour.lock,)))
+    return LockedVersion(replace(version, flavours=tuple(with_keras_2)), tuple(locks))
 
 
 def _on_python(version: Version, python: str, device: FlavourName) -> tuple[Flavour, NewLock]:
@@ -200,8 +188,15 @@ def _flavour(device: FlavourName, python: str, lock: Lock) -> Flavour:
 
 
 def _of_wheel(changed: Changed, path: Path, device: FlavourName) -> LockedVersion:
-    wheel = wheels.read_wheel(path)
-    python = _python_of(wheel, changed.python)
+    wheel = read_wheel(path)
+    asked, known = changed.python, catalog.builtin_catalogue().python
+    if asked and wheel.pythons and asked not in wheel.pythons:
+        raise UsageError(f"wheel={path}: it is for Python {', '.join(wheel.pythons)}, and py={asked} was asked for")
+    python = asked or (wheel.pythons[-1] if wheel.pythons else "")
+    if not python:
+        raise UsageError(f"wheel={path}: it does not say for which Python it is; add py=3.11 or the like")
+    if python not in known:
+        raise UsageError(f"wheel={path}: it is for Python {python}; tfcompare knows {', '.join(known)}")
     release = catalog.find_version(catalog.minor(wheel.number))
     alike = [flavour for flavour in (release.on(device) if release else ()) if flavour.python.number == python]
     if device == "gpu" and not alike:
@@ -209,8 +204,7 @@ def _of_wheel(changed: Changed, path: Path, device: FlavourName) -> LockedVersio
             f"wheel={path}: the table has no GPU flavour of {wheel.number} on Python {python} to take after"
         )
     beside = [each for each in (alike[0].requirements if alike else ()) if not TENSORFLOW.fullmatch(each)]
-    pyarrow = f"pyarrow=={catalog.builtin_catalogue().python[python].pyarrow}"
-    requirements = (*wheel.requirements, *(beside or [pyarrow]))
+    requirements = (*wheel.requirements, *(beside or [f"pyarrow=={known[python].pyarrow}"]))
     lock = _lock(f"wheel-{wheel.digest[:16]}-{device}-py{python}", wheel.number, python, requirements, wheel.digest)
     flavour = replace(alike[0], lock=lock.path) if alike else _flavour(device, python, lock)
     pin = f"{wheel.name}=={wheel.number} --hash=sha256:{wheel.digest}\n"
@@ -221,30 +215,11 @@ def _of_wheel(changed: Changed, path: Path, device: FlavourName) -> LockedVersio
     return LockedVersion(version, (NewLock(lock, tuple(flavour.lock for flavour in alike), pin),))
 
 
-def _python_of(wheel: Wheel, asked: str) -> str:
-    known = catalog.builtin_catalogue().python
-    if asked and wheel.pythons and asked not in wheel.pythons:
-        raise UsageError(
-            f"wheel={wheel.path}: it is for Python {', '.join(wheel.pythons)}, and py={asked} was asked for"
-        )
-    python = asked or (wheel.pythons[-1] if wheel.pythons else "")
-    if not python:
-        raise UsageError(f"wheel={wheel.path}: it does not say for which Python it is; add py=3.11 or the like")
-    if python not in known:
-        raise UsageError(f"wheel={wheel.path}: it is for Python {python}; tfcompare knows {', '.join(known)}")
-    return python
-
-
 def _lock(stem: str, number: str, python: str, requirements: Sequence[str], digest: str = "") -> Lock:
     """Return a lock of the user's folder; the digest is that of a wheel, which belongs to what it is made of."""
     own = (f"sha256:{digest}",) if digest else ()
-    return Lock(
-        user_data.locks() / f"{architectures.name_lock(stem)}.txt",
-        ON_FIRST_USE + number,
-        python,
-        tuple(requirements),
-        (*BUILD_TOOLS, *own),
-    )
+    path = user_data.locks() / f"{architectures.name_lock(stem)}.txt"
+    return Lock(path, ON_FIRST_USE + number, python, tuple(requirements), (*BUILD_TOOLS, *own))
 
 
 def by_name(definitions: Sequence[str], device: FlavourName) -> dict[str, Version]:

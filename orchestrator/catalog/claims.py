@@ -161,8 +161,8 @@ class ClaimTable(_ClaimTable):
         return (*self.sets, *self.parts, *self.comparisons, *self.returns, *self.bounds, *self.shares, *self.holds)
 
 
-def all_claims(workloads: dict[str, Workload], folder: Path = CLAIMS) -> dict[str, Claim]:
-    return {path.stem: read_claim(path, workloads) for path in sorted(folder.glob("*.toml"))}
+def all_claims(workloads: dict[str, Workload]) -> dict[str, Claim]:
+    return {path.stem: read_claim(path, workloads) for path in sorted(CLAIMS.glob("*.toml"))}
 
 
 def choose_claims(names: Sequence[str], suite: str | None, by_name: dict[str, Claim]) -> tuple[Claim, ...]:
@@ -260,21 +260,19 @@ class _Reader:
         for number, row in enumerate(getattr(self.table, kind)):
             try:
                 yield read(row)
-            except _KeyError as error:
-                raise self._error(error, kind, number, error.key) from error
-            except UsageError as error:
-                raise self._error(error, kind, number) from error
-
-    def _error(self, error: Exception, *place: str | int) -> UsageError:
-        return UsageError(f"{self.path}:{find_line(self.text, place)}: {error}")
+            except (UsageError, _KeyError) as error:
+                place = (kind, number, error.key) if isinstance(error, _KeyError) else (kind, number)
+                raise UsageError(f"{self.path}:{find_line(self.text, place)}: {error}") from error
 
     def expectation(self, table: ComparisonTable) -> Expectation:
         if (table.target is None) == (table.case is None):
             raise UsageError("a comparison names a case, for two targets of it, or a target, for two cases in it")
         if table.expected not in (OF_TIMES if table.metric in TIMES else OF_COUNTS):
             raise UsageError(f"expected = {table.expected!r} does not go with {table.metric}")
-        if METRICS[table.metric].units:
-            _check_differences(table)
+        # Such a metric is judged by differences, and its margin is that of every run.
+        for key in ("published", "read_as", "within", "below") if METRICS[table.metric].units else ():
+            if getattr(table, key) is not None:
+                raise _KeyError(key, f"{table.metric} is judged by a difference, and `{key}` is a ratio")
         _check_ratios(table, self.table.statement)
         return Expectation(
             pair=self._pair(table, _margin(table)), effect=table.expected, published=table.published,
@@ -349,13 +347,6 @@ class _Reader:
         return cases
 
 
-def _check_differences(table: ComparisonTable) -> None:
-    """Refuse ratios for a metric that is judged by differences; its margin is that of every run."""
-    for key in ("published", "read_as", "within", "below"):
-        if getattr(table, key) is not None:
-            raise _KeyError(key, f"{table.metric} is judged by a difference, and `{key}` is a ratio")
-
-
 def _check_ratios(table: ComparisonTable, statement: str) -> None:
     if table.published is not None and table.read_as is not None:
         raise UsageError("a comparison has `published` or `read_as`, not both")
@@ -369,8 +360,12 @@ def _check_ratios(table: ComparisonTable, statement: str) -> None:
     for key in ("below", "ours"):
         if getattr(table, key) and not table.is_control:
             raise _KeyError(key, f"`{key}` is for a control, which is expected to be 'not slower' or the like")
-    if table.read_as is not None:
-        _check_reading(table.read_as, statement)
+    words = " ".join(statement.lower().split())
+    if table.read_as is not None and not any(
+        table.read_as == reading and phrase in words for phrase, reading in READ_AS.items()
+    ):
+        rule = ", ".join(f"{phrase!r} {reading:g}" for phrase, reading in READ_AS.items())
+        raise UsageError(f"read_as = {table.read_as:g}: the statement has no words that are read so ({rule})")
 
 
 def _margin(table: ComparisonTable) -> float:
@@ -380,14 +375,6 @@ def _margin(table: ComparisonTable) -> float:
     if table.is_control:
         return (table.below or BELOW) - 1
     return table.within - 1 if table.within else least(table.published or table.read_as)
-
-
-def _check_reading(ratio: float, statement: str) -> None:
-    """Check that the statement has words that the rule reads as this ratio."""
-    words = " ".join(statement.lower().split())
-    if not any(ratio == reading and phrase in words for phrase, reading in READ_AS.items()):
-        rule = ", ".join(f"{phrase!r} {reading:g}" for phrase, reading in READ_AS.items())
-        raise UsageError(f"read_as = {ratio:g}: the statement has no words that are read so ({rule})")
 
 
 def least(claimed: float | None) -> float:

@@ -49,9 +49,8 @@ def write_found(found: Mapping[str, Found], path: Path = FOUND) -> None:
 
 
 @cache
-def all_found(path: Path = FOUND) -> Mapping[str, Found]:
-    found: dict[str, Found] = _adapter().validate_json(path.read_bytes()) if path.exists() else {}
-    return found
+def all_found() -> Mapping[str, Found]:
+    return _adapter().validate_json(FOUND.read_bytes()) if FOUND.exists() else {}
 
 
 def _adapter() -> "TypeAdapter[dict[str, Found]]":

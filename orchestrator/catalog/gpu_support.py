@@ -7,7 +7,7 @@ from typing import Literal
 from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
-from orchestrator.catalog.version import Cuda, Version
+from orchestrator.catalog.version import Version
 from orchestrator.machine.gpu import Gpu
 
 # unknown: the table or the GPU does not say enough; it is tried.
@@ -56,16 +56,13 @@ def match_gpu(version: Version, gpu: Gpu, others: Iterable[Version]) -> Match:
     release = _find_nearest(version.number, [other for other in fine if not other.build])
     build = _find_nearest(version.number, [other for other in fine if other.build])
     nearest = _find_nearest(version.number, fine)
-    return Match(
-        version.name, gpu.title, fit, reason, _alternative(release, build), nearest.short_name if nearest else None
-    )
-
-
-def _alternative(release: Version | None, build: Version | None) -> str:
-    if not build or not build.build:
-        return f"the nearest that runs on it is {release.number}" if release else f"no version of the table {KNOWN}"
-    told = f"the nearest release that runs on it is {release.number}" if release else f"no release {KNOWN}"
-    return f"{told}; {build.short_name}, {build.build.maker}'s build of {Number(build.number).base_version}, runs on it"
+    if build and build.build:
+        told = f"the nearest release that runs on it is {release.number}" if release else f"no release {KNOWN}"
+        of = f"{build.build.maker}'s build of {Number(build.number).base_version}"
+        told = f"{told}; {build.short_name}, {of}, runs on it"
+    else:
+        told = f"the nearest that runs on it is {release.number}" if release else f"no version of the table {KNOWN}"
+    return Match(version.name, gpu.title, fit, reason, told, nearest.short_name if nearest else None)
 
 
 def _find_nearest(number: str, others: Sequence[Version]) -> Version | None:
@@ -90,12 +87,9 @@ def _fit(version: Version, gpu: Gpu) -> tuple[Fit, str]:
         return "unknown", "the table of versions does not say what its GPU flavour was built for"
     if _older(gpu.driver, cuda.driver):
         return "unsupported", f"its CUDA {cuda.number} needs driver {cuda.driver} or newer, here is {gpu.driver}"
-    if gpu.capability is None:
+    capability = gpu.capability
+    if capability is None:
         return "unknown", "the GPU does not say what compute capability it has"
-    return _by_capability(cuda, gpu.capability, gpu.driver)
-
-
-def _by_capability(cuda: Cuda, capability: str, driver: str | None) -> tuple[Fit, str]:
     here = Number(capability)
     held = sorted(map(Number, cuda.compute))
     if cuda.broken_from and here >= Number(cuda.broken_from):
@@ -107,10 +101,10 @@ def _by_capability(cuda: Cuda, capability: str, driver: str | None) -> tuple[Fit
         # PTX of the last cannot be made into code for what is older.
         listed = ", ".join(map(str, held))
         return "unsupported", f"it holds code for compute capability {listed}, the GPU has {capability}"
-    if _older(driver, cuda.jit_driver):
+    if _older(gpu.driver, cuda.jit_driver):
         return "unsupported", (
-            f"it holds no code for compute capability {capability}, and driver {driver} cannot make it from the PTX of "
-            f"CUDA {cuda.number}: that takes {cuda.jit_driver}"
+            f"it holds no code for compute capability {capability}, and driver {gpu.driver} cannot make it from the "
+            f"PTX of CUDA {cuda.number}: that takes {cuda.jit_driver}"
         )
     strange = cuda.knows is not None and here.major > Number(cuda.knows).major
     return "jit", (

@@ -1,7 +1,7 @@
 """Finds the files of its folder that a workload imports, by reading them: nothing is run."""
 
 import ast
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from orchestrator import files
@@ -17,7 +17,13 @@ def imports_of(path: Path) -> dict[str, Path]:
     If one of them loads code in a way that reading does not show, every Python file of the folder counts.
     """
     by_name = {name: file for name, file in pinned.files(path.parent) if name.endswith(".py")}
-    index = _index(by_name, path.parent.absolute().parts[1:])
+    # By every name that an import could use for a file, whichever folder is on the path.
+    index: dict[str, list[str]] = {}
+    above = path.parent.absolute().parts[1:]
+    for name in by_name:
+        parts = [*above, *name.removesuffix(".py").removesuffix("/__init__").split("/")]
+        for start in range(len(parts)):
+            index.setdefault(".".join(parts[start:]), []).append(name)
     visited: set[str] = set()
     waiting = [path.name]
     while waiting:
@@ -26,10 +32,11 @@ def imports_of(path: Path) -> dict[str, Path]:
             continue
         visited.add(name)
         tree = _parse(by_name.get(name, path))
-        if _is_dynamic(tree):
+        modules = set(_modules(tree))
+        if DYNAMIC & (modules | {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}):
             visited |= by_name.keys()
             break
-        waiting += [other for module in _modules(tree) for other in index.get(module, ())]
+        waiting += [other for module in modules for other in index.get(module, ())]
     return {name: by_name[name] for name in sorted(visited) if name != path.name and name in by_name}
 
 
@@ -51,27 +58,12 @@ def imports_keras_alone(path: Path, script: str | None = None) -> bool:
     return "keras" in modules and "tf_keras" not in modules
 
 
-def _index(names: Iterable[str], folder: tuple[str, ...]) -> Mapping[str, list[str]]:
-    """Index files by every name that an import could use for them, whichever folder is on the path."""
-    index: dict[str, list[str]] = {}
-    for name in names:
-        parts = [*folder, *name.removesuffix(".py").removesuffix("/__init__").split("/")]
-        for start in range(len(parts)):
-            index.setdefault(".".join(parts[start:]), []).append(name)
-    return index
-
-
 def _parse(path: Path) -> ast.AST:
     try:
         return ast.parse(files.read_named(path, files.MOST_TEXT_BYTES))
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
         # Code for another Python, or too much of it: its imports are unknown.
         return ast.parse("exec")
-
-
-def _is_dynamic(tree: ast.AST) -> bool:
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
-    return bool(DYNAMIC & (used | {module.partition(".")[0] for module in _modules(tree)}))
 
 
 def _modules(tree: ast.AST) -> Iterator[str]:

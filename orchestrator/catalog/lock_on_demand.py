@@ -146,7 +146,11 @@ def provide_locks(
 def _lock_for_architecture(names: Sequence[str], view: View) -> None:
     """Lock versions of the tables for another architecture; what cannot be locked costs only the version."""
     entries = catalog.builtin_catalogue().version
-    named = {version for name in names if _is_known(name) for version in catalog.resolve_versions((name,), fewest=1)}
+    named: set[Version] = set()
+    for name in names:
+        # A name that stands for no version of the tables raises the error where it is resolved.
+        with suppress(UsageError):
+            named.update(catalog.resolve_versions((name,), fewest=1))
     for version in sorted(named, key=lambda version: Number(version.number)):
         entry = entries.get(version.number)
         if entry is None or entry.cpu is None or any(flavour.lock.exists() for flavour in version.on("cpu")):
@@ -161,13 +165,6 @@ def _lock_for_architecture(names: Sequence[str], view: View) -> None:
             continue
         user_data.write_user_file(user_data.locks() / catalog.lock_name(version.number, "cpu", python), text)
     catalog.reread()
-
-
-def _is_known(name: str) -> bool:
-    """Return whether a name stands for versions of the tables; for any other, resolving it raises the error."""
-    with suppress(UsageError):
-        return bool(catalog.resolve_versions((name,), fewest=1))
-    return False
 
 
 def _provide_one(name: str, view: View, packages: Mapping[str, str] | None, device: FlavourName) -> str:
@@ -215,7 +212,16 @@ def _lock_patch(number: str, view: View, device: FlavourName) -> None:
     try:
         python, wanted, text = _resolve_first(number, device, usual)
     except Unresolved as error:
-        raise UsageError(_why_not(number, str(error))) from error
+        message = str(error)
+        if _is_unknown(message):
+            near = catalog.find_version(release)
+            other = f"; its release is here as {near.number}" if near else ""
+            why = f"the index has no TensorFlow of that number for any Python here{other}"
+        elif "no wheels" in message:
+            why = f"the index has no wheel of it for any Python here:\n{message}"
+        else:
+            why = f"it cannot be locked:\n{message}\nCheck the network, or the index that uv is set to use"
+        raise UsageError(f"{number}: {why}") from error
     _keep(number, device, usual.model_copy(update={"pythons": (python,), "requirements": wanted}), text, view)
 
 
@@ -225,13 +231,16 @@ def _resolve_first(number: str, device: FlavourName, usual: FlavourTable) -> tup
     Raises Unresolved, with the message for the first Python, if there is none.
     """
     message = ""
-    for python, keep_keras in product(_pythons(usual) if device == "cpu" else usual.pythons, (True, False)):
+    known = catalog.builtin_catalogue()
+    pythons = architectures.order_pythons(usual.pythons, known.python) if device == "cpu" else usual.pythons
+    for python, keep_keras in product(pythons, (True, False)):
         wanted = architectures.adapt(_requirements(usual, number, python, keep_keras=keep_keras))
         try:
-            text = _resolve(number, device, python, (*wanted, *catalog.builtin_catalogue().find_libraries(usual)))
+            text = _resolve(number, device, python, (*wanted, *known.find_libraries(usual)))
         except Unresolved as error:
             message = message or str(error)
-            if _is_final(str(error)):
+            # Another Python or Keras changes nothing where the number is unknown, or the index fails.
+            if _is_unknown(str(error)) or "No solution found" not in str(error):
                 break
             continue
         return python, wanted, text
@@ -242,31 +251,12 @@ def _for(device: FlavourName) -> str:
     return " for a GPU" if device == "gpu" else ""
 
 
-def _is_final(message: str) -> bool:
-    """Return whether another Python or Keras would change nothing: the number is unknown, or the index fails."""
-    return _is_unknown(message) or "No solution found" not in message
-
-
 def _is_unknown(message: str) -> bool:
     return (
         "no version of" in message
         or "there are no versions" in message
         or "not found in the package registry" in message
     )
-
-
-def _pythons(flavour: FlavourTable) -> list[str]:
-    """Return the Pythons of the release first, then the others, the nearest first."""
-    known = catalog.builtin_catalogue().python
-    if not find_architecture().is_usual:
-        return architectures.order_pythons(flavour.pythons, known)
-    usual = flavour.pythons[0]
-    others = sorted(known, key=lambda python: abs(_minor_of(python) - _minor_of(usual)))
-    return list(dict.fromkeys((*flavour.pythons, *others)))
-
-
-def _minor_of(python: str) -> int:
-    return int(python.split(".")[1])
 
 
 def _requirements(flavour: FlavourTable, number: str, python: str, *, keep_keras: bool) -> list[str]:
@@ -295,16 +285,6 @@ def _resolve(
         ON_FIRST_USE + number, python, wanted, tools.requirements,
     )  # fmt: skip
     return resolve_lock(lock, tools.path, options)
-
-
-def _why_not(number: str, message: str) -> str:
-    if _is_unknown(message):
-        near = catalog.find_version(catalog.minor(number))
-        other = f"; its release is here as {near.number}" if near else ""
-        return f"{number}: the index has no TensorFlow of that number for any Python here{other}"
-    if "no wheels" in message:
-        return f"{number}: the index has no wheel of it for any Python here:\n{message}"
-    return f"{number}: it cannot be locked:\n{message}\nCheck the network, or the index that uv is set to use"
 
 
 def _keep(number: str, device: FlavourName, flavour: FlavourTable, text: str, view: View) -> None:
@@ -380,13 +360,22 @@ def _lock_nightly(name: str, view: View, packages: Mapping[str, str], device: Fl
     for options in (("--prerelease", "allow", *until), ("--prerelease", "allow")):
         try:
             text = _resolve(number, device, python, wanted, options)
+            break
         except Unresolved as error:
             message = str(error)
-            continue
-        _keep(number, device, _of_nightly(usual, python, wanted, text), text, view)
-        return number
-    advice = "" if "No solution found" in message else "\nCheck the network, or the index that uv is set to use"
-    raise UsageError(f"{number}: this nightly cannot be locked{_for(device)}:\n{message}{advice}")
+    else:
+        advice = "" if "No solution found" in message else "\nCheck the network, or the index that uv is set to use"
+        raise UsageError(f"{number}: this nightly cannot be locked{_for(device)}:\n{message}{advice}")
+    # Its CUDA is that of the lock, or the newest older one that the table knows. Which GPUs it holds code for is known
+    # of the newest release only.
+    cuda = usual.cuda
+    locked = re.search(r"^nvidia-cuda-runtime(-cu\d+)?==(?P<number>\d+\.\d+)", text, re.MULTILINE)
+    if cuda and locked:
+        older = [each for each in catalog.builtin_catalogue().cuda if Number(each) <= Number(locked["number"])]
+        cuda = max(older, key=Number, default=cuda)
+    same = {"pythons": (python,), "requirements": wanted, "cuda": cuda, "cudnn": None}
+    _keep(number, device, usual.model_copy(update=same), text, view)
+    return number
 
 
 def _find_newest(device: FlavourName) -> FlavourTable:
@@ -397,21 +386,6 @@ def _find_newest(device: FlavourName) -> FlavourTable:
     }
     newest: FlavourTable = flavours[max((number for number, each in flavours.items() if each), key=Number)]
     return newest
-
-
-def _of_nightly(usual: FlavourTable, python: str, wanted: tuple[str, ...], text: str) -> FlavourTable:
-    """Return the flavour of a nightly.
-
-    Which GPUs it holds code for is known of the newest release only. Its CUDA is that of the lock, or the newest older
-    one that the table knows.
-    """
-    locked = re.search(r"^nvidia-cuda-runtime(-cu\d+)?==(?P<number>\d+\.\d+)", text, re.MULTILINE)
-    cuda = usual.cuda
-    if cuda and locked:
-        older = [number for number in catalog.builtin_catalogue().cuda if Number(number) <= Number(locked["number"])]
-        cuda = max(older, key=Number, default=cuda)
-    same = {"pythons": (python,), "requirements": wanted, "cuda": cuda, "cudnn": None}
-    return usual.model_copy(update=same)
 
 
 def nightlies(device: FlavourName = "cpu") -> dict[str, str]:

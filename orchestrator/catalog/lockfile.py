@@ -38,7 +38,31 @@ def read_lock(path: Path) -> tuple[Pin, ...]:
 
     Raises UsageError, with the line, if the file is not a lock with a hash for everything that it names.
     """
-    return tuple(_pins(path, content(path).decode(errors="replace")))
+    pins: list[Pin] = []
+    pin: Pin | None = None
+    first_line = 0
+    for number, line in enumerate([*content(path).decode(errors="replace").splitlines(), ""], 1):
+        stated = line.strip()
+        part, continues = (stated[:-1].strip(), True) if stated.endswith("\\") else (stated, False)
+        if pin is None:
+            if not part or part.startswith("#"):
+                continue
+            what, dashes, hashes = part.partition("--hash=")
+            if (match := PIN.fullmatch(what.strip())) is None:
+                raise UsageError(
+                    f"{path}, line {number}: {part!r} is no locked requirement, like name==1.0 --hash=sha256:..."
+                )
+            pin = Pin(match["name"], match["number"], _hashes(path, number, dashes + hashes) if dashes else ())
+            first_line = number
+        elif part:
+            pin = Pin(pin.name, pin.number, pin.hashes + _hashes(path, number, part))
+        if continues:
+            continue
+        if not pin.hashes:
+            raise UsageError(f"{path}, line {first_line}: {pin.name} has no hash, so any file would do; lock it again")
+        pins.append(pin)
+        pin = None
+    return tuple(pins)
 
 
 def locate_wheel(text: bytes, wheel: Path) -> bytes:
@@ -74,35 +98,6 @@ def check_locks(*paths: Path) -> None:
     """Raise UsageError unless all of these files are locks, before anything is built from them."""
     for path in paths:
         read_lock(path)
-
-
-def _pins(path: Path, text: str) -> list[Pin]:
-    pins: list[Pin] = []
-    pin: Pin | None = None
-    first_line = 0
-    for number, line in enumerate([*text.splitlines(), ""], 1):
-        stated = line.strip()
-        part, continues = (stated[:-1].strip(), True) if stated.endswith("\\") else (stated, False)
-        if pin is None:
-            if not part or part.startswith("#"):
-                continue
-            pin, first_line = _begin_pin(path, number, part), number
-        elif part:
-            pin = Pin(pin.name, pin.number, pin.hashes + _hashes(path, number, part))
-        if continues:
-            continue
-        if not pin.hashes:
-            raise UsageError(f"{path}, line {first_line}: {pin.name} has no hash, so any file would do; lock it again")
-        pins.append(pin)
-        pin = None
-    return pins
-
-
-def _begin_pin(path: Path, number: int, part: str) -> Pin:
-    what, dashes, hashes = part.partition("--hash=")
-    if (match := PIN.fullmatch(what.strip())) is None:
-        raise UsageError(f"{path}, line {number}: {part!r} is no locked requirement, like name==1.0 --hash=sha256:...")
-    return Pin(match["name"], match["number"], _hashes(path, number, dashes + hashes) if dashes else ())
 
 
 def _hashes(path: Path, number: int, part: str) -> tuple[str, ...]:

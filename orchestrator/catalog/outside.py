@@ -1,7 +1,7 @@
 """What a workload folder uses outside of itself, by links or by DATA, and what of it the user allows."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from orchestrator import contract
@@ -34,27 +34,24 @@ def find_allowed(folder: Path | None, typed: Sequence[str]) -> dict[str, Path]:
             if trust.is_everything_trusted() or trusted.get(name) == str(place)
         }
     named = {**outside, **_find_data(folder)} if typed else {}
+    # Data have a second name, which the workload gives to them.
+    of_data = {place: place.rpartition("/")[2] for place in named if place.startswith(f"{contract.DATA}/")}
     for text in typed:
-        allowed |= _parse(text, folder, named)
+        name, _, written = text.partition("=")
+        if not (name and written):
+            raise UsageError(
+                f"--data {text!r}: it takes NAME=PATH: a name in DATA of a workload, or a link in its folder"
+            )
+        places = [place for place in named if name in (place, of_data.get(place))]
+        if not places:
+            raise UsageError(
+                f"--data {text!r}: no DATA in {folder} has the name {name!r}, and no link out of it either"
+            )
+        path = Path(os.path.expanduser(written))
+        if not path.exists():
+            raise UsageError(f"--data {text!r}: there is no {path}")
+        allowed |= dict.fromkeys(places, path.resolve())
     return allowed
-
-
-def _parse(text: str, folder: Path, named: Mapping[str, Path]) -> dict[str, Path]:
-    name, equals, written = text.partition("=")
-    if not (name and equals and written):
-        raise UsageError(f"--data {text!r}: it takes NAME=PATH: a name in DATA of a workload, or a link in its folder")
-    places = [place for place in named if name in (place, _find_data_name(place))]
-    if not places:
-        raise UsageError(f"--data {text!r}: no DATA in {folder} has the name {name!r}, and no link out of it either")
-    path = Path(os.path.expanduser(written))
-    if not path.exists():
-        raise UsageError(f"--data {text!r}: there is no {path}")
-    return dict.fromkeys(places, path.resolve())
-
-
-def _find_data_name(place: str) -> str:
-    """Return the name that a workload gives to data, or '' for the place of a link."""
-    return place.rpartition("/")[2] if place.startswith(f"{contract.DATA}/") else ""
 
 
 def _find_data(folder: Path) -> dict[str, Path]:

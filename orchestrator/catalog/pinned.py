@@ -118,7 +118,11 @@ def _divide(folder: Path, outside: Mapping[str, Path] | None) -> tuple[list[tupl
         elif status:
             sizes[name] = status.st_size
         elif outside is not None and name not in outside:
-            raise _refuse(folder, name)
+            place = os.path.realpath(folder / name)
+            raise UsageError(
+                f"--workload-folder {folder}: {name} is a link to {place!r}, which is outside of the folder or hidden; "
+                f"{advise_to_allow(name, place, folder)}"
+            )
         if len(sizes) + folders > MOST_FILES:
             raise UsageError(
                 f"--workload-folder {folder}: it holds more than {MOST_FILES} files and folders; keep data in another "
@@ -142,14 +146,6 @@ def _divide(folder: Path, outside: Mapping[str, Path] | None) -> tuple[list[tupl
         )
     places = {name: _find_place(folder, name) for name in beyond} | allowed
     return small, tuple(describe_file(name, places[name]) for name in sorted(places))
-
-
-def _refuse(folder: Path, name: str) -> UsageError:
-    place = os.path.realpath(folder / name)
-    return UsageError(
-        f"--workload-folder {folder}: {name} is a link to {place!r}, which is outside of the folder or hidden; "
-        f"{advise_to_allow(name, place, folder)}"
-    )
 
 
 def advise_to_allow(name: str, place: object, folder: Path) -> str:
@@ -196,7 +192,7 @@ def pin(folder: Path, copy: Path, outside: Mapping[str, Path] | None = None) -> 
                 shutil.copyfileobj(source, file)
                 os.fchmod(file.fileno(), os.fstat(source.fileno()).st_mode & 0o700)
         for name in inner:
-            if not _is_in(name, large):
+            if not any(name == file.name or name.startswith(f"{file.name}/") for file in large):
                 (copy / name).mkdir(parents=True, exist_ok=True)
         _mark(large, copy)
         # Workers may run as another user; other people do not get past the run folder.
@@ -205,11 +201,6 @@ def pin(folder: Path, copy: Path, outside: Mapping[str, Path] | None = None) -> 
     except OSError as error:
         raise _unusable(folder, error) from error
     return large
-
-
-def _is_in(name: str, large: Iterable[LargeFile]) -> bool:
-    """Return whether a name is that of a file or folder that is not copied, or in one of these folders."""
-    return any(name == file.name or name.startswith(f"{file.name}/") for file in large)
 
 
 def _mark(large: Iterable[LargeFile], copy: Path) -> None:

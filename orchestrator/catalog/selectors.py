@@ -2,7 +2,7 @@
 
 import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -82,7 +82,8 @@ def select_cases(selectors: Sequence[str], suite: Sequence[str], workloads: dict
     """
     defaults = [parse_selector(text, workloads) for text in suite]
     if not selectors:
-        return _unique(case for selector in defaults for case in expand(selector, workloads[selector.workload]))
+        every = (case for selector in defaults for case in expand(selector, workloads[selector.workload]))
+        return tuple(dict.fromkeys(every))
     cases: list[Case] = []
     for text in selectors:
         selector = parse_selector(text, workloads)
@@ -96,8 +97,4 @@ def select_cases(selectors: Sequence[str], suite: Sequence[str], workloads: dict
         if not chosen:
             raise NothingSelected(f"{text}: {workload.name} leaves that combination of parameters out; see its file")
         cases.extend(chosen)
-    return _unique(cases)
-
-
-def _unique(cases: Iterable[Case]) -> tuple[Case, ...]:
     return tuple(dict.fromkeys(cases))

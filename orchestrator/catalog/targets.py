@@ -90,7 +90,8 @@ def parse_target(text: str) -> Changed:
                 f"target {text!r}: after `as` comes its name, which ends it: letters, digits, '_', '-' and '.', the "
                 "first a letter, at most 40"
             )
-        _check_name(text, name)
+        if name in (catalog.ALL, catalog.LATEST) or catalog.NIGHTLY.fullmatch(name):
+            raise UsageError(f"target {text!r}: {name!r} names versions; take another name")
     if not words:
         raise UsageError(f"target {text!r}: there is no version in it; {GRAMMAR}")
     first, *others = words
@@ -106,11 +107,6 @@ def parse_target(text: str) -> Changed:
         _check_change(text, key, value, first=word is first)
         found[key] = value
     return _make(text, "" if "=" in first else first, found, name)
-
-
-def _check_name(text: str, name: str) -> None:
-    if name in (catalog.ALL, catalog.LATEST) or catalog.NIGHTLY.fullmatch(name):
-        raise UsageError(f"target {text!r}: {name!r} names versions; take another name")
 
 
 def _check_change(text: str, key: str, value: str, *, first: bool) -> None:

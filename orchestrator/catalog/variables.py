@@ -26,13 +26,8 @@ def why_not_settable(name: str, value: str) -> str:
         return "is not for a target: --gpus names them"
     if OURS.fullmatch(name):
         return "is set by tfcompare itself, alike for all targets"
-    return (
-        "may hold a secret, and a run records the variables of its targets" if is_secret_variable(name, value) else ""
-    )
-
-
-def is_secret_variable(name: str, value: str) -> bool:
-    return bool(SECRET.fullmatch(name) or LOGIN.search(value))
+    is_secret = SECRET.fullmatch(name) or LOGIN.search(value)
+    return "may hold a secret, and a run records the variables of its targets" if is_secret else ""
 
 
 def find_of_tensorflow() -> dict[str, str]:
@@ -44,10 +39,6 @@ def find_of_tensorflow() -> dict[str, str]:
         and not (LOGS.fullmatch(name) or OTHERS.fullmatch(name))
         and not why_not_settable(name, value)
     }
-
-
-def find_of_logs() -> dict[str, str]:
-    return {name: value for name, value in sorted(os.environ.items()) if LOGS.fullmatch(name)}
 
 
 def note_ignored(inherited: object) -> str:

@@ -1,6 +1,7 @@
 """A wheel of the user's own: what it holds, for which Python, and what it needs."""
 
 import hashlib
+import re
 import zipfile
 from dataclasses import dataclass
 from email.parser import BytesHeaderParser
@@ -45,10 +46,13 @@ def _read(path: Path, size: int, modified_ns: int) -> Wheel:
         name, number, _, tags = parse_wheel_filename(path.name)
     except InvalidWheelFilename as error:
         raise UsageError(f"wheel={path}: {error}; a wheel keeps the name under which it was built") from error
-    fitting = [tag for tag in tags if tag.platform == "any" or _is_here(tag.platform)]
+    here = find_architecture().name
+    known = ("manylinux", f"linux_{here}")
+    fitting = [
+        tag for tag in tags if tag.platform == "any" or (tag.platform.startswith(known) and tag.platform.endswith(here))
+    ]
     if not fitting:
         platforms = ", ".join(sorted({tag.platform for tag in tags}))
-        here = find_architecture().name
         raise UsageError(f"wheel={path}: it is for {platforms}, and targets run on Linux on {here}")
     try:
         with path.open("rb") as file:
@@ -61,19 +65,10 @@ def _read(path: Path, size: int, modified_ns: int) -> Wheel:
     check_requirements(f"wheel={path}: its metadata", requirements)
     if not is_tensorflow:
         raise UsageError(f"wheel={path}: it holds no package `tensorflow`")
-    pythons = {_python(tag.interpreter) for tag in fitting}
-    return Wheel(path, name, str(number), tuple(sorted(filter(None, pythons))), requirements, digest)
-
-
-def _is_here(platform: str) -> bool:
-    here = find_architecture().name
-    return platform.startswith(("manylinux", f"linux_{here}")) and platform.endswith(here)
-
-
-def _python(interpreter: str) -> str:
-    """Return the Python of a tag such as cp311, or '' if it takes any."""
-    digits = interpreter.removeprefix("cp")
-    return f"{digits[0]}.{digits[1:]}" if interpreter.startswith("cp3") and digits.isdigit() and digits[1:] else ""
+    # A tag such as cp311 is for one Python; others take any.
+    matches = (re.fullmatch(r"cp3(\d+)", tag.interpreter) for tag in fitting)
+    pythons = sorted({f"3.{match[1]}" for match in matches if match})
+    return Wheel(path, name, str(number), tuple(pythons), requirements, digest)
 
 
 def _requirements(archive: zipfile.ZipFile) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ from packaging.requirements import InvalidRequirement, Requirement
 from orchestrator import contract, files
 from orchestrator.bundled import WORKLOADS
 from orchestrator.catalog import did_you_mean, pinned
+from orchestrator.catalog.architectures import read_number_pair
 from orchestrator.catalog.imports import imports_of
 from orchestrator.errors import UsageError
 from orchestrator.model import Workload
@@ -213,14 +214,9 @@ def _takes_two(arguments: ast.arguments) -> bool:
 def check_syntax(path: Path, python: str) -> None:
     """Raise UsageError if a Python of this version could not read the file."""
     try:
-        ast.parse(files.read_text(path), filename=str(path), feature_version=_feature_version(python))
+        ast.parse(files.read_text(path), filename=str(path), feature_version=read_number_pair(python))
     except SyntaxError as error:
         raise UsageError(f"{path}, line {error.lineno}: Python {python} cannot read this: {error.msg}") from error
-
-
-def _feature_version(python: str) -> tuple[int, int]:
-    major, minor = python.split(".")[:2]
-    return int(major), int(minor)
 
 
 def _values(path: Path, name: str, values: Any) -> tuple[str, ...]:

@@ -36,13 +36,6 @@ class _Sign:
     what: str
     advice: str
 
-    def read(self, text: str, names: Mapping[str, str]) -> Failure | None:
-        match = re.search(self.words, text, re.IGNORECASE)
-        if match is None:
-            return None
-        values = {**names, **{name: value or "" for name, value in match.groupdict().items()}}
-        return Failure(self.kind, self.what.format(**values), self.advice.format(**values))
-
 
 ANOTHER = (
     "Name another with --base (a mirror's, your own, or one that `tfcompare images load` brought), "
@@ -247,4 +240,8 @@ def _origin(wheelhouse: Path | None) -> dict[str, str]:
 
 
 def _first(signs: tuple[_Sign, ...], text: str, names: Mapping[str, str]) -> Failure | None:
-    return next((failure for sign in signs if (failure := sign.read(text, names))), None)
+    for sign in signs:
+        if match := re.search(sign.words, text, re.IGNORECASE):
+            values = {**names, **{name: value or "" for name, value in match.groupdict().items()}}
+            return Failure(sign.kind, sign.what.format(**values), sign.advice.format(**values))
+    return None

@@ -34,18 +34,6 @@ class BuildLog:
     def run(self, argv: list[str], env: dict[str, str]) -> int:
         """Run a program, keep every line that it prints, and return its exit code; another thread can `stop` it."""
         self.line("$ " + " ".join(argv))
-        with self._start(argv, env) as process:
-            try:
-                for line in process.stdout or ():
-                    self.line(line)
-            except BaseException:
-                kill_group(process.pid)
-                raise
-            finally:
-                self._process = None
-        return process.returncode
-
-    def _start(self, argv: list[str], env: dict[str, str]) -> "subprocess.Popen[str]":
         with self._starting:
             if self._stopped:
                 raise KeyboardInterrupt
@@ -59,7 +47,16 @@ class BuildLog:
                 errors="backslashreplace",
                 start_new_session=True,
             )
-            return self._process
+        with self._process as process:
+            try:
+                for line in process.stdout or ():
+                    self.line(line)
+            except BaseException:
+                kill_group(process.pid)
+                raise
+            finally:
+                self._process = None
+        return process.returncode
 
     def stop(self) -> None:
         """End the running program with everything it started, and let no other begin."""

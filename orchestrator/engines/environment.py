@@ -1,8 +1,9 @@
 """What all environments have in common: the variables of a worker."""
 
+import os
 from collections.abc import Mapping
 
-from orchestrator.catalog.variables import find_of_logs
+from orchestrator.catalog.variables import LOGS
 
 
 def worker_variables(seed: int = 0, own: Mapping[str, str] | None = None) -> dict[str, str]:
@@ -13,7 +14,7 @@ def worker_variables(seed: int = 0, own: Mapping[str, str] | None = None) -> dic
     one.
     """
     return {
-        **find_of_logs(),
+        **{name: value for name, value in sorted(os.environ.items()) if LOGS.fullmatch(name)},
         "LANG": "C.UTF-8",
         "KERAS_BACKEND": "tensorflow",
         "PYTHONDONTWRITEBYTECODE": "1",

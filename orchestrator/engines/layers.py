@@ -98,18 +98,17 @@ def make_layer(requirements: Sequence[str], facts: EnvironmentFacts, options: En
     origin = [uv.place, python, *describe_index(options)]
     resolved = cache() / "layers" / f"{_hash(origin, map('=='.join, present.items()), sorted(requirements))}.txt"
     try:
-        if not resolved.is_file():
-            _resolve(resolved, requirements, present, python, uv)
-        pins = lockfile.read_lock(resolved)
-        folder = cache() / "layers" / _hash(origin, map(lockfile.write_pin, pins))
-        if not folder.is_dir():
-            _install(folder, pins, python, uv)
+        with files.writing(cache() / "layers", "TFCOMPARE_CACHE names another folder"):
+            if not resolved.is_file():
+                _resolve(resolved, requirements, present, python, uv)
+            pins = lockfile.read_lock(resolved)
+            folder = cache() / "layers" / _hash(origin, map(lockfile.write_pin, pins))
+            if not folder.is_dir():
+                _install(folder, pins, python, uv)
     except Unresolved as error:
-        return Layer(refusal=_shorten(str(error), requirements))
-    except OSError as error:
-        raise UsageError(
-            f"cannot write {cache() / 'layers'}: {error.strerror}; TFCOMPARE_CACHE names another folder"
-        ) from error
+        reason = " ".join(str(error).translate(DRAWN).split())
+        told = f"it requires {', '.join(requirements)}, which does not go with this target: {reason}"
+        return Layer(refusal=told[:MOST_REASON])
     return Layer(folder)
 
 
@@ -128,11 +127,6 @@ def describe_index(options: EngineOptions) -> list[str]:
 
 def _hash(*parts: Iterable[str]) -> str:
     return hashlib.sha256("\n\n".join(map("\n".join, parts)).encode()).hexdigest()[:32]
-
-
-def _shorten(said: str, requirements: Sequence[str]) -> str:
-    reason = " ".join(said.translate(DRAWN).split())
-    return f"it requires {', '.join(requirements)}, which does not go with this target: {reason}"[:MOST_REASON]
 
 
 @contextmanager

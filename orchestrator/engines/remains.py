@@ -2,6 +2,7 @@
 
 from orchestrator.engines import Engine, scratch
 from orchestrator.engines.worker import cgroup, marked
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.view import View
 
 
@@ -12,12 +13,8 @@ def sweep(engine: Engine, view: View) -> None:
     removed = scratch.reap_folders()
     ended += sum(map(marked.end_marked, removed))
     if ended:
-        found.append(_count(ended, "process", "processes"))
+        found.append(f"{ended} process{'' if ended == 1 else 'es'}")
     if removed:
-        found.append(f"{_count(len(removed), 'temporary folder', 'temporary folders')} in {removed[0].parent}")
+        found.append(f"{format_count(len(removed), 'temporary folder')} in {removed[0].parent}")
     if found:
         view.say(f"removed what runs that were killed had left behind: {', '.join(found)}")
-
-
-def _count(number: int, one: str, many: str) -> str:
-    return f"{number} {one if number == 1 else many}"

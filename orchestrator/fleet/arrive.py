@@ -6,6 +6,7 @@ becomes part of the run, and leaves that place. What stays in it belongs to atte
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from orchestrator import files
@@ -69,9 +70,14 @@ class Arrivals:
         host = {**part.manifest.host, "id": report.id}
         self._manifest = add_host(self._manifest, part, host)
         # The journal comes last: without its lines the rows count nowhere, and the unit is measured again.
-        taken = add_part(part, self._run, self._plan.run, self._numbers, self._workers, self._write_manifest)
-        self._numbers += taken
-        self._copy_logs(part, f"{unit.number}-{copy}")
+        write = partial(self._run.write_manifest, self._manifest)
+        self._numbers += add_part(part, self._run, self._plan.run, self._numbers, self._workers, write)
+        # What workers and installs printed, by unit.
+        for log in sorted(part.folder.logs.glob("*.log")):
+            kept = self._run.logs / f"{unit.number}-{copy}-{log.name}"
+            with files.writing(self._run.logs, "make room, and continue the run"):
+                if data := log.read_bytes():
+                    files.replace(self._run.path, kept, data, 0o600, durable=False)
         self._run.sync_journal()
         del self._kept[place]
         files.remove_tree(place)
@@ -80,9 +86,6 @@ class Arrivals:
         """Return the number of the last attempt that was kept of a unit; the next one gets the next number."""
         names = (path.name.rpartition("-") for path in (self._run.path / UNUSED).glob(f"{unit.number}-{copy}-*"))
         return max((int(number) for _, _, number in names if number.isdecimal()), default=0)
-
-    def _write_manifest(self) -> None:
-        self._run.write_manifest(self._manifest)
 
     def _check(self, unit: Unit, part: MergedPart) -> None:
         if told := find_difference(self._plan, part.plan, OF_UNITS) or find_difference(
@@ -100,14 +103,6 @@ class Arrivals:
                 raise ContractBroken(f"it has other packages in {target} than hosts before it")
         if not any(isinstance(entry, Ended) for entry in part.entries):
             raise ContractBroken("it measured nothing")
-
-    def _copy_logs(self, part: MergedPart, name: str) -> None:
-        """Keep what workers and installs printed, by unit."""
-        for log in sorted(part.folder.logs.glob("*.log")):
-            with files.writing(self._run.logs, "make room, and continue the run"):
-                data = log.read_bytes()
-                if data:
-                    files.replace(self._run.path, self._run.logs / f"{name}-{log.name}", data, 0o600, durable=False)
 
 
 def add_host(manifest: Manifest, part: MergedPart, host: Mapping[str, str | int | float | None]) -> Manifest:

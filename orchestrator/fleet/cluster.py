@@ -59,6 +59,16 @@ ANSWER = TypeAdapter(tuple[bytes, dict[str, bytes]], config=ConfigDict(strict=Tr
 MESSAGES = TypeAdapter(list[tuple[bytes, dict[str, bytes]]], config=ConfigDict(strict=True))
 # Where a user has a token already, these say so.
 TOKENS = ("RAY_AUTH_TOKEN", TOKEN_PATH, AUTH_MODE)
+# What became of a task, in our words: Ray's own fill a page.
+LOSSES = {
+    "WorkerCrashedError": "its process on the host died",
+    "NodeDiedError": "its host is gone",
+    "TaskCancelledError": "it was ended",
+    "TaskUnschedulableError": "its host is gone",
+    "RaySystemError": "Ray failed on its host",
+    "OutOfMemoryError": "its host ran out of memory",
+    "LocalRayletDiedError": "its host is gone",
+}
 OPEN_CLUSTER = (
     "warning: this cluster has no token, so everyone who reaches its ports can run code on all its machines: "
     "docs/fleet.md says how to start one with a token"
@@ -176,18 +186,18 @@ def _init(ray: Any, on: str, **more: bool) -> Any:
 
 def _knock(on: str) -> None:
     """Raise OSError at once where nothing listens; Ray would try for minutes."""
-    host_name, _, port = (_find_head() if on == EXISTING else on.removeprefix(BY_CLIENT)).rpartition(":")
+    address = on.removeprefix(BY_CLIENT)
+    if on == EXISTING:
+        # Of the head to which this machine belongs, where Ray itself looks for it.
+        address = os.environ.get("RAY_ADDRESS", "")
+        kept = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp", "ray", "ray_current_cluster")  # noqa: S108
+        if not address and not kept.is_file():
+            raise ConnectionError("Ray was not started on it")
+        if ":" not in address:
+            address = kept.read_text().strip()
+    host_name, _, port = address.rpartition(":")
     with socket.create_connection((host_name, int(port)), KNOCK_S):
         pass
-
-
-def _find_head() -> str:
-    """Return the address of the head to which this machine belongs, where Ray itself looks for it."""
-    named = os.environ.get("RAY_ADDRESS", "")
-    kept = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp", "ray", "ray_current_cluster")  # noqa: S108
-    if not named and not kept.is_file():
-        raise ConnectionError("Ray was not started on it")
-    return named if ":" in named else kept.read_text().strip()
 
 
 @contextmanager
@@ -305,7 +315,8 @@ class Cluster:
         except self._ray.exceptions.RayTaskError as error:
             raise TaskLost(_list_lines(error)[-1]) from error
         except self._ray.exceptions.RayError as error:
-            raise TaskLost(_name_loss(error)) from error
+            name = type(error).__name__
+            raise TaskLost(LOSSES.get(name, f"{name}: {_list_lines(error)[0]}")) from error
         # Ray has made objects of what the host sent; of these, only bytes and their names are used.
         if isinstance(answer, bytes):
             return answer
@@ -354,18 +365,3 @@ def _measure(work: Work, task: bytes, files: Contents, mailbox: Any) -> tuple[by
 def _list_lines(error: BaseException) -> list[str]:
     """Return the lines of an error's message; one without a message has its name."""
     return [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
-
-
-def _name_loss(error: Exception) -> str:
-    """Say what became of a task, in our words: Ray's own fill a page."""
-    name = type(error).__name__
-    known = {
-        "WorkerCrashedError": "its process on the host died",
-        "NodeDiedError": "its host is gone",
-        "TaskCancelledError": "it was ended",
-        "TaskUnschedulableError": "its host is gone",
-        "RaySystemError": "Ray failed on its host",
-        "OutOfMemoryError": "its host ran out of memory",
-        "LocalRayletDiedError": "its host is gone",
-    }
-    return known.get(name, f"{name}: {_list_lines(error)[0]}")

@@ -36,14 +36,7 @@ from orchestrator.fleet.model import (
     UnitAnswer,
     UnitTask,
 )
-from orchestrator.fleet.place import (
-    choose_fleet_engine,
-    find_double,
-    find_host_obstacle,
-    find_misfit,
-    find_mismatch,
-    find_needed_versions,
-)
+from orchestrator.fleet.place import choose_fleet_engine, find_double, find_host_obstacle, find_misfit, find_mismatch
 from orchestrator.fleet.replicas import OF_REPLICAS, describe_replicas
 from orchestrator.fleet.roster import ASKING_S, PATIENCE_S, FleetHost, Roster, UnitJob
 from orchestrator.fleet.units import Unit, divide_run, find_sending_s, request
@@ -128,8 +121,9 @@ class RunRules(HostRules):
     def suits(self, unit: Unit, report: HostReport) -> str:
         options = self._planned.options
         selection, environments = self._planned.selection, options.environments
-        arms = [arm.key for arm in list_arms(unit.cases, selection.targets, unit.claims, environments.device)]
-        versions = find_needed_versions(arms, selection.versions)
+        arms = list_arms(unit.cases, selection.targets, unit.claims, environments.device)
+        named = {arm.target.name for arm in arms}
+        versions = [version for version in selection.versions if version.name in named]
         return find_misfit(versions, report, gpu=environments.gpu, force=environments.force)
 
     def request(self, job: UnitJob) -> tuple[bytes, Contents]:
@@ -171,7 +165,9 @@ def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View, ope
             session = pin_workloads(session)
             run, plan = session.folder, session.plan
             rules.workloads = _read_workloads(run, plan.large)
-            _write_request(run, FleetRequest(options=planned.options, fleet=options))
+            with files.writing(run.fleet, "choose another --output"):
+                asked = FleetRequest(options=planned.options, fleet=options)
+                files.replace(run.path, run.fleet, REQUEST.dump_json(asked, indent=1, exclude=SECRET) + b"\n", 0o600)
             session.begin()
             run.write_plan(plan)
             run.write_manifest(make_manifest(session.planned, {}, plan.large))
@@ -292,12 +288,6 @@ def _read_workloads(run: RunFolder, large: Sequence[LargeFile]) -> tuple[Content
         folders=tuple(filter(is_sent, pinned.folders(run.workloads))),
         executable=tuple(name for name, path in paths.items() if path.stat().st_mode & 0o100),
     )
-
-
-def _write_request(run: RunFolder, asked: FleetRequest) -> None:
-    with files.writing(run.fleet, "choose another --output"):
-        data = REQUEST.dump_json(asked, indent=1, exclude=SECRET) + b"\n"
-        files.replace(run.path, run.fleet, data, 0o600)
 
 
 def _measure(

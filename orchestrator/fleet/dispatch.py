@@ -74,7 +74,10 @@ class Dispatch:
             while any(job.is_open for job in self.jobs):
                 for host in self._roster.look():
                     self._is_doubtful = True
-                    self._bury(host)
+                    if host.job:
+                        with suppress(Exception):
+                            self._fleet.end(host.begun)
+                        self._lose(host.job, f"{host.name} is gone")
                 self._give_up()
                 self._hand_out()
                 self._hear(self._fleet.wait([*self._roster.questions, *self._list_begun()], WAIT_S))
@@ -186,7 +189,7 @@ class Dispatch:
         return answer
 
     def _take(self, host: FleetHost, job: UnitJob, answer: UnitAnswer) -> None:
-        """Take an answer, or let another host try."""
+        """Take an answer, or let another host try; a host that fails again and again is left out."""
         assert host.report
         job.is_answered = False
         error = clip(answer.end.error, LONGEST)
@@ -197,7 +200,14 @@ class Dispatch:
             job.host, job.reason, job.spare = None, f"{host.name}: {error}", (host, answer)
             self._view.say(f"warning: {host.name} lacks a version, and another host is asked: {error}")
         elif reason := self._rules.accept(job, host.report, answer):
-            self._fail(host, job, clip(reason, LONGEST))
+            reason = clip(reason, LONGEST)
+            self._is_doubtful = True
+            job.refused_by.add(host.node.id)
+            job.host, job.reason = None, f"{host.name}: {reason}"
+            host.failures += 1
+            self._view.say(f"warning: {host.name} could not measure {job.unit.title}: {reason}")
+            if host.failures >= MOST_FAILURES:
+                self._roster.leave_out(host, f"it failed {MOST_FAILURES} times in a row")
         else:
             host.failures = 0
             self._finish(job, host.name)
@@ -219,16 +229,6 @@ class Dispatch:
         done = sum(other.is_done for other in self.jobs)
         self._view.say(f"{name}: {job.unit.title} is measured, {done} of {len(self.jobs)}")
 
-    def _fail(self, host: FleetHost, job: UnitJob, reason: str) -> None:
-        """Let another host try; a host that fails again and again is left out."""
-        self._is_doubtful = True
-        job.refused_by.add(host.node.id)
-        job.host, job.reason = None, f"{host.name}: {reason}"
-        host.failures += 1
-        self._view.say(f"warning: {host.name} could not measure {job.unit.title}: {reason}")
-        if host.failures >= MOST_FAILURES:
-            self._roster.leave_out(host, f"it failed {MOST_FAILURES} times in a row")
-
     def _rest(self, host: FleetHost, job: UnitJob, reason: str) -> None:
         """Let a host be for a while that measures something else; the unit goes to whichever host is free first."""
         job.host, job.reason = None, f"{host.name}: {reason}"
@@ -239,12 +239,6 @@ class Dispatch:
         if job.rests > MOST_RESTS:
             job.is_given_up = True
             self._view.say(f"warning: no host had time for {job.unit.title}; the last said: {reason}")
-
-    def _bury(self, host: FleetHost) -> None:
-        if host.job:
-            with suppress(Exception):
-                self._fleet.end(host.begun)
-            self._lose(host.job, f"{host.name} is gone")
 
     def _lose(self, job: UnitJob, reason: str) -> None:
         """Put a unit back whose host or process is gone; it begins again, and what it had measured does not count."""

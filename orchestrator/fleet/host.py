@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -18,7 +17,7 @@ from orchestrator.bundled import find_own_number
 from orchestrator.engines import ENGINES
 from orchestrator.engines.scratch import Scratch
 from orchestrator.errors import EngineUnavailable, InternalError
-from orchestrator.fleet.model import Contents, HostReport, Tell, UnitAnswer, UnitEnd, UnitMessage, UnitTask
+from orchestrator.fleet.model import Contents, HostReport, Tell, UnitAnswer, UnitEnd, UnitTask
 from orchestrator.machine.gpu import find_gpus
 from orchestrator.machine.host import host_facts
 from orchestrator.machine.occupied import find_simulated_name
@@ -27,8 +26,7 @@ from orchestrator.results.part_files import read_files, write_files
 
 # The program of the process. Without -P a file in the working directory could pose as one of our modules.
 PROGRAM = (sys.executable, "-P", "-c", "from orchestrator.fleet.measure import main; main()")
-REPORT, TASK = TypeAdapter(HostReport), TypeAdapter(UnitTask)
-MESSAGE, END = TypeAdapter(UnitMessage), TypeAdapter(UnitEnd)
+REPORT, TASK, END = TypeAdapter(HostReport), TypeAdapter(UnitTask), TypeAdapter(UnitEnd)
 
 
 def describe_host() -> bytes:
@@ -75,15 +73,12 @@ def _measure(task: UnitTask, workloads: Contents, tell: Tell, scratch: Path) -> 
                 raise
             process.wait()
     except OSError as error:
-        return UnitAnswer(UnitEnd(exit_code=InternalError.exit_code, error=_describe(error)), {})
+        told = f"{error.filename or 'a file'} cannot be written: {error.strerror or error}"
+        return UnitAnswer(UnitEnd(exit_code=InternalError.exit_code, error=told), {})
     if end is None:
         said = files.read_last_line(scratch / "stderr") or "it said nothing"
         end = UnitEnd(exit_code=process.returncode or InternalError.exit_code, error=f"its process died: {said}")
     return UnitAnswer(end, read_files(run))
-
-
-def _describe(error: OSError) -> str:
-    return f"{error.filename or 'a file'} cannot be written: {error.strerror or error}"
 
 
 def _start(errors: IO[bytes]) -> "subprocess.Popen[bytes]":
@@ -106,7 +101,7 @@ def _listen(process: "subprocess.Popen[bytes]", task: UnitTask, run: Path, tell:
         process.stdin.flush()
     sent = time.monotonic()
     end = None
-    for line in _lines(process.stdout):
+    for line in (ended.rstrip(b"\n") for ended in process.stdout):
         with suppress(ValueError):
             end = END.validate_json(line)
             continue
@@ -115,11 +110,6 @@ def _listen(process: "subprocess.Popen[bytes]", task: UnitTask, run: Path, tell:
         sent = now if due else sent
         tell(line, read_files(run) if due else {})
     return end
-
-
-def _lines(stream: IO[bytes]) -> Iterator[bytes]:
-    for line in stream:
-        yield line.rstrip(b"\n")
 
 
 def _end(process: "subprocess.Popen[bytes]") -> None:

@@ -129,7 +129,12 @@ def start(
     """Start Ray on each host; one that cannot be reached costs only itself."""
     if read_started():
         raise UsageError("there is a fleet already: `tfcompare fleet status` shows it, `tfcompare fleet down` ends it")
-    token = _make_token()
+    file = token_file()
+    with files.writing(file, user_data.REMEDY):
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not file.is_file():
+            files.write_atomically(file, secrets.token_hex(32).encode(), 0o600)
+        token = file.read_text().strip()
     fleet = StartedFleet(ssh=tuple(ssh))
     keeping = threading.Lock()
 
@@ -173,15 +178,6 @@ def end(view: View) -> None:
         names = ", ".join(machine.host for machine in left)
         raise EngineUnavailable(f"not ended: {names}", "`tfcompare fleet down` tries them again")
     state_file().unlink(missing_ok=True)
-
-
-def _make_token() -> str:
-    file = token_file()
-    with files.writing(file, user_data.REMEDY):
-        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        if not file.is_file():
-            files.write_atomically(file, secrets.token_hex(32).encode(), 0o600)
-        return file.read_text().strip()
 
 
 def keep_started(fleet: StartedFleet) -> None:

@@ -6,7 +6,6 @@ from orchestrator.catalog.gpu_support import match_gpu
 from orchestrator.catalog.version import Version
 from orchestrator.errors import EngineUnavailable
 from orchestrator.fleet.model import OF_NAME, FleetNode, HostReport
-from orchestrator.model import ArmKey
 
 # What a run needs of the disk at least, next to environments that are there already.
 LEAST_FREE_MB = 500
@@ -64,9 +63,3 @@ def find_misfit(versions: Iterable[Version], report: HostReport, *, gpu: bool, f
     matches = (match_gpu(version, report.gpus[0], ()) for version in versions)
     failing = [str(match) for match in matches if match.fit == "unsupported"]
     return "" if force or not failing else failing[0]
-
-
-def find_needed_versions(arms: Iterable[ArmKey], versions: Iterable[Version]) -> tuple[Version, ...]:
-    """Return the versions that these arms need."""
-    named = {arm.target.name for arm in arms}
-    return tuple(version for version in versions if version.name in named)

@@ -31,7 +31,7 @@ from orchestrator.nightly.options import NightContext, NightOptions, list_flags
 from orchestrator.nightly.stages import make_child
 from orchestrator.nightly.subprocess_run import ChildEnd
 from orchestrator.nightly.versions import is_nightly
-from orchestrator.profiling.in_words import describe_difference
+from orchestrator.profiling.report import describe_difference
 from orchestrator.profiling.stored import read_profile as read_profile
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.view import View

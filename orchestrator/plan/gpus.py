@@ -83,7 +83,12 @@ def fit(
     _check_modes(chosen, exclusive=environments.exclusive)
     if environments.lock_mhz and os.geteuid():
         raise UsageError(f"--lock-clocks takes root: {REMEDY}")
-    others = [version for version in (*catalog.releases(), *catalog.list_builds()) if _runs_on(version, options.engine)]
+    # An image is in no virtual environment.
+    others = [
+        version
+        for version in (*catalog.releases(), *catalog.list_builds())
+        if options.engine != VENV or any(flavour.is_plain for flavour in version.on("gpu"))
+    ]
     matches = tuple(match_gpu(version, gpu, others) for version in versions for gpu in chosen)
     failing = [match for match in matches if match.fit == "unsupported"]
     if failing and not environments.force:
@@ -92,7 +97,11 @@ def fit(
     notes = (
         *([f"GPU clocks were held at {held} MHz (--lock-clocks)"] if held else []),
         *_about(chosen, watched=bool(read())),
-        *(note for match in matches if (note := _note(match))),
+        *(
+            f"MEASURED BY FORCE: {match}. Believe no figure of it" if match.fit == "unsupported" else str(match)
+            for match in matches
+            if match.fit != "fine"
+        ),
         *planned.fitting.notes,
     )
     keys = tuple(gpu.key for gpu in chosen)
@@ -105,7 +114,12 @@ def fit(
 
 def describe_builds(planned: PlannedRun) -> PlannedRun:
     """Return the planned run with what every report says of versions that are not releases."""
-    notes = tuple(note_build(version) for version in planned.selection.versions if version.build)
+    notes = tuple(
+        f"{version.name} is {version.build.maker}'s build of TensorFlow {Number(version.number).base_version}, and not "
+        "the release: it has other patches, libraries and defaults"
+        for version in planned.selection.versions
+        if version.build
+    )
     return replace(planned, fitting=replace(planned.fitting, notes=notes)) if notes else planned
 
 
@@ -118,11 +132,6 @@ def find_granted_gpu() -> tuple[str, ...]:
     if not first or first == "-1":
         raise UsageError("--gpu: CUDA_VISIBLE_DEVICES hides all GPUs from this process: --gpus names one anyway")
     return (first,)
-
-
-def _runs_on(version: Version, engine: str) -> bool:
-    """Return whether an engine can have a version at all; an image is in no virtual environment."""
-    return engine != VENV or any(flavour.is_plain for flavour in version.on("gpu"))
 
 
 def _check_modes(chosen: Sequence[Gpu], *, exclusive: bool) -> None:
@@ -172,18 +181,3 @@ def _about(chosen: Sequence[Gpu], *, watched: bool) -> list[str]:
         if gpu.linked is False:
             notes.append(f"{gpu.title}: {UNLINKED}")
     return notes
-
-
-def note_build(version: Version) -> str:
-    """Return what every report says of a version that is not the release."""
-    assert version.build
-    return (
-        f"{version.name} is {version.build.maker}'s build of TensorFlow {Number(version.number).base_version}, and not "
-        "the release: it has other patches, libraries and defaults"
-    )
-
-
-def _note(match: Match) -> str:
-    if match.fit == "unsupported":
-        return f"MEASURED BY FORCE: {match}. Believe no figure of it"
-    return str(match) if match.fit in ("jit", "unknown") else ""

@@ -59,9 +59,7 @@ def baselines_of(case: Case, workload: Workload, present: Collection[Case]) -> I
             yield baseline
 
 
-def plan_program_pairs(
-    cases: Sequence[Case], targets: Sequence[Target], metrics: Iterable[Metric] = ("time", "step")
-) -> tuple[Pair, ...]:
+def plan_program_pairs(cases: Sequence[Case], targets: Sequence[Target], metrics: Iterable[Metric]) -> tuple[Pair, ...]:
     """Return the ratios that a run of a program reports: of its whole time, and of its training steps if it has any."""
     return tuple(
         TargetPair(case=case, baseline=targets[0], candidate=target, metric=metric)

@@ -3,9 +3,7 @@
 from dataclasses import replace
 
 from orchestrator.catalog.changed import provide_targets
-from orchestrator.catalog.version import FlavourName
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.model import Claim
 from orchestrator.plan.gpus import describe_builds, fit
 from orchestrator.plan.request import PlannedRun, RunOptions, check_request
 from orchestrator.terminal.view import View
@@ -22,21 +20,16 @@ def plan_elsewhere(options: RunOptions, view: View) -> PlannedRun:
 
 
 def _provide(options: RunOptions, view: View) -> RunOptions:
+    """Lock the targets, also those of claims: there, what cannot be locked costs only the claims that name it."""
     device = options.environments.device
-    targets, claims = provide_targets(options.versions, view, device), _provide_claims(options.claims, view, device)
-    return replace(options, versions=targets, claims=claims)
-
-
-def _provide_claims(claims: tuple[Claim, ...], view: View, device: FlavourName) -> tuple[Claim, ...]:
-    """Lock the targets of claims; what cannot be locked costs only the claims that name it."""
-    found = []
-    for claim in claims:
+    targets, found = provide_targets(options.versions, view, device), []
+    for claim in options.claims:
         try:
             provide_targets(claim.definitions, view, device)
         except UsageError as error:
             view.say(f"warning: the claim {claim.name} is left out: {error}")
         else:
             found.append(claim)
-    if claims and not found:
+    if options.claims and not found:
         raise NothingSelected("the targets of these claims cannot be locked; see above")
-    return tuple(found)
+    return replace(options, versions=targets, claims=tuple(found))

@@ -9,6 +9,7 @@ from pathlib import Path
 from orchestrator import catalog
 from orchestrator.catalog import changed, pinned, program, variables
 from orchestrator.catalog import workloads as suites
+from orchestrator.catalog.architectures import read_number_pair
 from orchestrator.catalog.claims import BUDGETS_S, cases_of
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting
 from orchestrator.catalog.selectors import MARGIN, select_cases
@@ -198,7 +199,14 @@ def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
     for name, workload in measured.items():
         _check_syntax(workload, selection.versions)
         if options.own_workloads and not workload.builtin:
-            measured[name] = _check_places(workload, options.own_workloads, options)
+            folder, outside = options.own_workloads, options.outside
+            # Refuses what leads out of the folder and is not allowed.
+            pinned.divide_files(folder, outside)
+            if workload.path.name in outside:
+                raise UsageError(
+                    f"{workload.path}: a workload is no link out of its folder; copy the file into {folder}"
+                )
+            measured[name] = workload if options.program else suites.check_data(workload, folder, outside)
     created = datetime.now(UTC).replace(microsecond=0)
     return PlannedRun(
         options=options,
@@ -216,14 +224,6 @@ def check_judge(judge: str, *, gpu: bool, metrics: Collection[str] = ()) -> None
         raise UsageError("--judge cpu: what a GPU computes takes no CPU time; leave it out")
     if judge == "cpu" and "cpu" in metrics:
         raise UsageError("--metric cpu: with --judge cpu, that is what `time` is; leave one of the two out")
-
-
-def _check_places(workload: Workload, folder: Path, options: RunOptions) -> Workload:
-    """Return a user's workload with its data; raise UsageError for what leads out of its folder and is not allowed."""
-    pinned.divide_files(folder, options.outside)
-    if workload.path.name in options.outside:
-        raise UsageError(f"{workload.path}: a workload is no link out of its folder; copy the file into {folder}")
-    return workload if options.program else suites.check_data(workload, folder, options.outside)
 
 
 def _check_syntax(workload: Workload, versions: tuple[Version, ...]) -> None:
@@ -247,9 +247,7 @@ def _check_threads(threads: tuple[int, int], versions: tuple[Version, ...], inhe
     if not any(threads):
         return
     numbered = [version for version in versions if version.number]
-    if deaf := [
-        version.name for version in numbered if tuple(map(int, catalog.minor(version.number).split("."))) < (1, 14)
-    ]:
+    if deaf := [version.name for version in numbered if read_number_pair(version.number) < (1, 14)]:
         raise UsageError(
             f"--threads has no effect in TensorFlow {', '.join(deaf)}; leave that version out, or limit the CPUs of "
             "all versions with --cpuset instead"

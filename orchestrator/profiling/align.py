@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from orchestrator.model.profile import Function, Profile, Spent
 
@@ -153,18 +153,15 @@ def _by_key(functions: Iterable[Function]) -> dict[Key, Function]:
         if is_building(function):
             continue
         key = (module(function.file), function.name)
-        other = by_key.get(key)
-        by_key[key] = function if other is None else _together(other, function)
+        if first := by_key.get(key):
+            later = Spent(
+                calls=first.later.calls + function.later.calls,
+                own_ns=first.later.own_ns + function.later.own_ns,
+                cumulative_ns=first.later.cumulative_ns + function.later.cumulative_ns,
+            )
+            function = replace(first, later=later)
+        by_key[key] = function
     return by_key
-
-
-def _together(function: Function, other: Function) -> Function:
-    later = Spent(
-        calls=function.later.calls + other.later.calls,
-        own_ns=function.later.own_ns + other.later.own_ns,
-        cumulative_ns=function.later.cumulative_ns + other.later.cumulative_ns,
-    )
-    return Function(file=function.file, line=function.line, name=function.name, start=function.start, later=later)
 
 
 def _row(functions: Sequence[Function | None], profiles: Sequence[Profile]) -> FunctionRow:
@@ -195,11 +192,6 @@ def growth(row: FunctionRow, figure: Figure) -> float:
     return max(others) - first if others else first
 
 
-def shrinkage(row: FunctionRow, figure: Figure) -> float:
-    first, *others = (value(cell, figure) for cell in row.cells)
-    return first - min(others) if others else 0.0
-
-
 def grown(rows: Iterable[FunctionRow], figure: Figure, splits: Sequence[Split]) -> tuple[FunctionRow, ...]:
     """Return the functions that are new or have grown, largest first.
 
@@ -214,9 +206,14 @@ def grown(rows: Iterable[FunctionRow], figure: Figure, splits: Sequence[Split]) 
     return _largest(rows, part)
 
 
-def shrunk(rows: Iterable[FunctionRow], figure: Figure) -> tuple[FunctionRow, ...]:
-    """Return the functions that are gone, or that take less and in no version more; largest first."""
-    return _largest((row for row in rows if growth(row, figure) <= 0), lambda row: shrinkage(row, figure))
+def shrunk(rows: Iterable[FunctionRow]) -> tuple[FunctionRow, ...]:
+    """Return the functions that are gone, or that by themselves take less and in no version more; largest first."""
+
+    def part(row: FunctionRow) -> float:
+        first, *others = (value(cell, own) for cell in row.cells)
+        return first - min(others) if others else 0.0
+
+    return _largest((row for row in rows if growth(row, own) <= 0), part)
 
 
 def _largest(rows: Iterable[FunctionRow], by: Callable[[FunctionRow], float]) -> tuple[FunctionRow, ...]:

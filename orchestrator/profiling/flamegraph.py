@@ -22,12 +22,16 @@ def speedscope(arm: ProfiledArm, stacks: Stacks) -> dict[str, Any]:
     """Return a file for https://www.speedscope.app: one sample per stack, side by side as in the tree."""
     paths = list(_paths(stacks))
     name = f"{arm.target} {arm.case.label}"
+    frames = [
+        {"name": frame.name, **({"file": frame.file, "line": frame.line} if frame.file else {})}
+        for frame in stacks.frames
+    ]
     return {
         "$schema": SPEEDSCOPE,
         "exporter": "tfcompare",
         "name": name,
         "activeProfileIndex": 0,
-        "shared": {"frames": [_frame_record(frame) for frame in stacks.frames]},
+        "shared": {"frames": frames},
         "profiles": [
             {
                 "type": "sampled",
@@ -56,7 +60,3 @@ def _format_frame_name(frame: Frame) -> str:
     """Return a frame's name without semicolons and line ends, which belong to the format."""
     name = f"{frame.name} ({frame.file}:{frame.line})" if frame.file else frame.name
     return "".join(character if character.isprintable() and character != ";" else "?" for character in name)
-
-
-def _frame_record(frame: Frame) -> dict[str, str | int]:
-    return {"name": frame.name, "file": frame.file, "line": frame.line} if frame.file else {"name": frame.name}

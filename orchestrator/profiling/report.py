@@ -30,12 +30,14 @@ from orchestrator.profiling.layers import find_first_differing
 from orchestrator.profiling.model import Profiled, ProfiledArm, stem
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.strict_json import pick
-from orchestrator.terminal.text import render_plain, safe_text
+from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.profile/1"
 # From this terminal width, a function's line and its calls per step have columns.
 WIDE = 110
 MOST_SHRUNK = 3
+# What a few lines of text tell of the functions of two versions: no less of a step, which is noise of the profiler.
+MOST_TOLD_GROWN, MOST_TOLD_SHRUNK, LEAST_TOLD_SHARE = 3, 2, 0.01
 WRITTEN_IN_C = "C"
 # The least width of a function's name, and the width of a version's figures next to it.
 NARROWEST_NAME, FIGURES, WIDE_FIGURES = 24, 15, 22
@@ -67,8 +69,31 @@ def compare_profiles(profiled: Profiled) -> tuple[CaseProfiles, ...]:
     return tuple(cases)
 
 
-def render_profile(profiled: Profiled) -> str:
-    return render_plain(lambda width: layout_profile(profiled, width))
+def describe_difference(profiled: Profiled) -> tuple[str, ...]:
+    """Return which functions of a case are new, grown or gone in its second version, or which layer differs."""
+    if layers := [text for _, _, _, text in explain_layers(profiled)]:
+        return tuple(layers)
+    lines = []
+    for case in compare_profiles(profiled):
+        if len(case.profiles) < 2:
+            continue
+        more = grown(case.rows, own, case.splits)[:MOST_TOLD_GROWN]
+        less = shrunk(case.rows)[:MOST_TOLD_SHRUNK]
+        least = LEAST_TOLD_SHARE * max(parts.step_ms for parts in case.splits)
+        for row in (*more, *less):
+            before, after = (value(cell, own) for cell in row.cells)
+            if abs(after - before) >= least:
+                lines.append(f"{_describe_function(row, before, after)} in a step")
+    return tuple(lines)
+
+
+def _describe_function(row: FunctionRow, before: float, after: float) -> str:
+    name = f"{row.name} ({row.file.rpartition('/')[2] or WRITTEN_IN_C})"
+    if row.cells[0] is None:
+        return f"new: {name}, {format_time(after)}"
+    if row.cells[1] is None:
+        return f"gone: {name}, {format_time(before)}"
+    return f"{'grown' if after > before else 'shrunk'}: {name}, {format_time(before)} -> {format_time(after)}"
 
 
 def layout_profile(profiled: Profiled, width: int) -> RenderableType:
@@ -153,7 +178,7 @@ def _tables(case_profiles: CaseProfiles, top: int, width: int) -> Iterable[Table
     by_cumulative, by_own = (
         grown(case_profiles.rows, figure, case_profiles.splits)[:top] for figure in (cumulative, own)
     )
-    less = shrunk(case_profiles.rows, own)[:MOST_SHRUNK]
+    less = shrunk(case_profiles.rows)[:MOST_SHRUNK]
     for columns in _columns(case_profiles, width):
         yield columns.table(f"{what}{against}, with all that they call", by_cumulative, cumulative)
         yield columns.table(f"{what}{against}, by themselves", by_own, own, to_the_end=True)

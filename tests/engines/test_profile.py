@@ -10,9 +10,10 @@ from orchestrator.model import Case
 from orchestrator.plan.request import RunOptions
 from orchestrator.profiling.align import FunctionRow, cumulative, grown, growth, own, split_profile
 from orchestrator.profiling.model import Profiled
-from orchestrator.profiling.report import NO_LAYER, CaseProfiles, compare_profiles, profile_as_object, render_profile
+from orchestrator.profiling.report import NO_LAYER, CaseProfiles, compare_profiles, layout_profile, profile_as_object
 from orchestrator.profiling.run import ProfileOptions, profile
 from orchestrator.profiling.stored import read_profile
+from orchestrator.terminal.text import render_plain
 from orchestrator.terminal.view import View
 
 TRAIN = "train_loop[loop={},api=tf.keras,mode=eager,input=numpy,model=small,data=small]"
@@ -146,7 +147,9 @@ def test_no_time_of_it_is_a_measurement(done: Profiled):
     assert not list(done.path.rglob("*.arrow*"))
     assert not (done.path / "plan.json").exists()
     assert profile_as_object(done)["schema"] == "tfcompare.profile/1"
-    assert "how many times as long a call takes under it" in " ".join(render_profile(done).split())
+    assert "how many times as long a call takes under it" in " ".join(
+        render_plain(lambda width: layout_profile(done, width)).split()
+    )
 
 
 def test_its_files_hold_it_and_no_folder_of_this_machine(done: Profiled):

@@ -39,12 +39,11 @@ def connect_engine(timeout_s: float = 60) -> docker.DockerClient:
     """Return a client of the engine that DOCKER_HOST or the default socket names; raise EngineUnavailable."""
     try:
         # This asks the engine for its version, so an engine that does not answer is noticed here.
-        client = docker.from_env(timeout=timeout_s)
+        return docker.from_env(timeout=timeout_s)
     except (*UNANSWERED, OSError) as error:
         raise EngineUnavailable(
             f"no Docker engine answers ({find_root_cause(error)})", "start it, set DOCKER_HOST, or take --engine venv"
         ) from error
-    return client
 
 
 @contextmanager
@@ -89,8 +88,7 @@ class Clients:
     def of_thread(self) -> docker.DockerClient:
         if not hasattr(self._local, "client"):
             self._local.client = self._open.enter_context(closing(connect_engine()))
-        client: docker.DockerClient = self._local.client
-        return client
+        return self._local.client
 
     def close(self) -> None:
         self._open.close()

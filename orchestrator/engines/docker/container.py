@@ -103,7 +103,15 @@ def is_abandoned(mark: str, state: str) -> bool:
     here = _here()
     if match is None or here == UNKNOWN or match["here"] != here:
         return state in ("exited", "dead")
-    return match["uid"] == str(os.getuid()) and _has_ended(int(match["pid"]), match["started"])
+    if match["uid"] != str(os.getuid()):
+        return False
+    try:
+        return _read_start(int(match["pid"])) != match["started"]
+    except FileNotFoundError:
+        return True
+    except OSError:
+        # It may still run.
+        return False
 
 
 def _here() -> str:
@@ -113,16 +121,6 @@ def _here() -> str:
         return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return UNKNOWN
-
-
-def _has_ended(pid: int, started: str) -> bool:
-    """Return whether a process of this user has certainly ended; one that cannot be read may still run."""
-    try:
-        return _read_start(pid) != started
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
 
 
 def _read_start(pid: int) -> str:

@@ -1,10 +1,8 @@
 """Versions in Docker images and workers in hardened containers."""
 
-from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import docker
 from docker.errors import ImageNotFound
@@ -22,6 +20,7 @@ from orchestrator.engines.index.proxy import Index
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, UsageError
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
+from orchestrator.terminal.counts import format_count
 
 # How long a registry may take to say whether it has an image.
 REGISTRY_S = 15
@@ -115,25 +114,22 @@ class DockerEngine:
     def check(self) -> str:
         with closing(connect_engine()) as client, asking("looking at the engine", EngineUnavailable):
             info = client.info()
-            self._check_runtime(info)
+            runtime, known = self._options.runtime, info.get("Runtimes") or {}
+            if runtime and runtime not in known:
+                raise EngineUnavailable(
+                    f"--runtime {runtime}: this Docker engine has none of that name; it has {', '.join(sorted(known))}",
+                    "register it in the engine's daemon.json, and restart the engine",
+                )
             name = probe.find_user_mode(client, info)
             self._options.check_limits(limits.find_cpus(info["NCPU"]), info["MemTotal"] // 2**20)
             if self._options.gpu:
                 nvidia.check_gpu_request(client, self._options.gpu_request, self._options.chosen_gpus, info)
         return f"{name} {info['ServerVersion']} on {info['OperatingSystem']}"
 
-    def _check_runtime(self, info: Mapping[str, Any]) -> None:
-        runtime, known = self._options.runtime, info.get("Runtimes") or {}
-        if runtime and runtime not in known:
-            raise EngineUnavailable(
-                f"--runtime {runtime}: this Docker engine has none of that name; it has {', '.join(sorted(known))}",
-                "register it in the engine's daemon.json, and restart the engine",
-            )
-
     def sweep(self) -> list[str]:
         with closing(connect_engine()) as client, asking("looking for containers of killed runs", EngineUnavailable):
             count = container.reap_containers(client)
-        return [f"{count} container{'s' if count > 1 else ''}"] if count else []
+        return [format_count(count, "container")] if count else []
 
     def outlook(self, version: Version) -> Outlook:
         try:

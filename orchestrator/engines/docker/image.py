@@ -76,11 +76,6 @@ def builder() -> str:
     return f"{os.getuid()}-{hashlib.sha256(folder.encode()).hexdigest()[:12]}"
 
 
-def base_reference(flavour: Flavour, override: str | None) -> str:
-    # By digest where one has been verified: a tag may move, and a base that moved is another environment.
-    return name_base(override, flavour.python.number) or add_digest(flavour.image, flavour.digest)
-
-
 def name_base(override: str | None, python: str) -> str:
     """Return the base that the user named for a Python, or '' if none was named."""
     name = (override or "").replace("{python}", python)
@@ -95,7 +90,8 @@ def recipe(
     client: docker.DockerClient, version: Version, flavour: Flavour, override: str | None, base_id: str = ""
 ) -> Recipe:
     """Return the recipe of an image; `base_id` is the id of a local base of which this engine has heard nothing."""
-    base = base_reference(flavour, override)
+    # By digest where one has been verified: a tag may move, and a base that moved is another environment.
+    base = name_base(override, flavour.python.number) or add_digest(flavour.image, flavour.digest)
     files = {
         "Dockerfile": catalog.DOCKERFILE.read_bytes(),
         **{
@@ -206,7 +202,11 @@ def build_once(client: docker.DockerClient, recipe: Recipe, find_source: Callabl
 def _build(client: docker.DockerClient, recipe: Recipe, source: Source, log: BuildLog) -> str:
     log.line(f"building {recipe.tag} from {recipe.base}")
     proxies = {name: value for name, value in os.environ.items() if name.upper() in PROXIES}
-    files = {**recipe.files, "Dockerfile": _with_labels(recipe), "ca.pem": source.ca_bundle}
+    all_labels = {**recipe.labels, BUILDER: builder()}
+    # In one line of the Dockerfile: for labels passed separately, the builder makes one container and one layer each.
+    labels = " ".join(f"{name}={json.dumps(value)}" for name, value in sorted(all_labels.items()))
+    dockerfile = recipe.files["Dockerfile"] + f"\nLABEL {labels}\n".encode()
+    files = {**recipe.files, "Dockerfile": dockerfile, "ca.pem": source.ca_bundle}
     # A wheel may be larger than the memory that is left.
     with tempfile.TemporaryFile() as archive:
         _write_context(archive, files, recipe.wheel)
@@ -234,16 +234,6 @@ def _build(client: docker.DockerClient, recipe: Recipe, source: Source, log: Bui
         failure = build_errors.of_image(message, log.end, base=recipe.base, python=python, wheelhouse=source.wheelhouse)
         raise _failure(recipe.target or recipe.version, message, failure, log)
     return str(client.images.get(recipe.tag).id)
-
-
-def _with_labels(recipe: Recipe) -> bytes:
-    """Return the Dockerfile with its labels in one line.
-
-    For labels passed separately, the builder makes one container and one layer each.
-    """
-    all_labels = {**recipe.labels, BUILDER: builder()}
-    labels = " ".join(f"{name}={json.dumps(value)}" for name, value in sorted(all_labels.items()))
-    return recipe.files["Dockerfile"] + f"\nLABEL {labels}\n".encode()
 
 
 def _follow(steps: Iterable[dict[str, Any]], log: BuildLog) -> str:

@@ -128,9 +128,6 @@ def _make_folder() -> tempfile.TemporaryDirectory[str]:
 
     If tfcompare runs in a container, the engine sees that folder, but not /tmp.
     """
-    try:
+    with confined.writing(cache(), "TFCOMPARE_CACHE names another folder", EnvironmentFailed):
         cache().mkdir(parents=True, exist_ok=True)
         return tempfile.TemporaryDirectory(prefix="verify-", dir=cache())
-    except OSError as error:
-        message = f"cannot write {cache()}: {error.strerror}; TFCOMPARE_CACHE names another folder"
-        raise EnvironmentFailed(message) from error

@@ -35,7 +35,11 @@ def _read_number(path: Path) -> int:
 
 def find_cpus(count: int) -> frozenset[int]:
     """Return the CPUs of an engine with this many CPUs; their numbers have gaps where CPUs are offline."""
-    online = _read_online()
+    try:
+        ranges = [part.partition("-") for part in ONLINE.read_text().strip().split(",")]
+        online = frozenset(cpu for first, _, last in ranges for cpu in range(int(first), int(last or first) + 1))
+    except (OSError, ValueError):
+        online = frozenset()
     # An engine in a virtual machine has other CPUs.
     return online if len(online) == count else frozenset(range(count))
 
@@ -47,11 +51,3 @@ def find_granted_cpus(count: int) -> tuple[int, ...] | None:
     """
     cpus, granted = find_cpus(count), os.sched_getaffinity(0)
     return tuple(sorted(granted)) if granted < cpus else None
-
-
-def _read_online() -> frozenset[int]:
-    try:
-        ranges = [part.partition("-") for part in ONLINE.read_text().strip().split(",")]
-        return frozenset(cpu for first, _, last in ranges for cpu in range(int(first), int(last or first) + 1))
-    except (OSError, ValueError):
-        return frozenset()

@@ -21,6 +21,7 @@ import requests
 from docker.errors import APIError, DockerException
 from docker.types import DeviceRequest
 
+from orchestrator import files
 from orchestrator.catalog.user_data import cache
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
@@ -95,22 +96,20 @@ def name_devices(request: GpuRequest, gpus: Sequence[Gpu], info: dict[str, Any])
     if request != "cdi":
         return tuple(gpu.key for gpu in gpus)
     listed = _cdi_devices(info)
-    return tuple(_cdi_name(gpu, listed) for gpu in gpus)
-
-
-def _cdi_name(gpu: Gpu, listed: tuple[str, ...] | None) -> str:
-    by_index = f"{KIND}{gpu.index}"
     if listed is None:
         # Every specification has names by index; those by UUID are younger.
-        return by_index
-    for name in (f"{KIND}{gpu.uuid}", by_index):
-        if name in listed:
-            return name
-    there = ", ".join(name for name in listed if name.startswith(KIND)) or "none of NVIDIA's"
-    raise EngineUnavailable(
-        f"--gpu-request cdi: this Docker engine knows no device {by_index} for {gpu.title}; it knows {there}. "
-        "Generate the list again with `nvidia-ctk cdi generate`"
-    )
+        return tuple(f"{KIND}{gpu.index}" for gpu in gpus)
+    names = []
+    for gpu in gpus:
+        known = [name for name in (f"{KIND}{gpu.uuid}", f"{KIND}{gpu.index}") if name in listed]
+        if not known:
+            there = ", ".join(name for name in listed if name.startswith(KIND)) or "none of NVIDIA's"
+            raise EngineUnavailable(
+                f"--gpu-request cdi: this Docker engine knows no device {KIND}{gpu.index} for {gpu.title}; it knows "
+                f"{there}. Generate the list again with `nvidia-ctk cdi generate`"
+            )
+        names.append(known[0])
+    return tuple(names)
 
 
 def _cdi_devices(info: dict[str, Any]) -> tuple[str, ...] | None:
@@ -234,12 +233,8 @@ def jit_folder(image: str, gpus: Sequence[Gpu]) -> Path:
     """
     key = "-".join(sorted({f"sm{(gpu.capability or 'any').replace('.', '')}" for gpu in gpus})) or "any"
     folder = jit_root() / f"{image.removeprefix('sha256:')[:12]}-{key}"
-    try:
+    with files.writing(folder, "TFCOMPARE_CACHE names another place", EnvironmentFailed):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise EnvironmentFailed(
-            f"cannot write {folder}: {error.strerror}; TFCOMPARE_CACHE names another place"
-        ) from error
     return folder
 
 

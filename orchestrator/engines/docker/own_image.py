@@ -44,9 +44,7 @@ def outlook(client: docker.DockerClient, reference: str) -> Outlook:
     return Outlook("ready", f"ready ({reference})") if here else Outlook("to build", f"to be pulled: {reference}")
 
 
-def find_own_image(
-    client: docker.DockerClient, version: str, reference: str, log: BuildLog, runtime: str = ""
-) -> OwnImage:
+def find_own_image(client: docker.DockerClient, version: str, reference: str, log: BuildLog, runtime: str) -> OwnImage:
     """Return the image with this name, pulled unless it is here; raise EnvironmentFailed if it cannot be used."""
     if not image.local_id(client, reference) and (message := image.pull(client, reference, log)):
         raise EnvironmentFailed(

@@ -106,7 +106,8 @@ class UvInContainer:
             name: value
             for name, value in pass_variables().items()
             # The others name places of the caller.
-            if name.upper().endswith("_PROXY") or (name.startswith("UV_") and not _is_place(name, value))
+            if name.upper().endswith("_PROXY")
+            or (name.startswith("UV_") and not name.endswith("_DIR") and not value.startswith(("/", ".", "~", "file:")))
         }
         variables |= uv.name_index(self.options, WHEELHOUSE, f"{WORK}/{CERTIFICATES}")
         certificates = self.options.ca_bundle or os.environ.get("SSL_CERT_FILE")
@@ -119,10 +120,6 @@ class UvInContainer:
             variables["NETRC"] = f"{WORK}/{LOGINS}"
         own = {"HOME": container.SCRATCH, "UV_CACHE_DIR": f"{WORK}/cache", "UV_LINK_MODE": "copy"}
         return {**variables, **own, "UV_PYTHON_DOWNLOADS": "never"}
-
-
-def _is_place(name: str, value: str) -> bool:
-    return name.endswith("_DIR") or value.startswith(("/", ".", "~", "file:"))
 
 
 def _find_logins(variables: Mapping[str, str]) -> Iterator[str]:

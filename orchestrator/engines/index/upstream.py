@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
-from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
 
 import requests
 from packaging.utils import InvalidSdistFilename, InvalidWheelFilename, parse_sdist_filename, parse_wheel_filename
@@ -30,7 +30,14 @@ class Upstream:
     """The index that the user named."""
 
     def __init__(self, url: str, ca_bundle: Path | None) -> None:
-        parts = _address(url)
+        try:
+            parts = urlsplit(url)
+            fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            fine = False
+        if not fine:
+            # Without any part of it, which may contain a password.
+            raise UsageError("--index-url: it is an address like https://HOST/simple, with or without USER:PASSWORD@")
         if ca_bundle and not ca_bundle.is_file():
             raise UsageError(f"--ca-bundle {ca_bundle}: there is no such file")
         self.host = parts.hostname or ""
@@ -90,18 +97,6 @@ class Upstream:
 
     def close(self) -> None:
         self._session.close()
-
-
-def _address(url: str) -> SplitResult:
-    """Check and split an address without repeating any part of a wrong one, which may contain a password."""
-    try:
-        parts = urlsplit(url)
-        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        fine = False
-    if not fine:
-        raise UsageError("--index-url: it is an address like https://HOST/simple, with or without USER:PASSWORD@")
-    return parts
 
 
 class Wheelhouse:

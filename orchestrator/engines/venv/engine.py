@@ -97,20 +97,17 @@ class VenvEnvironment:
     def _add_gpu(self, asked: Mapping[str, str]) -> dict[str, str]:
         """Add which GPUs a worker has, where CUDA's libraries are, and where compiled code is kept."""
         keys = _join_keys(self.options)
+        code = self.path / GPU_CODE
+        with suppress(OSError):
+            code.mkdir(exist_ok=True)
         return {
             **add_driver({**asked, **find_variables(self.facts, str(self.path), asked)}),
             # Indices are then those of nvidia-smi.
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
             **({"CUDA_VISIBLE_DEVICES": keys} if keys else {}),
-            **code_variables(str(self._find_gpu_code())),
+            # In the home if the environment cannot be written.
+            **code_variables(str(code if os.access(code, os.W_OK) else self.home / GPU_CODE)),
         }
-
-    def _find_gpu_code(self) -> Path:
-        """Return the folder for compiled code in the environment, or one in the home if that cannot be written."""
-        code = self.path / GPU_CODE
-        with suppress(OSError):
-            code.mkdir(exist_ok=True)
-        return code if os.access(code, os.W_OK) else self.home / GPU_CODE
 
     def _explain_start(self, python: str, error: OSError) -> EnvironmentFailed:
         """Return why a worker was not started: only some of the causes are in the environment."""
@@ -158,7 +155,8 @@ class VenvEngine:
         if interpreter is None:
             if ban := pythons.find_ban(self._options):
                 return Outlook("impossible", interpreters.missing(_numbers(version, self._options.device), ban))
-            return Outlook("to build", "to be installed", pythons.describe_python(flavour.python.number))
+            download = f"Python {flavour.python.number} would be downloaded (about {pythons.SIZE_MB} MB)"
+            return Outlook("to build", "to be installed", download)
         if (environment_path(flavour, interpreter) / MARKER).exists():
             return Outlook("ready", f"ready (Python {interpreter.version})")
         return Outlook("to build", f"to be installed (Python {interpreter.version}, {interpreter.path})")
@@ -196,14 +194,12 @@ class VenvEngine:
             # What a driver compiles is no part of a version.
             size_bytes=files.tree_size(path, leave_out=path / GPU_CODE),
         )
-        return VenvEnvironment(path, facts, self._options, self._make_home(), lock, version.number)
-
-    def _make_home(self) -> Path:
-        """Return an empty folder, which is removed when the engine is closed."""
-        # Versions are prepared by several threads, and share one folder with one lock.
+        # Versions are prepared by several threads. Their homes share one folder with one lock, which the engine removes
+        # when it is closed.
         with self._making_home:
             self._homes = self._homes or self._held.enter_context(Scratch())
-        return Path(tempfile.mkdtemp(dir=self._homes.path))
+        home = Path(tempfile.mkdtemp(dir=self._homes.path))
+        return VenvEnvironment(path, facts, self._options, home, lock, version.number)
 
     def _lock(self, path: Path, build: Callable[[], None], version: Version, log: BuildLog) -> FolderLock | None:
         """Return the shared lock of an environment, built unless it is ready; None if a ready one cannot be locked."""

@@ -77,9 +77,12 @@ def _probe(number: str) -> Iterator[Interpreter | Unusable]:
 def _candidates(number: str) -> Iterator[Path]:
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
     names = (f"python{number}", "python3", "python")
+    pyenv = Path(os.environ.get("PYENV_ROOT") or _home() / ".pyenv")
+    data = Path(os.environ.get("XDG_DATA_HOME") or _home() / ".local" / "share")
+    uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or data / "uv" / "python")
     yield from (folder / name for name in names[:1] for folder in folders if (folder / name).is_file())
-    yield from _interpreters_of_tools(_pyenv_versions(), f"{number}.*", number)
-    yield from _interpreters_of_tools(_uv_pythons(), f"cpython-{number}.*", number)
+    yield from _interpreters_of_tools(pyenv / "versions", f"{number}.*", number)
+    yield from _interpreters_of_tools(uv, f"cpython-{number}.*", number)
     yield from _interpreters_of_tools(own_pythons(), f"cpython-{number}.*", number)
     yield from (folder / name for name in names[1:] for folder in folders if (folder / name).is_file())
 
@@ -101,15 +104,6 @@ def _home() -> Path:
     except RuntimeError:
         # A user without a home has nothing there, and what lies in the working directory is not searched instead.
         return Path(os.devnull)
-
-
-def _pyenv_versions() -> Path:
-    return Path(os.environ.get("PYENV_ROOT") or _home() / ".pyenv") / "versions"
-
-
-def _uv_pythons() -> Path:
-    data = Path(os.environ.get("XDG_DATA_HOME") or _home() / ".local" / "share")
-    return Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or data / "uv" / "python")
 
 
 def own_pythons() -> Path:

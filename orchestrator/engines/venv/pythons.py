@@ -38,10 +38,6 @@ def find_ban(options: EngineOptions) -> str:
     return f"{VARIABLE}={value}" if value.lower() in FORBIDDING else ""
 
 
-def describe_python(number: str) -> str:
-    return f"Python {number} would be downloaded (about {SIZE_MB} MB)"
-
-
 class Downloads:
     """The downloads of one engine; each Python is tried once."""
 
@@ -72,26 +68,19 @@ class Downloads:
         if uv is None:
             raise NotDownloaded("uv is not installed")
         log.announce(f"downloading Python {number} (about {SIZE_MB} MB) into {folder}")
-        if log.run(_command(uv, number, folder), self._variables()) != 0:
+        command = [uv, "python", "install", number, "--install-dir", str(folder)]
+        command += ["--no-bin", "--no-registry", "--no-config", "--no-cache", "--no-progress"]
+        if number in OWN_LISTED and LIST_VARIABLE not in os.environ:
+            command += ["--python-downloads-json-url", OWN_LIST.as_uri()]
+        variables = pass_variables() | {name: os.environ[name] for name in MIRRORS if name in os.environ}
+        if bundle := self._options.ca_bundle:
+            variables["SSL_CERT_FILE"] = str(bundle.absolute())
+        if log.run(command, variables) != 0:
             raise NotDownloaded(find_uv_cause(log.end))
         interpreters.forget_interpreters()
         if interpreter := interpreters.find_interpreter(number):
             return interpreter
         raise NotDownloaded(f"the build does not run on this machine{interpreters.describe_broken((number,))}")
-
-    def _variables(self) -> dict[str, str]:
-        mirrors = {name: os.environ[name] for name in MIRRORS if name in os.environ}
-        variables = pass_variables() | mirrors
-        bundle = self._options.ca_bundle
-        return {**variables, "SSL_CERT_FILE": str(bundle.absolute())} if bundle else variables
-
-
-def _command(uv: str, number: str, folder: Path) -> list[str]:
-    command = [uv, "python", "install", number, "--install-dir", str(folder)]
-    command += ["--no-bin", "--no-registry", "--no-config", "--no-cache", "--no-progress"]
-    if number in OWN_LISTED and LIST_VARIABLE not in os.environ:
-        command += ["--python-downloads-json-url", OWN_LIST.as_uri()]
-    return command
 
 
 def find_uv_cause(output: str) -> str:

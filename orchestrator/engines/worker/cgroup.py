@@ -10,7 +10,6 @@ import os
 import secrets
 import signal
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -126,23 +125,21 @@ def find_parents(root: Path = ROOT) -> list[Path]:
     with suppress(OSError, ValueError):
         lines = (root / "proc/self/mountinfo").read_text().splitlines()
         own = dict(line.split(":", 2)[1:] for line in (root / "proc/self/cgroup").read_text().splitlines())
-        return list(_find_parents([line.split() for line in lines], own, root))
+        parents: list[Path] = []
+        # A hierarchy may be mounted in several places.
+        seen: set[str] = set()
+        for words in map(str.split, lines):
+            kind, _, options = words[words.index("-") + 1 :][:3]
+            controllers = next((names for names in own if _is_counting(names, kind, options)), None)
+            if controllers is None or controllers in seen:
+                continue
+            seen.add(controllers)
+            # The hierarchy may be mounted from this cgroup on, as in a container.
+            inside = os.path.relpath(own[controllers], words[3])
+            if not inside.startswith(".."):
+                parents.append(root / words[4].lstrip("/") / inside)
+        return parents
     return []
-
-
-def _find_parents(mounts: list[list[str]], own: dict[str, str], root: Path) -> Iterator[Path]:
-    # A hierarchy may be mounted in several places.
-    seen: set[str] = set()
-    for words in mounts:
-        kind, _, options = words[words.index("-") + 1 :][:3]
-        controllers = next((names for names in own if _is_counting(names, kind, options)), None)
-        if controllers is None or controllers in seen:
-            continue
-        seen.add(controllers)
-        # The hierarchy may be mounted from this cgroup on, as in a container.
-        inside = os.path.relpath(own[controllers], words[3])
-        if not inside.startswith(".."):
-            yield root / words[4].lstrip("/") / inside
 
 
 def _is_counting(controllers: str, kind: str, options: str) -> bool:

@@ -93,22 +93,21 @@ class Lines:
 
     def take(self, timeout_s: float, look: Callable[[], None] = lambda: None) -> str | None:
         """Return the next line, or None after the last one, and `look` once in a while until it comes."""
-        line = self._await(time.monotonic() + timeout_s, look)
+        until = time.monotonic() + timeout_s
+        while True:
+            left = until - time.monotonic()
+            try:
+                line = self._queue.get(timeout=max(0.0, min(left, LOOK_S)))
+                break
+            except queue.Empty as error:
+                look()
+                if left <= LOOK_S:
+                    raise ChannelTimeout from error
         if not isinstance(line, str):
             self._queue.put(line)
         if isinstance(line, contract.ContractError):
             raise line
         return line
-
-    def _await(self, until: float, look: Callable[[], None]) -> str | contract.ContractError | None:
-        while True:
-            left = until - time.monotonic()
-            try:
-                return self._queue.get(timeout=max(0.0, min(left, LOOK_S)))
-            except queue.Empty as error:
-                look()
-                if left <= LOOK_S:
-                    raise ChannelTimeout from error
 
 
 class ProcessChannel:
@@ -142,7 +141,9 @@ class ProcessChannel:
         if memory_mb is not None:
             limit = memory_mb * 2**20
             resource.prlimit(self._process.pid, resource.RLIMIT_DATA, (limit, limit))
-        _limit_files(self._process.pid)
+        # It may have ended already, or be limited more strictly.
+        with suppress(OSError, ValueError):
+            resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (contract.LARGEST_FILE, contract.LARGEST_FILE))
         self._lines = Lines()
         assert self._process.stdin is not None
         assert self._process.stdout is not None
@@ -222,13 +223,6 @@ def _limit_tasks(pid: int, tasks: int, root: Path = Path("/")) -> None:
         limits = resource.prlimit(pid, resource.RLIMIT_NPROC)
         most = min(running + tasks, *(limit for limit in limits if limit != resource.RLIM_INFINITY), 2**31)
         resource.prlimit(pid, resource.RLIMIT_NPROC, (most, most))
-
-
-def _limit_files(pid: int) -> None:
-    """Let a process and those that it starts write no file that is larger than a worker needs."""
-    # It may have ended already, or be limited more strictly.
-    with suppress(OSError, ValueError):
-        resource.prlimit(pid, resource.RLIMIT_FSIZE, (contract.LARGEST_FILE, contract.LARGEST_FILE))
 
 
 def _start(argv: list[str], env: dict[str, str], log: Path) -> "subprocess.Popen[bytes]":

@@ -266,18 +266,15 @@ class WorkerClient:
                 raise OddEvent(f"{event.kind}.replicate: another number than the one asked")
         except OddEvent as odd:
             if order["kind"] not in ("close", "profile"):
-                self._forget(number)
+                # Its rows will not count; the worker may already have ended it.
+                with suppress(OddEvent):
+                    self._request({"kind": "close", "replicate": number, "timeout_s": GRACE_S}, 2 * GRACE_S)
             return Died("contract", f"its answer to {order['kind']} cannot be true: {odd}")
         if isinstance(event, RefusedEvent):
             return Refused(event.reason)
         if isinstance(event, DiedEvent):
             return Died(event.how, event.reason, event.log)
         return self._expect(event, wanted)
-
-    def _forget(self, number: int) -> None:
-        """End a replicate whose rows will not count; the worker may already have ended it."""
-        with suppress(OddEvent):
-            self._request({"kind": "close", "replicate": number, "timeout_s": GRACE_S}, 2 * GRACE_S)
 
     def _ask(self, command: dict[str, Any], timeout_s: float) -> AnyEvent:
         try:

@@ -32,13 +32,13 @@ def end_marked(scratch: Path) -> int:
     return len(stopped)
 
 
-def find_marked(scratch: Path, processes: Path = PROCESSES) -> set[int]:
+def find_marked(scratch: Path) -> set[int]:
     """Return the processes of this user that began with this TMPDIR and have not ended."""
     mark = b"TMPDIR=" + os.fsencode(scratch)
     found = set()
-    for name in filter(str.isdigit, os.listdir(processes)):
+    for name in filter(str.isdigit, os.listdir(PROCESSES)):
         # A zombie shows no variables, and those of other users' processes are hidden.
         with suppress(OSError):
-            if mark in (processes / name / "environ").read_bytes().split(b"\0"):
+            if mark in (PROCESSES / name / "environ").read_bytes().split(b"\0"):
                 found.add(int(name))
     return found - {os.getpid()}

@@ -655,7 +655,7 @@ def test_an_image_of_the_users_own_whose_packages_have_odd_names_or_versions_is_
     made, _ = there.images.build(path=str(tmp_path), rm=True)
     try:
         with pytest.raises(EnvironmentFailed, match=r"its answer is no inventory: distributions.*should match pattern"):
-            own_image.find_own_image(there, "mine", made.id, BuildLog(tmp_path / "log"))
+            own_image.find_own_image(there, "mine", made.id, BuildLog(tmp_path / "log"), "")
     finally:
         there.api.remove_image(made.id)
 

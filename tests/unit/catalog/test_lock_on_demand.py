@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.bundled import IMAGES
-from orchestrator.catalog import lock_on_demand, user_data
+from orchestrator.catalog import architectures, lock_on_demand, user_data
 from orchestrator.catalog.table import FlavourTable
 from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.errors import UsageError
@@ -95,7 +95,7 @@ def test_on_another_python_it_takes_that_pythons_pyarrow_and_no_numpy():
     assert release is not None
     wanted = lock_on_demand._requirements(release, "2.11.1", "3.8", keep_keras=True)
     assert wanted == ["tensorflow-cpu==2.11.1", "keras==2.11.0", "pyarrow==17.0.0"]
-    assert lock_on_demand._pythons(release)[:2] == ["3.7", "3.6"]
+    assert architectures.order_pythons(release.pythons, catalog.builtin_catalogue().python)[:2] == ["3.7", "3.6"]
 
 
 def _unheard(text: str) -> None:

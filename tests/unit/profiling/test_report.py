@@ -8,6 +8,7 @@ from rich.cells import cell_len
 from orchestrator.model import Case
 from orchestrator.profiling import report
 from orchestrator.profiling.model import Profiled
+from orchestrator.terminal.text import render_plain
 from tests.support.builders import NEW, OLD, case
 from tests.support.kept import kept
 from tests.support.profiled import arm, function, profile, profiled
@@ -54,7 +55,7 @@ def scene() -> Profiled:
 def drawn(monkeypatch: pytest.MonkeyPatch):
     def draw(of: Profiled, width: int) -> str:
         monkeypatch.setenv("COLUMNS", str(width))
-        return report.render_profile(of)
+        return render_plain(lambda width: report.layout_profile(of, width))
 
     return draw
 

@@ -1,6 +1,6 @@
 """The difference of two profiles in a few lines."""
 
-from orchestrator.profiling.in_words import describe_difference
+from orchestrator.profiling.report import describe_difference
 from tests.support.builders import NEW, OLD, case
 from tests.support.profiled import arm, function, profile, profiled
 
