@@ -7,15 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from pydantic import TypeAdapter, ValidationError
-
-from orchestrator.engines.worker.client import Died, Refused, WorkerDied
 from orchestrator.errors import TfCompareError
 from orchestrator.machine.gpu_clocks import hold_clocks
 from orchestrator.machine.host import moment
 from orchestrator.machine.occupied import occupy
 from orchestrator.measure.alternative import can_compare
 from orchestrator.measure.outline import outline
+from orchestrator.measure.profiler import Profiler
 from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import RoundRange, first_rounds
 from orchestrator.measure.rounds import RoundLoop
@@ -28,8 +26,7 @@ from orchestrator.measure.session import (
     prepare_environments,
 )
 from orchestrator.measure.workers import Employed, Workers, employ
-from orchestrator.model import Arm, ArmKey, Ended, Evaluation, Finished, Machine, Plan, Shares
-from orchestrator.model.profile import Profile
+from orchestrator.model import ArmKey, Ended, Evaluation, Finished, Machine, Plan, Shares
 from orchestrator.options import PROFILED_CALLS
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import PlannedRun, RunOptions
@@ -111,9 +108,6 @@ def measure_rounds(session: Session, rounds: RoundRange, progress: Progress) -> 
     return Done(evaluation, folder.path, error)
 
 
-PROFILE = TypeAdapter(Profile)
-
-
 def measure_shares(run: Session, workers: Workers, progress: Progress) -> None:
     """Profile each of these arms once, unless the run did so before, and record the shares."""
     done = {ArmKey(entry.case, entry.target) for entry in run.folder.entries() if isinstance(entry, Shares)}
@@ -121,10 +115,11 @@ def measure_shares(run: Session, workers: Workers, progress: Progress) -> None:
     for key, functions in functions_to_profile(run.plan).items():
         if key not in done:
             progress.replicates += 1
-            answer = _profile(run.plan, workers, arms[key], progress.replicates)
-            reason = answer if isinstance(answer, str) else ""
-            shares = {} if isinstance(answer, str) else {name: answer.share(name) for name in sorted(functions)}
-            run.folder.record(Shares(case=key.case, target=key.target, shares=shares, reason=reason))
+            # The rounds have made the code of every GPU.
+            profiler = Profiler(run.plan, workers, PROFILED_CALLS, set())
+            arm = profiler.profile(*arms[key], progress.replicates)
+            shares = {name: arm.profile.share(name) for name in sorted(functions)} if arm.profile else {}
+            run.folder.record(Shares(case=key.case, target=key.target, shares=shares, reason=arm.reason))
 
 
 def functions_to_profile(plan: Plan) -> Mapping[ArmKey, set[str]]:
@@ -135,20 +130,3 @@ def functions_to_profile(plan: Plan) -> Mapping[ArmKey, set[str]]:
             for share in claim.shares:
                 functions[share.arm].add(share.function)
     return functions
-
-
-def _profile(plan: Plan, workers: Workers, arm: Arm, number: int) -> Profile | str:
-    """Return the profile of an arm, or why there is none."""
-    worker = workers.acquire(arm.target)
-    if worker is None:
-        return f"{arm.target} has no worker"
-    try:
-        answer = worker.profile(
-            arm.case, replicate=number, calls=PROFILED_CALLS, seed=plan.seed, timeout_s=plan.timeout_s
-        )
-        return answer.reason if isinstance(answer, Refused | Died) else PROFILE.validate_python(answer)
-    except WorkerDied as death:
-        workers.restart(arm.target)
-        return f"its worker died: {death}"
-    except ValidationError as error:
-        return f"its worker sent no profile: {error.errors()[0]['msg']}"

@@ -4,6 +4,7 @@ import statistics
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
+from orchestrator.model.cases import Case, Target
 from orchestrator.model.strict import STRICT
 
 
@@ -107,3 +108,31 @@ class Profile:
         named = [function for function in self.functions if name in (function.name, function.name.rpartition(".")[2])]
         spent_ns = [function.later.cumulative_ns for function in named]
         return max(spent_ns, default=0) / whole_ns if whole_ns else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerOutput:
+    """What a layer returned, and its weights, as sketches."""
+
+    __pydantic_config__ = STRICT
+
+    name: str
+    type: str
+    output: str
+    weights: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfiledArm:
+    """A case in a version, and its profile or the reason why there is none."""
+
+    __pydantic_config__ = STRICT
+
+    case: Case
+    target: Target
+    outcome: Literal["profiled", "refused", "died"]
+    reason: str = ""
+    log: str = ""
+    profile: Profile | None = None
+    # What the layers of Keras returned, if that was asked for instead.
+    layers: tuple[LayerOutput, ...] | None = None

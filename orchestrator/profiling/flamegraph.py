@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from orchestrator.model.profile import Frame, Stacks
-from orchestrator.profiling.model import ProfiledArm
+from orchestrator.model.profile import Frame, ProfiledArm, Stacks
 
 SPEEDSCOPE = "https://www.speedscope.app/file-format-schema.json"
 

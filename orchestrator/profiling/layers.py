@@ -2,22 +2,9 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
-from orchestrator.model.strict import STRICT
+from orchestrator.model.profile import LayerOutput
 from orchestrator.results.sketches import Distance, find_distance, read_sketch, show_share
-
-
-@dataclass(frozen=True, kw_only=True)
-class LayerOutput:
-    """What a layer returned, and its weights, as sketches."""
-
-    __pydantic_config__ = STRICT
-
-    name: str
-    type: str
-    output: str
-    weights: str | None = None
 
 
 def find_first_differing(baseline: Sequence[LayerOutput], candidate: Sequence[LayerOutput]) -> str:

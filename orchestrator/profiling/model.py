@@ -5,32 +5,13 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Literal
 
 from orchestrator.errors import TfCompareError
 from orchestrator.model import STRICT, Case, Target
-from orchestrator.model.profile import Profile
-from orchestrator.profiling.layers import LayerOutput
+from orchestrator.model.profile import ProfiledArm
 
-Outcome = Literal["profiled", "refused", "died"]
 LONGEST_NAME = 150
 FILE_LABEL = re.compile(r"[\w.-]+(\[[\w.=,-]*\])?", re.ASCII)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ProfiledArm:
-    """A case in a version, and its profile or the reason why there is none."""
-
-    __pydantic_config__ = STRICT
-
-    case: Case
-    target: Target
-    outcome: Outcome
-    reason: str = ""
-    log: str = ""
-    profile: Profile | None = None
-    # What the layers of Keras returned, if that was asked for instead.
-    layers: tuple[LayerOutput, ...] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from orchestrator.model import Case
-from orchestrator.model.profile import Profile
+from orchestrator.model.profile import Profile, ProfiledArm
 from orchestrator.profiling.align import (
     Figure,
     FunctionRow,
@@ -27,7 +27,7 @@ from orchestrator.profiling.align import (
     value,
 )
 from orchestrator.profiling.layers import find_first_differing
-from orchestrator.profiling.model import Profiled, ProfiledArm, stem
+from orchestrator.profiling.model import Profiled, stem
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.strict_json import pick
 from orchestrator.terminal.text import safe_text

@@ -2,15 +2,12 @@
 
 import shutil
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Literal
-
-from pydantic import TypeAdapter, ValidationError
 
 from orchestrator import files, formats
-from orchestrator.engines.worker.client import Died, Ready, Refused, WorkerDied
+from orchestrator.engines.worker.client import Ready
 from orchestrator.errors import UsageError
+from orchestrator.measure.profiler import Profiler
 from orchestrator.measure.session import (
     Session,
     make_manifest,
@@ -18,16 +15,14 @@ from orchestrator.measure.session import (
     pin_workloads,
     prepare_environments,
 )
-from orchestrator.measure.starting import SLOW_START_TIMEOUT_S
-from orchestrator.measure.workers import Employed, Workers, employ
-from orchestrator.model import Case, Plan, Target
-from orchestrator.model.profile import Profile
+from orchestrator.measure.workers import Employed, employ
+from orchestrator.model import Target
+from orchestrator.model.profile import ProfiledArm
 from orchestrator.options import PROFILED_CALLS, SHOWN_FUNCTIONS
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.profiling.flamegraph import collapse, speedscope
-from orchestrator.profiling.layers import LayerOutput
-from orchestrator.profiling.model import Heading, Profiled, ProfiledArm, stem
+from orchestrator.profiling.model import Heading, Profiled, stem
 from orchestrator.profiling.stored import ARM, HEADING, PROFILE_FILE
 from orchestrator.results.endings import read_endings
 from orchestrator.results.exit_error import find_error
@@ -38,9 +33,7 @@ from orchestrator.terminal.view import View
 
 # With fewer calls, functions called once per step look like functions called once or twice.
 FEWEST_CALLS = 3
-
-PROFILE = TypeAdapter(Profile)
-LAYERS = TypeAdapter(dict[Literal["layers"], tuple[LayerOutput, ...]])
+TIMEOUT_HINT = " (--timeout allows longer, --calls fewer)"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,7 +87,7 @@ def _profile(options: ProfileOptions, session: Session) -> Profiled:
 
     with employ(session, remove_streams) as employed:
         heading = _write_heading(options, session, employed.start())
-        profiler = Profiler(plan, employed.workers, options.calls, set(session.fitting.slow_starts))
+        profiler = Profiler(plan, employed.workers, options.calls, set(session.fitting.slow_starts), TIMEOUT_HINT)
         for case in plan.cases:
             for target in plan.targets:
                 view.preparing(str(target), f"profiling {case.label}")
@@ -128,47 +121,6 @@ def _write_heading(options: ProfileOptions, run: Session, ready: dict[Target, Re
     )
     _write(folder.path / PROFILE_FILE, formats.PROFILE.stamp(HEADING.dump_json(heading, indent=1)) + b"\n")
     return heading
-
-
-@dataclass(frozen=True)
-class Profiler:
-    plan: Plan
-    workers: Workers
-    calls: int
-    # Numbers: the driver compiles the GPU code of these versions in their first replicate.
-    cold: set[str]
-
-    def profile(self, case: Case, target: Target, number: int) -> ProfiledArm:
-        arm = self._profile(case, target, number)
-        # A refused case has compiled nothing. A deadline that was missed once will be missed again.
-        if arm.outcome != "refused":
-            self.cold.discard(target.name)
-        return arm
-
-    def _profile(self, case: Case, target: Target, number: int) -> ProfiledArm:
-        died = partial(ProfiledArm, case=case, target=target, outcome="died")
-        worker = self.workers.acquire(target)
-        if worker is None:
-            return died(reason=self.workers.describe_loss(target))
-        plan = self.plan
-        timeout_s = max(plan.timeout_s, SLOW_START_TIMEOUT_S) if target.name in self.cold else plan.timeout_s
-        try:
-            answer = worker.profile(case, replicate=number, calls=self.calls, seed=plan.seed, timeout_s=timeout_s)
-        except WorkerDied as death:
-            self.workers.restart(target)
-            return died(reason=f"its worker died: {death}")
-        if isinstance(answer, Refused):
-            return ProfiledArm(case=case, target=target, outcome="refused", reason=answer.reason)
-        if isinstance(answer, Died):
-            hint = " (--timeout allows longer, --calls fewer)" if answer.how == "timeout" else ""
-            return died(reason=answer.reason + hint, log=answer.log)
-        profiled = partial(ProfiledArm, case=case, target=target, outcome="profiled")
-        try:
-            if self.calls:
-                return profiled(profile=PROFILE.validate_python(answer))
-            return profiled(layers=LAYERS.validate_python(answer)["layers"])
-        except ValidationError as error:
-            return died(reason=f"its worker sent no profile: {error.errors()[0]['msg']}")
 
 
 def _keep(arm: ProfiledArm, folder: RunFolder) -> None:

@@ -10,7 +10,8 @@ from pydantic import TypeAdapter, ValidationError
 from orchestrator import files
 from orchestrator.errors import UsageError
 from orchestrator.formats import PROFILE, NoFormat, OtherFormat
-from orchestrator.profiling.model import Heading, Profiled, ProfiledArm, stem
+from orchestrator.model.profile import ProfiledArm
+from orchestrator.profiling.model import Heading, Profiled, stem
 from orchestrator.results.damaged import damage_error, format_error
 from orchestrator.results.run_folder import refuse_strangers
 

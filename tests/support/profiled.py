@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from orchestrator.model import Case
-from orchestrator.model.profile import Frame, Function, Node, Profile, Spent, Stacks
-from orchestrator.profiling.model import Heading, Profiled, ProfiledArm
+from orchestrator.model.profile import Frame, Function, Node, Profile, ProfiledArm, Spent, Stacks
+from orchestrator.profiling.model import Heading, Profiled
 from tests.support.builders import MS, NEW, OLD, RUN, target, targets
 
 CALLS = 10

@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from orchestrator.profiling.layers import LayerOutput, find_first_differing
+from orchestrator.model.profile import LayerOutput
+from orchestrator.profiling.layers import find_first_differing
 from workloads.sketches import sketch
 
 VALUES = np.random.RandomState(1).rand(4, 3).astype("float32")
