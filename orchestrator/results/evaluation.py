@@ -44,7 +44,7 @@ from orchestrator.results.warnings import (
 )
 from orchestrator.results.whole_report import correct_for_report, find_means, find_set_means
 from orchestrator.stats.comparisons import (
-    Beside,
+    Rises,
     Samples,
     Schedule,
     compare_figures,
@@ -306,15 +306,14 @@ def _compare(
     *,
     flip: bool,
 ) -> tuple[Comparison, ...]:
-    of_arms, beside = by_arm.samples(plan), None
+    of_arms = by_arm.samples(plan)
+    rises: Rises | None = None
     if any(pair.metric in ("time", "cpu") for pair in plan.pairs):
-        beside = Beside(
-            rises={
-                "time": by_arm.figures(lambda replicate: (replicate.rise,)),
-                "cpu": by_arm.figures(lambda replicate: (cpu_rise(replicate),)),
-            }
-        )
-    comparisons = judge_pairs(plan, of_arms, arms, schedule, beside, scale_of=scale_of, flip=flip)
+        rises = {
+            "time": by_arm.figures(lambda replicate: (replicate.rise,)),
+            "cpu": by_arm.figures(lambda replicate: (cpu_rise(replicate),)),
+        }
+    comparisons = judge_pairs(plan, of_arms, arms, schedule, rises, scale_of=scale_of, flip=flip)
     return tuple(
         _say_postponed(_mark_exploratory(comparison, of_arms, schedule, endings.exploratory), endings)
         for comparison in comparisons
