@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -56,7 +56,12 @@ def find_forge(environ: Mapping[str, str]) -> Forge:
 
 
 def _github(environ: Mapping[str, str]) -> Forge:
-    event = _read_event(environ.get("GITHUB_EVENT_PATH", ""))
+    path = environ.get("GITHUB_EVENT_PATH", "")
+    try:
+        event = json.loads(files.read_named(Path(path), MOST_BYTES)) if path else {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"GITHUB_EVENT_PATH={path} cannot be read: {error}") from error
+    event = event if isinstance(event, dict) else {}
     api = environ.get("GITHUB_API_URL", "https://api.github.com")
     repository = f"{api}/repos/{quote(environ.get('GITHUB_REPOSITORY', ''))}"
     request, measured = event.get("pull_request"), event.get("workflow_run")
@@ -117,14 +122,6 @@ def _gitlab(environ: Mapping[str, str]) -> Forge:
         room=900_000,
         advice="the token needs the scope `api` and the role Reporter",
     )
-
-
-def _read_event(path: str) -> dict[str, Any]:
-    try:
-        event = json.loads(files.read_named(Path(path), MOST_BYTES)) if path else {}
-    except (OSError, ValueError) as error:
-        raise UsageError(f"GITHUB_EVENT_PATH={path} cannot be read: {error}") from error
-    return event if isinstance(event, dict) else {}
 
 
 def _token(environ: Mapping[str, str], name: str, advice: str) -> str:
@@ -199,17 +196,13 @@ def _call(forge: Forge, method: str, url: str, content: object = None) -> Any:
     try:
         return _request(forge, method, url, content)
     except HTTPError as error:
-        _refuse(forge, error)
-
-
-def _refuse(forge: Forge, error: HTTPError) -> NoReturn:
-    try:
-        said = json.loads(error.read(MOST_BYTES)).get("message", "")
-    except (ValueError, AttributeError, OSError, HTTPException):
-        said = ""
-    why = f"{error.code} {said}".strip()
-    advice = forge.advice if error.code in (401, 403, 404) else "try again later"
-    raise UsageError(f"{forge.name} refused the comment ({why}): {advice}") from error
+        try:
+            said = json.loads(error.read(MOST_BYTES)).get("message", "")
+        except (ValueError, AttributeError, OSError, HTTPException):
+            said = ""
+        why = f"{error.code} {said}".strip()
+        advice = forge.advice if error.code in (401, 403, 404) else "try again later"
+        raise UsageError(f"{forge.name} refused the comment ({why}): {advice}") from error
 
 
 class _NoRedirects(HTTPRedirectHandler):

@@ -4,13 +4,12 @@ Each version has a separate file, since `pyperf compare_to` compares files.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports.common import describe_comparison, python_of
@@ -66,27 +65,21 @@ def _calls(run: Run) -> dict[ArmKey, list[TimedReplicate]]:
     by_arm: dict[ArmKey, list[TimedReplicate]] = defaultdict(list)
     column = "cpu_ns" if run.plan.judge == "cpu" else "wall_ns"
     for table in tables.streams_of_calls(RunFolder.open(run.path), run.plan, run.replicates):
-        for calls in _by_replicate(table, replicates, column):
-            by_arm[calls.replicate.arm].append(calls)
+        if table.num_rows == 0:
+            continue
+        ordered = table.sort_by([("replicate", "ascending"), ("ordinal", "ascending")]).combine_chunks()
+        words, codes = labels(ordered, "phase")
+        phases = np.array(words, dtype=object)[codes]
+        steps = ordered["steps"].to_numpy()
+        # pyperf knows no time of nothing; verdicts too count a nanosecond at least.
+        seconds = np.maximum(ordered[column].to_numpy() / steps, 1.0) / 1e9
+        numbers, starts = np.unique(ordered["replicate"].to_numpy(), return_index=True)
+        for number, begin, end in zip(numbers, starts, [*starts[1:], len(steps)], strict=True):
+            replicate = replicates.get((ordered["target"][begin].as_py(), int(number)))
+            if replicate:
+                timed = TimedReplicate(replicate, phases[begin:end], seconds[begin:end], steps[begin:end])
+                by_arm[replicate.arm].append(timed)
     return by_arm
-
-
-def _by_replicate(
-    table: pa.Table, replicates: dict[tuple[str, int], Replicate], column: str
-) -> Iterator[TimedReplicate]:
-    if table.num_rows == 0:
-        return
-    ordered = table.sort_by([("replicate", "ascending"), ("ordinal", "ascending")]).combine_chunks()
-    words, codes = labels(ordered, "phase")
-    phases = np.array(words, dtype=object)[codes]
-    steps = ordered["steps"].to_numpy()
-    # pyperf knows no time of nothing; verdicts too count a nanosecond at least.
-    seconds = np.maximum(ordered[column].to_numpy() / steps, 1.0) / 1e9
-    numbers, starts = np.unique(ordered["replicate"].to_numpy(), return_index=True)
-    for number, begin, end in zip(numbers, starts, [*starts[1:], len(steps)], strict=True):
-        replicate = replicates.get((ordered["target"][begin].as_py(), int(number)))
-        if replicate:
-            yield TimedReplicate(replicate, phases[begin:end], seconds[begin:end], steps[begin:end])
 
 
 def _benchmark(name: ArmKey, calls: Sequence[TimedReplicate], comparison: Comparison | None) -> dict[str, Any]:
