@@ -166,7 +166,9 @@ def _effect(expectation: Expectation, comparison: Comparison) -> ClaimCheck:
         return ClaimCheck(expectation, answer, reason, comparison)
 
     if comparison.verdict == SEEN[expectation.effect]:
-        if comparison.verdict != "same" and not _is_as_large(comparison, expectation.pair.margin or 0.0):
+        # The verdict `slower` does not ask for an estimate that is beyond the margin.
+        margin = scale_of(comparison.pair.metric).to_scale(expectation.pair.margin or 0.0)
+        if comparison.verdict != "same" and comparison.distance < margin:
             return check("inconclusive", "it differs, but not clearly by as much as that")
         if expectation.published is not None and _strongest(comparison) < expectation.published:
             return check("reproduced, smaller", f"the interval leaves out the published {expectation.published:.3g}x")
@@ -180,11 +182,6 @@ def _effect(expectation: Expectation, comparison: Comparison) -> ClaimCheck:
     if comparison.size == "beyond":
         return check("not reproduced", "it differs")
     return check("inconclusive", "it differs, but not clearly by more than that")
-
-
-def _is_as_large(comparison: Comparison, margin: float) -> bool:
-    """Return whether the estimate is beyond the margin, which the verdict `slower` does not ask for."""
-    return comparison.distance >= scale_of(comparison.pair.metric).to_scale(margin)
 
 
 def _strongest(comparison: Comparison) -> float:
@@ -252,32 +249,19 @@ def _part(part: Part, step: Comparison, whole: Comparison) -> ClaimCheck:
     """Judge by the ends of both intervals, because the two share their baseline and are not independent."""
     if missing := next((each for each in (step, whole) if not each.ci_low or not each.ci_high), None):
         return ClaimCheck(part, "inconclusive", missing.reason)
-    near, far = _logs(step), _logs(whole)
-    if far.low <= 0 <= far.high:
+    # Of each pair, the logs of the lower end, of the ratio and of the upper end.
+    near, far = ([math.log(end or 1.0) for end in (each.ci_low, each.ratio, each.ci_high)] for each in (step, whole))
+    if far[0] <= 0 <= far[2]:
         return ClaimCheck(part, "inconclusive", "the whole difference is not certain")
-    if far.high < 0:
-        near, far = near.turn(), far.turn()
-    parts = sorted(end / of for end in (near.low, near.high) for of in (far.low, far.high))
-    seen = Magnitude(ratio=near.middle / far.middle, ci_low=parts[0], ci_high=parts[-1])
+    if far[2] < 0:
+        near, far = ([-log for log in reversed(logs)] for logs in (near, far))
+    parts = sorted(end / of for end in (near[0], near[2]) for of in (far[0], far[2]))
+    seen = Magnitude(ratio=near[1] / far[1], ci_low=parts[0], ci_high=parts[-1])
     if parts[0] >= part.at_least:
         return ClaimCheck(part, "reproduced", seen=seen)
     if parts[-1] < part.at_least:
         return ClaimCheck(part, "not reproduced", "it is a smaller part", seen)
     return ClaimCheck(part, "inconclusive", "the interval of the part reaches below that", seen)
-
-
-@dataclass(frozen=True)
-class _Logs:
-    low: float
-    middle: float
-    high: float
-
-    def turn(self) -> "_Logs":
-        return _Logs(-self.high, -self.middle, -self.low)
-
-
-def _logs(comparison: Comparison) -> _Logs:
-    return _Logs(*(math.log(end or 1.0) for end in (comparison.ci_low, comparison.ratio, comparison.ci_high)))
 
 
 def _bound(bound: Bound, arm: ArmResult) -> ClaimCheck:

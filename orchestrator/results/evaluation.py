@@ -45,7 +45,6 @@ from orchestrator.results.warnings import (
 from orchestrator.results.whole_report import correct_for_report, find_means, find_set_means
 from orchestrator.stats.comparisons import (
     Rises,
-    Samples,
     Schedule,
     compare_figures,
     find_dependence_of_rounds,
@@ -314,29 +313,23 @@ def _compare(
             "cpu": by_arm.figures(lambda replicate: (cpu_rise(replicate),)),
         }
     comparisons = judge_pairs(plan, of_arms, arms, schedule, rises, scale_of=scale_of, flip=flip)
-    return tuple(
-        _say_postponed(_mark_exploratory(comparison, of_arms, schedule, endings.exploratory), endings)
-        for comparison in comparisons
-    )
-
-
-def _say_postponed(comparison: Comparison, endings: Endings) -> Comparison:
-    labels = [label for label, _ in comparison.pair.arms]
-    if comparison.verdict != "inconclusive" or not endings.postponed.intersection(labels):
-        return comparison
-    # What was never begun has nothing to add.
-    so_far = comparison.so_far if comparison.seen_ratio is not None else ""
-    return replace(comparison, reason="; ".join(filter(None, [f"postponed: {POSTPONED}", so_far])))
-
-
-def _mark_exploratory(comparison: Comparison, samples: Samples, schedule: Schedule, ends: Iterable[int]) -> Comparison:
-    """Mark a comparison with rounds after its last look. `ends` are the rounds after which exploratory ones began."""
-    baseline, candidate = (samples.get((*name, comparison.pair.metric), {}) for name in comparison.pair.arms)
-    rounds = baseline.keys() & candidate.keys()
-    exploratory = any(
-        schedule.judges_last([number for number in rounds if number <= end]) and max(rounds) > end for end in ends
-    )
-    return replace(comparison, exploratory=exploratory)
+    marked = []
+    for comparison in comparisons:
+        baseline, candidate = (of_arms.get((*name, comparison.pair.metric), {}) for name in comparison.pair.arms)
+        rounds = baseline.keys() & candidate.keys()
+        # Whether it has rounds after its last look.
+        exploratory = any(
+            schedule.judges_last([number for number in rounds if number <= end]) and max(rounds) > end
+            for end in endings.exploratory
+        )
+        reason = comparison.reason
+        is_postponed = endings.postponed.intersection(label for label, _ in comparison.pair.arms)
+        if comparison.verdict == "inconclusive" and is_postponed:
+            # What was never begun has nothing to add.
+            so_far = comparison.so_far if comparison.seen_ratio is not None else ""
+            reason = "; ".join(filter(None, [f"postponed: {POSTPONED}", so_far]))
+        marked.append(replace(comparison, exploratory=exploratory, reason=reason))
+    return tuple(marked)
 
 
 def _figures(replicates: Sequence[Replicate], openings: Sequence[Replicate]) -> dict[Metric, float]:
@@ -357,11 +350,6 @@ def _read_losses(text: str | None) -> tuple[float, ...]:
         return tuple(map(float, json.loads(text))) if text else ()
     except (TypeError, ValueError, RecursionError, OverflowError):
         return ()
-
-
-def _median_bytes(sizes_kb: Iterable[int | None]) -> float | None:
-    known = [size_kb for size_kb in sizes_kb if size_kb]
-    return median(known) * 1024.0 if known else None
 
 
 def _result(
@@ -394,6 +382,7 @@ def _result(
             case=case, target=target, outcome="died", reason=reason, refuted=refuted, failure=failure,
             external=external,
         )  # fmt: skip
+    sizes_kb = [replicate.resident_kb for replicate in replicates if replicate.resident_kb]
     return ArmResult(
         case=case,
         target=target,
@@ -408,7 +397,7 @@ def _result(
         steps=replicates[-1].first_call_ns / replicates[-1].first_ns if replicates[-1].first_ns else 1.0,
         second_ms=_median_ms(replicate.second_ns for replicate in replicates),
         train_s=median(replicate.calls_ns for replicate in replicates) / 1e9,
-        resident_bytes=_median_bytes(replicate.resident_kb for replicate in replicates),
+        resident_bytes=median(sizes_kb) * 1024.0 if sizes_kb else None,
         wall_ms=_median_ms(replicate.wall_ns for replicate in replicates),
         items=replicates[-1].items,
         first_step_ms=_median_ms(replicate.first_step_ns for replicate in replicates),

@@ -192,9 +192,17 @@ class RunFolder:
 
     @contextmanager
     def hold(self, advice: str = "wait for its end") -> Iterator[None]:
-        """Lock the folder while a run is in progress, and mend what a killed process left in parts."""
+        """Lock the folder while a run is in progress, and mend what a killed process left in parts.
+
+        Raise UsageError if it belongs to another user, or is locked already.
+        """
         refuse_strangers(self.path)
-        self._refuse_foreign()
+        # Measuring runs the workloads that it holds, and its owner could exchange them meanwhile.
+        if (owner := self.path.stat().st_uid) != os.getuid():
+            raise UsageError(
+                f"{self.path} belongs to another user (uid {owner}); to measure with it, copy it: "
+                f"cp -r {self.path} runs/"
+            )
         try:
             handle = files.open_below(self.path, self.path / ".lock", os.O_RDWR | os.O_CREAT)
         except OSError as error:
@@ -230,18 +238,6 @@ class RunFolder:
         """Whether a run is in progress that is not this one's."""
         return not self._held and self.is_held
 
-    def _refuse_foreign(self) -> None:
-        """Raise UsageError if the folder belongs to another user.
-
-        Measuring runs the workloads that it holds, and its owner could exchange them meanwhile.
-        """
-        owner = self.path.stat().st_uid
-        if owner != os.getuid():
-            raise UsageError(
-                f"{self.path} belongs to another user (uid {owner}); to measure with it, copy it: "
-                f"cp -r {self.path} runs/"
-            )
-
     def _mend_journal(self) -> None:
         """Drop a last line that a kill or a full disk cut short: what is appended would become part of it."""
         if not self.journal.exists():
@@ -273,7 +269,12 @@ class RunFolder:
     def record(self, *entries: Entry) -> None:
         """Append lines to the journal, all of them or none."""
         with writing_in(self.path, self.journal.name):
-            files.append(self.path, self.journal, b"".join(map(_as_line, entries)))
+            lines = []
+            for entry in entries:
+                # A long run has tens of thousands of these: what most of them lack is not written.
+                usual = {name for name in NOT_WRITTEN if not getattr(entry, name)} if isinstance(entry, Ended) else None
+                lines.append(ENTRY.dump_json(entry, exclude=usual) + b"\n")
+            files.append(self.path, self.journal, b"".join(lines))
 
     def sync(self) -> None:
         """Write all that was measured through to the disk, and then the journal, with a line that says so."""
@@ -362,12 +363,6 @@ class RunFolder:
                 damages.append(damage_error(self.journal, error, number))
         count = "1 line" if len(damages) == 1 else f"{len(damages)} lines"
         return Journal(tuple(entries), f"the journal has {count} that cannot be used: {damages[0]}" if damages else "")
-
-
-def _as_line(entry: Entry) -> bytes:
-    # A long run has tens of thousands of these: what most of them lack is not written.
-    usual = {name for name in NOT_WRITTEN if not getattr(entry, name)} if isinstance(entry, Ended) else set()
-    return ENTRY.dump_json(entry, exclude=usual) + b"\n"
 
 
 def refuse_strangers(path: Path) -> None:

@@ -272,10 +272,10 @@ def column_numbers(table: pa.Table, name: str) -> Any:
     return as_numpy(chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks())
 
 
-def is_label(table: pa.Table, name: str, word: str) -> Any:
-    """Return which rows have this label."""
-    words, codes = labels(table, name)
-    return codes == (words.index(word) if word in words else -1)
+def is_phase(table: pa.Table, phase: Phase) -> Any:
+    """Return which rows are of this phase."""
+    words, codes = labels(table, "phase")
+    return codes == (words.index(phase) if phase in words else -1)
 
 
 def as_numpy(array: pa.Array) -> Any:
