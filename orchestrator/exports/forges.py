@@ -155,26 +155,21 @@ def replace_comment(forge: Forge, name: str, marked: str) -> tuple[bool, str]:
 
 
 def _find_own(forge: Forge, name: str) -> int | None:
-    account = _find_account(forge)
+    try:
+        answer = _request(forge, "GET", f"{forge.api}/user")
+    except HTTPError:
+        answer = None
+    account = answer.get("id") if isinstance(answer, dict) else None
     for comment in _list_comments(forge):
         writer = comment.get("user") or comment.get("author")
         text, number = comment.get("body"), comment.get("id")
         if not isinstance(writer, dict) or not isinstance(text, str) or not isinstance(number, int):
             continue
         # The token of a job has no account that can be asked for; what it writes is a bot's.
-        is_own = writer.get("id") == account if account is not None else writer.get("type") == "Bot"
+        is_own = writer.get("id") == account if isinstance(account, int) else writer.get("type") == "Bot"
         if is_own and text.partition("\n")[0].rstrip("\r") == _marker(name):
             return number
     return None
-
-
-def _find_account(forge: Forge) -> int | None:
-    try:
-        answer = _request(forge, "GET", f"{forge.api}/user")
-    except HTTPError:
-        return None
-    number = answer.get("id") if isinstance(answer, dict) else None
-    return number if isinstance(number, int) else None
 
 
 def _list_comments(forge: Forge) -> Iterator[dict[str, Any]]:
