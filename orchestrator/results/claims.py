@@ -36,6 +36,8 @@ from orchestrator.stats.looks import FEWEST_ROUNDS
 
 Answer = Literal["reproduced", "reproduced, smaller", "not reproduced", "inconclusive", "needs a GPU"]
 
+# Of a claim's statements, the first of these answers that one of them has is that of the claim.
+WORST: tuple[Answer, ...] = ("not reproduced", "inconclusive", "reproduced, smaller")
 # The verdict at the pair's margin that an effect needs; of a control, the one that it must not show.
 SEEN: Mapping[Effect, str] = {
     "slower": "slower", "more": "slower", "faster": "faster", "less": "faster", "same": "same",
@@ -116,19 +118,13 @@ def judge_claims(evaluation: Evaluation, claims: Sequence[Claim]) -> tuple[Claim
             judged.append(ClaimResult(claim, "needs a GPU" if "gpu" in claim.devices else "inconclusive", ()))
             continue
         findings = tuple(map(judge.check, claim.statements))
-        judged.append(ClaimResult(claim, _all(findings), findings))
+        # A control that the source lacks refutes nothing: if it shows the effect as well, what shows it elsewhere may
+        # have another cause.
+        answers = {"inconclusive" if finding.is_failed_control else finding.answer for finding in findings}
+        # All statements must hold, so one that fails fails the claim.
+        answer: Answer = next((worse for worse in WORST if worse in answers), "reproduced")
+        judged.append(ClaimResult(claim, answer, findings))
     return tuple(judged)
-
-
-def _all(findings: Sequence[ClaimCheck]) -> Answer:
-    """Combine the answers to a claim's statements: all must hold, so one that fails fails the claim.
-
-    A control that the source lacks refutes nothing: if it shows the effect as well, what shows it elsewhere may have
-    another cause.
-    """
-    answers = {"inconclusive" if finding.is_failed_control else finding.answer for finding in findings}
-    worst: tuple[Answer, ...] = ("not reproduced", "inconclusive", "reproduced, smaller")
-    return next((answer for answer in worst if answer in answers), "reproduced")
 
 
 @dataclass(frozen=True)
@@ -220,20 +216,13 @@ def _set(together: CaseSet, comparisons: Sequence[Comparison], mean: MeanRatio |
     if mean is None:
         return ClaimCheck(together, "inconclusive", "its cases share too few rounds")
     seen = Magnitude(ratio=mean.ratio, ci_low=mean.ci_low, ci_high=mean.ci_high)
-    return _mean_within(together, seen) if together.mean_within else _more_often(together, comparisons, seen)
-
-
-def _mean_within(together: CaseSet, seen: Magnitude) -> ClaimCheck:
-    bound = together.mean_within or 1.0
-    low, high = seen.ci_low or 0.0, seen.ci_high or math.inf
-    if 1 / bound < low and high < bound:
-        return ClaimCheck(together, "reproduced", seen=seen)
-    if low >= bound or high <= 1 / bound:
-        return ClaimCheck(together, "not reproduced", "on average they differ", seen)
-    return ClaimCheck(together, "inconclusive", "the interval of the mean reaches beyond that", seen)
-
-
-def _more_often(together: CaseSet, comparisons: Sequence[Comparison], seen: Magnitude) -> ClaimCheck:
+    if bound := together.mean_within:
+        low, high = mean.ci_low or 0.0, mean.ci_high or math.inf
+        if 1 / bound < low and high < bound:
+            return ClaimCheck(together, "reproduced", seen=seen)
+        if low >= bound or high <= 1 / bound:
+            return ClaimCheck(together, "not reproduced", "on average they differ", seen)
+        return ClaimCheck(together, "inconclusive", "the interval of the mean reaches beyond that", seen)
     counts = {verdict: sum(each.verdict == verdict for each in comparisons) for verdict in ("slower", "faster")}
     unsure = sum(each.verdict == "inconclusive" for each in comparisons)
     wins = (counts["slower"], counts["faster"])

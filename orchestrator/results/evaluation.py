@@ -23,7 +23,6 @@ from orchestrator.model import (
     Pair,
     Plan,
     Replicate,
-    TargetPair,
 )
 from orchestrator.plan.pairs import metric_pairs, neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
@@ -241,20 +240,17 @@ def judge_metrics(
             continue
         if any(metric in arm.figures for arm in arms):
             pairs = metric_pairs(gathered.plan, spec, arms)
-            judged[metric] = (
-                _compare_exactly(gathered.plan, pairs, arms) if spec.exact else further(gathered, pairs, arms)
-            )
+            if not spec.exact:
+                judged[metric] = further(gathered, pairs, arms)
+                continue
+            # Nothing makes these figures uncertain; a pair without both is left out.
+            compared = []
+            for pair in pairs:
+                baseline, candidate = (find_figure(spec, arms, key) for key in pair.arms)
+                if baseline and candidate:
+                    compared.append(compare_figures(pair, baseline, candidate, find_margin(gathered.plan, metric)))
+            judged[metric] = tuple(compared)
     return judged
-
-
-def _compare_exactly(plan: Plan, pairs: Iterable[TargetPair], arms: Sequence[ArmResult]) -> tuple[Comparison, ...]:
-    """Compare figures that nothing makes uncertain; a pair without both is left out."""
-    compared = []
-    for pair in pairs:
-        baseline, candidate = (find_figure(METRICS[pair.metric], arms, key) for key in pair.arms)
-        if baseline and candidate:
-            compared.append(compare_figures(pair, baseline, candidate, find_margin(plan, pair.metric)))
-    return tuple(compared)
 
 
 def compute_comparisons(

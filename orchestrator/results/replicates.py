@@ -101,21 +101,17 @@ def load_replicates(
 def read_replicates(stream: Stream, run: str) -> ReadStream:
     """Read a stream, check every value and summarise its replicates; raise ContractBroken for a wrong one."""
     table, cut = read_stream(stream.path, stream.root, live=stream.live)
-    table, idle = _without_idle(check_rows(stream.path, table, run, stream.target))
+    table = check_rows(stream.path, table, run, stream.target)
+    numbers = column_numbers(table, "replicate")
+    once = np.setdiff1d(numbers[is_phase(table, "first")], numbers[is_phase(table, "second")])
+    # Those that went beyond their first call and have no burst; the others are sound.
+    idle = np.setdiff1d(numbers, np.union1d(numbers[is_phase(table, "burst")], once))
+    if len(idle):
+        table = table.filter(pa.array(~np.isin(numbers, idle)))
     summaries = summarise(stream.path, table)
     numbers, counts = np.unique(column_numbers(table, "replicate"), return_counts=True)
     rows = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
-    return ReadStream(stream, table, tuple(summaries), rows, cut, idle)
-
-
-def _without_idle(table: pa.Table) -> tuple[pa.Table, frozenset[int]]:
-    """Leave out the replicates that went beyond their first call and have no burst; the others are sound."""
-    numbers = column_numbers(table, "replicate")
-    once = np.setdiff1d(numbers[is_phase(table, "first")], numbers[is_phase(table, "second")])
-    idle = np.setdiff1d(numbers, np.union1d(numbers[is_phase(table, "burst")], once))
-    if not len(idle):
-        return table, frozenset()
-    return table.filter(pa.array(~np.isin(numbers, idle))), frozenset(idle.tolist())
+    return ReadStream(stream, table, tuple(summaries), rows, cut, frozenset(idle.tolist()))
 
 
 def admit_rows(read: ReadStream, admit: Admit | None) -> tuple[ReadStream, tuple[str, ...]]:

@@ -176,19 +176,19 @@ class RunFolder:
         command = f"`{shlex.join(['tfcompare', *begun.command])}`" if begun.command else "a run"
         if self.is_held:
             return f"{self.path} holds no run yet: {command} is still making its environments ready; wait for its end"
-        advice = f"`tfcompare run --resume {self.path}`" if begun.plan else self._describe_repetition(begun)
+        if begun.plan:
+            advice = f"`tfcompare run --resume {self.path}`"
+        else:
+            # The same command begins it again, in this folder: a run takes over one without a plan.
+            name, *flags = begun.command or ("run",)
+            of_program = flags.index("--") if "--" in flags else len(flags)
+            if not any(word.partition("=")[0] in ("--output", "-o") for word in flags[:of_program]):
+                flags = ["--output", str(self.path), *flags]
+            advice = f"repeat `{shlex.join(('tfcompare', name, *flags))}`"
         return (
             f"{self.path} holds no run: {command}, begun {begun.created:%Y-%m-%d %H:%M} UTC, ended before its "
             f"environments were ready, and nothing was measured. {self.logs} may say why; then {advice}"
         )
-
-    def _describe_repetition(self, begun: Begun) -> str:
-        """Return the command that begins the run again in this folder, which takes over one without a plan."""
-        command, *flags = begun.command or ("run",)
-        of_program = flags.index("--") if "--" in flags else len(flags)
-        if not any(word.partition("=")[0] in ("--output", "-o") for word in flags[:of_program]):
-            flags = ["--output", str(self.path), *flags]
-        return f"repeat `{shlex.join(('tfcompare', command, *flags))}`"
 
     @contextmanager
     def hold(self, advice: str = "wait for its end") -> Iterator[None]:
