@@ -26,6 +26,7 @@ from orchestrator.history.store import Read
 
 TEXT, NUMBER, DAY, MOMENT = pa.string(), pa.float64(), pa.date32(), pa.timestamp("us", tz="UTC")
 TEXTS = pa.list_(TEXT)
+KINDS = {TEXT: "text", NUMBER: "number", DAY: "date", MOMENT: "moment", pa.int32(): "integer", TEXTS: "texts"}
 if TYPE_CHECKING:
     import duckdb
 
@@ -192,7 +193,12 @@ def _tables(sql: str, read: Read, events: Sequence[Event]) -> dict[str, pa.Table
             [_of_event(event) for event in events if isinstance(event, AlarmOpened | Moved)], schema=EVENTS
         ),
         "nights": lambda: pa.Table.from_pylist(
-            [_of_night(event) for event in events if isinstance(event, Night)], schema=NIGHTS
+            [
+                {name: getattr(event, OTHERWISE.get(name, name)) for name in NIGHTS.names}
+                for event in events
+                if isinstance(event, Night)
+            ],
+            schema=NIGHTS,
         ),
     }
     return {
@@ -253,10 +259,6 @@ def _of_event(event: AlarmOpened | Moved) -> dict[str, Any]:
     return {name: getattr(event, OTHERWISE.get(name, name)) for name in EVENTS.names}
 
 
-def _of_night(night: Night) -> dict[str, Any]:
-    return {name: getattr(night, OTHERWISE.get(name, name)) for name in NIGHTS.names}
-
-
 def _explain_error(error: Exception, sql: str) -> UsageError:
     """Return an error with duckdb's own message, and with the valid names if a name is unknown."""
     import duckdb
@@ -283,14 +285,7 @@ def _name_views() -> str:
 def listing() -> Iterator[Text]:
     for name, (description, of) in VIEWS.items():
         yield Text.assemble((name, "bold"), f": {description}")
-        yield from (Text(f"  {field.name:<16} {_kind(field.type)}", style="dim") for field in of)
+        yield from (Text(f"  {field.name:<16} {KINDS[field.type]}", style="dim") for field in of)
         yield Text()
     yield Text("case is a word of SQL itself: write series.case. For example:")
     yield from (Text(f"  tfcompare history query {shlex.quote(example)}") for example in EXAMPLES)
-
-
-def _kind(of: pa.DataType) -> str:
-    if of == TEXTS:
-        return "texts"
-    names = {TEXT: "text", NUMBER: "number", DAY: "date", MOMENT: "moment", pa.int32(): "integer"}
-    return names[of]

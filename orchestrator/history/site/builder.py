@@ -93,19 +93,16 @@ def write_site_files(store: Store, folder: Path, runs_url: str | None, title: st
 
 def _prepare(folder: Path) -> None:
     with files.writing(f"the site {folder}", "name another folder with --output"):
-        if folder.is_dir() and any(folder.iterdir()) and not _is_site(folder):
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        # What an interrupted build left has no first page yet.
+        is_site = {name for name in names if not name.startswith(".")} <= {CASES, ALARMS, FEED}
+        if (folder / INDEX).is_file():
+            is_site = MARK in (folder / INDEX).read_text(encoding="utf-8", errors="replace")[:4096]
+        if names and not is_site:
             raise UsageError(
                 f"{folder} holds something else than a site; name an empty folder or a new one with --output"
             )
         (folder / CASES).mkdir(parents=True, exist_ok=True)
-
-
-def _is_site(folder: Path) -> bool:
-    # What an interrupted build left has no first page yet.
-    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    if not (folder / INDEX).is_file():
-        return names <= {CASES, ALARMS, FEED}
-    return MARK in (folder / INDEX).read_text(encoding="utf-8", errors="replace")[:4096]
 
 
 def _facts(sources: Sources) -> str:
