@@ -254,7 +254,14 @@ def _part(part: Part, step: Comparison, whole: Comparison) -> ClaimCheck:
 
 
 def _bound(bound: Bound, arm: ArmResult) -> ClaimCheck:
-    figure = figure_of(arm, bound.metric)
+    first_ms, time_ms = arm.figures.get("first", 0.0) / arm.steps, arm.time_ms
+    if bound.metric == "first_over_time":
+        figure = first_ms / time_ms if first_ms and time_ms else None
+    elif bound.metric == "first_s":
+        figure = first_ms / 1e3 if first_ms else None
+    else:
+        name, divisor = OF_BOUNDS[bound.metric]
+        figure = arm.figures[name] / divisor if name in arm.figures else None
     if arm.outcome != "measured" or figure is None:
         return ClaimCheck(bound, "inconclusive", arm.reason or "its worker did not say")
     seen = Magnitude(ratio=figure)
@@ -265,16 +272,6 @@ def _bound(bound: Bound, arm: ArmResult) -> ClaimCheck:
     if bound.at_most is not None and figure > bound.at_most:
         return ClaimCheck(bound, "not reproduced", "it is more", seen)
     return ClaimCheck(bound, "reproduced", seen=seen)
-
-
-def figure_of(arm: ArmResult, metric: ArmMetric) -> float | None:
-    first_ms, time_ms = arm.figures.get("first", 0.0) / arm.steps, arm.time_ms
-    if metric == "first_over_time":
-        return first_ms / time_ms if first_ms and time_ms else None
-    if metric == "first_s":
-        return first_ms / 1e3 if first_ms else None
-    name, divisor = OF_BOUNDS[metric]
-    return arm.figures[name] / divisor if name in arm.figures else None
 
 
 def _name_pair(pair: Pair) -> str:

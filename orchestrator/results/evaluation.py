@@ -27,11 +27,10 @@ from orchestrator.model import (
 from orchestrator.plan.pairs import metric_pairs, neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
 from orchestrator.results.endings import Endings, summarise_endings
-from orchestrator.results.of_targets import find_import_ms
 from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.replicates import cpu_rise, judge_by_cpu, load_replicates
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.results.samples import ByArm, group_by_arm
+from orchestrator.results.samples import ByArm, find_import_ms, group_by_arm
 from orchestrator.results.two_speeds import check_two_speeds, find_two_speeds
 from orchestrator.results.warnings import (
     check_control,

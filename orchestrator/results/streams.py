@@ -177,7 +177,15 @@ def compact_stream(path: Path, data: bytes) -> bytes:
 
 def _read_batches(path: Path, data: bytes, expected: pa.Schema) -> tuple[pa.Table, bool]:
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
-        _check_schema(path, reader.schema, expected)
+        metadata = reader.schema.metadata or {}
+        fingerprint = metadata.get(contract.FINGERPRINT_KEY, b"none").decode("ascii", "replace")
+        if fingerprint != contract.FINGERPRINT:
+            raise ContractBroken(
+                f"{path} was written under contract {fingerprint}, this tfcompare reads {contract.FINGERPRINT}; "
+                "read it with the tfcompare that wrote it (see the run's manifest.json), or run again"
+            )
+        if not reader.schema.equals(expected):
+            raise ContractBroken(f"{path} carries other columns than its contract says; run its version again")
         try:
             return reader.read_all(), False
         except (pa.ArrowException, OSError):
@@ -192,17 +200,6 @@ def _read_batches(path: Path, data: bytes, expected: pa.Schema) -> tuple[pa.Tabl
                 return pa.Table.from_batches(batches, expected), False
             except (pa.ArrowException, OSError):
                 return pa.Table.from_batches(batches, expected), True
-
-
-def _check_schema(path: Path, actual: pa.Schema, expected: pa.Schema) -> None:
-    fingerprint = (actual.metadata or {}).get(contract.FINGERPRINT_KEY, b"none").decode("ascii", "replace")
-    if fingerprint != contract.FINGERPRINT:
-        raise ContractBroken(
-            f"{path} was written under contract {fingerprint}, this tfcompare reads {contract.FINGERPRINT}; "
-            "read it with the tfcompare that wrote it (see the run's manifest.json), or run again"
-        )
-    if not actual.equals(expected):
-        raise ContractBroken(f"{path} carries other columns than its contract says; run its version again")
 
 
 def check_rows(path: Path, table: pa.Table, run: str, target: Target | None = None) -> pa.Table:
