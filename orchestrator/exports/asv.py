@@ -59,7 +59,19 @@ def write(run: Run, folder: Path) -> tuple[Path, ...]:
         of_times = [replace(_of_metric(benchmark, METRICS["cpu"]), metric=None) for benchmark in of_times]
     benchmarks = [*of_times, *of_others]
     own = new_folder(folder / machine["machine"])
-    listed = {benchmark.name: _describe_benchmark(benchmark, run.plan.timeout_s) for benchmark in benchmarks}
+    listed: dict[str, Any] = {}
+    for benchmark in benchmarks:
+        kind, unit, _ = UNITS[benchmark.metric.unit if benchmark.metric else "ms"]
+        listed[benchmark.name] = {
+            "name": benchmark.name,
+            "code": f"# {benchmark.name}, measured by tfcompare",
+            "params": benchmark.values,
+            "param_names": list(benchmark.parameters),
+            "type": kind,
+            "unit": unit,
+            "timeout": run.plan.timeout_s,
+            "version": benchmark.digest,
+        }
     files = [
         write_json(folder / "benchmarks.json", {**listed, "version": BENCHMARKS_FORMAT}),
         write_json(own / "machine.json", {**machine, "version": MACHINE_FORMAT}),
@@ -102,20 +114,6 @@ def _benchmark(run: Run, workload: str) -> Benchmark:
 
 def _of_metric(benchmark: Benchmark, metric: MetricSpec) -> Benchmark:
     return replace(benchmark, name=key(f"{benchmark.name}.{metric.name}"), metric=metric)
-
-
-def _describe_benchmark(benchmark: Benchmark, timeout_s: float) -> dict[str, Any]:
-    kind, unit, _ = UNITS[benchmark.metric.unit if benchmark.metric else "ms"]
-    return {
-        "name": benchmark.name,
-        "code": f"# {benchmark.name}, measured by tfcompare",
-        "params": benchmark.values,
-        "param_names": list(benchmark.parameters),
-        "type": kind,
-        "unit": unit,
-        "timeout": timeout_s,
-        "version": benchmark.digest,
-    }
 
 
 def _result(run: Run, target: Target, machine: dict[str, str], benchmarks: Sequence[Benchmark]) -> dict[str, Any]:

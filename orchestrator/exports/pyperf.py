@@ -15,7 +15,7 @@ from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports.common import describe_comparison, python_of
 from orchestrator.exports.escape import file_name, key
 from orchestrator.exports.files import new_folder, write_json
-from orchestrator.model import ArmKey, Comparison, Replicate, Target
+from orchestrator.model import ArmKey, Comparison, Replicate
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results import tables
 from orchestrator.results.run import Run
@@ -47,13 +47,26 @@ def write(run: Run, folder: Path) -> tuple[Path, ...]:
         raise UsageError(f"run {run.plan.run} has no time in any version; there is nothing to write for pyperf")
     new_folder(folder)
     calls, comparisons = _calls(run), by_candidate(run.comparisons)
+    host = run.manifest.host
+    cores = host.get("cores")
     files = []
     for target in run.plan.targets:
         names = [arm.key for arm in run.arms if arm.target == target and arm.key in timed]
         if names:
             suite = {
                 "version": FORMAT,
-                "metadata": _about_target(run, target),
+                "metadata": _metadata(
+                    tfcompare_run=run.plan.run,
+                    tfcompare_version=str(target),
+                    tfcompare_tool=run.manifest.tool,
+                    tfcompare_engine=run.plan.engine,
+                    tfcompare_device=run.plan.device,
+                    tfcompare_judge=run.plan.judge,
+                    tensorflow_version=target.name,
+                    python_version=python_of(run, target),
+                    cpu_model_name=str(host.get("cpu") or ""),
+                    cpu_count=cores if isinstance(cores, int) else None,
+                ),
                 "benchmarks": [_benchmark(name, calls[name], comparisons.get(name)) for name in names],
             }
             files.append(write_json(folder / f"{file_name(str(target))}.json", suite))
@@ -120,23 +133,6 @@ def _run(calls: TimedReplicate) -> dict[str, Any]:
         "warmups": [list(pair) for pair in warmups],
         "values": [max(replicate.time_ns, 1.0) / 1e9],
     }
-
-
-def _about_target(run: Run, target: Target) -> Metadata:
-    host = run.manifest.host
-    cores = host.get("cores")
-    return _metadata(
-        tfcompare_run=run.plan.run,
-        tfcompare_version=str(target),
-        tfcompare_tool=run.manifest.tool,
-        tfcompare_engine=run.plan.engine,
-        tfcompare_device=run.plan.device,
-        tfcompare_judge=run.plan.judge,
-        tensorflow_version=target.name,
-        python_version=python_of(run, target),
-        cpu_model_name=str(host.get("cpu") or ""),
-        cpu_count=cores if isinstance(cores, int) else None,
-    )
 
 
 def _metadata(**facts: str | int | float | None) -> Metadata:
