@@ -300,11 +300,10 @@ def _write(run: RunFolder, name: str, table: pa.Table, *, cut: bool) -> None:
     sink = pa.BufferOutputStream()
     writer = pa.ipc.new_stream(sink, table.schema)
     writer.write_table(table)
-    # The end of a stream says that its worker closed it.
-    data = bytes(sink.getvalue().to_pybytes()) if cut else b""
     if not cut:
+        # The end of a stream says that its worker closed it.
         writer.close()
-        data = bytes(sink.getvalue().to_pybytes())
+    data = bytes(sink.getvalue().to_pybytes())
     with files.writing(run.settled, "choose another --output"):
         files.replace(run.path, run.settled / f"{name}.arrow", data, 0o600)
 

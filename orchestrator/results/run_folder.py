@@ -320,7 +320,11 @@ class RunFolder:
             return adapter.validate_json(RUN.unstamp(self._content(name)), context=context)
         except FileNotFoundError as error:
             missing = f"{self.path / name} is missing: it was removed, or the run ended before its first round"
-            raise ContractBroken(missing + self._advise_resume(name)) from error
+            # If what it was going to do is known, it can be continued.
+            with suppress(ContractBroken, UsageError):
+                if name != BEGUN_NAME and self.read_begun().plan:
+                    missing += f". In the second case, `tfcompare run --resume {self.path}` continues it"
+            raise ContractBroken(missing) from error
         except PermissionError as error:
             raise UsageError(f"{self.path / name} cannot be read: {error.strerror}") from error
         except OSError as error:
@@ -329,13 +333,6 @@ class RunFolder:
             raise damage_error(self.path / name, error) from error
         except (NoFormat, OtherFormat) as error:
             raise format_error(self.path / name, error) from error
-
-    def _advise_resume(self, missing: str) -> str:
-        """Return the command that continues a run without this file, if what it was going to do is known."""
-        with suppress(ContractBroken, UsageError):
-            if missing != BEGUN_NAME and self.read_begun().plan:
-                return f". In the second case, `tfcompare run --resume {self.path}` continues it"
-        return ""
 
     def _content(self, name: str) -> bytes:
         # A backup may share these files: only what workers write has to have one name.
