@@ -85,7 +85,36 @@ EXAMPLES = (
 
 def query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
     with _endable(), limit_memory():
-        return _query(sql, read, events)
+        import duckdb
+
+        connection = duckdb.connect(
+            ":memory:",
+            config={
+                "enable_external_access": False,
+                "autoload_known_extensions": False,
+                "autoinstall_known_extensions": False,
+                "python_enable_replacements": False,
+                # Without a folder to spill into, a query that is too large ends; with one it would fill the disk.
+                "temp_directory": "",
+                "max_temp_directory_size": "0B",
+                "memory_limit": MEMORY,
+                "threads": min(len(os.sched_getaffinity(0)), MOST_THREADS),
+            },
+        )
+        with connection:
+            for name, table in _tables(sql, read, events).items():
+                connection.register(name, table)
+            connection.execute("SET TimeZone = 'UTC'")
+            connection.execute("SET lock_configuration = true")
+            try:
+                statements = connection.extract_statements(sql)
+                if len(statements) != 1:
+                    raise UsageError(f"a query is one SELECT, and this is {len(statements)}; {_name_views()}")
+                if not _reads_only(connection, statements[0]):
+                    raise UsageError("a query only reads: one SELECT; what was measured is never changed")
+                return _read(connection.sql(sql))
+            except duckdb.Error as error:
+                raise _explain_error(error, sql) from error
 
 
 @contextmanager
@@ -102,39 +131,6 @@ def limit_memory() -> Iterator[None]:
         raise UsageError(TOO_LARGE) from error
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-def _query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
-    import duckdb
-
-    connection = duckdb.connect(
-        ":memory:",
-        config={
-            "enable_external_access": False,
-            "autoload_known_extensions": False,
-            "autoinstall_known_extensions": False,
-            "python_enable_replacements": False,
-            # Without a folder to spill into, a query that is too large ends; with one it would fill the disk.
-            "temp_directory": "",
-            "max_temp_directory_size": "0B",
-            "memory_limit": MEMORY,
-            "threads": min(len(os.sched_getaffinity(0)), MOST_THREADS),
-        },
-    )
-    with connection:
-        for name, table in _tables(sql, read, events).items():
-            connection.register(name, table)
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.execute("SET lock_configuration = true")
-        try:
-            statements = connection.extract_statements(sql)
-            if len(statements) != 1:
-                raise UsageError(f"a query is one SELECT, and this is {len(statements)}; {_name_views()}")
-            if not _reads_only(connection, statements[0]):
-                raise UsageError("a query only reads: one SELECT; what was measured is never changed")
-            return _read(connection.sql(sql))
-        except duckdb.Error as error:
-            raise _explain_error(error, sql) from error
 
 
 def _reads_only(connection: "duckdb.DuckDBPyConnection", statement: "duckdb.Statement") -> bool:
