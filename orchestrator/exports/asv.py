@@ -33,8 +33,6 @@ UNITS: Mapping[Unit, tuple[str, str, float]] = {
     "count": ("track", "count", 1.0),
 }
 
-Parameters = dict[str, list[str]]
-
 
 @dataclass(frozen=True)
 class Benchmark:
@@ -42,7 +40,7 @@ class Benchmark:
 
     name: str
     digest: str
-    parameters: Parameters
+    parameters: dict[str, list[str]]
     cases: tuple[Case | None, ...]
     # What is compared in addition to times, if it is about that.
     metric: MetricSpec | None = None
@@ -61,7 +59,19 @@ def write(run: Run, folder: Path) -> tuple[Path, ...]:
         of_times = [replace(_of_metric(benchmark, METRICS["cpu"]), metric=None) for benchmark in of_times]
     benchmarks = [*of_times, *of_others]
     own = new_folder(folder / machine["machine"])
-    listed = {benchmark.name: _describe_benchmark(benchmark, run.plan.timeout_s) for benchmark in benchmarks}
+    listed: dict[str, Any] = {}
+    for benchmark in benchmarks:
+        kind, unit, _ = UNITS[benchmark.metric.unit if benchmark.metric else "ms"]
+        listed[benchmark.name] = {
+            "name": benchmark.name,
+            "code": f"# {benchmark.name}, measured by tfcompare",
+            "params": benchmark.values,
+            "param_names": list(benchmark.parameters),
+            "type": kind,
+            "unit": unit,
+            "timeout": run.plan.timeout_s,
+            "version": benchmark.digest,
+        }
     files = [
         write_json(folder / "benchmarks.json", {**listed, "version": BENCHMARKS_FORMAT}),
         write_json(own / "machine.json", {**machine, "version": MACHINE_FORMAT}),
@@ -87,7 +97,9 @@ def _machine(run: Run) -> dict[str, str]:
 
 def _benchmark(run: Run, workload: str) -> Benchmark:
     cases = [case for case in run.plan.cases if case.workload == workload]
-    parameters = _parameters(cases)
+    names = dict.fromkeys(name for case in cases for name, _ in case.params)
+    # Every value in the order of its first use, as Python writes it, or None if a case lacks the parameter.
+    parameters = {name: list(dict.fromkeys(repr(dict(case.params).get(name)) for case in cases)) for name in names}
     if math.prod(map(len, parameters.values())) > max(MOST_COMBINATIONS, len(cases)):
         parameters = {"case": [repr(case.label) for case in cases]}
         placed: tuple[Case | None, ...] = tuple(cases)
@@ -102,26 +114,6 @@ def _benchmark(run: Run, workload: str) -> Benchmark:
 
 def _of_metric(benchmark: Benchmark, metric: MetricSpec) -> Benchmark:
     return replace(benchmark, name=key(f"{benchmark.name}.{metric.name}"), metric=metric)
-
-
-def _parameters(cases: Sequence[Case]) -> Parameters:
-    """Return every value in the order of its first use, as Python writes it, or None if a case lacks the parameter."""
-    names = dict.fromkeys(name for case in cases for name, _ in case.params)
-    return {name: list(dict.fromkeys(repr(dict(case.params).get(name)) for case in cases)) for name in names}
-
-
-def _describe_benchmark(benchmark: Benchmark, timeout_s: float) -> dict[str, Any]:
-    kind, unit, _ = UNITS[benchmark.metric.unit if benchmark.metric else "ms"]
-    return {
-        "name": benchmark.name,
-        "code": f"# {benchmark.name}, measured by tfcompare",
-        "params": benchmark.values,
-        "param_names": list(benchmark.parameters),
-        "type": kind,
-        "unit": unit,
-        "timeout": timeout_s,
-        "version": benchmark.digest,
-    }
 
 
 def _result(run: Run, target: Target, machine: dict[str, str], benchmarks: Sequence[Benchmark]) -> dict[str, Any]:

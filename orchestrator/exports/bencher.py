@@ -26,7 +26,9 @@ def render(run: Run) -> str:
             continue
         name = arm.key
         cpu = "cpu" if run.plan.judge == "cpu" else ""
-        measures = {cpu or "latency": _latency(arm.time_ms, times.get(name, []))}
+        # Like Bencher's own latency, in nanoseconds, with the quartiles of the replicates as bounds.
+        bounds = quartiles(times[name]) if name in times else (None, None)
+        measures = {cpu or "latency": _metric(round(arm.time_ms * 1e6, 3), *bounds)}
         comparison = comparisons.get(name)
         if comparison and comparison.ratio is not None:
             measures[f"{cpu}-ratio" if cpu else "ratio"] = _metric(
@@ -50,11 +52,6 @@ def render(run: Run) -> str:
 
 def _name(arm: ArmKey) -> str:
     return key(f"{arm.case} {arm.target}", LONGEST_NAME)
-
-
-def _latency(median_ms: float, replicates_ns: list[float]) -> Metric:
-    """Return the time in nanoseconds, like Bencher's own latency, with quartiles of the replicates as bounds."""
-    return _metric(round(median_ms * 1e6, 3), *(quartiles(replicates_ns) if replicates_ns else (None, None)))
 
 
 def _metric(value: float, low: float | None, high: float | None) -> Metric:

@@ -26,10 +26,6 @@ def _escape_column(column: pa.ChunkedArray) -> pa.ChunkedArray | pa.Array:
         return column
     combined = column.combine_chunks()
     combined = combined if coded else combined.dictionary_encode()
-    words = pa.array([_cell(word) for word in combined.dictionary.to_pylist()], pa.string())
+    escaped = map(escape_unprintable, combined.dictionary.to_pylist())
+    words = pa.array([f"'{word}" if word.startswith(FORMULA) else word for word in escaped], pa.string())
     return words.take(combined.indices)
-
-
-def _cell(word: str) -> str:
-    escaped = escape_unprintable(word)
-    return f"'{escaped}" if escaped.startswith(FORMULA) else escaped

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from http.client import HTTPException
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -56,7 +56,12 @@ def find_forge(environ: Mapping[str, str]) -> Forge:
 
 
 def _github(environ: Mapping[str, str]) -> Forge:
-    event = _read_event(environ.get("GITHUB_EVENT_PATH", ""))
+    path = environ.get("GITHUB_EVENT_PATH", "")
+    try:
+        event = json.loads(files.read_named(Path(path), MOST_BYTES)) if path else {}
+    except (OSError, ValueError) as error:
+        raise UsageError(f"GITHUB_EVENT_PATH={path} cannot be read: {error}") from error
+    event = event if isinstance(event, dict) else {}
     api = environ.get("GITHUB_API_URL", "https://api.github.com")
     repository = f"{api}/repos/{quote(environ.get('GITHUB_REPOSITORY', ''))}"
     request, measured = event.get("pull_request"), event.get("workflow_run")
@@ -119,14 +124,6 @@ def _gitlab(environ: Mapping[str, str]) -> Forge:
     )
 
 
-def _read_event(path: str) -> dict[str, Any]:
-    try:
-        event = json.loads(files.read_named(Path(path), MOST_BYTES)) if path else {}
-    except (OSError, ValueError) as error:
-        raise UsageError(f"GITHUB_EVENT_PATH={path} cannot be read: {error}") from error
-    return event if isinstance(event, dict) else {}
-
-
 def _token(environ: Mapping[str, str], name: str, advice: str) -> str:
     token = environ.get(name, "")
     if not token or not token.isascii() or not token.isprintable():
@@ -158,26 +155,21 @@ def replace_comment(forge: Forge, name: str, marked: str) -> tuple[bool, str]:
 
 
 def _find_own(forge: Forge, name: str) -> int | None:
-    account = _find_account(forge)
+    try:
+        answer = _request(forge, "GET", f"{forge.api}/user")
+    except HTTPError:
+        answer = None
+    account = answer.get("id") if isinstance(answer, dict) else None
     for comment in _list_comments(forge):
         writer = comment.get("user") or comment.get("author")
         text, number = comment.get("body"), comment.get("id")
         if not isinstance(writer, dict) or not isinstance(text, str) or not isinstance(number, int):
             continue
         # The token of a job has no account that can be asked for; what it writes is a bot's.
-        is_own = writer.get("id") == account if account is not None else writer.get("type") == "Bot"
+        is_own = writer.get("id") == account if isinstance(account, int) else writer.get("type") == "Bot"
         if is_own and text.partition("\n")[0].rstrip("\r") == _marker(name):
             return number
     return None
-
-
-def _find_account(forge: Forge) -> int | None:
-    try:
-        answer = _request(forge, "GET", f"{forge.api}/user")
-    except HTTPError:
-        return None
-    number = answer.get("id") if isinstance(answer, dict) else None
-    return number if isinstance(number, int) else None
 
 
 def _list_comments(forge: Forge) -> Iterator[dict[str, Any]]:
@@ -199,17 +191,13 @@ def _call(forge: Forge, method: str, url: str, content: object = None) -> Any:
     try:
         return _request(forge, method, url, content)
     except HTTPError as error:
-        _refuse(forge, error)
-
-
-def _refuse(forge: Forge, error: HTTPError) -> NoReturn:
-    try:
-        said = json.loads(error.read(MOST_BYTES)).get("message", "")
-    except (ValueError, AttributeError, OSError, HTTPException):
-        said = ""
-    why = f"{error.code} {said}".strip()
-    advice = forge.advice if error.code in (401, 403, 404) else "try again later"
-    raise UsageError(f"{forge.name} refused the comment ({why}): {advice}") from error
+        try:
+            said = json.loads(error.read(MOST_BYTES)).get("message", "")
+        except (ValueError, AttributeError, OSError, HTTPException):
+            said = ""
+        why = f"{error.code} {said}".strip()
+        advice = forge.advice if error.code in (401, 403, 404) else "try again later"
+        raise UsageError(f"{forge.name} refused the comment ({why}): {advice}") from error
 
 
 class _NoRedirects(HTTPRedirectHandler):

@@ -1,6 +1,6 @@
 """The list that github-action-benchmark reads as `customSmallerIsBetter`: what was compared of every arm."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from orchestrator.exports.common import describe_comparison, metrics_of_arms, quartiles, times_ns
 from orchestrator.exports.escape import key
@@ -27,12 +27,17 @@ def render(run: Run) -> str:
         comparison = comparisons.get(name)
         lines = [describe_comparison(comparison)] if comparison else []
         lines += [f"died: {arm.reason}"] if arm.outcome == "died" else []
+        spread = {}
+        if name in times:
+            # Half the distance between the quartiles of the replicates, which is shown and used for nothing else.
+            low, high = quartiles(times[name])
+            spread = {"range": f"± {(high - low) / 2e6:.3g}"}
         entries.append(
             {
                 "name": key(f"{name.case} {name.target}{of_cpu}").translate(UNTABLED),
                 "unit": "ms/step",
                 "value": arm.time_ms,
-                **_range(times.get(name, ())),
+                **spread,
                 "extra": "\n".join(escape_unprintable(line) for line in (*lines, f"tfcompare run {run.plan.run}")),
             }
         )
@@ -47,11 +52,3 @@ def render(run: Run) -> str:
             }
         )
     return strict_json.dump(entries, indent=2)
-
-
-def _range(replicates_ns: Sequence[float]) -> dict[str, str]:
-    """Return half the distance between the quartiles of the replicates, which is shown and used for nothing else."""
-    if not replicates_ns:
-        return {}
-    low, high = quartiles(replicates_ns)
-    return {"range": f"± {(high - low) / 2e6:.3g}"}

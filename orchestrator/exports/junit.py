@@ -16,13 +16,19 @@ COUNTED = {"failures": "failure", "errors": "error", "skipped": "skipped"}
 
 def render(run: Run, inconclusive: str = "skipped") -> str:
     """Return the text. A test with an open verdict is `skipped`, or `passed` with its message as output."""
-    root = Element("testsuites", name="tfcompare")
-    for target in run.plan.targets:
+    root, plan = Element("testsuites", name="tfcompare"), run.plan
+    facts = {
+        "run": plan.run, "engine": plan.engine, "device": plan.device, "suite": plan.suite, "judge": plan.judge,
+        "margin": f"{plan.margin:g}", "tool": run.manifest.tool, "cpu": str(run.manifest.host.get("cpu")),
+    }  # fmt: skip
+    for target in plan.targets:
         tests = list(_tests(run, target, inconclusive))
         if tests:
             suite = SubElement(root, "testsuite", name=escape_unprintable(f"tfcompare {target}"))
-            suite.set("timestamp", run.plan.created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"))
-            suite.append(_properties(run))
+            suite.set("timestamp", plan.created.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S"))
+            properties = SubElement(suite, "properties")
+            for name, value in facts.items():
+                SubElement(properties, "property", name=f"tfcompare.{name}", value=escape_unprintable(value))
             suite.extend(tests)
             _add_output(suite, (f"warning: {text}" for text in run.warnings))
             _count(suite, tests)
@@ -134,18 +140,6 @@ def _add_output(parent: Element, lines: Iterable[str]) -> None:
     if element is None:
         element = SubElement(parent, "system-out")
     element.text = f"{element.text}\n{text}" if element.text else text
-
-
-def _properties(run: Run) -> Element:
-    plan = run.plan
-    properties = Element("properties")
-    facts = {
-        "run": plan.run, "engine": plan.engine, "device": plan.device, "suite": plan.suite, "judge": plan.judge,
-        "margin": f"{plan.margin:g}", "tool": run.manifest.tool, "cpu": str(run.manifest.host.get("cpu")),
-    }  # fmt: skip
-    for name, value in facts.items():
-        SubElement(properties, "property", name=f"tfcompare.{name}", value=escape_unprintable(value))
-    return properties
 
 
 def _count(suite: Element, tests: list[Element]) -> None:

@@ -32,6 +32,7 @@ ENVIRONMENTS = ("target", "Python", "environment")
 
 def render(run: Run) -> str:
     evaluation = run.evaluation
+    unmeasured = [arm for arm in evaluation.arms if arm.outcome != "measured"]
     parts = [
         "### tfcompare",
         _lines(_headlines(evaluation)),
@@ -40,7 +41,10 @@ def render(run: Run) -> str:
         _table_of_changes(evaluation),
         "<details><summary>All comparisons, what was not measured, warnings, machine and command</summary>",
         _table(COMPARISONS, map(_comparison, (*evaluation.comparisons, *evaluation.of_metrics))),
-        _table(UNMEASURED, (_row_without_time(arm) for arm in evaluation.arms if arm.outcome != "measured")),
+        _table(
+            UNMEASURED,
+            ((code(arm.case.label), code(str(arm.target)), arm.outcome, code(arm.reason)) for arm in unmeasured),
+        ),
         _lines(f"- warning: {code(text)}" for text in run.warnings),
         f"{code(describe_measurement(evaluation))}, run {code(run.plan.run)}, tfcompare {code(run.manifest.tool)}",
         _table(ENVIRONMENTS, _environments(run)),
@@ -58,11 +62,7 @@ def code(text: str) -> str:
     clipped = clip(escape_unprintable(text).strip(), LONGEST_TEXT)
     if not re.search(r"[`|\\]", clipped):
         return f"`{clipped}`" if clipped else ""
-    return f"<code>{re.sub(r'[^A-Za-z0-9 ]', _as_number, clipped)}</code>"
-
-
-def _as_number(sign: re.Match[str]) -> str:
-    return f"&#{ord(sign[0])};"
+    return f"<code>{re.sub(r'[^A-Za-z0-9 ]', lambda sign: f'&#{ord(sign[0])};', clipped)}</code>"
 
 
 def _headlines(evaluation: Evaluation) -> Iterable[str]:
@@ -138,10 +138,6 @@ def _comparison(comparison: Comparison) -> tuple[str, ...]:
 
 def _verdict(comparison: Comparison) -> str:
     return f"{MARKS[comparison.shown_verdict]} {verdict(comparison)}"
-
-
-def _row_without_time(arm: ArmResult) -> tuple[str, ...]:
-    return code(arm.case.label), code(str(arm.target)), arm.outcome, code(arm.reason)
 
 
 def _environments(run: Run) -> Iterable[tuple[str, ...]]:

@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from typing import get_args
 
 from orchestrator.metrics import METRICS
-from orchestrator.metrics.spec import MetricSpec
-from orchestrator.model import ArmResult, Comparison, Outcome, Plan, VerdictName
+from orchestrator.model import ArmResult, Comparison, Metric, Outcome, Plan, VerdictName
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import escape_unprintable
 
@@ -30,7 +29,9 @@ class Family:
 
     def add(self, labels: Labels, value: float | None) -> None:
         if value is not None:
-            self.samples.setdefault(_format_labels(labels), value)
+            texts = {name: escape_unprintable(text) for name, text in labels.items()}
+            texts = {name: text.replace("\\", "\\\\").replace('"', '\\"') for name, text in texts.items()}
+            self.samples.setdefault(",".join(f'{name}="{text}"' for name, text in texts.items()), value)
 
     def choose(self, labels: Labels, name: str, states: Iterable[str], state: str) -> None:
         """Add one sample per state, so that none vanishes when the state changes."""
@@ -70,7 +71,12 @@ def _about(run: Run) -> tuple[Family, ...]:
 
 
 def _of_arms(arms: Iterable[ArmResult]) -> tuple[Family, ...]:
-    figures = {metric: _of_metric(spec) for metric, spec in METRICS.items()}
+    figures: dict[Metric, Family] = {}
+    for metric, spec in METRICS.items():
+        unit = {"ms": "seconds", "bytes": "bytes", "count": ""}[spec.unit]
+        name = "_".join(filter(None, ("tfcompare", spec.name, unit)))
+        about = f"Median of {spec.about}{f': {spec.meaning}' if spec.meaning else ''}."
+        figures[metric] = Family(name, about, unit)
     rounds = Family("tfcompare_rounds", "Rounds that count.")
     outcome = Family("tfcompare_outcome", "Outcome of an arm.")
     for arm in arms:
@@ -82,12 +88,6 @@ def _of_arms(arms: Iterable[ArmResult]) -> tuple[Family, ...]:
         rounds.add(labels, arm.rounds)
         outcome.choose(labels, "outcome", OUTCOMES, arm.outcome)
     return *(family for family in figures.values() if family.samples), rounds, outcome
-
-
-def _of_metric(spec: MetricSpec) -> Family:
-    unit = {"ms": "seconds", "bytes": "bytes", "count": ""}[spec.unit]
-    name = "_".join(filter(None, ("tfcompare", spec.name, unit)))
-    return Family(name, f"Median of {spec.about}{f': {spec.meaning}' if spec.meaning else ''}.", unit)
 
 
 def _of_comparisons(plan: Plan, comparisons: Iterable[Comparison]) -> tuple[Family, ...]:
@@ -119,11 +119,3 @@ def _of_comparisons(plan: Plan, comparisons: Iterable[Comparison]) -> tuple[Fami
         late.add(labels, int(comparison.exploratory))
         verdict.choose(labels, "verdict", get_args(VerdictName), comparison.verdict)
     return ratio, low, high, *differences, late, verdict
-
-
-def _format_labels(labels: Labels) -> str:
-    return ",".join(f'{name}="{_escape(escape_unprintable(value))}"' for name, value in labels.items())
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"')

@@ -20,16 +20,13 @@ def write(run: Run, path: Path, table: str) -> tuple[Path, ...]:
     else:
         data = run.to_arrow(table)
         schema, parts = data.schema, iter([data])
-    marked = schema.with_metadata({**(schema.metadata or {}), **_metadata(run)})
-    with open_output(path) as file, pyarrow.parquet.ParquetWriter(file, marked, compression="zstd") as writer:
-        for part in parts:
-            writer.write_table(part.replace_schema_metadata(marked.metadata))
-    return (path,)
-
-
-def _metadata(run: Run) -> dict[bytes, bytes]:
-    return {
+    about = {
         b"tfcompare.run": run.plan.run.encode(),
         b"tfcompare.tool": run.manifest.tool.encode(),
         contract.FINGERPRINT_KEY: run.manifest.contract.encode(),
     }
+    marked = schema.with_metadata({**(schema.metadata or {}), **about})
+    with open_output(path) as file, pyarrow.parquet.ParquetWriter(file, marked, compression="zstd") as writer:
+        for part in parts:
+            writer.write_table(part.replace_schema_metadata(marked.metadata))
+    return (path,)

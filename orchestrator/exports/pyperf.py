@@ -4,19 +4,18 @@ Each version has a separate file, since `pyperf compare_to` compares files.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports.common import describe_comparison, python_of
 from orchestrator.exports.escape import file_name, key
 from orchestrator.exports.files import new_folder, write_json
-from orchestrator.model import ArmKey, Comparison, Replicate, Target
+from orchestrator.model import ArmKey, Comparison, Replicate
 from orchestrator.reports.summary import by_candidate
 from orchestrator.results import tables
 from orchestrator.results.run import Run
@@ -48,13 +47,26 @@ def write(run: Run, folder: Path) -> tuple[Path, ...]:
         raise UsageError(f"run {run.plan.run} has no time in any version; there is nothing to write for pyperf")
     new_folder(folder)
     calls, comparisons = _calls(run), by_candidate(run.comparisons)
+    host = run.manifest.host
+    cores = host.get("cores")
     files = []
     for target in run.plan.targets:
         names = [arm.key for arm in run.arms if arm.target == target and arm.key in timed]
         if names:
             suite = {
                 "version": FORMAT,
-                "metadata": _about_target(run, target),
+                "metadata": _metadata(
+                    tfcompare_run=run.plan.run,
+                    tfcompare_version=str(target),
+                    tfcompare_tool=run.manifest.tool,
+                    tfcompare_engine=run.plan.engine,
+                    tfcompare_device=run.plan.device,
+                    tfcompare_judge=run.plan.judge,
+                    tensorflow_version=target.name,
+                    python_version=python_of(run, target),
+                    cpu_model_name=str(host.get("cpu") or ""),
+                    cpu_count=cores if isinstance(cores, int) else None,
+                ),
                 "benchmarks": [_benchmark(name, calls[name], comparisons.get(name)) for name in names],
             }
             files.append(write_json(folder / f"{file_name(str(target))}.json", suite))
@@ -66,27 +78,21 @@ def _calls(run: Run) -> dict[ArmKey, list[TimedReplicate]]:
     by_arm: dict[ArmKey, list[TimedReplicate]] = defaultdict(list)
     column = "cpu_ns" if run.plan.judge == "cpu" else "wall_ns"
     for table in tables.streams_of_calls(RunFolder.open(run.path), run.plan, run.replicates):
-        for calls in _by_replicate(table, replicates, column):
-            by_arm[calls.replicate.arm].append(calls)
+        if table.num_rows == 0:
+            continue
+        ordered = table.sort_by([("replicate", "ascending"), ("ordinal", "ascending")]).combine_chunks()
+        words, codes = labels(ordered, "phase")
+        phases = np.array(words, dtype=object)[codes]
+        steps = ordered["steps"].to_numpy()
+        # pyperf knows no time of nothing; verdicts too count a nanosecond at least.
+        seconds = np.maximum(ordered[column].to_numpy() / steps, 1.0) / 1e9
+        numbers, starts = np.unique(ordered["replicate"].to_numpy(), return_index=True)
+        for number, begin, end in zip(numbers, starts, [*starts[1:], len(steps)], strict=True):
+            replicate = replicates.get((ordered["target"][begin].as_py(), int(number)))
+            if replicate:
+                timed = TimedReplicate(replicate, phases[begin:end], seconds[begin:end], steps[begin:end])
+                by_arm[replicate.arm].append(timed)
     return by_arm
-
-
-def _by_replicate(
-    table: pa.Table, replicates: dict[tuple[str, int], Replicate], column: str
-) -> Iterator[TimedReplicate]:
-    if table.num_rows == 0:
-        return
-    ordered = table.sort_by([("replicate", "ascending"), ("ordinal", "ascending")]).combine_chunks()
-    words, codes = labels(ordered, "phase")
-    phases = np.array(words, dtype=object)[codes]
-    steps = ordered["steps"].to_numpy()
-    # pyperf knows no time of nothing; verdicts too count a nanosecond at least.
-    seconds = np.maximum(ordered[column].to_numpy() / steps, 1.0) / 1e9
-    numbers, starts = np.unique(ordered["replicate"].to_numpy(), return_index=True)
-    for number, begin, end in zip(numbers, starts, [*starts[1:], len(steps)], strict=True):
-        replicate = replicates.get((ordered["target"][begin].as_py(), int(number)))
-        if replicate:
-            yield TimedReplicate(replicate, phases[begin:end], seconds[begin:end], steps[begin:end])
 
 
 def _benchmark(name: ArmKey, calls: Sequence[TimedReplicate], comparison: Comparison | None) -> dict[str, Any]:
@@ -127,23 +133,6 @@ def _run(calls: TimedReplicate) -> dict[str, Any]:
         "warmups": [list(pair) for pair in warmups],
         "values": [max(replicate.time_ns, 1.0) / 1e9],
     }
-
-
-def _about_target(run: Run, target: Target) -> Metadata:
-    host = run.manifest.host
-    cores = host.get("cores")
-    return _metadata(
-        tfcompare_run=run.plan.run,
-        tfcompare_version=str(target),
-        tfcompare_tool=run.manifest.tool,
-        tfcompare_engine=run.plan.engine,
-        tfcompare_device=run.plan.device,
-        tfcompare_judge=run.plan.judge,
-        tensorflow_version=target.name,
-        python_version=python_of(run, target),
-        cpu_model_name=str(host.get("cpu") or ""),
-        cpu_count=cores if isinstance(cores, int) else None,
-    )
 
 
 def _metadata(**facts: str | int | float | None) -> Metadata:

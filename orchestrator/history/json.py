@@ -70,8 +70,20 @@ def history_as_object(
     """Return the `tfcompare.history/1` object, which is part of the interface."""
     return {
         "schema": SCHEMA,
-        "alarms": [_alarm_object(alarm) for alarm in alarms],
-        "series": [_series_object(entry) for entry in listed],
+        "alarms": [
+            {**_describe_key(alarm.key), **pick(alarm, ALARM), "change": pick(alarm.change, CHANGE)} for alarm in alarms
+        ],
+        "series": [
+            {
+                **_describe_key(entry.series.key),
+                **pick(entry.series.key, "id"),
+                "nights": entry.nights,
+                "shown": [_row_object(row) for row in entry.rows],
+                "changes": None if entry.changes is None else [pick(change, CHANGE) for change in entry.changes],
+                "alarms": [alarm.id for alarm in entry.alarms],
+            }
+            for entry in listed
+        ],
         "warnings": list(warnings),
     }
 
@@ -90,17 +102,6 @@ def as_csv(listed: Sequence[ShownSeries]) -> str:
     return text.getvalue()
 
 
-def _series_object(entry: ShownSeries) -> dict[str, Any]:
-    return {
-        **_describe_key(entry.series.key),
-        **pick(entry.series.key, "id"),
-        "nights": entry.nights,
-        "shown": [_row_object(row) for row in entry.rows],
-        "changes": None if entry.changes is None else [pick(change, CHANGE) for change in entry.changes],
-        "alarms": [alarm.id for alarm in entry.alarms],
-    }
-
-
 def _describe_key(key: Key) -> dict[str, Any]:
     names = "target reference device engine host metric judge"
     return {**pick(case_of(key.case), "workload params"), **pick(key, names)}
@@ -116,7 +117,3 @@ def _row_object(row: NightRow) -> dict[str, Any]:
         "rounds": row.value.rounds if row.value else 0,
         "control": math.exp(row.control.effect) if row.control else None,
     }
-
-
-def _alarm_object(alarm: Alarm) -> dict[str, Any]:
-    return {**_describe_key(alarm.key), **pick(alarm, ALARM), "change": pick(alarm.change, CHANGE)}

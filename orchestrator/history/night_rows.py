@@ -79,7 +79,13 @@ def rows(series: Series) -> list[NightRow]:
         if point.has_value:
             segment += bool(before and cuts(before, point))
             if before:
-                changed.setdefault((segment, point.night), _changes_between(before, point))
+                changes = list_changes(before, point)
+                if point.target != point.build:
+                    # A version that is followed is a different build in a different image every night, which its build
+                    # shows.
+                    expected = (f"{point.target}: ", f"{CUTS['image']}: ")
+                    changes = tuple(change for change in changes if not change.startswith(expected))
+                changed.setdefault((segment, point.night), changes)
             before = point
         grouped[segment, point.night].append(point)
     return [
@@ -93,16 +99,3 @@ def rows(series: Series) -> list[NightRow]:
         )
         for (number, night), points in sorted(grouped.items())
     ]
-
-
-def _changes_between(before: Point, after: Point) -> tuple[str, ...]:
-    """Return what changed between two points.
-
-    A version that is followed is a different build in a different image every night, which is omitted here because its
-    build shows it.
-    """
-    changes = list_changes(before, after)
-    if after.target == after.build:
-        return changes
-    expected = (f"{after.target}: ", f"{CUTS['image']}: ")
-    return tuple(change for change in changes if not change.startswith(expected))

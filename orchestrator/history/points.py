@@ -118,21 +118,17 @@ def _outcome(between: list[ArmResult], comparison: Comparison) -> tuple[Outcome,
     return worst.outcome, worst.reason or comparison.reason
 
 
-def _name_environment(facts: EnvironmentFacts) -> str:
-    """Return what stays the same when an environment is made again from the same parts.
-
-    An image has another id then. If it names its base by digest, its recipe names everything that is in it.
-    """
-    return facts.details["spec"] if "@" in facts.details.get("base", "") else facts.identity
-
-
 def _surroundings(manifest: Manifest, workload: str, reference: Target, build: Target, device: str) -> Surroundings:
     def environment(target: Target) -> EnvironmentFacts | None:
         return manifest.environments.get(target) or manifest.environments.get(Target(target.name))
 
     def image(target: Target) -> str:
         facts = environment(target)
-        return _name_environment(facts) if facts else ""
+        if not facts:
+            return ""
+        # An image that is made again from the same parts has another id. If it names its base by digest, its recipe
+        # names everything that is in it.
+        return facts.details["spec"] if "@" in facts.details.get("base", "") else facts.identity
 
     def variables(target: Target) -> str:
         facts = environment(target)

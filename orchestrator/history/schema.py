@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields
-from typing import Any
 
 import pyarrow as pa
 
@@ -41,12 +40,8 @@ class Unreadable(Exception):
 
 
 def to_table(points: Iterable[Point]) -> pa.Table:
-    return pa.Table.from_pylist([_row(point) for point in points], schema=SCHEMA)
-
-
-def _row(point: Point) -> dict[str, Any]:
-    row = asdict(point)
-    return {**row, **row.pop("surroundings")}
+    rows = map(asdict, points)
+    return pa.Table.from_pylist([{**row, **row.pop("surroundings")} for row in rows], schema=SCHEMA)
 
 
 def to_points(table: pa.Table) -> list[Point]:

@@ -228,8 +228,13 @@ class _Pool:
         """
         order = np.lexsort((self.night[rows], group))
         rows, group = rows[order], group[order]
-        counted = _mask_counted(group, self.night[rows], self.confirms[rows])
-        rows, group = rows[counted], group[counted]
+        if len(starts := _starts(group, self.night[rows])):
+            # If the night was confirmed, only the new measurements count: its screen was selected because of its
+            # deviation.
+            confirms = self.confirms[rows]
+            is_confirmed = np.repeat(np.maximum.reduceat(confirms, starts), np.diff([*starts, len(group)]))
+            counted = confirms | ~is_confirmed
+            rows, group = rows[counted], group[counted]
         night, rounds = self.night[rows], self.rounds[rows]
         effect, error = (_floats(self.table, name)[rows] for name in ("effect", "error"))
         starts = _starts(group, night)
@@ -247,18 +252,6 @@ def _starts(group: Any, night: Any) -> Any:
     fresh = np.ones(len(group), dtype=bool)
     fresh[1:] = (group[1:] != group[:-1]) | (night[1:] != night[:-1])
     return np.flatnonzero(fresh)
-
-
-def _mask_counted(group: Any, night: Any, confirms: Any) -> Any:
-    """Return a mask of the rows that make up a night's value.
-
-    If the night was confirmed, only the new measurements count: its screen was selected because of its deviation.
-    """
-    starts = _starts(group, night)
-    if not len(starts):
-        return confirms
-    any_of_night = np.maximum.reduceat(confirms, starts)
-    return confirms | ~np.repeat(any_of_night, np.diff([*starts, len(group)]))
 
 
 def _floats(table: pa.Table, name: str) -> Any:

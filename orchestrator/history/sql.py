@@ -26,6 +26,7 @@ from orchestrator.history.store import Read
 
 TEXT, NUMBER, DAY, MOMENT = pa.string(), pa.float64(), pa.date32(), pa.timestamp("us", tz="UTC")
 TEXTS = pa.list_(TEXT)
+KINDS = {TEXT: "text", NUMBER: "number", DAY: "date", MOMENT: "moment", pa.int32(): "integer", TEXTS: "texts"}
 if TYPE_CHECKING:
     import duckdb
 
@@ -84,7 +85,36 @@ EXAMPLES = (
 
 def query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
     with _endable(), limit_memory():
-        return _query(sql, read, events)
+        import duckdb
+
+        connection = duckdb.connect(
+            ":memory:",
+            config={
+                "enable_external_access": False,
+                "autoload_known_extensions": False,
+                "autoinstall_known_extensions": False,
+                "python_enable_replacements": False,
+                # Without a folder to spill into, a query that is too large ends; with one it would fill the disk.
+                "temp_directory": "",
+                "max_temp_directory_size": "0B",
+                "memory_limit": MEMORY,
+                "threads": min(len(os.sched_getaffinity(0)), MOST_THREADS),
+            },
+        )
+        with connection:
+            for name, table in _tables(sql, read, events).items():
+                connection.register(name, table)
+            connection.execute("SET TimeZone = 'UTC'")
+            connection.execute("SET lock_configuration = true")
+            try:
+                statements = connection.extract_statements(sql)
+                if len(statements) != 1:
+                    raise UsageError(f"a query is one SELECT, and this is {len(statements)}; {_name_views()}")
+                if not _reads_only(connection, statements[0]):
+                    raise UsageError("a query only reads: one SELECT; what was measured is never changed")
+                return _read(connection.sql(sql))
+            except duckdb.Error as error:
+                raise _explain_error(error, sql) from error
 
 
 @contextmanager
@@ -101,39 +131,6 @@ def limit_memory() -> Iterator[None]:
         raise UsageError(TOO_LARGE) from error
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
-
-
-def _query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
-    import duckdb
-
-    connection = duckdb.connect(
-        ":memory:",
-        config={
-            "enable_external_access": False,
-            "autoload_known_extensions": False,
-            "autoinstall_known_extensions": False,
-            "python_enable_replacements": False,
-            # Without a folder to spill into, a query that is too large ends; with one it would fill the disk.
-            "temp_directory": "",
-            "max_temp_directory_size": "0B",
-            "memory_limit": MEMORY,
-            "threads": min(len(os.sched_getaffinity(0)), MOST_THREADS),
-        },
-    )
-    with connection:
-        for name, table in _tables(sql, read, events).items():
-            connection.register(name, table)
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.execute("SET lock_configuration = true")
-        try:
-            statements = connection.extract_statements(sql)
-            if len(statements) != 1:
-                raise UsageError(f"a query is one SELECT, and this is {len(statements)}; {_name_views()}")
-            if not _reads_only(connection, statements[0]):
-                raise UsageError("a query only reads: one SELECT; what was measured is never changed")
-            return _read(connection.sql(sql))
-        except duckdb.Error as error:
-            raise _explain_error(error, sql) from error
 
 
 def _reads_only(connection: "duckdb.DuckDBPyConnection", statement: "duckdb.Statement") -> bool:
@@ -192,7 +189,12 @@ def _tables(sql: str, read: Read, events: Sequence[Event]) -> dict[str, pa.Table
             [_of_event(event) for event in events if isinstance(event, AlarmOpened | Moved)], schema=EVENTS
         ),
         "nights": lambda: pa.Table.from_pylist(
-            [_of_night(event) for event in events if isinstance(event, Night)], schema=NIGHTS
+            [
+                {name: getattr(event, OTHERWISE.get(name, name)) for name in NIGHTS.names}
+                for event in events
+                if isinstance(event, Night)
+            ],
+            schema=NIGHTS,
         ),
     }
     return {
@@ -253,10 +255,6 @@ def _of_event(event: AlarmOpened | Moved) -> dict[str, Any]:
     return {name: getattr(event, OTHERWISE.get(name, name)) for name in EVENTS.names}
 
 
-def _of_night(night: Night) -> dict[str, Any]:
-    return {name: getattr(night, OTHERWISE.get(name, name)) for name in NIGHTS.names}
-
-
 def _explain_error(error: Exception, sql: str) -> UsageError:
     """Return an error with duckdb's own message, and with the valid names if a name is unknown."""
     import duckdb
@@ -283,14 +281,7 @@ def _name_views() -> str:
 def listing() -> Iterator[Text]:
     for name, (description, of) in VIEWS.items():
         yield Text.assemble((name, "bold"), f": {description}")
-        yield from (Text(f"  {field.name:<16} {_kind(field.type)}", style="dim") for field in of)
+        yield from (Text(f"  {field.name:<16} {KINDS[field.type]}", style="dim") for field in of)
         yield Text()
     yield Text("case is a word of SQL itself: write series.case. For example:")
     yield from (Text(f"  tfcompare history query {shlex.quote(example)}") for example in EXAMPLES)
-
-
-def _kind(of: pa.DataType) -> str:
-    if of == TEXTS:
-        return "texts"
-    names = {TEXT: "text", NUMBER: "number", DAY: "date", MOMENT: "moment", pa.int32(): "integer"}
-    return names[of]

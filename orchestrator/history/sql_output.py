@@ -33,51 +33,43 @@ def check_answer_file(format: str, path: Path | None) -> None:
 
 
 def text(result: pa.Table, format: str) -> str:
-    return _as_json(result) if format == "json" else _as_csv(result)
-
-
-def write_answer(result: pa.Table, format: str, path: Path) -> None:
-    if format == "parquet":
-        data = _parquet(result)
-    else:
-        data = (
-            render_plain(lambda width: draw_answer(result)) + "\n" if format == "table" else text(result, format)
-        ).encode()
-    with output_file.writing_output(path):
-        files.write_atomically(path, data)
-
-
-def _parquet(result: pa.Table) -> bytes:
-    import pyarrow.parquet as pq
-
-    buffer = pa.BufferOutputStream()
-    try:
-        pq.write_table(result.rename_columns(_names(result)), buffer, compression="zstd")
-    except pa.ArrowException as error:
-        raise UsageError(f"this cannot be written as Parquet: {error}; cast it, or take --format json") from error
-    return bytes(buffer.getvalue().to_pybytes())
-
-
-def _as_json(result: pa.Table) -> str:
-    names = _names(result)
-    return strict_json.dump([dict(zip(names, map(_json, row), strict=True)) for row in _rows(result)], indent=2) + "\n"
-
-
-def _as_csv(result: pa.Table) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    if format == "json":
+        names = _names(result)
+        rows = [dict(zip(names, map(_json, row), strict=True)) for row in _rows(result)]
+        return strict_json.dump(rows, indent=2) + "\n"
+    lines = io.StringIO()
+    writer = csv.writer(lines, lineterminator="\n")
     writer.writerow(result.column_names)
     for row in _rows(result):
         writer.writerow(
             ["" if value is None else value if isinstance(value, (int, float)) else _text(value) for value in row]
         )
-    return text.getvalue()
+    return lines.getvalue()
+
+
+def write_answer(result: pa.Table, format: str, path: Path) -> None:
+    if format == "parquet":
+        import pyarrow.parquet as pq
+
+        buffer = pa.BufferOutputStream()
+        try:
+            pq.write_table(result.rename_columns(_names(result)), buffer, compression="zstd")
+        except pa.ArrowException as error:
+            raise UsageError(f"this cannot be written as Parquet: {error}; cast it, or take --format json") from error
+        data = bytes(buffer.getvalue().to_pybytes())
+    elif format == "table":
+        data = (render_plain(lambda width: draw_answer(result)) + "\n").encode()
+    else:
+        data = text(result, format).encode()
+    with output_file.writing_output(path):
+        files.write_atomically(path, data)
 
 
 def draw_answer(result: pa.Table) -> RenderableType:
     grid = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for name, of in zip(result.column_names, result.schema.types, strict=True):
-        grid.add_column(safe_text(name), justify="right" if _is_number(of) else "left", overflow="fold")
+        is_number = pa.types.is_integer(of) or pa.types.is_floating(of) or pa.types.is_decimal(of)
+        grid.add_column(safe_text(name), justify="right" if is_number else "left", overflow="fold")
     for row in _rows(result.slice(0, MOST_ROWS)):
         grid.add_row(*(safe_text(f"{value:.6g}" if isinstance(value, float) else _text(value)) for value in row))
     if result.num_rows > MOST_ROWS:
@@ -85,10 +77,6 @@ def draw_answer(result: pa.Table) -> RenderableType:
             grid, safe_text(f"the first {MOST_ROWS} of {result.num_rows} rows: --format csv has them all", style="dim")
         )
     return grid
-
-
-def _is_number(of: pa.DataType) -> bool:
-    return bool(pa.types.is_integer(of) or pa.types.is_floating(of) or pa.types.is_decimal(of))
 
 
 def _rows(result: pa.Table) -> Iterator[tuple[Any, ...]]:

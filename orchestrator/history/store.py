@@ -85,7 +85,9 @@ class Store:
 
     def events(self) -> tuple[list[Event], tuple[str, ...]]:
         """Return the events in chronological order, and one line about each file that could not be read."""
-        events, warnings = self._parse_files("events/*/*.json", _event)
+        events, warnings = self._parse_files(
+            "events/*/*.json", lambda data: _events().validate_json(formats.EVENT.unstamp(data))
+        )
         return sorted(events, key=lambda event: event.at), tuple(warnings)
 
     def _parse_files(self, pattern: str, parse: Callable[[bytes], T]) -> tuple[list[T], list[str]]:
@@ -148,7 +150,3 @@ def _table(data: bytes) -> pa.Table:
     for text in pc.unique(table.column("judge")).to_pylist():
         parse_judge(text)
     return table
-
-
-def _event(data: bytes) -> Event:
-    return _events().validate_json(formats.EVENT.unstamp(data))

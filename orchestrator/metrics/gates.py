@@ -131,27 +131,20 @@ def _parse(text: str) -> Gate:
     if metric is not None and metric not in (*METRICS, OUTPUT):
         raise UsageError(f"--fail-on {text!r}: there is no metric {metric!r}; they are {', '.join(NAMES)}")
     key: Metric | Literal["output"] | None = OUTPUT if metric == OUTPUT else METRICS[metric].name if metric else None
-    allowed = _words(key)
+    # The share by which results differ is a percentage, like that of times.
+    spec = METRICS["time" if key is None or key == OUTPUT else key]
+    allowed = OF_OUTPUTS if key == OUTPUT else (spec.worse, spec.better, OPEN, *(() if key else (DIED, EXPLORATORY)))
     if verdict not in allowed:
         of = f" of {metric}" if metric else ""
         raise UsageError(f"--fail-on {text!r}: unknown outcome{of} {verdict!r}; it is {', '.join(allowed)}")
     if amount and verdict in (DIED, OPEN, EXPLORATORY):
         raise UsageError(f"--fail-on {text!r}: {verdict} has no amount")
-    # The share by which results differ is a percentage, like that of times.
-    spec = METRICS["time" if key is None or key == OUTPUT else key]
     above = spec.parse_amount(amount) if amount else 0.0
     if above is None:
         wanted = f"an amount such as {spec.units.example}" if spec.units else "a percentage such as 10%"
         raise UsageError(f"--fail-on {text!r}: after > follows {wanted}")
     as_comparisons = {"more": "slower", "less": "faster"}
     return Gate(text, key, as_comparisons.get(verdict, verdict), above)
-
-
-def _words(metric: Metric | Literal["output"] | None) -> tuple[str, ...]:
-    if metric == OUTPUT:
-        return OF_OUTPUTS
-    spec = METRICS[metric or "time"]
-    return spec.worse, spec.better, OPEN, *(() if metric else (DIED, EXPLORATORY))
 
 
 def choose_for_gates(

@@ -16,13 +16,10 @@ FEWEST_FOR_PERCENTILES = 1000
 PERCENTILES: dict[Metric, int] = {"p50": 50, "p95": 95, "p99": 99}
 
 
-def knows_leak(replicate: Replicate) -> bool:
-    """Return whether a replicate made enough calls to tell whether it leaks."""
-    return replicate.growth_bytes is not None and (replicate.growth_calls or 0) >= FEWEST_FOR_LEAK
-
-
 def _leak(replicate: Replicate) -> Values:
-    return (float(replicate.growth_bytes or 0),) if knows_leak(replicate) else ()
+    """Return by how much memory grew, if a replicate made enough calls to tell whether it leaks."""
+    is_known = replicate.growth_bytes is not None and (replicate.growth_calls or 0) >= FEWEST_FOR_LEAK
+    return (float(replicate.growth_bytes or 0),) if is_known else ()
 
 
 def _percentile(name: Metric, place: int) -> MetricSpec:

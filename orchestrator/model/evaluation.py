@@ -112,11 +112,6 @@ class Comparison(ReportRow):
     pilot_ratio: float | None = None
 
     @property
-    def has_interval(self) -> bool:
-        """Whether there are enough rounds to judge it."""
-        return self.ends is not None
-
-    @property
     def is_decided_by_cpu(self) -> bool:
         """Whether CPU times have a verdict where wall times have none."""
         is_open = self.verdict == "inconclusive" and not self.exploratory

@@ -64,6 +64,11 @@ class ReportRow(Magnitude):
     row_only: bool = False
 
     @property
+    def has_interval(self) -> bool:
+        """Whether there are enough rounds to judge it."""
+        return self.ends is not None
+
+    @property
     def report_verdict(self) -> VerdictName:
         """The verdict that sentences about the whole report have."""
         return "inconclusive" if self.row_only and self.verdict != "same" else self.verdict

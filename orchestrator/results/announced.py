@@ -53,7 +53,14 @@ class Announced:
         for each in read.replicates:
             if each.number in admitted:
                 self._seen[each.target].add(each.number)
-        return frozenset(admitted), tuple(_describe_unknown(read, unknown))
+        if not unknown:
+            return frozenset(admitted), ()
+        what = f"{_replicates(len(unknown))} of {unknown[0].target}"
+        note = (
+            f"{read.stream.name}: the journal does not have {what}, because the run was cut short or the journal is "
+            "damaged; they do not count"
+        )
+        return frozenset(admitted), (note,)
 
     def missing(self, unread: Container[tuple[Target | None, int]]) -> tuple[list[str], list[str]]:
         """Return one line per version about replicates that are lost or doubled, and one about those of a lost power.
@@ -118,15 +125,6 @@ def _describe_wrong(path: Path, wrong: Mapping[str, Sequence[Replicate]]) -> str
     )
 
 
-def _describe_unknown(read: ReadStream, unknown: Sequence[Replicate]) -> Iterable[str]:
-    if unknown:
-        what = f"{_replicates(len(unknown))} of {unknown[0].target}"
-        yield (
-            f"{read.stream.name}: the journal does not have {what}, because the run was cut short or the journal is "
-            "damaged; they do not count"
-        )
-
-
 def of_journal(plan: Plan, journal: Journal) -> Announced | None:
     """Return the journal's record of replicates.
 
@@ -139,18 +137,14 @@ def of_journal(plan: Plan, journal: Journal) -> Announced | None:
     ends: dict[Target, dict[int, Ended]] = defaultdict(dict)
     for entry in measured:
         ends[entry.target][entry.replicate] = entry
+    counts = Counter((end.target, end.replicate) for end in measured if end.outcome == "measured")
     return Announced(
         arms=frozenset(arm.key for arm in plan.arms()),
         ends=ends,
         cut=bool(journal.skipped) or _was_cut(entries),
-        doubled=_find_doubled(measured),
+        doubled=frozenset(key for key, count in counts.items() if count > 1),
         unsynced=_find_unsynced(entries),
     )
-
-
-def _find_doubled(ends: Iterable[Ended]) -> frozenset[Key]:
-    counts = Counter((end.target, end.replicate) for end in ends if end.outcome == "measured")
-    return frozenset(key for key, count in counts.items() if count > 1)
 
 
 def _find_unsynced(entries: Sequence[Entry]) -> frozenset[Key]:

@@ -1,7 +1,6 @@
 """What has to be true of a plan beyond its types, before anything is computed from it."""
 
 import math
-from collections.abc import Iterator
 
 from orchestrator.metrics import NOT_BY_CPU
 from orchestrator.model import Plan
@@ -10,31 +9,26 @@ from orchestrator.model.journal import check_looks
 
 def check_plan(plan: Plan) -> Plan:
     """Return the plan, or raise ValueError for the first thing that no run would have planned."""
-    for problem in _problems(plan):
-        raise ValueError(problem)
-    return plan
-
-
-def _problems(plan: Plan) -> Iterator[str]:
     arms = {arm.key for arm in plan.arms()}
     # Labels are names in files: two cases with one name could not be distinguished.
     if len({case.label for case in plan.cases}) < len(plan.cases) or len(set(plan.targets)) < len(plan.targets):
-        yield "a case or a version is there twice"
+        raise ValueError("a case or a version is there twice")
     for pair in plan.pairs:
         if lacking := [arm for arm in pair.arms if arm not in arms]:
-            yield f"{lacking[0].case} in {lacking[0].target} is compared, and is not among the arms"
+            raise ValueError(f"{lacking[0].case} in {lacking[0].target} is compared, and is not among the arms")
     if plan.judge == "cpu":
         if plan.device == "gpu" or plan.claims:
-            yield "judge: neither a run on a GPU nor one of claims is judged by CPU time"
+            raise ValueError("judge: neither a run on a GPU nor one of claims is judged by CPU time")
         if both := NOT_BY_CPU & {*plan.metrics, *(pair.metric for pair in plan.pairs)}:
-            yield f"judge: with CPU time, {min(both)} is not compared as well"
+            raise ValueError(f"judge: with CPU time, {min(both)} is not compared as well")
     check_looks(plan.looks)
     for name, share in (("alpha", plan.alpha), ("margin", plan.margin)):
         if not 0 < share < 1:
-            yield f"{name}: {share} is not between 0 and 1"
+            raise ValueError(f"{name}: {share} is not between 0 and 1")
     seconds = [("timeout_s", plan.timeout_s), ("budget_s", plan.budget_s or 1.0)]
     margins = [("a pair's margin", pair.margin) for pair in plan.pairs if pair.margin is not None]
     margins += [(f"the margin of {metric}", margin) for metric, margin in plan.margins.items()]
     for name, amount in [*seconds, *margins]:
         if not 0 < amount < math.inf:
-            yield f"{name}: {amount} is not a positive number"
+            raise ValueError(f"{name}: {amount} is not a positive number")
+    return plan

@@ -36,6 +36,8 @@ from orchestrator.stats.looks import FEWEST_ROUNDS
 
 Answer = Literal["reproduced", "reproduced, smaller", "not reproduced", "inconclusive", "needs a GPU"]
 
+# Of a claim's statements, the first of these answers that one of them has is that of the claim.
+WORST: tuple[Answer, ...] = ("not reproduced", "inconclusive", "reproduced, smaller")
 # The verdict at the pair's margin that an effect needs; of a control, the one that it must not show.
 SEEN: Mapping[Effect, str] = {
     "slower": "slower", "more": "slower", "faster": "faster", "less": "faster", "same": "same",
@@ -116,19 +118,13 @@ def judge_claims(evaluation: Evaluation, claims: Sequence[Claim]) -> tuple[Claim
             judged.append(ClaimResult(claim, "needs a GPU" if "gpu" in claim.devices else "inconclusive", ()))
             continue
         findings = tuple(map(judge.check, claim.statements))
-        judged.append(ClaimResult(claim, _all(findings), findings))
+        # A control that the source lacks refutes nothing: if it shows the effect as well, what shows it elsewhere may
+        # have another cause.
+        answers = {"inconclusive" if finding.is_failed_control else finding.answer for finding in findings}
+        # All statements must hold, so one that fails fails the claim.
+        answer: Answer = next((worse for worse in WORST if worse in answers), "reproduced")
+        judged.append(ClaimResult(claim, answer, findings))
     return tuple(judged)
-
-
-def _all(findings: Sequence[ClaimCheck]) -> Answer:
-    """Combine the answers to a claim's statements: all must hold, so one that fails fails the claim.
-
-    A control that the source lacks refutes nothing: if it shows the effect as well, what shows it elsewhere may have
-    another cause.
-    """
-    answers = {"inconclusive" if finding.is_failed_control else finding.answer for finding in findings}
-    worst: tuple[Answer, ...] = ("not reproduced", "inconclusive", "reproduced, smaller")
-    return next((answer for answer in worst if answer in answers), "reproduced")
 
 
 @dataclass(frozen=True)
@@ -166,7 +162,9 @@ def _effect(expectation: Expectation, comparison: Comparison) -> ClaimCheck:
         return ClaimCheck(expectation, answer, reason, comparison)
 
     if comparison.verdict == SEEN[expectation.effect]:
-        if comparison.verdict != "same" and not _is_as_large(comparison, expectation.pair.margin or 0.0):
+        # The verdict `slower` does not ask for an estimate that is beyond the margin.
+        margin = scale_of(comparison.pair.metric).to_scale(expectation.pair.margin or 0.0)
+        if comparison.verdict != "same" and comparison.distance < margin:
             return check("inconclusive", "it differs, but not clearly by as much as that")
         if expectation.published is not None and _strongest(comparison) < expectation.published:
             return check("reproduced, smaller", f"the interval leaves out the published {expectation.published:.3g}x")
@@ -180,11 +178,6 @@ def _effect(expectation: Expectation, comparison: Comparison) -> ClaimCheck:
     if comparison.size == "beyond":
         return check("not reproduced", "it differs")
     return check("inconclusive", "it differs, but not clearly by more than that")
-
-
-def _is_as_large(comparison: Comparison, margin: float) -> bool:
-    """Return whether the estimate is beyond the margin, which the verdict `slower` does not ask for."""
-    return comparison.distance >= scale_of(comparison.pair.metric).to_scale(margin)
 
 
 def _strongest(comparison: Comparison) -> float:
@@ -223,20 +216,13 @@ def _set(together: CaseSet, comparisons: Sequence[Comparison], mean: MeanRatio |
     if mean is None:
         return ClaimCheck(together, "inconclusive", "its cases share too few rounds")
     seen = Magnitude(ratio=mean.ratio, ci_low=mean.ci_low, ci_high=mean.ci_high)
-    return _mean_within(together, seen) if together.mean_within else _more_often(together, comparisons, seen)
-
-
-def _mean_within(together: CaseSet, seen: Magnitude) -> ClaimCheck:
-    bound = together.mean_within or 1.0
-    low, high = seen.ci_low or 0.0, seen.ci_high or math.inf
-    if 1 / bound < low and high < bound:
-        return ClaimCheck(together, "reproduced", seen=seen)
-    if low >= bound or high <= 1 / bound:
-        return ClaimCheck(together, "not reproduced", "on average they differ", seen)
-    return ClaimCheck(together, "inconclusive", "the interval of the mean reaches beyond that", seen)
-
-
-def _more_often(together: CaseSet, comparisons: Sequence[Comparison], seen: Magnitude) -> ClaimCheck:
+    if bound := together.mean_within:
+        low, high = mean.ci_low or 0.0, mean.ci_high or math.inf
+        if 1 / bound < low and high < bound:
+            return ClaimCheck(together, "reproduced", seen=seen)
+        if low >= bound or high <= 1 / bound:
+            return ClaimCheck(together, "not reproduced", "on average they differ", seen)
+        return ClaimCheck(together, "inconclusive", "the interval of the mean reaches beyond that", seen)
     counts = {verdict: sum(each.verdict == verdict for each in comparisons) for verdict in ("slower", "faster")}
     unsure = sum(each.verdict == "inconclusive" for each in comparisons)
     wins = (counts["slower"], counts["faster"])
@@ -252,13 +238,14 @@ def _part(part: Part, step: Comparison, whole: Comparison) -> ClaimCheck:
     """Judge by the ends of both intervals, because the two share their baseline and are not independent."""
     if missing := next((each for each in (step, whole) if not each.ci_low or not each.ci_high), None):
         return ClaimCheck(part, "inconclusive", missing.reason)
-    near, far = _logs(step), _logs(whole)
-    if far.low <= 0 <= far.high:
+    # Of each pair, the logs of the lower end, of the ratio and of the upper end.
+    near, far = ([math.log(end or 1.0) for end in (each.ci_low, each.ratio, each.ci_high)] for each in (step, whole))
+    if far[0] <= 0 <= far[2]:
         return ClaimCheck(part, "inconclusive", "the whole difference is not certain")
-    if far.high < 0:
-        near, far = near.turn(), far.turn()
-    parts = sorted(end / of for end in (near.low, near.high) for of in (far.low, far.high))
-    seen = Magnitude(ratio=near.middle / far.middle, ci_low=parts[0], ci_high=parts[-1])
+    if far[2] < 0:
+        near, far = ([-log for log in reversed(logs)] for logs in (near, far))
+    parts = sorted(end / of for end in (near[0], near[2]) for of in (far[0], far[2]))
+    seen = Magnitude(ratio=near[1] / far[1], ci_low=parts[0], ci_high=parts[-1])
     if parts[0] >= part.at_least:
         return ClaimCheck(part, "reproduced", seen=seen)
     if parts[-1] < part.at_least:
@@ -266,22 +253,15 @@ def _part(part: Part, step: Comparison, whole: Comparison) -> ClaimCheck:
     return ClaimCheck(part, "inconclusive", "the interval of the part reaches below that", seen)
 
 
-@dataclass(frozen=True)
-class _Logs:
-    low: float
-    middle: float
-    high: float
-
-    def turn(self) -> "_Logs":
-        return _Logs(-self.high, -self.middle, -self.low)
-
-
-def _logs(comparison: Comparison) -> _Logs:
-    return _Logs(*(math.log(end or 1.0) for end in (comparison.ci_low, comparison.ratio, comparison.ci_high)))
-
-
 def _bound(bound: Bound, arm: ArmResult) -> ClaimCheck:
-    figure = figure_of(arm, bound.metric)
+    first_ms, time_ms = arm.figures.get("first", 0.0) / arm.steps, arm.time_ms
+    if bound.metric == "first_over_time":
+        figure = first_ms / time_ms if first_ms and time_ms else None
+    elif bound.metric == "first_s":
+        figure = first_ms / 1e3 if first_ms else None
+    else:
+        name, divisor = OF_BOUNDS[bound.metric]
+        figure = arm.figures[name] / divisor if name in arm.figures else None
     if arm.outcome != "measured" or figure is None:
         return ClaimCheck(bound, "inconclusive", arm.reason or "its worker did not say")
     seen = Magnitude(ratio=figure)
@@ -292,16 +272,6 @@ def _bound(bound: Bound, arm: ArmResult) -> ClaimCheck:
     if bound.at_most is not None and figure > bound.at_most:
         return ClaimCheck(bound, "not reproduced", "it is more", seen)
     return ClaimCheck(bound, "reproduced", seen=seen)
-
-
-def figure_of(arm: ArmResult, metric: ArmMetric) -> float | None:
-    first_ms, time_ms = arm.figures.get("first", 0.0) / arm.steps, arm.time_ms
-    if metric == "first_over_time":
-        return first_ms / time_ms if first_ms and time_ms else None
-    if metric == "first_s":
-        return first_ms / 1e3 if first_ms else None
-    name, divisor = OF_BOUNDS[metric]
-    return arm.figures[name] / divisor if name in arm.figures else None
 
 
 def _name_pair(pair: Pair) -> str:

@@ -17,7 +17,6 @@ from orchestrator.model import (
     ArmKey,
     ArmResult,
     Comparison,
-    LargeFile,
     Metric,
     Pair,
     ReportRow,
@@ -61,11 +60,6 @@ class FigureChange(ReportRow):
     @property
     def metric(self) -> Metric:
         return "time"
-
-    @property
-    def has_interval(self) -> bool:
-        """Whether both runs have enough rounds to judge it."""
-        return self.ends is not None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -352,19 +346,16 @@ def _setting(run: Run) -> dict[str, str]:
         "runtime": plan.runtime or None,
         **{f"host {name}": value for name, value in manifest.host.items() if name not in MOVING},
         **{f"variable {name}": value for name, value in manifest.variables.items()},
-        # As a run recognises what is too large to copy; --hash-data records contents.
-        **{file.name: _describe_file(file) for file in plan.large},
     }
+    for file in plan.large:
+        # As a run recognises what is too large to copy; --hash-data records contents.
+        modified = datetime.fromtimestamp(file.modified_ns / 1e9, UTC)
+        settings[file.name] = f"{file.bytes} bytes, modified at {modified:%Y-%m-%d %H:%M:%S} UTC"
     for target, facts in manifest.environments.items():
         settings |= {f"{target} environment": facts.identity, f"{target} lock": facts.lock}
         settings |= {f"{target} {name}": value for name, value in manifest.workers.get(target, {}).items()}
         settings |= {f"{target} variable {name}": value for name, value in facts.variables.items()}
     return {name: str(value) for name, value in settings.items() if value is not None}
-
-
-def _describe_file(file: LargeFile) -> str:
-    modified = datetime.fromtimestamp(file.modified_ns / 1e9, UTC)
-    return f"{file.bytes} bytes, modified at {modified:%Y-%m-%d %H:%M:%S} UTC"
 
 
 def _describe_left_out(

@@ -50,20 +50,17 @@ def find_differences(plan: Plan, manifest: Manifest) -> tuple[TargetDifference, 
         for pair in plan.pairs
         if isinstance(pair, TargetPair) and pair.baseline in known and pair.candidate in known
     ]
-    found = (
-        _compare(manifest, baseline, candidate)
-        for baseline, candidate in dict.fromkeys(compared)
-        if not candidate.control
-    )
-    return tuple(each for each in found if each.facts or each.packages)
-
-
-def _compare(manifest: Manifest, baseline: Target, candidate: Target) -> TargetDifference:
-    facts = _differing(_facts(manifest, baseline), _facts(manifest, candidate))
-    # The names of two releases say it.
-    facts = [fact for fact in facts if fact != DifferingFact(TENSORFLOW, baseline.name, candidate.name)]
-    packages = _differing(_packages(manifest, baseline), _packages(manifest, candidate))
-    return TargetDifference(baseline, candidate, tuple(facts), tuple(packages))
+    found = []
+    for baseline, candidate in dict.fromkeys(compared):
+        if candidate.control:
+            continue
+        facts = _differing(_facts(manifest, baseline), _facts(manifest, candidate))
+        # The names of two releases say it.
+        facts = [fact for fact in facts if fact != DifferingFact(TENSORFLOW, baseline.name, candidate.name)]
+        packages = _differing(_packages(manifest, baseline), _packages(manifest, candidate))
+        if facts or packages:
+            found.append(TargetDifference(baseline, candidate, tuple(facts), tuple(packages)))
+    return tuple(found)
 
 
 def _differing(baseline: Mapping[str, str], candidate: Mapping[str, str]) -> list[DifferingFact]:

@@ -23,16 +23,14 @@ from orchestrator.model import (
     Pair,
     Plan,
     Replicate,
-    TargetPair,
 )
 from orchestrator.plan.pairs import metric_pairs, neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
 from orchestrator.results.endings import Endings, summarise_endings
-from orchestrator.results.of_targets import find_import_ms
 from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.replicates import cpu_rise, judge_by_cpu, load_replicates
 from orchestrator.results.run_folder import RunFolder
-from orchestrator.results.samples import ByArm, group_by_arm
+from orchestrator.results.samples import ByArm, find_import_ms, group_by_arm
 from orchestrator.results.two_speeds import check_two_speeds, find_two_speeds
 from orchestrator.results.warnings import (
     check_control,
@@ -44,8 +42,7 @@ from orchestrator.results.warnings import (
 )
 from orchestrator.results.whole_report import correct_for_report, find_means, find_set_means
 from orchestrator.stats.comparisons import (
-    Beside,
-    Samples,
+    Rises,
     Schedule,
     compare_figures,
     find_dependence_of_rounds,
@@ -242,20 +239,17 @@ def judge_metrics(
             continue
         if any(metric in arm.figures for arm in arms):
             pairs = metric_pairs(gathered.plan, spec, arms)
-            judged[metric] = (
-                _compare_exactly(gathered.plan, pairs, arms) if spec.exact else further(gathered, pairs, arms)
-            )
+            if not spec.exact:
+                judged[metric] = further(gathered, pairs, arms)
+                continue
+            # Nothing makes these figures uncertain; a pair without both is left out.
+            compared = []
+            for pair in pairs:
+                baseline, candidate = (find_figure(spec, arms, key) for key in pair.arms)
+                if baseline and candidate:
+                    compared.append(compare_figures(pair, baseline, candidate, find_margin(gathered.plan, metric)))
+            judged[metric] = tuple(compared)
     return judged
-
-
-def _compare_exactly(plan: Plan, pairs: Iterable[TargetPair], arms: Sequence[ArmResult]) -> tuple[Comparison, ...]:
-    """Compare figures that nothing makes uncertain; a pair without both is left out."""
-    compared = []
-    for pair in pairs:
-        baseline, candidate = (find_figure(METRICS[pair.metric], arms, key) for key in pair.arms)
-        if baseline and candidate:
-            compared.append(compare_figures(pair, baseline, candidate, find_margin(plan, pair.metric)))
-    return tuple(compared)
 
 
 def compute_comparisons(
@@ -306,38 +300,31 @@ def _compare(
     *,
     flip: bool,
 ) -> tuple[Comparison, ...]:
-    of_arms, beside = by_arm.samples(plan), None
+    of_arms = by_arm.samples(plan)
+    rises: Rises | None = None
     if any(pair.metric in ("time", "cpu") for pair in plan.pairs):
-        beside = Beside(
-            rises={
-                "time": by_arm.figures(lambda replicate: (replicate.rise,)),
-                "cpu": by_arm.figures(lambda replicate: (cpu_rise(replicate),)),
-            }
+        rises = {
+            "time": by_arm.figures(lambda replicate: (replicate.rise,)),
+            "cpu": by_arm.figures(lambda replicate: (cpu_rise(replicate),)),
+        }
+    comparisons = judge_pairs(plan, of_arms, arms, schedule, rises, scale_of=scale_of, flip=flip)
+    marked = []
+    for comparison in comparisons:
+        baseline, candidate = (of_arms.get((*name, comparison.pair.metric), {}) for name in comparison.pair.arms)
+        rounds = baseline.keys() & candidate.keys()
+        # Whether it has rounds after its last look.
+        exploratory = any(
+            schedule.judges_last([number for number in rounds if number <= end]) and max(rounds) > end
+            for end in endings.exploratory
         )
-    comparisons = judge_pairs(plan, of_arms, arms, schedule, beside, scale_of=scale_of, flip=flip)
-    return tuple(
-        _say_postponed(_mark_exploratory(comparison, of_arms, schedule, endings.exploratory), endings)
-        for comparison in comparisons
-    )
-
-
-def _say_postponed(comparison: Comparison, endings: Endings) -> Comparison:
-    labels = [label for label, _ in comparison.pair.arms]
-    if comparison.verdict != "inconclusive" or not endings.postponed.intersection(labels):
-        return comparison
-    # What was never begun has nothing to add.
-    so_far = comparison.so_far if comparison.seen_ratio is not None else ""
-    return replace(comparison, reason="; ".join(filter(None, [f"postponed: {POSTPONED}", so_far])))
-
-
-def _mark_exploratory(comparison: Comparison, samples: Samples, schedule: Schedule, ends: Iterable[int]) -> Comparison:
-    """Mark a comparison with rounds after its last look. `ends` are the rounds after which exploratory ones began."""
-    baseline, candidate = (samples.get((*name, comparison.pair.metric), {}) for name in comparison.pair.arms)
-    rounds = baseline.keys() & candidate.keys()
-    exploratory = any(
-        schedule.judges_last([number for number in rounds if number <= end]) and max(rounds) > end for end in ends
-    )
-    return replace(comparison, exploratory=exploratory)
+        reason = comparison.reason
+        is_postponed = endings.postponed.intersection(label for label, _ in comparison.pair.arms)
+        if comparison.verdict == "inconclusive" and is_postponed:
+            # What was never begun has nothing to add.
+            so_far = comparison.so_far if comparison.seen_ratio is not None else ""
+            reason = "; ".join(filter(None, [f"postponed: {POSTPONED}", so_far]))
+        marked.append(replace(comparison, exploratory=exploratory, reason=reason))
+    return tuple(marked)
 
 
 def _figures(replicates: Sequence[Replicate], openings: Sequence[Replicate]) -> dict[Metric, float]:
@@ -358,11 +345,6 @@ def _read_losses(text: str | None) -> tuple[float, ...]:
         return tuple(map(float, json.loads(text))) if text else ()
     except (TypeError, ValueError, RecursionError, OverflowError):
         return ()
-
-
-def _median_bytes(sizes_kb: Iterable[int | None]) -> float | None:
-    known = [size_kb for size_kb in sizes_kb if size_kb]
-    return median(known) * 1024.0 if known else None
 
 
 def _result(
@@ -395,6 +377,7 @@ def _result(
             case=case, target=target, outcome="died", reason=reason, refuted=refuted, failure=failure,
             external=external,
         )  # fmt: skip
+    sizes_kb = [replicate.resident_kb for replicate in replicates if replicate.resident_kb]
     return ArmResult(
         case=case,
         target=target,
@@ -409,7 +392,7 @@ def _result(
         steps=replicates[-1].first_call_ns / replicates[-1].first_ns if replicates[-1].first_ns else 1.0,
         second_ms=_median_ms(replicate.second_ns for replicate in replicates),
         train_s=median(replicate.calls_ns for replicate in replicates) / 1e9,
-        resident_bytes=_median_bytes(replicate.resident_kb for replicate in replicates),
+        resident_bytes=median(sizes_kb) * 1024.0 if sizes_kb else None,
         wall_ms=_median_ms(replicate.wall_ns for replicate in replicates),
         items=replicates[-1].items,
         first_step_ms=_median_ms(replicate.first_step_ns for replicate in replicates),

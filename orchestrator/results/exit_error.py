@@ -1,6 +1,6 @@
 """The error that the exit code of a completed run or profile comes from."""
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
 
 from orchestrator.errors import ArmsDied, ContractBroken, EnvironmentFailed, NothingSelected, TfCompareError
@@ -30,15 +30,6 @@ def join_failures(failures: Iterable[EnvironmentFailed]) -> list[str]:
     return [f"{numbers}: {reason}" if numbers else reason for numbers, reason in named]
 
 
-def _name_dead(arms: Iterable[EndedArm]) -> Iterator[str]:
-    """Yield a line per reason, with the arms that it ended."""
-    by_reason: dict[str, list[str]] = {}
-    for arm in arms:
-        by_reason.setdefault(arm.reason, []).append(f"{arm.target} {arm.case.label}")
-    for reason, names in by_reason.items():
-        yield f"{name_some(names)}: {reason}"
-
-
 def find_error(
     arms: Sequence[EndedArm],
     failures: Collection[EnvironmentFailed],
@@ -57,7 +48,11 @@ def find_error(
     if died := [arm for arm in arms if arm.outcome == "died"]:
         # The table has just given each reason.
         advice = f"--resume tries {again} of them again" if again else ""
-        return ArmsDied(f"{len(died)} of {len(arms)} arms died", advice, detail="\n".join(_name_dead(died)))
+        by_reason: dict[str, list[str]] = {}
+        for arm in died:
+            by_reason.setdefault(arm.reason, []).append(f"{arm.target} {arm.case.label}")
+        detail = "\n".join(f"{name_some(names)}: {reason}" for reason, names in by_reason.items())
+        return ArmsDied(f"{len(died)} of {len(arms)} arms died", advice, detail=detail)
     if all(arm.outcome == "refused" for arm in arms):
         reasons = sorted({arm.reason for arm in arms})
         return NothingSelected("no version can run what was selected:\n" + "\n".join(reasons))

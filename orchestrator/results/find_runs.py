@@ -61,16 +61,16 @@ def holds_runs(path: Path) -> bool:
 
 
 def describe_runs(folder: Path) -> list[FoundRun]:
-    return [_describe(path) for path in runs_in(folder)]
-
-
-def _describe(path: Path) -> FoundRun:
     # The Tab key lists runs as well, and needs nothing of them.
     from orchestrator.results.run_folder import RunFolder
 
-    try:
-        plan = RunFolder(path).read_plan()
-    except (ContractBroken, UsageError):
-        return FoundRun(path, "", (), 0)
-    created = plan.created.isoformat().replace("+00:00", "Z")
-    return FoundRun(path, created, tuple(map(str, plan.targets)), len(plan.cases))
+    found = []
+    for path in runs_in(folder):
+        try:
+            plan = RunFolder(path).read_plan()
+        except (ContractBroken, UsageError):
+            found.append(FoundRun(path, "", (), 0))
+            continue
+        created = plan.created.isoformat().replace("+00:00", "Z")
+        found.append(FoundRun(path, created, tuple(map(str, plan.targets)), len(plan.cases)))
+    return found

@@ -76,10 +76,6 @@ class MergedPart:
     def path(self) -> Path:
         return self.folder.path
 
-    @property
-    def finished(self) -> Finished | None:
-        return next((entry for entry in reversed(self.entries) if isinstance(entry, Finished)), None)
-
 
 def read_merged_part(path: Path) -> MergedPart:
     folder = RunFolder.open(path)
@@ -97,7 +93,11 @@ def merge_runs(paths: Sequence[Path], output: Path, command: Sequence[str]) -> R
         try:
             run.write_manifest(manifest)
             run.write_plan(plan)
-            _copy_workloads(parts, run)
+            # The users' workloads, which all parts have alike as far as they have them.
+            for part in parts:
+                if part.folder.workloads.is_dir():
+                    with files.writing(run.workloads, "choose another --output"):
+                        shutil.copytree(part.folder.workloads, run.workloads, dirs_exist_ok=True, symlinks=True)
             first, workers = 0, Counter[Target]()
             for part in parts:
                 first += add_part(part, run, plan.run, first, workers)
@@ -132,7 +132,12 @@ def check_parts(parts: Sequence[MergedPart]) -> None:
             known = one.manifest.environments.get(target)
             if known and known.lock != facts.lock:
                 raise UsageError(f"{one.path} and {part.path} have other packages in {target}; measure both again")
-    _check_sources(parts)
+    seen: dict[str, tuple[str, Path]] = {}
+    for part in parts:
+        for name, digest in part.manifest.sources.items():
+            known_digest, path = seen.setdefault(name, (digest, part.path))
+            if known_digest != digest:
+                raise UsageError(f"{path} and {part.path} were measured with other sources of {name}")
     where: dict[str, Path] = {}
     for part in parts:
         for case in part.plan.cases:
@@ -150,15 +155,6 @@ def find_difference(one: object, other: object, names: Mapping[str, str]) -> str
         if was != now:
             return f"{word}: {_show(was)} and {_show(now)}"
     return ""
-
-
-def _check_sources(parts: Sequence[MergedPart]) -> None:
-    seen: dict[str, tuple[str, Path]] = {}
-    for part in parts:
-        for name, digest in part.manifest.sources.items():
-            known, path = seen.setdefault(name, (digest, part.path))
-            if known != digest:
-                raise UsageError(f"{path} and {part.path} were measured with other sources of {name}")
 
 
 def _show(value: object) -> str:
@@ -215,14 +211,6 @@ def join_hosts(hosts: Sequence[MergedHost]) -> dict[str, str | int | float | Non
         "cpu": f"{format_count(len(by_id), 'machine')}: {cpus}",
         "usable_cores": cores[0] if len(cores) == 1 else f"{cores[0]} to {cores[-1]}",
     }
-
-
-def _copy_workloads(parts: Sequence[MergedPart], run: RunFolder) -> None:
-    """Copy the users' workloads, which all parts have alike as far as they have them."""
-    for part in parts:
-        if part.folder.workloads.is_dir():
-            with files.writing(run.workloads, "choose another --output"):
-                shutil.copytree(part.folder.workloads, run.workloads, dirs_exist_ok=True, symlinks=True)
 
 
 def add_part(
@@ -312,11 +300,10 @@ def _write(run: RunFolder, name: str, table: pa.Table, *, cut: bool) -> None:
     sink = pa.BufferOutputStream()
     writer = pa.ipc.new_stream(sink, table.schema)
     writer.write_table(table)
-    # The end of a stream says that its worker closed it.
-    data = bytes(sink.getvalue().to_pybytes()) if cut else b""
     if not cut:
+        # The end of a stream says that its worker closed it.
         writer.close()
-        data = bytes(sink.getvalue().to_pybytes())
+    data = bytes(sink.getvalue().to_pybytes())
     with files.writing(run.settled, "choose another --output"):
         files.replace(run.path, run.settled / f"{name}.arrow", data, 0o600)
 
@@ -343,7 +330,7 @@ def _give_new_numbers(entries: Sequence[Entry], first: int, numbers: Numbers) ->
 
 def _finish(parts: Sequence[MergedPart]) -> Finished:
     """Return the end of the whole, after those of its parts, which have taken all the time that it took."""
-    ends = [part.finished for part in parts]
+    ends = [next((entry for entry in reversed(part.entries) if isinstance(entry, Finished)), None) for part in parts]
     said = [f"{part.path.name}: {end.how}" for part, end in zip(parts, ends, strict=True) if end and end.how]
     said += [f"{part.path.name} was cut short" for part, end in zip(parts, ends, strict=True) if end is None]
     return Finished(

@@ -41,16 +41,17 @@ def compare_outputs(plan: Plan, replicates: Iterable[Replicate]) -> tuple[Output
             of_fifth[replicate.fifth_output] = None
         rounds.setdefault(replicate.arm, set()).add(replicate.round)
     by_arm = {arm: [[*map(read_sketch, of_call)] for of_call in of_arm] for arm, of_arm in texts.items()}
-    measured = (pair for pair in find_output_pairs(plan) if by_arm.keys() >= set(pair.arms))
-    compared = ((pair, _compare(pair, *(by_arm[key] for key in pair.arms))) for pair in measured)
-    return tuple(_doubt(found, min(len(rounds[key]) for key in pair.arms)) for pair, found in compared)
-
-
-def _doubt(found: OutputComparison, rounds: int) -> OutputComparison:
-    """Believe no difference of a single round: its seed may have caused it."""
-    if found.verdict != "differs" or rounds >= FEWEST_ROUNDS:
-        return found
-    return replace(found, verdict="not comparable", reason="a single round does not tell a difference from chance")
+    compared = []
+    for pair in find_output_pairs(plan):
+        if not by_arm.keys() >= set(pair.arms):
+            continue
+        found = _compare(pair, *(by_arm[key] for key in pair.arms))
+        if found.verdict == "differs" and min(len(rounds[key]) for key in pair.arms) < FEWEST_ROUNDS:
+            # The seed of a single round may have caused it.
+            reason = "a single round does not tell a difference from chance"
+            found = replace(found, verdict="not comparable", reason=reason)
+        compared.append(found)
+    return tuple(compared)
 
 
 def _compare(pair: TargetPair, baseline: Sequence[Sketches], candidate: Sequence[Sketches]) -> OutputComparison:

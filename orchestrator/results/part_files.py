@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
@@ -25,21 +25,16 @@ def read_files(run: Path) -> dict[str, bytes]:
     """Return what makes up a run folder, also one that is still measured; what is too large is left out."""
     contents: dict[str, bytes] = {}
     left = MOST_BYTES
-    for name in _names(run):
-        if not NAMES.fullmatch(name) or len(contents) == MOST_FILES:
-            continue
-        with suppress(OSError):
-            data = files.read(run, run / name, min(MOST_BYTES_EACH, left), names=None)
-            contents[name] = data[-LOG_BYTES:] if name.endswith(".log") else data
-            left -= len(contents[name])
-    return contents
-
-
-def _names(run: Path) -> Iterator[str]:
     for inner, folders, names in os.walk(run):
         folders.sort()
-        for name in sorted(names):
-            yield Path(inner, name).relative_to(run).as_posix()
+        for name in (Path(inner, each).relative_to(run).as_posix() for each in sorted(names)):
+            if not NAMES.fullmatch(name) or len(contents) == MOST_FILES:
+                continue
+            with suppress(OSError):
+                data = files.read(run, run / name, min(MOST_BYTES_EACH, left), names=None)
+                contents[name] = data[-LOG_BYTES:] if name.endswith(".log") else data
+                left -= len(contents[name])
+    return contents
 
 
 def write_files(

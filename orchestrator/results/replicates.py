@@ -24,7 +24,7 @@ from orchestrator.results.streams import (
     as_numpy,
     check_rows,
     column_numbers,
-    is_label,
+    is_phase,
     labels,
     read_stream,
 )
@@ -86,7 +86,11 @@ def load_replicates(
             unread.add((stream.target, stream.part))
             continue
         replicates.extend(read.replicates)
-        problems.extend((*notes, *_idle_notes(read)))
+        problems.extend(notes)
+        if read.idle:
+            named, more = sorted(read.idle)[:MOST_NAMED], ", ..." if len(read.idle) > MOST_NAMED else ""
+            numbers = ", ".join(map(str, named)) + more
+            problems.append(f"{read.stream.name}: replicates without a burst do not count: {numbers}")
         if also:
             also(read.table)
         if read.cut:
@@ -97,28 +101,17 @@ def load_replicates(
 def read_replicates(stream: Stream, run: str) -> ReadStream:
     """Read a stream, check every value and summarise its replicates; raise ContractBroken for a wrong one."""
     table, cut = read_stream(stream.path, stream.root, live=stream.live)
-    table, idle = _without_idle(check_rows(stream.path, table, run, stream.target))
+    table = check_rows(stream.path, table, run, stream.target)
+    numbers = column_numbers(table, "replicate")
+    once = np.setdiff1d(numbers[is_phase(table, "first")], numbers[is_phase(table, "second")])
+    # Those that went beyond their first call and have no burst; the others are sound.
+    idle = np.setdiff1d(numbers, np.union1d(numbers[is_phase(table, "burst")], once))
+    if len(idle):
+        table = table.filter(pa.array(~np.isin(numbers, idle)))
     summaries = summarise(stream.path, table)
     numbers, counts = np.unique(column_numbers(table, "replicate"), return_counts=True)
     rows = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
-    return ReadStream(stream, table, tuple(summaries), rows, cut, idle)
-
-
-def _without_idle(table: pa.Table) -> tuple[pa.Table, frozenset[int]]:
-    """Leave out the replicates that went beyond their first call and have no burst; the others are sound."""
-    numbers = column_numbers(table, "replicate")
-    once = np.setdiff1d(numbers[is_label(table, "phase", "first")], numbers[is_label(table, "phase", "second")])
-    idle = np.setdiff1d(numbers, np.union1d(numbers[is_label(table, "phase", "burst")], once))
-    if not len(idle):
-        return table, frozenset()
-    return table.filter(pa.array(~np.isin(numbers, idle))), frozenset(idle.tolist())
-
-
-def _idle_notes(read: ReadStream) -> list[str]:
-    if not read.idle:
-        return []
-    numbers = ", ".join(map(str, sorted(read.idle)[:MOST_NAMED])) + (", ..." if len(read.idle) > MOST_NAMED else "")
-    return [f"{read.stream.name}: replicates without a burst do not count: {numbers}"]
+    return ReadStream(stream, table, tuple(summaries), rows, cut, frozenset(idle.tolist()))
 
 
 def admit_rows(read: ReadStream, admit: Admit | None) -> tuple[ReadStream, tuple[str, ...]]:
@@ -145,7 +138,7 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
     wall, cpu = _bursts(rows)
     called = np.where(rows.phase("build"), 0, rows.wall_ns)
     # In the order of the build rows, which is that of the stream.
-    built = np.flatnonzero(is_label(table, "phase", "build"))
+    built = np.flatnonzero(is_phase(table, "build"))
     groups = np.searchsorted(rows.numbers, column_numbers(table, "replicate")[built])
     facts = table.take(as_arrow(built))
     columns = {

@@ -176,25 +176,33 @@ class RunFolder:
         command = f"`{shlex.join(['tfcompare', *begun.command])}`" if begun.command else "a run"
         if self.is_held:
             return f"{self.path} holds no run yet: {command} is still making its environments ready; wait for its end"
-        advice = f"`tfcompare run --resume {self.path}`" if begun.plan else self._describe_repetition(begun)
+        if begun.plan:
+            advice = f"`tfcompare run --resume {self.path}`"
+        else:
+            # The same command begins it again, in this folder: a run takes over one without a plan.
+            name, *flags = begun.command or ("run",)
+            of_program = flags.index("--") if "--" in flags else len(flags)
+            if not any(word.partition("=")[0] in ("--output", "-o") for word in flags[:of_program]):
+                flags = ["--output", str(self.path), *flags]
+            advice = f"repeat `{shlex.join(('tfcompare', name, *flags))}`"
         return (
             f"{self.path} holds no run: {command}, begun {begun.created:%Y-%m-%d %H:%M} UTC, ended before its "
             f"environments were ready, and nothing was measured. {self.logs} may say why; then {advice}"
         )
 
-    def _describe_repetition(self, begun: Begun) -> str:
-        """Return the command that begins the run again in this folder, which takes over one without a plan."""
-        command, *flags = begun.command or ("run",)
-        of_program = flags.index("--") if "--" in flags else len(flags)
-        if not any(word.partition("=")[0] in ("--output", "-o") for word in flags[:of_program]):
-            flags = ["--output", str(self.path), *flags]
-        return f"repeat `{shlex.join(('tfcompare', command, *flags))}`"
-
     @contextmanager
     def hold(self, advice: str = "wait for its end") -> Iterator[None]:
-        """Lock the folder while a run is in progress, and mend what a killed process left in parts."""
+        """Lock the folder while a run is in progress, and mend what a killed process left in parts.
+
+        Raise UsageError if it belongs to another user, or is locked already.
+        """
         refuse_strangers(self.path)
-        self._refuse_foreign()
+        # Measuring runs the workloads that it holds, and its owner could exchange them meanwhile.
+        if (owner := self.path.stat().st_uid) != os.getuid():
+            raise UsageError(
+                f"{self.path} belongs to another user (uid {owner}); to measure with it, copy it: "
+                f"cp -r {self.path} runs/"
+            )
         try:
             handle = files.open_below(self.path, self.path / ".lock", os.O_RDWR | os.O_CREAT)
         except OSError as error:
@@ -230,18 +238,6 @@ class RunFolder:
         """Whether a run is in progress that is not this one's."""
         return not self._held and self.is_held
 
-    def _refuse_foreign(self) -> None:
-        """Raise UsageError if the folder belongs to another user.
-
-        Measuring runs the workloads that it holds, and its owner could exchange them meanwhile.
-        """
-        owner = self.path.stat().st_uid
-        if owner != os.getuid():
-            raise UsageError(
-                f"{self.path} belongs to another user (uid {owner}); to measure with it, copy it: "
-                f"cp -r {self.path} runs/"
-            )
-
     def _mend_journal(self) -> None:
         """Drop a last line that a kill or a full disk cut short: what is appended would become part of it."""
         if not self.journal.exists():
@@ -273,7 +269,12 @@ class RunFolder:
     def record(self, *entries: Entry) -> None:
         """Append lines to the journal, all of them or none."""
         with writing_in(self.path, self.journal.name):
-            files.append(self.path, self.journal, b"".join(map(_as_line, entries)))
+            lines = []
+            for entry in entries:
+                # A long run has tens of thousands of these: what most of them lack is not written.
+                usual = {name for name in NOT_WRITTEN if not getattr(entry, name)} if isinstance(entry, Ended) else None
+                lines.append(ENTRY.dump_json(entry, exclude=usual) + b"\n")
+            files.append(self.path, self.journal, b"".join(lines))
 
     def sync(self) -> None:
         """Write all that was measured through to the disk, and then the journal, with a line that says so."""
@@ -319,7 +320,11 @@ class RunFolder:
             return adapter.validate_json(RUN.unstamp(self._content(name)), context=context)
         except FileNotFoundError as error:
             missing = f"{self.path / name} is missing: it was removed, or the run ended before its first round"
-            raise ContractBroken(missing + self._advise_resume(name)) from error
+            # If what it was going to do is known, it can be continued.
+            with suppress(ContractBroken, UsageError):
+                if name != BEGUN_NAME and self.read_begun().plan:
+                    missing += f". In the second case, `tfcompare run --resume {self.path}` continues it"
+            raise ContractBroken(missing) from error
         except PermissionError as error:
             raise UsageError(f"{self.path / name} cannot be read: {error.strerror}") from error
         except OSError as error:
@@ -328,13 +333,6 @@ class RunFolder:
             raise damage_error(self.path / name, error) from error
         except (NoFormat, OtherFormat) as error:
             raise format_error(self.path / name, error) from error
-
-    def _advise_resume(self, missing: str) -> str:
-        """Return the command that continues a run without this file, if what it was going to do is known."""
-        with suppress(ContractBroken, UsageError):
-            if missing != BEGUN_NAME and self.read_begun().plan:
-                return f". In the second case, `tfcompare run --resume {self.path}` continues it"
-        return ""
 
     def _content(self, name: str) -> bytes:
         # A backup may share these files: only what workers write has to have one name.
@@ -362,12 +360,6 @@ class RunFolder:
                 damages.append(damage_error(self.journal, error, number))
         count = "1 line" if len(damages) == 1 else f"{len(damages)} lines"
         return Journal(tuple(entries), f"the journal has {count} that cannot be used: {damages[0]}" if damages else "")
-
-
-def _as_line(entry: Entry) -> bytes:
-    # A long run has tens of thousands of these: what most of them lack is not written.
-    usual = {name for name in NOT_WRITTEN if not getattr(entry, name)} if isinstance(entry, Ended) else set()
-    return ENTRY.dump_json(entry, exclude=usual) + b"\n"
 
 
 def refuse_strangers(path: Path) -> None:

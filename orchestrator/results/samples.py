@@ -1,16 +1,20 @@
-"""What verdicts are made from: the figures of each arm by round, from the replicates that count for a metric."""
+"""What verdicts are made from: the figures of each arm by round, from the replicates that count for a metric.
 
+What a version has and not a case, such as the import of TensorFlow, has its figures from all cases by round.
+"""
+
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from operator import attrgetter
+from statistics import fmean, median
 from typing import TypeVar
 
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.spec import Values
-from orchestrator.model import ArmKey, Metric, Plan, Replicate
-from orchestrator.results.of_targets import gather_rounds
+from orchestrator.model import ArmKey, Metric, Plan, Replicate, Target
 from orchestrator.stats.comparisons import Samples
 from orchestrator.stats.paired import Sample
 from orchestrator.stats.round_times import RoundTimes
@@ -19,6 +23,33 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 MOST_KEPT = 16
+
+
+@dataclass(frozen=True)
+class TargetRound:
+    """What the workers of a version told in a round, by case; a worker that forked many replicates counts once."""
+
+    by_case: Mapping[str, Values]
+
+    def mean(self, cases: frozenset[str]) -> float:
+        return fmean(dict.fromkeys(value for case in cases for value in self.by_case[case]))
+
+    def __sub__(self, other: "TargetRound") -> float:
+        """Compare two versions in the cases that both have, since cases of a merged run are of several machines."""
+        common = frozenset(self.by_case.keys() & other.by_case.keys())
+        return self.mean(common or frozenset(self.by_case)) - other.mean(common or frozenset(other.by_case))
+
+
+def gather_rounds(
+    by_arm: Mapping[ArmKey, Sequence[Replicate]], target: Target, values: Callable[[Replicate], Values]
+) -> dict[int, TargetRound]:
+    rounds: dict[int, dict[str, Values]] = defaultdict(dict)
+    for arm, replicates in by_arm.items():
+        for replicate in replicates if arm.target == target else ():
+            if figures := values(replicate):
+                own = rounds[replicate.round]
+                own[arm.case] = (*own.get(arm.case, ()), *figures)
+    return {number: TargetRound(by_case) for number, by_case in sorted(rounds.items())}
 
 
 @dataclass(frozen=True)
@@ -90,3 +121,11 @@ def _by_round(replicates: Iterable[Replicate], values: Callable[[Replicate], Val
         if figures := values(replicate):
             rounds[replicate.round].append((figures, replicate.sitting))
     return {number: RoundTimes(*zip(*of_round, strict=True)) for number, of_round in rounds.items()}
+
+
+def find_import_ms(by_arm: Mapping[ArmKey, Sequence[Replicate]], target: Target) -> float | None:
+    """Return how long the workers of a version took to import TensorFlow, whichever case they measured."""
+    rounds = gather_rounds(by_arm, target, METRICS["import"].values).values()
+    logs = [each.mean(frozenset(each.by_case)) for each in rounds]
+    # Rounded, because logs do not keep the last digits.
+    return round(math.exp(median(logs))) / 1e6 if logs else None

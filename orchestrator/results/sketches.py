@@ -212,7 +212,10 @@ def _compare_parts(one: SketchPart, other: SketchPart, place: str) -> Distance:
     type_note = f"{other.type}{place}, not {one.type}" if one.type != other.type else ""
     if one.digest == other.digest:
         return Distance(where=type_note, compared=one.size)
-    odd = _compare_odd(one, other)
+    counts = zip(("NaN", "inf", "-inf"), one.odd, other.odd, strict=True)
+    odd = ", ".join(f"{theirs} {name}, not {mine}" for name, mine, theirs in counts if mine != theirs)
+    if not odd and one.places != other.places:
+        odd = "NaN or inf in other places"
     if not one.bands or not other.bands or len(one.values) != len(other.values) or odd:
         return Distance(math.inf, identical=False, where=(odd or f"other values in {one.form}") + place)
     typical = max(one.typical, other.typical)
@@ -226,12 +229,6 @@ def _compare_parts(one: SketchPart, other: SketchPart, place: str) -> Distance:
         share = max(share, _share_of_sums(one, other, typical, _most_changed(changed, len(shares))))
     coarser = max(one.type, other.type, key=PRECISION.__getitem__)
     return replace(found, share=share, allowed=TOLERANCE[coarser], ulps=share / PRECISION[coarser], where=type_note)
-
-
-def _compare_odd(one: SketchPart, other: SketchPart) -> str:
-    counts = zip(("NaN", "inf", "-inf"), one.odd, other.odd, strict=True)
-    found = ", ".join(f"{theirs} {name}, not {mine}" for name, mine, theirs in counts if mine != theirs)
-    return found or ("NaN or inf in other places" if one.places != other.places else "")
 
 
 def _share(one: float, other: float, typical: float) -> float:

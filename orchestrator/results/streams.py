@@ -177,7 +177,15 @@ def compact_stream(path: Path, data: bytes) -> bytes:
 
 def _read_batches(path: Path, data: bytes, expected: pa.Schema) -> tuple[pa.Table, bool]:
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
-        _check_schema(path, reader.schema, expected)
+        metadata = reader.schema.metadata or {}
+        fingerprint = metadata.get(contract.FINGERPRINT_KEY, b"none").decode("ascii", "replace")
+        if fingerprint != contract.FINGERPRINT:
+            raise ContractBroken(
+                f"{path} was written under contract {fingerprint}, this tfcompare reads {contract.FINGERPRINT}; "
+                "read it with the tfcompare that wrote it (see the run's manifest.json), or run again"
+            )
+        if not reader.schema.equals(expected):
+            raise ContractBroken(f"{path} carries other columns than its contract says; run its version again")
         try:
             return reader.read_all(), False
         except (pa.ArrowException, OSError):
@@ -192,17 +200,6 @@ def _read_batches(path: Path, data: bytes, expected: pa.Schema) -> tuple[pa.Tabl
                 return pa.Table.from_batches(batches, expected), False
             except (pa.ArrowException, OSError):
                 return pa.Table.from_batches(batches, expected), True
-
-
-def _check_schema(path: Path, actual: pa.Schema, expected: pa.Schema) -> None:
-    fingerprint = (actual.metadata or {}).get(contract.FINGERPRINT_KEY, b"none").decode("ascii", "replace")
-    if fingerprint != contract.FINGERPRINT:
-        raise ContractBroken(
-            f"{path} was written under contract {fingerprint}, this tfcompare reads {contract.FINGERPRINT}; "
-            "read it with the tfcompare that wrote it (see the run's manifest.json), or run again"
-        )
-    if not actual.equals(expected):
-        raise ContractBroken(f"{path} carries other columns than its contract says; run its version again")
 
 
 def check_rows(path: Path, table: pa.Table, run: str, target: Target | None = None) -> pa.Table:
@@ -272,10 +269,10 @@ def column_numbers(table: pa.Table, name: str) -> Any:
     return as_numpy(chunked.chunk(0) if chunked.num_chunks == 1 else chunked.combine_chunks())
 
 
-def is_label(table: pa.Table, name: str, word: str) -> Any:
-    """Return which rows have this label."""
-    words, codes = labels(table, name)
-    return codes == (words.index(word) if word in words else -1)
+def is_phase(table: pa.Table, phase: Phase) -> Any:
+    """Return which rows are of this phase."""
+    words, codes = labels(table, "phase")
+    return codes == (words.index(phase) if phase in words else -1)
 
 
 def as_numpy(array: pa.Array) -> Any:

@@ -74,8 +74,15 @@ def comparisons(plan: Plan, comparisons: Sequence[Comparison]) -> pa.Table:
 
     Comparisons within a version have no case, only the parameters that both of their cases share.
     """
-    rows = [{name: _of_comparison(plan, comparison, name) for name in COMPARISON.names} for comparison in comparisons]
     pairs = [comparison.pair.flat for comparison in comparisons]
+    rows = []
+    for comparison, pair in zip(comparisons, pairs, strict=True):
+        own = {
+            "judge": plan.judge if pair.metric == "time" else None,
+            "reason": comparison.reason or None,
+            **{name: getattr(pair, name) for name in ("kind", "target", "baseline", "candidate", "metric")},
+        }
+        rows.append({name: own[name] if name in own else getattr(comparison, name) for name in COMPARISON.names})
     names = [(pair.workload, pair.case.label if pair.case else None, pair.params) for pair in pairs]
     return _table(names, rows, COMPARISON)
 
@@ -116,16 +123,6 @@ def describe_arm(arm: ArmResult) -> dict[str, Any]:
         metric: spec.export(arm.figures[metric]) if metric in arm.figures else None for metric, spec in METRICS.items()
     }
     return {**pick(arm, ARM_NAMES), "figures": figures, "drift": math.expm1(arm.drift.rise) if arm.drift else None}
-
-
-def _of_comparison(plan: Plan, comparison: Comparison, name: str) -> Any:
-    if name == "judge":
-        return plan.judge if comparison.pair.metric == "time" else None
-    if name == "reason":
-        return comparison.reason or None
-    return getattr(
-        comparison.pair.flat if name in ("kind", "target", "baseline", "candidate", "metric") else comparison, name
-    )
 
 
 def _table(

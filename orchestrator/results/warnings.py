@@ -40,7 +40,12 @@ def check_control(comparisons: Sequence[Comparison]) -> list[str]:
         baseline, _ = worst.pair.arms
         where = f"in {len(failed)} of {len(own)} cases: {baseline.target} against itself is {worst.verdict}"
         which = f"({worst.ratio:.2f}x in {baseline.case})"
-        chance = _chance_of(len(failed), len(own))
+        # The largest probability that as many equal arms, or more, are called different.
+        equal, share = len(own), MOST_CALLED_DIFFERENT
+        fewer = (
+            math.comb(equal, count) * share**count * (1 - share) ** (equal - count) for count in range(len(failed))
+        )
+        chance = 1 - sum(fewer)
         if chance > PLAUSIBLE:
             return [
                 f"the control arm came out different {where} {which}; in a run with that many equal arms, chance alone "
@@ -53,12 +58,6 @@ def check_control(comparisons: Sequence[Comparison]) -> list[str]:
         why = "a noisy machine" if any(comparison.ci_low is not None for comparison in open_) else "too few rounds"
         return [f"the control arm is not shown to be the same in {len(open_)} of {len(own)} cases: {why}"]
     return []
-
-
-def _chance_of(failed: int, own: int) -> float:
-    """Return the largest probability that this many equal arms, or more, are called different."""
-    share = MOST_CALLED_DIFFERENT
-    return 1 - sum(math.comb(own, count) * share**count * (1 - share) ** (own - count) for count in range(failed))
 
 
 def check_noise(plan: Plan, comparisons: Sequence[Comparison]) -> list[str]:
@@ -203,18 +202,18 @@ def _clocks(watched: Sequence[Watched]) -> list[str]:
     for visit in watched:
         for span in visit.gpus:
             by_gpu[span.index].append(span)
-    return [note for index, spans in sorted(by_gpu.items()) if (note := _clock(index, spans))]
-
-
-def _clock(index: int, spans: Sequence[GpuSpan]) -> str:
-    slowest = min((span.sm_mhz_min for span in spans if span.sm_mhz_min is not None), default=None)
-    fastest = max((span.sm_mhz_max for span in spans if span.sm_mhz_max is not None), default=None)
-    if slowest is None or fastest is None or slowest >= fastest * EVEN_CLOCK:
-        return ""
-    hottest = max((span.temperature_c for span in spans if span.temperature_c is not None), default=None)
-    heat = f", up to {hottest} C" if hottest is not None else ""
-    reasons = Counter(reason for span in spans for reason in span.throttled)
-    held = "".join(f", {reason} in {count} of {len(spans)} visits" for reason, count in reasons.most_common())
-    return (
-        f"GPU {index} ran at {slowest} to {fastest} MHz after its bursts{heat}{held}; --lock-clocks MHZ holds it still"
-    )
+    notes = []
+    for index, spans in sorted(by_gpu.items()):
+        slowest = min((span.sm_mhz_min for span in spans if span.sm_mhz_min is not None), default=None)
+        fastest = max((span.sm_mhz_max for span in spans if span.sm_mhz_max is not None), default=None)
+        if slowest is None or fastest is None or slowest >= fastest * EVEN_CLOCK:
+            continue
+        hottest = max((span.temperature_c for span in spans if span.temperature_c is not None), default=None)
+        heat = f", up to {hottest} C" if hottest is not None else ""
+        reasons = Counter(reason for span in spans for reason in span.throttled)
+        held = "".join(f", {reason} in {count} of {len(spans)} visits" for reason, count in reasons.most_common())
+        notes.append(
+            f"GPU {index} ran at {slowest} to {fastest} MHz after its bursts{heat}{held}; "
+            "--lock-clocks MHZ holds it still"
+        )
+    return notes

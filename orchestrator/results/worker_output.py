@@ -73,8 +73,9 @@ class WorkerOutput:
         try:
             if stream.path.name in names:
                 self._keep(stream)
-            if others := [name for name in names if name != stream.path.name]:
-                self._discard(stream, _join_names(others), of_stream=False)
+            others = [name.encode("utf-8", "replace").decode() for name in names if name != stream.path.name]
+            if others:
+                self._discard(stream, name_some([name[:LONGEST_NAME] for name in others]), of_stream=False)
         except (OSError, UsageError):
             return
         files.remove_tree(folder)
@@ -97,11 +98,6 @@ class WorkerOutput:
     def streams(self) -> list[Stream]:
         """Return one stream per worker; if it was taken out of its folder, the copy that no worker could reach."""
         by_worker: dict[tuple[Target | None, int, str], Stream] = {}
-        for stream in self._find_streams():
-            by_worker.setdefault((stream.target, stream.part, "" if stream.target else stream.name), stream)
-        return sorted(by_worker.values(), key=lambda stream: (str(stream.target or ""), stream.part, stream.path))
-
-    def _find_streams(self) -> Iterator[Stream]:
         for folder in (self.settled, self.results):
             for name in list_names(folder):
                 # What a host that was killed had not finished writing.
@@ -111,7 +107,9 @@ class WorkerOutput:
                 live = folder == self.results
                 file = folder / name / STREAM if live else folder / name
                 if (live or name.endswith(".arrow")) and os.path.lexists(file):
-                    yield Stream(target, part, file, self.path, live=live)
+                    stream = Stream(target, part, file, self.path, live=live)
+                    by_worker.setdefault((target, part, "" if target else stream.name), stream)
+        return sorted(by_worker.values(), key=lambda stream: (str(stream.target or ""), stream.part, stream.path))
 
 
 @contextmanager
@@ -145,7 +143,3 @@ def _find_worker(name: str) -> tuple[Target | None, int]:
         if named := NAMED.fullmatch(name):
             return Target.parse(named["target"]), int(named["part"])
     return None, 0
-
-
-def _join_names(names: list[str]) -> str:
-    return name_some([name.encode("utf-8", "replace").decode()[:LONGEST_NAME] for name in names])

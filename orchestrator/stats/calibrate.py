@@ -93,8 +93,9 @@ def effort(pilot: Pilot, *, patient: bool = False, modest: bool = False) -> Effo
         worth = 0 if modest else _worth_of_slow(pilot, warmup)
         return Effort(warmup, max(_slow_bursts(pilot.call_s), worth), 1)
     calls = min(math.ceil(BURST_S / pilot.call_s), MOST_IN_BURST)
+    best = _best_bursts(pilot.open_s, _burst_s(pilot.call_s, calls), _scatter_of_bursts(pilot))
     # An even number of them: forth and back.
-    bursts = 2 * math.ceil(_worth(pilot, calls) / 2)
+    bursts = 2 * math.ceil(best / 2)
     bursts = MOST_BURSTS if patient else min(max(bursts, FEWEST_BURSTS), MOST_BURSTS)
     return Effort(warmup, bursts, calls)
 
@@ -145,14 +146,6 @@ def _slow_bursts(call_s: float) -> int:
     return min(max(int(SLOW_BURSTS_S / call_s), FEWEST_SLOW_BURSTS), MOST_SLOW_BURSTS)
 
 
-def _worth(pilot: Pilot, calls: int) -> float:
-    """Return the best number of bursts by Kalibera and Jones.
-
-    It grows with the scatter of bursts, and with the cost of opening another replicate.
-    """
-    return _best_bursts(pilot.open_s, _burst_s(pilot.call_s, calls), _scatter_of_bursts(pilot))
-
-
 def _worth_of_slow(pilot: Pilot, warmup: int) -> int:
     """Return the best number of bursts of one slow call each, which together take no longer than opening does.
 
@@ -164,6 +157,10 @@ def _worth_of_slow(pilot: Pilot, warmup: int) -> int:
 
 
 def _best_bursts(open_s: float, burst_s: float, scatter: float) -> float:
+    """Return the best number of bursts by Kalibera and Jones.
+
+    It grows with the scatter of bursts, and with the cost of opening another replicate.
+    """
     return math.sqrt(open_s / burst_s) * scatter / BETWEEN
 
 

@@ -3,7 +3,7 @@
 import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from statistics import fmean
 
 from orchestrator.model import ArmKey, ArmResult, Comparison, MeanRatio, Metric, Pair, Plan, Target, VerdictName
@@ -15,7 +15,7 @@ from orchestrator.stats.looks import FEWEST_ROUNDS, BystanderSchedule, LookSched
 from orchestrator.stats.paired import Estimate, Sample, estimate, hodges_lehmann, sign_flip_p
 from orchestrator.stats.scale import MOST_LOG, RATIOS, MetricScale
 from orchestrator.stats.shared_variance import find_share_of_error, share_variance
-from orchestrator.stats.verdict import Judgement, Levels, describe_noise, judge_estimate, seed_percent, smallest_shown
+from orchestrator.stats.verdict import Levels, describe_noise, judge_estimate, seed_percent, smallest_shown
 
 # The figure of a metric on its scale by round, by case label, version and metric.
 Samples = Mapping[tuple[str, Target, Metric], Mapping[int, Sample]]
@@ -32,16 +32,8 @@ TOO_SHORT = "its calls are too short to be timed one by one: let a call do more,
 TOO_IDLE = "its calls take too little CPU time to be judged by it"
 
 ScaleOf = Callable[[Metric], MetricScale]
-
-
-@dataclass(frozen=True)
-class Beside:
-    """What else is known of each arm and round.
-
-    `rises` says, by metric, how the later half of its bursts differs from the earlier half.
-    """
-
-    rises: Mapping[Metric, Mapping[ArmKey, Mapping[int, Sample]]] = field(default_factory=dict)
+# By metric, how the later half of the bursts of an arm in a round differs from the earlier half.
+Rises = Mapping[Metric, Mapping[ArmKey, Mapping[int, Sample]]]
 
 
 @dataclass(frozen=True)
@@ -73,7 +65,7 @@ def judge_pairs(
     samples: Samples,
     arms: Sequence[ArmResult],
     schedule: Schedule | None = None,
-    beside: Beside | None = None,
+    rises: Rises | None = None,
     *,
     scale_of: ScaleOf = lambda metric: RATIOS,
     flip: bool = False,
@@ -90,7 +82,7 @@ def judge_pairs(
         families[pair.metric].append(rounds)
     errors = {metric: _error_of_each(schedule, of_metric) for metric, of_metric in families.items()}
     counts = {metric: len(of_metric) for metric, of_metric in families.items()}
-    judge_one = _Judge(plan, schedule, errors, counts, beside or Beside(), scale_of)
+    judge_one = _Judge(plan, schedule, errors, counts, rises or {}, scale_of)
     comparisons = (
         judge_one.comparison(pair, rounds, [by_key[key] for key in pair.arms], samples)
         for pair, rounds in zip(plan.pairs, measured, strict=True)
@@ -178,7 +170,7 @@ class _Judge:
     schedule: Schedule
     error_of_each: Mapping[Metric, float]
     count: Mapping[Metric, int]
-    beside: Beside
+    rises: Rises
     scale_of: ScaleOf
 
     def comparison(
@@ -223,17 +215,26 @@ class _Judge:
         return replace(comparison, reason=comparison.so_far)
 
     def _judge(self, comparison: Comparison, rounds: Measured) -> Comparison:
-        found, margin, scale = rounds.estimate, self._margin(comparison.pair), self.scale_of(comparison.pair.metric)
-        levels = self._levels(rounds, self._error(comparison.pair))
+        pair, found = comparison.pair, rounds.estimate
+        margin, scale = self._margin(pair), self.scale_of(pair.metric)
+        levels = rounds.find_levels(self.schedule, self.plan.alpha, self._error(pair))
         judgement = judge_estimate(found, margin, levels, scale)
-        width = judgement.half_width
+        width, reason = judgement.half_width, ""
+        if judgement.verdict == "inconclusive":
+            uncorrected = rounds.find_levels(self.schedule, self.plan.alpha, DIFFERENCE_ERROR)
+            if judge_estimate(found, margin, uncorrected, scale).verdict != "inconclusive":
+                reason = f"not significant after correcting for {self.count[pair.metric]} comparisons"
+            else:
+                reason = describe_noise(found.spread, found.rounds, margin, levels.differ, found.borrowed, scale)
+            if (times := f"{found.widened:.1f}") != "1.0":
+                reason += f"; its interval is {times} times as wide because rounds depend on each other"
         return replace(
             comparison,
             **scale.as_fields(found.theta, (found.theta - width, found.theta + width)),
             p=rounds.adjust(self.schedule),
             verdict=judgement.verdict,
             size=judgement.size,
-            reason=self._reason(comparison.pair, judgement, rounds, levels),
+            reason=reason,
             mde=None
             if comparison.ratio is None
             else smallest_shown(found.spread, found.rounds, levels.differ, found.borrowed),
@@ -258,42 +259,24 @@ class _Judge:
     def _error(self, pair: Pair) -> float:
         return min(DIFFERENCE_ERROR, self.error_of_each[pair.metric])
 
-    def _levels(self, rounds: Measured, error: float) -> Levels:
-        return rounds.find_levels(self.schedule, self.plan.alpha, error)
-
     def _margin(self, pair: Pair) -> float:
         return self.plan.margin if pair.margin is None else pair.margin
 
-    def _reason(self, pair: Pair, judgement: Judgement, rounds: Measured, levels: Levels) -> str:
-        if judgement.verdict != "inconclusive":
-            return ""
-        margin, scale = self._margin(pair), self.scale_of(pair.metric)
-        alone = judge_estimate(rounds.estimate, margin, self._levels(rounds, DIFFERENCE_ERROR), scale)
-        found, wider = rounds.estimate, _describe_widened(rounds.estimate)
-        if alone.verdict != "inconclusive":
-            return f"not significant after correcting for {self.count[pair.metric]} comparisons{wider}"
-        return describe_noise(found.spread, found.rounds, margin, levels.differ, found.borrowed, scale) + wider
-
     def _doubt(self, comparison: Comparison, missing: ArmResult | None, arms: Sequence[ArmResult]) -> str:
         """Return why a verdict is not to be believed, whatever the rounds say, or ''."""
+        metric = comparison.pair.metric
         if missing:
             return f"{missing.target} died after {comparison.rounds} rounds: {missing.reason}"
-        if comparison.pair.metric not in ("time", "cpu"):
+        if metric not in ("time", "cpu"):
             return ""
-        metric = comparison.pair.metric
         if min(arm.figures.get(metric, 0.0) * arm.steps for arm in arms) < SHORTEST_MS:
             return TOO_IDLE if metric == "cpu" or self.plan.judge == "cpu" else TOO_SHORT
-        return self._drift(comparison)
-
-    def _drift(self, comparison: Comparison) -> str:
-        """Return a drift of the ratio, within replicates, that is as large as what the verdict rests on, or ''.
-
-        Two arms that drift alike do not change their ratio. A smaller drift is reported with the arm.
-        """
         if comparison.verdict == "inconclusive" or comparison.ratio is None:
             return ""
-        rises = self.beside.rises.get(comparison.pair.metric, {})
+        rises = self.rises.get(metric, {})
         baseline, candidate = (rises.get(key, {}) for key in comparison.pair.arms)
+        # Two arms that drift alike do not change their ratio. A drift that is smaller than what the verdict rests on is
+        # reported with the arm.
         drift = drift_of_ratio(baseline, candidate)
         bound = math.log1p(self._margin(comparison.pair)) * (1.0 if comparison.verdict == "same" else 0.5)
         if drift and abs(drift.rise) > abs(abs(math.log(comparison.ratio)) - bound):
@@ -318,11 +301,6 @@ def compare_figures(pair: Pair, baseline: float, candidate: float, margin: float
 
 def _without_interval(pair: Pair, reason: str) -> Comparison:
     return Comparison(pair=pair, rounds=0, verdict="inconclusive", reason=reason)
-
-
-def _describe_widened(found: Estimate) -> str:
-    times = f"{found.widened:.1f}"
-    return "" if times == "1.0" else f"; its interval is {times} times as wide because rounds depend on each other"
 
 
 def average_cases(samples: Samples, pairs: Sequence[Pair], schedule: LookSchedule, alpha: float) -> MeanRatio | None:

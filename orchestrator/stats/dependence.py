@@ -66,7 +66,8 @@ def find_dependence(estimates: Iterable[Estimate]) -> Dependence:
         rows = [row for row in rows if len(row) >= FEWEST_ROUNDS]
     if not rows:
         return Dependence()
-    alike = _count_alike(rows)
+    # How many comparisons count as one, by how much they stray together in each round.
+    alike = 1 + (len(rows) - 1) * find_common_share(rows)
     return Dependence(_find_correlation(rows, alike), _find_movement(rows, alike))
 
 
@@ -118,8 +119,3 @@ def _fit_slope(row: Floats) -> tuple[float, float]:
     slope = float(strays @ numbers) / below
     rest = float(((strays - slope * numbers) ** 2).sum()) / (len(row) - 2)
     return slope, math.sqrt(rest / below)
-
-
-def _count_alike(rows: Sequence[Floats]) -> float:
-    """Return how many comparisons count as one, by how much they stray together in each round."""
-    return 1 + (len(rows) - 1) * find_common_share(rows)

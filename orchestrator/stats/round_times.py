@@ -45,15 +45,13 @@ class RoundTimes:
         """Return the log of the ratio of two arms, from the visits in which both were open at once."""
         if len(self.visits) == len(other.visits) == 1:
             return _difference(self.visits[0], other.visits[0])
-        if shared := self._find_shared(other):
-            return fmean(_difference(self.visits[mine], other.visits[theirs]) for mine, theirs in shared)
-        return self.level - other.level
-
-    def _find_shared(self, other: "RoundTimes") -> list[tuple[int, int]]:
-        """Return the places of visits of the two arms that are each other's nearest."""
         nearest = [_find_nearest(sitting, other.sittings) for sitting in self.sittings]
         back = [_find_nearest(sitting, self.sittings) for sitting in other.sittings]
-        return [(mine, theirs) for mine, theirs in enumerate(nearest) if back[theirs] == mine]
+        # The places of visits of the two arms that are each other's nearest.
+        shared = [(mine, theirs) for mine, theirs in enumerate(nearest) if back[theirs] == mine]
+        if not shared:
+            return self.level - other.level
+        return fmean(_difference(self.visits[mine], other.visits[theirs]) for mine, theirs in shared)
 
 
 def _find_nearest(sitting: int, others: Sequence[int]) -> int:

@@ -35,7 +35,13 @@ def share_variance(estimates: Sequence[Estimate]) -> list[Estimate]:
     rounds by now. Those are left out, so that each is judged as it was at its last look, whatever follows.
     """
     priors = {rounds: _find_prior(estimates, rounds) for rounds in {each.rounds for each in estimates}}
-    return [_lend(each, priors[each.rounds]) for each in estimates]
+    lent = []
+    for each in estimates:
+        prior = priors[each.rounds]
+        if prior is not None and special.fdtrc(each.freedom, prior.freedom, each.spread**2 / prior.variance) < LOUDER:
+            prior = None
+        lent.append(each if prior is None else replace(each, prior=prior))
+    return lent
 
 
 def _find_prior(estimates: Sequence[Estimate], rounds: int) -> Prior | None:
@@ -45,15 +51,6 @@ def _find_prior(estimates: Sequence[Estimate], rounds: int) -> Prior | None:
         return None
     common = find_common_share([np.array(each.pulled_in) for each in known])
     return fit_prior([(each.spread**2, each.freedom) for each in known], common)
-
-
-def _lend(estimate: Estimate, prior: Prior | None) -> Estimate:
-    return estimate if prior is None or _is_louder(estimate, prior) else replace(estimate, prior=prior)
-
-
-def _is_louder(estimate: Estimate, prior: Prior) -> bool:
-    times = estimate.spread**2 / prior.variance
-    return float(special.fdtrc(estimate.freedom, prior.freedom, times)) < LOUDER
 
 
 def find_share_of_error(estimate: Estimate) -> float:

@@ -45,7 +45,10 @@ def judge_levels(
     here = [alarm for alarm in alarms if segment.values[0].night <= alarm.change.last]
     for alarm in filter(state.is_open_alarm, alarms):
         if alarm not in here:
-            if (apart := _list_cuts(alarm, series)) != alarm.apart:
+            # What began the segments since then.
+            later = [each for each in series.segments if each.values[0].night > alarm.change.last]
+            apart = tuple(dict.fromkeys(because for each in later for because in each.because))
+            if apart != alarm.apart:
                 yield Resized(at=now, alarm=alarm.id, night=today, apart=apart)
         elif _has_recovered(alarm, segment, steps):
             yield Moved(at=now, alarm=alarm.id, state="recovered", night=today)
@@ -68,12 +71,6 @@ def judge_levels(
         elif _holds(same[0], segment):
             again: State = "known" if state.is_by_machine(same[0]) else "new"
             yield Moved(at=now, alarm=same[0].id, state=again, night=today)
-
-
-def _list_cuts(alarm: Alarm, series: Series) -> tuple[str, ...]:
-    """Return what began the segments since an alarm."""
-    later = [segment for segment in series.segments if segment.values[0].night > alarm.change.last]
-    return tuple(dict.fromkeys(because for segment in later for because in segment.because))
 
 
 def _is_same(alarm: Alarm, change: Change, steps: Sequence[Change]) -> bool:

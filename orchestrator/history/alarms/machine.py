@@ -7,7 +7,7 @@ versions of which the build is the same, and the reference's second measurement.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date
 from itertools import pairwise
@@ -18,7 +18,7 @@ from scipy import special
 from orchestrator.history.alarms.noise_model import nights_of
 from orchestrator.history.alarms.proof import is_alike
 from orchestrator.history.alarms.state import BY_MACHINE
-from orchestrator.history.model import Alarm, Change, Key, Point, Segment, Series
+from orchestrator.history.model import Alarm, Change, Key, Segment, Series
 from orchestrator.history.surroundings import BOOT, is_restarted, machine_changes
 from orchestrator.metrics import TIMES
 from orchestrator.terminal.counts import name_some
@@ -75,15 +75,11 @@ def machine_change_at(series: Series, change: Change) -> MachineChange | None:
     for number, (before, after) in enumerate(pairwise(nights)):
         if abs((after.night - change.first).days) > OFF:
             continue
-        usual = (BOOT,) if _is_started_nightly(nights[: number + 1]) else ()
+        last = [is_restarted(*pair) for pair in pairwise(nights[: number + 1][-LAST_NIGHTS - 1 :])]
+        usual = (BOOT,) if last and sum(last) >= USUALLY * len(last) else ()
         if what := machine_changes(before, after, usual):
             near.append(MachineChange(after.night, what))
     return min(near, key=lambda found: abs((found.night - change.first).days), default=None)
-
-
-def _is_started_nightly(nights: Sequence[Point]) -> bool:
-    last = [is_restarted(before, after) for before, after in pairwise(nights[-LAST_NIGHTS - 1 :])]
-    return bool(last) and sum(last) >= USUALLY * len(last)
 
 
 def is_like_others(change: Change, of: MachineChange, key: Key, all_series: Mapping[Key, Series]) -> bool:
@@ -107,19 +103,16 @@ def _measure_shifts(night: date, key: Key, all_series: Mapping[Key, Series]) -> 
         if not is_alike(other, key) or not series.segments:
             continue
         segment = series.segments[-1]
+        timed = [point for point in series.points if point.has_value]
+        build = {point.build for point in [point for point in timed if point.night < night][-1:]}
         shifts = []
-        if other != key and _is_same_build(series, night):
+        if other != key and {point.build for point in timed if point.night >= night} == build:
             shifts.append(_measure_shift(segment, night))
         # Several versions share one.
         if other.control not in controls:
             controls.add(other.control)
             shifts.append(_measure_shift(Segment(values=segment.control, control=()), night))
         yield from (shift for shift in shifts if shift)
-
-
-def _is_same_build(series: Series, night: date) -> bool:
-    builds = [point.build for point in series.points if point.has_value and point.night < night][-1:]
-    return {point.build for point in series.points if point.has_value and point.night >= night} == {*builds}
 
 
 def _measure_shift(segment: Segment, night: date) -> tuple[float, float] | None:

@@ -29,7 +29,11 @@ def open_alarm(
     """Return the alarm of a change that tonight has shown; `between` are the points before and after it."""
     key, latest = series.key, series.latest
     today = latest.night
-    good, bad, commits = _range(*between) if between else ("", "", "")
+    good = bad = commits = ""
+    if between and between[0].build != between[1].build:
+        before, after = between
+        good, bad, commits = before.build, after.build, compare_link(before.commit, after.commit)
+    reproduce = [*_command("run", latest, latest.reference, latest.build), "--control", *_judging_flags(latest)]
     return Alarm(
         id=hashlib.sha256(f"{key.id} {change.first} {today}".encode()).hexdigest()[:6],
         key=key,
@@ -37,7 +41,7 @@ def open_alarm(
         change=change,
         surroundings=(*list_changes(*between), *weekday_change(*between)) if between else (),
         run=latest.run,
-        reproduce=_reproduce(latest),
+        reproduce=shlex.join(reproduce),
         bisect=_bisect(*between, runs) if between else "",
         profile=_profile(latest, good or latest.reference, bad or latest.build),
         opened=now,
@@ -51,20 +55,9 @@ def open_alarm(
     )
 
 
-def _range(before: Point, after: Point) -> tuple[str, str, str]:
-    """Return the builds between which a change began and the page of their commits; '' where they are the same."""
-    if before.build == after.build:
-        return "", "", ""
-    return before.build, after.build, compare_link(before.commit, after.commit)
-
-
 def compare_link(earlier: str, later: str) -> str:
     """Return the page that lists the commits between two of TensorFlow's; '' if one is not known."""
     return COMMITS.format(earlier, later) if earlier and later and earlier != later else ""
-
-
-def _reproduce(point: Point) -> str:
-    return shlex.join([*_command("run", point, point.reference, point.build), "--control", *_judging_flags(point)])
 
 
 def _profile(point: Point, earlier: str, later: str) -> str:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from orchestrator.history.alarms.noise_model import Floats, nights_of
-from orchestrator.history.model import Change, Key, Segment, Series, Value
+from orchestrator.history.model import Change, Key, Segment, Series
 from orchestrator.history.surroundings import is_weekend
 
 # Nights that stray by chance may look like those that show a step at most this often.
@@ -58,7 +58,8 @@ def _strays(segment: Segment) -> Floats:
 def is_proven(change: Change, segment: Segment, strays: NightStrays) -> bool:
     """Return whether the nights since a step began show that it is more than what nights do by themselves."""
     since = [value for value in segment.values if value.night >= change.first]
-    showing = [value.night for value in since if _shows(value, change)]
+    before, after = math.log(change.before), math.log(change.after)
+    showing = [value.night for value in since if abs(value.effect - after) < abs(value.effect - before)]
     if len(showing) <= len(since) / 2:
         return False
     size = abs(math.log(change.ratio))
@@ -79,11 +80,6 @@ def _ends_a_weekend(change: Change, segment: Segment) -> bool:
         return False
     level = float(np.median(working))
     return abs(level - math.log(change.after)) < abs(level - math.log(change.before))
-
-
-def _shows(value: Value, change: Change) -> bool:
-    """Return whether a night is nearer to the level after a step than to the level before it."""
-    return abs(value.effect - math.log(change.after)) < abs(value.effect - math.log(change.before))
 
 
 def _often(strays: Floats, far: float, unseen: float) -> float:

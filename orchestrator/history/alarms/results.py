@@ -41,7 +41,17 @@ def judge_results(series: Series, alarms: Sequence[Alarm], today: date, now: dat
     before = nights[-1 - NIGHTS : -1]
     was_equal = len(before) == NIGHTS and not any(map(_measure, before))
     if before and _measure(nights[-1]) > GROWN * known and (is_open or was_equal):
-        change = _change(before[-1], nights[-1])
+        was, ratio = (1 + min(1.0, _measure(night)) for night in (before[-1], nights[-1]))
+        change = Change(
+            first=today,
+            last=before[-1].night,
+            before=was,
+            after=ratio,
+            ratio=ratio,
+            ci_low=ratio,
+            ci_high=ratio,
+            p=0.0,
+        )
         alarm = open_alarm(series, change, (before[-1], nights[-1]), now, runs, describe_results(nights[-1]))
         yield AlarmOpened(at=now, alarm=alarm)
 
@@ -58,13 +68,6 @@ def comparable_nights(points: Sequence[Point]) -> list[Point]:
     """Return the last point of each night on which the results of both versions could be compared."""
     by_night = {point.night: point for point in points if point.verdict != NOT_COMPARABLE}
     return list(by_night.values())
-
-
-def _change(before: Point, tonight: Point) -> Change:
-    was, ratio = (1 + min(1.0, _measure(night)) for night in (before, tonight))
-    return Change(
-        first=tonight.night, last=before.night, before=was, after=ratio, ratio=ratio, ci_low=ratio, ci_high=ratio, p=0.0
-    )
 
 
 def describe_results(point: Point) -> str:

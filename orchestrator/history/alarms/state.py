@@ -32,31 +32,24 @@ def current(events: Iterable[Event]) -> tuple[Alarm, ...]:
                 note=event.note or was.note,
                 until=event.until,
                 since=event.at,
-                closed=_night(event) if event.state == "recovered" else None,
+                closed=(event.night or event.at.astimezone().date()) if event.state == "recovered" else None,
                 borne_out=was.borne_out or event.state == "confirmed",
             )
         elif isinstance(event, Resized) and event.alarm in by_id:
             was = by_id[event.alarm]
             by_id[event.alarm] = replace(was, left=event.left or was.left, apart=event.apart or was.apart)
         elif isinstance(event, Explained) and event.alarm in by_id:
-            by_id[event.alarm] = _explain(by_id[event.alarm], event)
+            was = by_id[event.alarm]
+            by_id[event.alarm] = replace(
+                was,
+                good=event.good or was.good,
+                bad=event.bad or was.bad,
+                commits=event.commits or was.commits,
+                findings=event.findings or was.findings,
+                bisect=event.bisect or was.bisect,
+                searched=event.searched or was.searched,
+            )
     return tuple(sorted(by_id.values(), key=lambda alarm: alarm.opened, reverse=True))
-
-
-def _explain(alarm: Alarm, event: Explained) -> Alarm:
-    return replace(
-        alarm,
-        good=event.good or alarm.good,
-        bad=event.bad or alarm.bad,
-        commits=event.commits or alarm.commits,
-        findings=event.findings or alarm.findings,
-        bisect=event.bisect or alarm.bisect,
-        searched=event.searched or alarm.searched,
-    )
-
-
-def _night(event: Moved) -> date:
-    return event.night or event.at.astimezone().date()
 
 
 def is_open_alarm(alarm: Alarm) -> bool:

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from orchestrator.history.store import Store
 
-__all__ = ["BuiltSite", "build"]
-
 TITLE = "tfcompare, every night"
 
 

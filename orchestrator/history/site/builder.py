@@ -50,33 +50,35 @@ def write_site_files(store: Store, folder: Path, runs_url: str | None, title: st
         page = wording.page_of(name)
         pages.add(page)
         of_case = [wording.show_alarm(alarm, sources.cases) for alarm in alarms if alarm.key.case == name]
-        _write(
+        _write_page(
             folder / page,
-            _page("case.html.j2", home=case.HOME, case=name, sections=sections, alarms=of_case, run_link=runs.link),
+            "case.html.j2",
+            home=case.HOME,
+            case=name,
+            sections=sections,
+            alarms=of_case,
+            run_link=runs.link,
         )
     descriptions = [wording.show_alarm(alarm, sources.cases) for alarm in alarms]
     descriptions.sort(key=lambda description: not description.open)
-    _write(
-        folder / ALARMS,
-        _page("alarms.html.j2", home="", alarms=descriptions, where=wording.where, run_link=runs.link),
+    _write_page(
+        folder / ALARMS, "alarms.html.j2", home="", alarms=descriptions, where=wording.where, run_link=runs.link
     )
     first_run = sources.columns["run"].text(0) if len(read.table) else ""
     _put(folder / FEED, feed.atom(feed.entries(events), first_run, sources.cases))
     nights = [event for event in events if isinstance(event, Night)]
     # Last: it is there when all that it leads to is.
-    _write(
+    _write_page(
         folder / INDEX,
-        _page(
-            "overview.html.j2",
-            home="",
-            site=title,
-            grids=overview.grids(rows),
-            open=[description for description in descriptions if description.open],
-            facts=_facts(sources),
-            nights=nights[: -LATEST_NIGHTS - 1 : -1],
-            left_out=len(warnings),
-            built=datetime.now(UTC),
-        ),
+        "overview.html.j2",
+        home="",
+        site=title,
+        grids=overview.grids(rows),
+        open=[description for description in descriptions if description.open],
+        facts=_facts(sources),
+        nights=nights[: -LATEST_NIGHTS - 1 : -1],
+        left_out=len(warnings),
+        built=datetime.now(UTC),
     )
     for stale in {f"{CASES}/{path.name}" for path in (folder / CASES).glob("*.html")} - pages:
         (folder / stale).unlink()
@@ -92,19 +94,16 @@ def write_site_files(store: Store, folder: Path, runs_url: str | None, title: st
 
 def _prepare(folder: Path) -> None:
     with files.writing(f"the site {folder}", "name another folder with --output"):
-        if folder.is_dir() and any(folder.iterdir()) and not _is_site(folder):
+        names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
+        # What an interrupted build left has no first page yet.
+        is_site = {name for name in names if not name.startswith(".")} <= {CASES, ALARMS, FEED}
+        if (folder / INDEX).is_file():
+            is_site = MARK in (folder / INDEX).read_text(encoding="utf-8", errors="replace")[:4096]
+        if names and not is_site:
             raise UsageError(
                 f"{folder} holds something else than a site; name an empty folder or a new one with --output"
             )
         (folder / CASES).mkdir(parents=True, exist_ok=True)
-
-
-def _is_site(folder: Path) -> bool:
-    # What an interrupted build left has no first page yet.
-    names = {path.name for path in folder.iterdir() if not path.name.startswith(".")}
-    if not (folder / INDEX).is_file():
-        return names <= {CASES, ALARMS, FEED}
-    return MARK in (folder / INDEX).read_text(encoding="utf-8", errors="replace")[:4096]
 
 
 def _facts(sources: Sources) -> str:
@@ -114,10 +113,6 @@ def _facts(sources: Sources) -> str:
     first, last = int(sources.night.min()), int(sources.night.max())
     counted = f"{format_count(len(sources.cases), 'case')} in {format_count(targets, 'version')}"
     return f"{counted}, nights from {day(first)} to {day(last)}."
-
-
-def _page(name: str, **context: Any) -> str:
-    return _environment().get_template(name).render(**context)
 
 
 @cache
@@ -142,8 +137,8 @@ def _breakable(name: object) -> Markup:
     return Markup.escape(escape_unprintable(str(name))).replace(",", Markup(",<wbr>"))
 
 
-def _write(path: Path, text: str) -> None:
-    _put(path, text.encode())
+def _write_page(path: Path, template: str, **context: Any) -> None:
+    _put(path, _environment().get_template(template).render(**context).encode())
 
 
 def _put(path: Path, data: bytes) -> None:

@@ -1,7 +1,7 @@
 """The page of a case: one section per setup, with a chart per version and control arm, and a table of its nights."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -15,7 +15,7 @@ from orchestrator.history.alarms.state import is_open_alarm
 from orchestrator.history.model import Key
 from orchestrator.history.series import EPOCH, day
 from orchestrator.history.site import svg, wording
-from orchestrator.history.site.data import DrawableSeries, Runs, SeriesSetup, Sources
+from orchestrator.history.site.data import DrawableSeries, SeriesSetup, Sources
 from orchestrator.history.site.wording import AlarmDescription
 from orchestrator.history.surroundings import NAMES
 from orchestrator.metrics.followed import RESULTS, TIME
@@ -87,6 +87,7 @@ def title(key: Key) -> str:
 
 def _chart(sources: Sources, drawable: DrawableSeries, column: int, first: int, last: int) -> Chart:
     key, series = drawable.key, drawable.series
+    around = sources.around[key]
     begins = [(piece, int(piece.values.night[0])) for piece in series.pieces[1:]]
     without = series.rows[~sources.timed[series.rows]]
     summary = _summary(sources, drawable, day(last))
@@ -101,7 +102,8 @@ def _chart(sources: Sources, drawable: DrawableSeries, column: int, first: int, 
         steps=_latest([wording.describe_step_on_page(key, change) for change in drawable.changes], "steps"),
         begun=_latest([f"{day(number)}: {'; '.join(piece.because)}" for piece, number in begins], "segments"),
         without=_latest(_without(sources, without), "stretches"),
-        facts=_facts(sources.around[key]),
+        # The environment of the latest night.
+        facts=tuple((NAMES[name][0].upper() + NAMES[name][1:], fact) for name, fact in around.items() if fact),
     )
 
 
@@ -130,6 +132,10 @@ def _drawing(sources: Sources, drawable: DrawableSeries, first: int, last: int, 
         return Markup()
     control = drawable.key.is_control
     scale = svg.scale(drawable.pieces, drawable.widths, first, last, CONTROL_PX if control else HEIGHT_PX)
+    marks = [svg.Mark(change.first, MARKS[change.direction], 1, change.direction) for change in drawable.changes]
+    for alarm in drawable.alarms:
+        sign = wording.OPEN_SIGN if is_open_alarm(alarm) else wording.CLOSED_SIGN
+        marks.append(svg.Mark(alarm.change.first, sign, 0, alarm.change.direction))
     return svg.chart(
         scale,
         drawable.pieces,
@@ -137,7 +143,7 @@ def _drawing(sources: Sources, drawable: DrawableSeries, first: int, last: int, 
         levels=() if control else _levels(drawable),
         cuts=[int(values.night[0]) for values in drawable.pieces[1:]],
         without=np.unique(sources.night[without]),
-        marks=_marks(drawable)[-MOST_SIGNS:],
+        marks=marks[-MOST_SIGNS:],
         label=escape_unprintable(label),
     )
 
@@ -152,14 +158,6 @@ def _levels(drawable: DrawableSeries) -> list[svg.Level]:
             night = values.night[low:high]
             levels.append(svg.Level(int(night[0]), int(night[-1]), float(values.effect[low:high].mean())))
     return levels
-
-
-def _marks(drawable: DrawableSeries) -> list[svg.Mark]:
-    steps = [svg.Mark(change.first, MARKS[change.direction], 1, change.direction) for change in drawable.changes]
-    signs = [
-        (wording.OPEN_SIGN if is_open_alarm(alarm) else wording.CLOSED_SIGN, alarm.change) for alarm in drawable.alarms
-    ]
-    return steps + [svg.Mark(change.first, sign, 0, change.direction) for sign, change in signs]
 
 
 def _without(sources: Sources, rows: Any) -> list[str]:
@@ -188,11 +186,6 @@ def _latest(lines: Sequence[str], what: str) -> tuple[str, ...]:
     latest = tuple(reversed(lines[-MOST_LISTED:]))
     more = len(lines) - len(latest)
     return (*latest, f"and {more} {what} before") if more else latest
-
-
-def _facts(around: Mapping[str, str]) -> tuple[tuple[str, str], ...]:
-    """Return the environment of the latest night."""
-    return tuple((NAMES[name][0].upper() + NAMES[name][1:], fact) for name, fact in around.items() if fact)
 
 
 def _rows(sources: Sources, drawables: Sequence[DrawableSeries]) -> tuple[Markup, int]:
@@ -239,14 +232,11 @@ def _runs(sources: Sources, rows: Any) -> dict[int, str]:
     if name not in sources.told_runs:
         by_night: dict[int, list[str]] = defaultdict(list)
         for pair in pairs.tolist():
-            by_night[pair // many].append(_run(sources.runs, column.texts[pair % many]))
+            name_of_run = column.texts[pair % many]
+            link, text = sources.runs.link(HOME, name_of_run), _safe(name_of_run)
+            by_night[pair // many].append(f'<a href="{escape(link)}">{text}</a>' if link else text)
         sources.told_runs[name] = {night: " ".join(of_night) for night, of_night in by_night.items()}
     return sources.told_runs[name]
-
-
-def _run(runs: Runs, name: str) -> str:
-    link = runs.link(HOME, name)
-    return f'<a href="{escape(link)}">{_safe(name)}</a>' if link else _safe(name)
 
 
 def _safe(text: str) -> str:

@@ -78,10 +78,6 @@ class DrawableSeries:
     def widths(self) -> tuple[Any, ...]:
         return tuple(values.half_widths() for values in self.pieces)
 
-    @property
-    def effects(self) -> Any:
-        return self.series.nightly.effect
-
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Runs:

@@ -43,15 +43,13 @@ def entries(events: Iterable[Event]) -> list[FeedEntry]:
     for event in events:
         if isinstance(event, AlarmOpened):
             feed_entries.append(FeedEntry(alarm=alarms[event.alarm.id], recovered=False, at=event.at))
-        elif isinstance(event, Moved) and event.alarm in alarms and _is_found(event):
+        elif isinstance(event, Moved) and event.alarm in alarms:
             recovered = event.state == "recovered"
+            # An event that takes back a mute has no night: no nightly run saw the alarm begin again.
+            if not recovered and (event.state != "new" or event.night is None):
+                continue
             feed_entries.append(FeedEntry(alarm=alarms[event.alarm], recovered=recovered, at=event.at, note=event.note))
     return feed_entries[::-1][:MOST_ENTRIES]
-
-
-def _is_found(event: Moved) -> bool:
-    """Return whether a nightly run saw an alarm end or begin again; an event that takes back a mute has no night."""
-    return event.state == "recovered" or (event.state == "new" and event.night is not None)
 
 
 def atom(feed_entries: Iterable[FeedEntry], first_run: str, cases: Collection[str]) -> bytes:

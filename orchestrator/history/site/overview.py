@@ -71,20 +71,20 @@ def grids(rows: dict[SeriesSetup, list[OverviewRow]]) -> list[OverviewGrid]:
     overviews = []
     for setup, of_place in sorted(rows.items(), key=lambda item: item[0].rank):
         headers = tuple(dict.fromkeys(cell.target for row in of_place for cell in row.cells))
+        filled = []
+        for row in of_place:
+            by_target = {cell.target: cell for cell in row.cells}
+            cells = tuple(by_target.get(target) or OverviewCell(target=target) for target in headers)
+            filled.append(replace(row, cells=cells))
         overviews.append(
             OverviewGrid(
                 setup=setup,
                 title=setup.title,
                 headers=headers,
-                rows=tuple(_fill(row, headers) for row in of_place),
+                rows=tuple(filled),
             )
         )
     return overviews
-
-
-def _fill(row: OverviewRow, headers: Sequence[str]) -> OverviewRow:
-    by_target = {cell.target: cell for cell in row.cells}
-    return replace(row, cells=tuple(by_target.get(target) or OverviewCell(target=target) for target in headers))
 
 
 def _cell(sources: Sources, drawable: DrawableSeries, first: int, last: int) -> OverviewCell:

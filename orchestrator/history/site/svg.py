@@ -169,19 +169,13 @@ def _band(scale: Scale, pieces: Sequence[Values], widths: Sequence[Any]) -> list
     paths = []
     for piece, half in zip(pieces, widths, strict=True):
         x, upper, lower = scale.x(piece.night), scale.y(piece.effect + half), scale.y(piece.effect - half)
-        for low, high in pairwise(_edges(piece.night)):
+        gaps = np.diff(piece.night)
+        # Stretches are separated by gaps far longer than usual.
+        far = (np.flatnonzero(gaps > 3 * np.median(gaps)) + 1).tolist() if len(gaps) else []
+        for low, high in pairwise([0, *far, len(x)] if len(x) else []):
             around = np.concatenate([x[low:high], x[low:high][::-1]])
             paths.append(_path(around, np.concatenate([upper[low:high], lower[low:high][::-1]])) + "z")
     return [f'<path class="band" d="{"".join(paths)}"/>'] if paths else []
-
-
-def _edges(nights: Any) -> list[int]:
-    """Return where stretches begin and end that are separated by gaps far longer than usual."""
-    if not len(nights):
-        return []
-    gaps = np.diff(nights)
-    far: list[int] = (np.flatnonzero(gaps > 3 * np.median(gaps)) + 1).tolist() if len(gaps) else []
-    return [0, *far, len(nights)]
 
 
 def _dots(scale: Scale, pieces: Sequence[Values]) -> list[str]:

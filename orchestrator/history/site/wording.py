@@ -99,18 +99,11 @@ def format_figures(metric: Followed, values: Any) -> list[str]:
     """Format the figures of a metric, times in the unit that suits their median."""
     if metric == RESULTS:
         return []
-    if metric in TIMES:
-        return times(values)
-    return [METRICS[metric].show(value) for value in values.tolist()]
-
-
-def times(milliseconds: Any) -> list[str]:
-    """Format times in the unit that suits their median."""
-    if not len(milliseconds):
-        return []
-    middle = float(np.median(milliseconds))
+    if metric not in TIMES or not len(values):
+        return [METRICS[metric].show(value) for value in values.tolist()]
+    middle = float(np.median(values))
     unit, factor = next((unit, factor) for unit, factor in UNITS if middle >= factor or unit == "µs")
-    return [f"{value:.3g} {unit}" for value in (milliseconds / factor).tolist()]
+    return [f"{value:.3g} {unit}" for value in (values / factor).tolist()]
 
 
 def nights(count: int) -> str:

@@ -33,7 +33,8 @@ def brief(alarms: Sequence[Alarm]) -> Iterator[RenderableType]:
         change = alarm.change
         size = f"{MARKS[change.direction]} {describe_alarm(alarm)}"
         yield safe_text(f" {alarm.id} {alarm.state:<9} {size} in {alarm.key.target} since {change.first}", style(alarm))
-        yield Padding(safe_text(_case_with_spaces(alarm)), INDENT)
+        case = case_of(alarm.key.case)
+        yield Padding(safe_text(f"{case.workload} {case.params_text}".rstrip()), INDENT)
         if remark := note(alarm):
             yield Padding(safe_text(clip(remark, LONGEST), style="dim"), INDENT)
 
@@ -45,7 +46,21 @@ def render_alarms(alarms: Sequence[Alarm], *, whole: bool) -> Iterator[Text]:
     for index, alarm in enumerate(listed):
         if index:
             yield Text()
-        yield from _everything(alarm)
+        key, change = alarm.key, alarm.change
+        step = describe_step(key, change, alarm.said)
+        yield safe_text(f"{alarm.id} {alarm.state} {step}", style=style(alarm) or "bold")
+        yield safe_text(f"  {key.case} in {key.target} against {key.reference}")
+        evidence = describe_evidence(alarm)
+        yield safe_text(f"  host {key.host} · {key.engine} · {key.device} · run {alarm.run} · {evidence}")
+        if remark := note(alarm):
+            yield safe_text(f"  note: {clip(remark, LONGEST)}")
+        changed = "; ".join(alarm.surroundings) or "nothing that is known of"
+        yield safe_text(f"  changed since {change.last}: {changed}")
+        for line in describe_cause(alarm):
+            yield safe_text(f"  {line}")
+        for name, command in (("reproduce", alarm.reproduce), ("bisect", alarm.bisect), ("profile", alarm.profile)):
+            if command:
+                yield safe_text(f"  {name}: {command}")
 
 
 def describe_step(key: Key, change: Change, said: str = "") -> str:
@@ -70,26 +85,5 @@ def format_between(low: float, high: float) -> str:
     return "-".join(ratio(bound).removesuffix("x") for bound in (low, high))
 
 
-def _case_with_spaces(alarm: Alarm) -> str:
-    case = case_of(alarm.key.case)
-    return f"{case.workload} {case.params_text}".rstrip()
-
-
 def many(count: int, singular: str, plural: str = "") -> str:
     return f"{count} {singular if count == 1 else plural or f'{singular}s'}"
-
-
-def _everything(alarm: Alarm) -> Iterator[Text]:
-    key, change = alarm.key, alarm.change
-    yield safe_text(f"{alarm.id} {alarm.state} {describe_step(key, change, alarm.said)}", style=style(alarm) or "bold")
-    yield safe_text(f"  {key.case} in {key.target} against {key.reference}")
-    yield safe_text(f"  host {key.host} · {key.engine} · {key.device} · run {alarm.run} · {describe_evidence(alarm)}")
-    if remark := note(alarm):
-        yield safe_text(f"  note: {clip(remark, LONGEST)}")
-    changed = "; ".join(alarm.surroundings) or "nothing that is known of"
-    yield safe_text(f"  changed since {change.last}: {changed}")
-    for line in describe_cause(alarm):
-        yield safe_text(f"  {line}")
-    for name, command in (("reproduce", alarm.reproduce), ("bisect", alarm.bisect), ("profile", alarm.profile)):
-        if command:
-            yield safe_text(f"  {name}: {command}")

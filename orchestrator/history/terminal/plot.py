@@ -138,18 +138,15 @@ def _columns(rows: Sequence[NightRow], changes: Mapping[date, Direction], cells:
                 columns.append(_Column(border=True))
         if each == 1 or not columns or columns[-1].border or len(columns[-1].nights) == each:
             columns += [_Column() for _ in range(step if columns else 1)]
-        _add(columns[-1], row, changes)
+        column = columns[-1]
+        column.nights.append(row.night)
+        if row.value:
+            column.values.append(row.value)
+            if row.night in changes:
+                column.mark = MARKS[changes[row.night]]
+        elif column.mark == " ":
+            column.mark = MISSING
     return columns
-
-
-def _add(column: _Column, row: NightRow, changes: Mapping[date, Direction]) -> None:
-    column.nights.append(row.night)
-    if row.value:
-        column.values.append(row.value)
-        if row.night in changes:
-            column.mark = MARKS[changes[row.night]]
-    elif column.mark == " ":
-        column.mark = MISSING
 
 
 def _cells(column: _Column, scale: _Scale) -> list[str]:

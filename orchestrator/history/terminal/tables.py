@@ -55,7 +55,10 @@ def overview(picked: Picked, listed: Sequence[ShownSeries], alarms: Sequence[Ala
     if len(open_) > len(here):
         rest = many(len(open_) - len(here), "open alarm")
         parts.append(safe_text(f"{rest} of series that are not shown: `tfcompare history alarms`", style="yellow"))
-    newest = _newest(listed)
+    # Of each suite: one that is measured on other nights is not over because another suite ran tonight.
+    newest: dict[Heading, date] = {}
+    for entry in listed:
+        newest[_suite(entry)] = max(entry.rows[-1].night, newest.get(_suite(entry), date.min))
     by_heading = sorted(listed, key=lambda entry: (_heading(entry.series.key), natural_key(entry.series.key.case)))
     for heading, of_heading in groupby(by_heading, lambda entry: _heading(entry.series.key)):
         parts += [Text(), safe_text(" · ".join(heading), style="bold")]
@@ -145,17 +148,6 @@ def _standing(entry: ShownSeries, newest: Mapping[Heading, date], notes: Notes) 
     if last.value is None:
         return Text(f"{last.outcome}{notes.mark(last.reason)}", style="yellow")
     return Text()
-
-
-def _newest(listed: Sequence[ShownSeries]) -> dict[Heading, date]:
-    """Return the newest night of each suite.
-
-    A suite that is measured on other nights is not over because another suite ran tonight.
-    """
-    newest: dict[Heading, date] = {}
-    for entry in listed:
-        newest[_suite(entry)] = max(entry.rows[-1].night, newest.get(_suite(entry), date.min))
-    return newest
 
 
 def _suite(entry: ShownSeries) -> Heading:

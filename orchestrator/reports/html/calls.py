@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from orchestrator import contract
 from orchestrator.model import ArmKey, Target
-from orchestrator.results.streams import column_numbers, is_label, labels
+from orchestrator.results.streams import column_numbers, is_phase, labels
 
 # A power of two, so that medians over few calls can be combined into medians over more.
 MOST_POINTS = 64
@@ -64,7 +64,7 @@ class Calls:
     def add(self, table: pa.Table) -> None:
         """Add the rows of one stream, without those of the pilot."""
         if table.num_rows:
-            chosen = is_label(table, "phase", "burst") & (column_numbers(table, "round") != contract.PILOT_ROUND)
+            chosen = is_phase(table, "burst") & (column_numbers(table, "round") != contract.PILOT_ROUND)
             if chosen.any():
                 self._streams.append(_sum_up(table, chosen))
 

@@ -14,7 +14,7 @@ from orchestrator.stats.comparisons import (
     DIFFERENCE_ERROR,
     FALSE_DISCOVERIES,
     TOO_IDLE,
-    Beside,
+    Rises,
     compare_figures,
     judge_pairs,
     of_many,
@@ -195,18 +195,18 @@ def test_a_call_of_many_short_steps_is_long_enough():
     assert "too short to be timed one by one" in judged(plan([CASE]), samples, arms).reason
 
 
-def rises(old: float, new: float) -> Beside:
+def rises(old: float, new: float) -> Rises:
     """In every replicate, the later calls differ by about this much from the earlier ones."""
     of_arms = {
         ArmKey(CASE.label, target(version)): {number: rise + NOISE[number % 6] for number in range(1, 7)}
         for version, rise in ((OLD, old), (NEW, new))
     }
-    return Beside(rises={"time": of_arms})
+    return {"time": of_arms}
 
 
 def test_a_drift_of_the_ratio_as_large_as_the_effect_takes_the_verdict_away():
     samples, arms = pair_of(logs(10), logs(11))
-    [found] = judge_pairs(plan([CASE]), samples, arms, beside=rises(0.0, 0.2))
+    [found] = judge_pairs(plan([CASE]), samples, arms, rises=rises(0.0, 0.2))
     assert (found.verdict, found.size) == ("inconclusive", None)
     assert found.reason.startswith("the ratio has no steady state: later calls take +22")
     assert found.ratio == pytest.approx(1.1, rel=0.01)
@@ -214,18 +214,18 @@ def test_a_drift_of_the_ratio_as_large_as_the_effect_takes_the_verdict_away():
 
 def test_arms_that_drift_alike_leave_the_verdict():
     samples, arms = pair_of(logs(10), logs(11), drift=Drift(rise=0.2))
-    [found] = judge_pairs(plan([CASE]), samples, arms, beside=rises(0.2, 0.2))
+    [found] = judge_pairs(plan([CASE]), samples, arms, rises=rises(0.2, 0.2))
     assert (found.verdict, found.reason) == ("slower", "")
 
 
 def test_a_drift_of_the_ratio_that_is_small_beside_the_effect_leaves_the_verdict():
     samples, arms = pair_of(logs(10), logs(20))
-    assert judge_pairs(plan([CASE]), samples, arms, beside=rises(0.0, 0.05))[0].verdict == "slower"
+    assert judge_pairs(plan([CASE]), samples, arms, rises=rises(0.0, 0.05))[0].verdict == "slower"
 
 
 def test_a_drift_of_the_ratio_forbids_same():
     samples, arms = pair_of(logs(10), logs(10))
-    assert judge_pairs(plan([CASE]), samples, arms, beside=rises(0.0, 0.06))[0].verdict == "inconclusive"
+    assert judge_pairs(plan([CASE]), samples, arms, rises=rises(0.0, 0.06))[0].verdict == "inconclusive"
 
 
 def test_a_few_rounds_that_something_hit_neither_carry_nor_hide_a_verdict():
@@ -331,7 +331,7 @@ def test_another_metric_is_doubted_neither_for_short_calls_nor_for_a_drift():
     memory = replace(asked, pairs=tuple(replace(pair, metric="memory") for pair in asked.pairs))
     samples = {(CASE.label, OLD, "memory"): logs(10), (CASE.label, NEW, "memory"): logs(20)}
     arms = [arm(CASE, OLD), arm(CASE, NEW, time=0.00005)]
-    [found] = judge_pairs(memory, samples, arms, beside=rises(0.0, 2.0))
+    [found] = judge_pairs(memory, samples, arms, rises=rises(0.0, 2.0))
     assert (found.verdict, found.reason) == ("slower", "")
 
 
@@ -381,10 +381,10 @@ def test_what_is_open_for_its_own_noise_says_so_and_not_that_there_are_many():
 )
 def test_a_drift_is_weighed_against_what_the_verdict_rests_on(ms: float, rise: float, verdict: str):
     samples, arms = pair_of(logs(10), logs(ms))
-    assert judge_pairs(plan([CASE]), samples, arms, beside=rises(0.0, rise))[0].verdict == verdict
+    assert judge_pairs(plan([CASE]), samples, arms, rises=rises(0.0, rise))[0].verdict == verdict
 
 
 def test_what_is_open_anyway_keeps_its_own_reason_whatever_drifts():
     samples, arms = pair_of(logs(10, 2), logs(20, 2))
-    [found] = judge_pairs(plan([CASE]), samples, arms, beside=rises(0.0, 2.0))
+    [found] = judge_pairs(plan([CASE]), samples, arms, rises=rises(0.0, 2.0))
     assert found.reason == found.so_far

@@ -16,7 +16,7 @@ from scipy import stats
 
 from orchestrator.model import ArmKey, Comparison
 from orchestrator.plan.pairs import LOOKS, TABLE_LOOKS
-from orchestrator.stats.comparisons import Beside, judge_pairs
+from orchestrator.stats.comparisons import Rises, judge_pairs
 from orchestrator.stats.dependence import find_dependence
 from orchestrator.stats.looks import Stretch, make_schedule
 from orchestrator.stats.paired import Estimate
@@ -120,7 +120,7 @@ INDEPENDENT: Mapping[str, Noise] = {
 
 
 def judge_by_looks(
-    differences: Sequence[float], beside: Beside | None = None, shared: Sequence[float] = ()
+    differences: Sequence[float], rises: Rises | None = None, shared: Sequence[float] = ()
 ) -> Comparison:
     """Return the comparison with which a run ends; `shared` is what both arms have in common in each round."""
     both = shared or [0.0] * len(differences)
@@ -132,7 +132,7 @@ def judge_by_looks(
                 for number, (common, apart) in enumerate(zip(both[:look], differences[:look], strict=True), 1)
             },
         }
-        (comparison,) = judge_pairs(PLAN, samples, ARMS, SCHEDULE, beside)
+        (comparison,) = judge_pairs(PLAN, samples, ARMS, SCHEDULE, rises)
         if comparison.verdict != "inconclusive":
             break
     return comparison
@@ -233,7 +233,7 @@ def test_a_drift_of_the_ratio_inside_replicates_refuses_a_verdict_that_it_could_
     }
     differences = normal(0.02)(draw, 50) + math.log1p(0.06)
     for of_run in differences.tolist():
-        comparison = judge_by_looks(of_run, Beside(rises={"time": rises}))
+        comparison = judge_by_looks(of_run, {"time": rises})
         assert comparison.verdict == "inconclusive"
         assert comparison.reason.startswith("the ratio has")
 
