@@ -117,7 +117,7 @@ def _claim(grid: Table, result: ClaimResult, notes: Notes, *, in_full: bool) -> 
         mark = MARKS[finding.answer] if len(result.findings) > 1 else " "
         expected, measured = f"expected: {format_expected(finding.statement)}", format_seen(finding)
         seen = f"{measured} · {expected}" if measured else expected
-        text = Text.assemble(seen, "\n", safe_text(subject(finding), style="dim"))
+        text = Text.assemble(seen, "\n", safe_text(subject_of(finding.statement), style="dim"))
         line = Table.grid(padding=(0, 1, 0, 0))
         line.add_row(mark, text)
         grid.add_row("", line)
@@ -149,9 +149,8 @@ def format_seen(finding: ClaimCheck) -> str:
     return show_magnitude(seen, statement.pairs[0].metric if statement.pairs else "time")
 
 
-def subject(finding: ClaimCheck) -> str:
+def subject_of(statement: Statement) -> str:
     """Return what is compared with what, candidate first."""
-    statement = finding.statement
     if isinstance(statement, Expectation):
         return subject_of_pair(statement.pair)
     if isinstance(statement, CaseSet):
@@ -261,7 +260,7 @@ def _check(finding: ClaimCheck) -> dict[str, Any]:
         **pick(finding, "verdict=answer reason?"),
         **pick(None if is_figure else seen, OF_RATIO),
         **pick(seen, OF_DIFFERENCE),
-        "subject": subject(finding),
+        "subject": subject_of(finding.statement),
         "expected": format_expected(statement),
         "at_least": _least(statement),
         "at_most": statement.at_most if isinstance(statement, Bound) else None,
