@@ -3,7 +3,7 @@
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -27,6 +27,7 @@ from orchestrator.catalog import changed, lock_on_demand, targets
 from orchestrator.catalog import workloads as suites
 from orchestrator.catalog.selectors import select_cases
 from orchestrator.catalog.version import FlavourName
+from orchestrator.engines import Environment
 from orchestrator.engines.choose import choose_engine
 from orchestrator.errors import (
     ContractBroken,
@@ -44,7 +45,7 @@ from orchestrator.measure.run import Done
 from orchestrator.metrics.followed import RESULTS, TIME, Followed
 from orchestrator.model import Case, Metric, Target
 from orchestrator.plan.planning import plan_run
-from orchestrator.plan.request import RunOptions, check_judge, suite_of
+from orchestrator.plan.request import PlannedRun, RunOptions, check_judge, suite_of
 from orchestrator.results.run_folder import RunFolder, refuse_strangers
 from orchestrator.terminal.view import View
 
@@ -310,12 +311,7 @@ def _measure_sizes(
 ) -> tuple[dict[str, int], str]:
     """Make the environments of a step ready; return what each takes of the disk, and the name of their engine."""
     planned = plan_run(replace(options, versions=state.question.targets(wanted.versions)), view)
-    options = planned.options
-    name, engine = choose_engine(options.engine, options.isolation, options.environments, view)
-    try:
-        made, failures = session.make_environments(planned.selection.versions, engine, RunFolder(folder), view)
-    finally:
-        engine.close()
+    name, made, failures = _make_environments(planned, RunFolder(folder), view)
     if failures:
         raise next(iter(failures.values()))
     sizes = {version_of(Target(version)): environment.facts.size_bytes for version, environment in made.items()}
@@ -369,15 +365,18 @@ def obstacle_to(options: RunOptions, target: str, folder: RunFolder, view: View)
         planned = plan_run(replace(options, versions=(target,)), view, fewest=1)
     except UsageError as error:
         return error
-    options = planned.options
-    _, engine = choose_engine(options.engine, options.isolation, options.environments, View())
-    try:
-        if engine.outlook(planned.selection.versions[0]).state == "ready":
-            return None
-        _, failures = session.make_environments(planned.selection.versions, engine, folder, view)
-    finally:
-        engine.close()
+    _, _, failures = _make_environments(planned, folder, view)
     return next(iter(failures.values()), None)
+
+
+def _make_environments(
+    planned: PlannedRun, folder: RunFolder, view: View
+) -> tuple[str, dict[str, Environment], dict[str, EnvironmentFailed]]:
+    """Return the name of the engine, the environments that it could make, and why it could not make others."""
+    options = planned.options
+    name, engine = choose_engine(options.engine, options.isolation, options.environments, view)
+    with closing(engine):
+        return name, *session.make_environments(planned.selection.versions, engine, folder, view)
 
 
 def _free(folder: Path, number: int) -> Path:

@@ -13,6 +13,7 @@ from orchestrator.cli.options import FormatFlags, with_options
 from orchestrator.errors import UsageError
 from orchestrator.model import Claim
 from orchestrator.terminal import strict_json
+from orchestrator.terminal.strict_json import pick
 from orchestrator.terminal.text import escape_lines
 
 app = typer.Typer()
@@ -39,15 +40,13 @@ def _versions() -> Listing:
         pythons = [flavour.python.number for flavour in version.on("cpu") or version.on("gpu")]
         objects.append(
             {
-                "version": version.number,
-                "aliases": list(version.aliases),
+                **pick(version, "version=number aliases"),
                 "python": pythons[0] if pythons else None,
                 "pythons": pythons,
                 "keras": version.keras,
                 "flavours": flavours,
                 "cuda": cuda.number if cuda else version.build.cuda.number if version.build else None,
-                "image": version.image or None,
-                "notes": list(version.notes),
+                **pick(version, "image? notes"),
             }
         )
         rows.append(
@@ -70,13 +69,7 @@ def _workloads(own: Path | None = None) -> Listing:
     found = workloads.all_workloads(own) if own else builtin
     all_workloads = [workload for name, workload in found.items() if own is None or name not in builtin]
     objects: list[dict[str, object]] = [
-        {
-            "workload": workload.name,
-            "summary": workload.summary,
-            "params": {name: list(values) for name, values in workload.params.items()},
-            "comparisons": workload.comparisons,
-        }
-        for workload in all_workloads
+        pick(workload, "workload=name summary params comparisons") for workload in all_workloads
     ]
     rows = [
         (
@@ -95,10 +88,7 @@ def _suites() -> Listing:
     suites, known = workloads.all_suites(), workloads.all_workloads()
     objects: list[dict[str, object]] = [
         {
-            "suite": suite.name,
-            "summary": suite.summary,
-            "cases": list(suite.cases),
-            "arm_budget_s": suite.arm_budget_s,
+            **pick(suite, "suite=name summary cases arm_budget_s"),
             # Of three versions.
             "budget_s": suite.budget_s(len(select_cases((), suite.cases, known)), versions=3),
         }
@@ -118,14 +108,7 @@ def list_claims(chosen: Iterable[Claim]) -> Listing:
         versions = [str(version) for version in claim.targets]
         objects.append(
             {
-                "claim": claim.name,
-                "title": claim.title,
-                "source": claim.source,
-                "suite": claim.suite,
-                "said_of": list(claim.said_of),
-                "withdrawn": claim.withdrawn,
-                "versions": versions,
-                "devices": list(claim.devices),
+                **pick(claim, "claim=name title source suite said_of withdrawn versions=targets devices"),
                 "expected": expected,
             }
         )
