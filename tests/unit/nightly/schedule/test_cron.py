@@ -7,7 +7,7 @@ import pytest
 from orchestrator.errors import UsageError
 from orchestrator.nightly.schedule import schedulers, units
 from orchestrator.nightly.schedule.cron import Cron
-from tests.support.schedules import PLANNED, wanted
+from tests.support.schedules import PLANNED, planned, wanted
 
 
 def test_lines_of_a_crontab_come_and_go_and_what_was_there_stays(with_cron):
@@ -29,6 +29,37 @@ def test_lines_of_a_crontab_come_and_go_and_what_was_there_stays(with_cron):
     assert with_cron.table == "MAILTO=me\n0 5 * * * backup\n"
     assert with_cron.files() == []
     assert one.entry() is None
+
+
+OTHERS = {
+    "nothing": "",
+    "a line": "0 5 * * * /usr/bin/backup\n",
+    "odd ones": "# mine\n\n\tMAILTO=''\n0 5 * * * echo 100\\%  \n#\x80 \udce9t\udce9\r\n\n",
+    "one like ours": "0 2 * * * tfcompare nightly run\n# tfcompare-nightlyish {}\n",
+}
+
+
+@pytest.mark.parametrize("text", OTHERS.values(), ids=OTHERS)
+def test_lines_of_others_stay_as_they_were_byte_by_byte(with_cron, text: str):
+    table, one = with_cron.notes / "table", Cron()
+
+    def read() -> str:
+        return table.read_bytes().decode("utf-8", "surrogateescape") if table.exists() else ""
+
+    table.write_bytes(text.encode("utf-8", "surrogateescape"))
+    one.install(wanted())
+    ours = units.cron_lines(PLANNED, one.script)
+    assert read() == text + ours
+    one.install(wanted())
+    assert read() == text + ours
+    one.uninstall()
+    assert read() == text
+    later, newer = "5 5 * * * added later\n", planned(at="04:00")
+    table.write_bytes((text + ours + later).encode("utf-8", "surrogateescape"))
+    one.install(wanted(at="04:00"))
+    assert read() == text + units.cron_lines(newer, one.script) + later
+    one.uninstall()
+    assert read() == text + later
 
 
 def test_where_there_was_no_crontab_there_is_none_again(with_cron):

@@ -269,37 +269,11 @@ def test_what_was_written_is_read_again_and_an_edit_is_seen():
     assert schedule.read_entry(MARK + "{]\n").planned is None
 
 
-OTHERS = {
-    "nothing": "",
-    "a line": "0 5 * * * /usr/bin/backup\n",
-    "odd ones": "# mine\n\n\tMAILTO=''\n0 5 * * * echo 100\\%  \n#\x80 \udce9t\udce9\r\n\n",
-    "one like ours": "0 2 * * * tfcompare nightly run\n# tfcompare-nightlyish {}\n",
-}
-
-
-def with_lines(table: str, lines: str) -> str:
-    before, _, after = schedule.own_part(table)
-    return before + lines + after
-
-
-@pytest.mark.parametrize("table", OTHERS.values(), ids=OTHERS)
-def test_lines_of_others_stay_as_they_were_byte_by_byte(table: str):
-    ours = schedule.cron_lines(PLANNED, Path("/nightly.sh"))
-    there = with_lines(table, ours)
-    assert there == table + ours
-    assert with_lines(there, ours) == there
-    assert with_lines(there, "") == table
-    later = there + "5 5 * * * added later\n"
-    newer = schedule.cron_lines(planned(at="04:00"), Path("/nightly.sh"))
-    assert with_lines(later, newer) == table + newer + "5 5 * * * added later\n"
-    assert with_lines(later, "") == table + "5 5 * * * added later\n"
-
-
 def test_a_crontab_with_one_mark_of_two_is_not_touched():
     ours = schedule.cron_lines(PLANNED, Path("/nightly.sh"))
     for torn in (ours.removesuffix(END), "0 5 * * * mine\n" + END):
         with pytest.raises(Torn):
-            with_lines(torn, "")
+            schedule.own_part(torn)
 
 
 def test_a_plan_passes_through_text():
