@@ -9,7 +9,7 @@ from orchestrator.engines import ENGINES
 from orchestrator.machine.gpu import find_gpus
 from orchestrator.machine.room import Room, read_room
 from orchestrator.model import ArmKey, Case, Plan
-from orchestrator.plan.order import group_linked
+from orchestrator.plan.pairs import group_linked
 
 # A worker that has imported TensorFlow, and what a replicate adds: 0.22 to 0.36 GB and 0.1 to 0.2 GB were seen.
 WORKER_MB, REPLICATE_MB = 350, 200

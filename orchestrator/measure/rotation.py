@@ -11,8 +11,7 @@ from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.visit import Group
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Arm, ArmKey, Case, Plan, Target
-from orchestrator.plan.order import group_linked
-from orchestrator.plan.pairs import find_linked
+from orchestrator.plan.pairs import find_linked, group_linked
 from orchestrator.stats.looks import FEWEST_ROUNDS
 
 

@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-from orchestrator.model import Arm, ArmKey, Case, Pair
+from orchestrator.model import Arm, ArmKey, Pair
 
 Item = TypeVar("Item")
 # numpy, TensorFlow and Python's hashes accept those below this.
@@ -19,20 +19,6 @@ def seed_of_round(seed: int, number: int) -> int:
     generators draw different numbers from one seed. So does the luck of a worker's hashes.
     """
     return (seed + max(number - 1, 0)) % SEEDS
-
-
-def group_linked(cases: Sequence[Case], pairs: Iterable[Pair]) -> tuple[tuple[Case, ...], ...]:
-    """Group the cases that are compared with each other, directly or indirectly.
-
-    Their arms run side by side in a round, like the versions of one case.
-    """
-    groups = {case.label: [case] for case in cases}
-    for pair in pairs:
-        group, other = (groups.get(label) for label, _ in pair.arms)
-        if group is not None and other is not None and group is not other:
-            group.extend(other)
-            groups.update((case.label, group) for case in other)
-    return tuple(tuple(group) for group in {id(group): group for group in groups.values()}.values())
 
 
 def divide_sittings(

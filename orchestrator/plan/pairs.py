@@ -156,6 +156,20 @@ def find_linked(plan: Plan) -> Mapping[str, list[tuple[ArmKey, ...]]]:
     return linked
 
 
+def group_linked(cases: Sequence[Case], pairs: Iterable[Pair]) -> tuple[tuple[Case, ...], ...]:
+    """Group the cases that are compared with each other, directly or indirectly.
+
+    Their arms run side by side in a round, like the versions of one case.
+    """
+    groups = {case.label: [case] for case in cases}
+    for pair in pairs:
+        group, other = (groups.get(label) for label, _ in pair.arms)
+        if group is not None and other is not None and group is not other:
+            group.extend(other)
+            groups.update((case.label, group) for case in other)
+    return tuple(tuple(group) for group in {id(group): group for group in groups.values()}.values())
+
+
 def opens_alone(plan: Plan) -> bool:
     """Return whether a round has visits of one call: something compares first calls, and a fork is cheap."""
     compared = {*plan.metrics, *(pair.metric for pair in plan.pairs)}

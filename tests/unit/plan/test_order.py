@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable
 import pytest
 
 from orchestrator.model import Arm, ArmKey
-from orchestrator.plan.order import alternating, divide_sittings, group_linked, round_order
+from orchestrator.plan.order import alternating, divide_sittings, round_order
+from orchestrator.plan.pairs import group_linked
 from tests.support.builders import NEW, OLD, case, case_pair, target, version_pair
 
 ARMS = ["a", "b", "c", "d"]
