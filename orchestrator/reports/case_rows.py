@@ -232,7 +232,7 @@ class CaseBlock:
         return [each for row in self.rows if isinstance(row, CaseRow) for each in row.comparisons.values()]
 
 
-def compare_across(evaluation: Evaluation, arrangement: Arrangement) -> CaseBlock:
+def block_of_cases(evaluation: Evaluation, arrangement: Arrangement) -> CaseBlock:
     """Return the table of the cases that are compared across targets; the steps of a program are a separate row."""
     baseline, *others = evaluation.plan.targets
     comparisons = by_candidate(each for each in evaluation.comparisons if each.pair.metric == "time")
@@ -252,7 +252,7 @@ def compare_across(evaluation: Evaluation, arrangement: Arrangement) -> CaseBloc
     )
 
 
-def compare_inside(evaluation: Evaluation, arrangement: Arrangement) -> CaseBlock:
+def block_of_pairs(evaluation: Evaluation, arrangement: Arrangement) -> CaseBlock:
     """Return the table of the pairs of cases that are compared inside targets."""
     own = [each for each in arrangement.inside(evaluation) if isinstance(each.pair, CasePair)]
     name_of = make_pair_namer(own)
@@ -272,7 +272,7 @@ def compare_inside(evaluation: Evaluation, arrangement: Arrangement) -> CaseBloc
     )
 
 
-def compare_metric(evaluation: Evaluation, metric: Metric) -> CaseBlock:
+def block_of_metric(evaluation: Evaluation, metric: Metric) -> CaseBlock:
     """Return the table of the cases that have a figure of this metric, which is compared in addition to times."""
     baseline, *others = evaluation.plan.targets
     spec, comparisons = METRICS[metric], {each.pair.arms[1]: each for each in evaluation.metrics.get(metric, ())}
@@ -298,7 +298,7 @@ def compare_metric(evaluation: Evaluation, metric: Metric) -> CaseBlock:
     )
 
 
-def compare_results(evaluation: Evaluation) -> CaseBlock:
+def block_of_results(evaluation: Evaluation) -> CaseBlock:
     """Return the table of what the first and the fifth calls returned."""
     names = short_names(arm.case for arm in evaluation.arms)
     baseline, *others = evaluation.plan.targets

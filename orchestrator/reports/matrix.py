@@ -12,8 +12,8 @@ from orchestrator.reports.case_rows import (
     CaseBlock,
     CaseCell,
     CaseRow,
-    compare_across,
-    compare_inside,
+    block_of_cases,
+    block_of_pairs,
 )
 from orchestrator.reports.columns import LONGEST, MARKS, STYLES, format_ratio, ratio
 from orchestrator.reports.cpu_times import describe_cpu_times
@@ -48,7 +48,7 @@ def render_matrix(evaluation: Evaluation, arrangement: Arrangement | None = None
 def layout(evaluation: Evaluation, width: int, arrangement: Arrangement | None = None) -> RenderableType:
     """Lay out the matrix; versions that do not fit continue in further blocks with the same rows."""
     arrangement = arrangement or Arrangement()
-    blocks = compare_across(evaluation, arrangement), compare_inside(evaluation, arrangement)
+    blocks = block_of_cases(evaluation, arrangement), block_of_pairs(evaluation, arrangement)
     head = [
         safe_text(f"tfcompare run {evaluation.plan.run}", style="bold"),
         safe_text(describe_place(evaluation), style="dim"),

@@ -5,7 +5,7 @@ from rich.text import Text
 
 from orchestrator.metrics import METRICS, find_margin
 from orchestrator.model import Evaluation
-from orchestrator.reports.case_rows import OUTPUT_MARKS, CaseBlock, compare_metric, compare_results
+from orchestrator.reports.case_rows import OUTPUT_MARKS, CaseBlock, block_of_metric, block_of_results
 from orchestrator.reports.columns import LONGEST, STYLES, Notes
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.matrix import draw_block
@@ -31,12 +31,12 @@ def layout(evaluation: Evaluation, width: int) -> RenderableType:
     ]
     parts: list[RenderableType] = [Text("\n").join(head), *render_warnings(evaluation)]
     for metric in evaluation.metrics:
-        spec, block = METRICS[metric], compare_metric(evaluation, metric)
+        spec, block = METRICS[metric], block_of_metric(evaluation, metric)
         margin = spec.scale.show_margin(find_margin(plan, metric))
         parts += [Text(), safe_text(f"{spec.about}, margin {margin}", style="bold"), *draw_block(block, width)]
         parts += [safe_text(line, style="dim") for line in block.describe_means()]
     if evaluation.outputs:
-        results = _draw_results(compare_results(evaluation), notes)
+        results = _draw_results(block_of_results(evaluation), notes)
         parts += [Text(), results, *(safe_text(line, style="dim") for line in LEGEND)]
     return Group(*parts, *below(notes.lines(plan.alpha)))
 

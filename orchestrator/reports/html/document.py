@@ -15,7 +15,7 @@ from orchestrator.model import Comparison, Evaluation, Plan
 from orchestrator.plan.pairs import is_trend
 from orchestrator.reports import claims, table, trend
 from orchestrator.reports.case_names import short_names
-from orchestrator.reports.case_rows import CaseBlock, compare_across, compare_inside, compare_metric, compare_results
+from orchestrator.reports.case_rows import CaseBlock, block_of_cases, block_of_metric, block_of_pairs, block_of_results
 from orchestrator.reports.columns import format_ratio
 from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.filter_sort import Arrangement
@@ -104,12 +104,12 @@ def render_page(run: Run, calls: Calls) -> str:
 
 def _blocks(evaluation: Evaluation) -> list[CaseBlock]:
     """Return the tables across and inside targets, of each metric in which something changed, and of other results."""
-    blocks = [compare_across(evaluation, Arrangement()), compare_inside(evaluation, Arrangement())]
+    blocks = [block_of_cases(evaluation, Arrangement()), block_of_pairs(evaluation, Arrangement())]
     for metric, comparisons in evaluation.metrics.items():
         if any(comparison.verdict in ("slower", "faster") for comparison in comparisons):
-            blocks.append(compare_metric(evaluation, metric))
+            blocks.append(block_of_metric(evaluation, metric))
     if any(output.verdict == "differs" for output in evaluation.outputs):
-        blocks.append(compare_results(evaluation))
+        blocks.append(block_of_results(evaluation))
     return [block for block in blocks if block.targets]
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from orchestrator.model import Drift, Evaluation, VerdictName
 from orchestrator.reports import html, matrix
-from orchestrator.reports.case_rows import OPEN, compare_across, compare_inside
+from orchestrator.reports.case_rows import OPEN, block_of_cases, block_of_pairs
 from orchestrator.reports.columns import MARKS, OTHER_MARKS
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.html.escape import escape_value, round_figure, script_data
@@ -436,7 +436,7 @@ def test_a_terminal_and_the_page_show_the_same_cells(scene: str, monkeypatch: py
     monkeypatch.setenv("COLUMNS", "400")
     of = SCENES[scene]()
     drawn, count = matrix.render_matrix(of), 0
-    for block in (compare_across(of, Arrangement()), compare_inside(of, Arrangement())):
+    for block in (block_of_cases(of, Arrangement()), block_of_pairs(of, Arrangement())):
         table = words(with_id(read(scene), f"{block.id}-matrix")) if block.targets else ""
         for cell in (row.cell(each) for row in block.rows for each in block.targets if row.group != OPEN):
             shown = f"{cell.mark} {cell.figure} ({cell.more}){cell.notes}" if cell.verdict else cell.figure or cell.word
