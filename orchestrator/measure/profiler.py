@@ -23,9 +23,9 @@ class Profiler:
     plan: Plan
     workers: Workers
     calls: int
-    # Numbers: the driver compiles the GPU code of these versions in their first replicate.
+    # The driver compiles the GPU code of the versions with these numbers in their first replicate.
     cold: set[str]
-    # What helps against a deadline, for the reason of an arm that missed it.
+    # The reason of an arm that missed its deadline ends with this.
     hint: str = ""
 
     def profile(self, case: Case, target: Target, number: int) -> ProfiledArm:

@@ -23,11 +23,11 @@ class Rotation:
         self.rounds = rounds
         self.progress = progress
         self.budget = budget
-        # Those that are left for later, because the budget is too short for them.
+        # These are left for later, because the budget is too short for them.
         self.postponed: frozenset[str] = frozenset()
-        # Those whose pilot the budget has not held until now.
+        # The budget has not held the pilots of these until now.
         self.unreached: frozenset[str] = frozenset()
-        # Those whose first round has one visit, that of the pilot, until it gets the others.
+        # The first round of these has one visit, that of the pilot, until it gets the others.
         self.piloted: frozenset[str] = frozenset()
         self.cold = cold_cases(plan)
         self._workers = workers

@@ -36,7 +36,7 @@ class WorkerSlot:
     parts: int
     isolated: bool
     client: WorkerClient | None = None
-    # One that has not yet said that it is ready.
+    # It has not yet said that it is ready.
     starting: WorkerClient | None = None
     stream: Stream | None = None
     # Where the log of this worker begins in the log of its version.
@@ -63,7 +63,7 @@ class WorkerStarter:
         self._scene = scene
         # Workers of a detached engine have a limit of memory, in their containers.
         self._detached = detached
-        # Whether starts are given up.
+        # Then no worker is started any more.
         self.giving_up = False
 
     def give_up(self) -> None:

@@ -37,7 +37,7 @@ NO_MEAN = "no geometric mean: no two cases have an interval in every version, fr
 OUTPUT_MARKS: Mapping[OutputVerdict, str] = {
     "equal": "=", "equal within tolerance": "≈", "differs": "≠", "not comparable": "?",
 }  # fmt: skip
-# Whose colours they have.
+# They have the colours of these verdicts.
 LIKE_VERDICTS: Mapping[OutputVerdict, ShownVerdict] = {
     "equal": "same", "equal within tolerance": "same", "differs": "slower", "not comparable": "inconclusive",
 }  # fmt: skip
@@ -172,10 +172,10 @@ class CaseBlock:
     asked: Sequence[Target]
     rows: Sequence[CaseRow | OutputRow]
     metric: Metric = "time"
-    # Whose figures have a separate column, if any are known.
+    # Its figures have a separate column if any are known.
     baseline: Target | None = None
     means: Mapping[Target, MeanRatio] = field(default_factory=dict)
-    # Unless the user asked for another order.
+    # The largest differences come first, unless the user asked for another order.
     worst_first: bool = True
 
     @property

@@ -25,7 +25,7 @@ STYLES: dict[ShownVerdict, str] = {
 MARKS: dict[ShownVerdict, str] = {
     "slower": "▲", "faster": "▼", "slightly slower": "△", "slightly faster": "▽", "same": "=", "inconclusive": "?",
 }  # fmt: skip
-# Of an arm that has no verdict.
+# An arm without a verdict has one of these.
 OTHER_MARKS: Mapping[str, str] = {
     "baseline": "·", "refused": "–", "died": "✕", "postponed": "…", "not measured": "…", "not compared": "·",
 }  # fmt: skip

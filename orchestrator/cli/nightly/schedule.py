@@ -13,10 +13,11 @@ import typer
 from orchestrator import redact
 from orchestrator.cli import parse
 from orchestrator.cli.options import INDEX_VARIABLE, FormatFlags, choice, with_options
-from orchestrator.cli.talk import Aloud, confirm, say
+from orchestrator.cli.talk import confirm, say
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import escape_unprintable
+from orchestrator.terminal.view import View
 
 if TYPE_CHECKING:
     from orchestrator.catalog.version import FlavourName
@@ -37,6 +38,14 @@ MISSED = ("catch-up", "skip")
 PASSED_ALONG = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = typer.Typer()
+
+
+class ServiceLog(View):
+    """A view of a service, whose lines are its output and are there at once."""
+
+    def say(self, text: str) -> None:
+        print(escape_unprintable(text), flush=True)
+
 
 At = Annotated[
     str, typer.Option("--at", help="Time of day when the nightly run starts, in this machine's time.", metavar="HH:MM")
@@ -201,15 +210,12 @@ def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up")
     wanted, _ = _schedule(context, at, missed, None)
     wanted = replace(wanted, program=BOUND_PROGRAM)
 
-    def say(text: str) -> None:
-        print(escape_unprintable(text), flush=True)
-
     about = units.entry_as_text(wanted.planned)
     with lock.hold(name=SERVERS[wanted.planned.device], about=about):
         try:
-            serving.serve_nights(wanted, Aloud())
+            serving.serve_nights(wanted, ServiceLog())
         except KeyboardInterrupt:
-            say("stopped: no further nightly run starts")
+            ServiceLog().say("stopped: no further nightly run starts")
 
 
 def _schedule(

@@ -30,7 +30,7 @@ def template_environment(folder: Path) -> "jinja2.Environment":
         lstrip_blocks=True,
         finalize=escape_value,
     )
-    # Between the ends of an interval; differences have signs and the word "to" between them.
+    # A dash stands between the ends of an interval; those of differences have signs and the word "to".
     environment.filters["dash"] = lambda text: re.sub(r"(?<=\d)-(?=\d)", "–", text)
     return environment
 

@@ -59,7 +59,7 @@ def swept(client: docker.DockerClient) -> Iterator[Callable[[str], str]]:
 def test_image_says_what_it_is(client: docker.DockerClient, environments: dict[str, DockerEnvironment]) -> None:
     facts = environments["1.14.0"].facts
     labels = client.images.get(facts.identity).labels
-    # Whoever built it first: another test may have done so with a data folder of its own.
+    # Another test may have built this image first, with another data folder.
     assert labels.pop(image.BUILDER).startswith(f"{os.getuid()}-")
     base = facts.details["base"]
     assert facts.identity.startswith("sha256:")

@@ -13,7 +13,7 @@ import pytest
 from orchestrator.history.model import Night
 from orchestrator.history.store import Store
 from orchestrator.nightly import lock
-from orchestrator.nightly.schedule import units
+from orchestrator.nightly.schedule import serve, units
 from orchestrator.nightly.schedule.cron import Cron
 from tests.support.schedules import PLANNED, wanted
 from tests.support.stand_ins import FLAGS, SYSTEMCTL
@@ -176,3 +176,11 @@ def test_one_who_waits_for_nights_is_told_with_its_plan(with_cron, call):
         code, _, err = call("serve", "--at", "03:00", *FLAGS)
         assert (code, "another nightly-serve-cpu runs here since" in err) == (2, True)
         assert "also starts nightly runs here" in call("uninstall")[1]
+
+
+def test_what_waiting_for_nights_prints_is_its_output(call, monkeypatch):
+    """A service has one log, and an error in it is no line of progress."""
+    attack = "next at 02:00 \x1b[2J\u202e"
+    monkeypatch.setattr(serve, "serve_nights", lambda wanted, view: view.say(attack))
+    code, out, err = call("serve", *FLAGS)
+    assert (code, out, err) == (0, "next at 02:00 \\x1b[2J\\u202e\n", "")

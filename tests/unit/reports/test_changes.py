@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.model import Evaluation
 from orchestrator.reports import changes
+from orchestrator.reports.html.changes import render_changes
 from orchestrator.results.compare_runs import Changes, Difference, RatioChange, TimeChange
 from orchestrator.results.run import Run
 from orchestrator.terminal.text import render_plain
@@ -104,6 +105,24 @@ def test_what_steers_a_terminal_is_shown_and_not_obeyed(monkeypatch: pytest.Monk
     text = render_plain(lambda wide: changes.layout_changes(hostile, wide))
     assert r"\x1b[2J[red]x[/red]" in text
     assert {character for character in text if not character.isprintable()} == {"\n"}
+
+
+def test_nothing_of_two_runs_becomes_markup_of_their_page():
+    attack = '</style><script>alert(1)</script><img src=x onerror="x">\u202e'
+    compared = both()
+    hostile = replace(
+        compared,
+        changes=tuple(replace(change, reason=attack) for change in compared.changes),
+        differences=(Difference(attack, attack, "a later fact"),),
+        left_out=(attack,),
+    )
+    page, harmless = render_changes(hostile), render_changes(compared)
+    assert page.count("<script") == page.count("<img") == harmless.count("<script") == 0
+    assert page.count("</style>") == harmless.count("</style>") == 1
+    assert "\u202e" not in page
+    shown = "&lt;/style&gt;&lt;script&gt;alert(1)&lt;/script&gt;&lt;img src=x onerror=&#34;x&#34;&gt;\\u202e"
+    assert page.count(shown) == len(compared.changes) + 3
+    assert "a later fact" in page
 
 
 def test_the_sum_counts_what_is_certain_among_all_changes():
