@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.metrics import NAMES
 from tests.support import keras, libcuda, other_results
-from tests.support.truths import GPU_LINE, Stage
+from tests.support.truths import GPU_LINE, Stage, repeat_if_called
 
 pytestmark = pytest.mark.slow
 
@@ -154,7 +154,7 @@ def test_a_version_that_is_worse_is_called_worse(stage: Stage, metric: str, monk
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_equal_versions_are_never_called_different(stage: Stage, metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    verdicts = measure(stage, metric, monkeypatch, differ=False)
+    verdicts = repeat_if_called(stage, lambda stage: measure(stage, metric, monkeypatch, differ=False))
     assert verdicts
     if metric == "output":
         assert verdicts == {"equal"}
@@ -163,13 +163,15 @@ def test_equal_versions_are_never_called_different(stage: Stage, metric: str, mo
 
 
 def test_slow_calls_are_in_the_tail_and_not_in_the_middle(stage: Stage) -> None:
-    code, answer, told = stage.measure(
-        {"tail.py": WORKLOADS["p95"]}, "--rounds", "6", "--metric", "p50,p95", differ=True
-    )
-    assert code == 0, told
-    verdicts = {entry["metric"]: entry["verdict"] for entry in answer["metrics"]}
-    assert verdicts["p95"] == "slower"
-    assert verdicts["p50"] in ("same", "inconclusive")
+    def measure_middle(stage: Stage) -> set[str]:
+        flags = ("--rounds", "6", "--metric", "p50,p95")
+        code, answer, told = stage.measure({"tail.py": WORKLOADS["p95"]}, *flags, differ=True)
+        assert code == 0, told
+        verdicts = {entry["metric"]: entry["verdict"] for entry in answer["metrics"]}
+        assert verdicts["p95"] == "slower"
+        return {verdicts["p50"]}
+
+    assert repeat_if_called(stage, measure_middle) <= {"same", "inconclusive"}
 
 
 def test_results_that_differ_outside_of_a_sample_of_the_first_call_differ(stage: Stage) -> None:
@@ -199,13 +201,19 @@ FIRST = """
 """
 
 
-@pytest.mark.parametrize(("differ", "verdicts"), [(True, {"slower"}), (False, {"same", "inconclusive"})])
-def test_four_rounds_find_a_first_call_that_takes_much_longer(stage: Stage, differ: bool, verdicts: set[str]) -> None:
-    code, answer, told = stage.measure({"opened.py": FIRST}, "--rounds", "4", differ=differ)
-    assert code == 0, told
-    (first,) = [entry for entry in answer["metrics"] if entry["metric"] == "first"]
-    assert first["rounds"] == 4
-    assert first["verdict"] in verdicts
+@pytest.mark.parametrize("differ", [True, False])
+def test_four_rounds_find_a_first_call_that_takes_much_longer(stage: Stage, differ: bool) -> None:
+    def measure_first(stage: Stage) -> set[str]:
+        code, answer, told = stage.measure({"opened.py": FIRST}, "--rounds", "4", differ=differ)
+        assert code == 0, told
+        (first,) = [entry for entry in answer["metrics"] if entry["metric"] == "first"]
+        assert first["rounds"] == 4
+        return {first["verdict"]}
+
+    if differ:
+        assert measure_first(stage) == {"slower"}
+    else:
+        assert repeat_if_called(stage, measure_first) <= {"same", "inconclusive"}
     path = stage.folder / ("different" if differ else "equal") / "run" / "journal.jsonl"
     journal = map(json.loads, path.read_text().splitlines())
     ended = [entry for entry in journal if entry["kind"] == "ended" and entry.get("once")]
