@@ -1,6 +1,5 @@
 """The log of a build: kept in a file, its lines shown as they come."""
 
-import fcntl
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -8,7 +7,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from orchestrator import files
-from orchestrator.engines.worker.channel import kill_group
+from orchestrator.child_process import kill_group
+from orchestrator.file_lock import try_lock, wait_for_lock
 from orchestrator.terminal.text import clean_log
 from orchestrator.terminal.view import View
 
@@ -108,9 +108,7 @@ def hold_lock(path: Path, log: BuildLog, waiting: str) -> Iterator[None]:
     """Hold a lock file; log `waiting` while another process holds it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w") as handle:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not try_lock(handle.fileno()):
             log.line(waiting)
-            fcntl.flock(handle, fcntl.LOCK_EX)
+            wait_for_lock(handle.fileno())
         yield

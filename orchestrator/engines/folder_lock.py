@@ -4,13 +4,14 @@ It is a lock of the kernel on a file next to the folder, and is released with it
 file is never removed: a process that still has the old file open would not notice who locks a new one.
 """
 
-import fcntl
 import os
 import time
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from orchestrator.file_lock import try_lock, unlock
 
 # How often a process that waits for a lock tries again, and after how long it reports that: `images prune` looks at
 # locks by taking them for a moment.
@@ -42,24 +43,22 @@ class FolderLock:
 
     def share(self) -> bool:
         """Take or keep the lock as one of several users; return False if another process writes or removes."""
-        return self._take(fcntl.LOCK_SH)
+        return self._take(shared=True)
 
     def exclude(self) -> bool:
         """Take the lock alone; return False, and hold none, if it is held elsewhere."""
-        return self._take(fcntl.LOCK_EX)
+        return self._take(shared=False)
 
     def release(self) -> None:
         """Close the lock file; a second call does nothing."""
         self._close()
 
-    def _take(self, kind: int) -> bool:
-        try:
-            fcntl.flock(self._file, kind | fcntl.LOCK_NB)
-        except BlockingIOError:
-            # Whether a shared lock survives that it could not become an exclusive one depends on the system.
-            fcntl.flock(self._file, fcntl.LOCK_UN)
-            return False
-        return True
+    def _take(self, *, shared: bool) -> bool:
+        if try_lock(self._file, shared=shared):
+            return True
+        # Whether a shared lock survives that it could not become an exclusive one depends on the system.
+        unlock(self._file)
+        return False
 
 
 def is_locked(folder: Path) -> bool:

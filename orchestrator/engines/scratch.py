@@ -1,6 +1,5 @@
 """Temporary folders that carry their owner: a lock of the kernel, released with its process, however that ends."""
 
-import fcntl
 import os
 import re
 import tempfile
@@ -11,6 +10,7 @@ from typing import Self
 
 from orchestrator import files
 from orchestrator.errors import UsageError
+from orchestrator.file_lock import try_lock
 
 # With the number of the process, for a user who looks at the folders.
 PREFIX, NAMED = f"tfcompare-{os.getpid()}-", re.compile(r"tfcompare-\d+-\w{8}")
@@ -53,8 +53,9 @@ def lock_folder(folder: Path) -> int | None:
     except OSError:
         return None
     with suppress(OSError):
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(handle), os.lstat(folder)) and os.fstat(handle).st_uid == os.getuid():
+        own = os.fstat(handle).st_uid == os.getuid()
+        # Another folder may have its name since it was opened.
+        if own and try_lock(handle) and os.path.samestat(os.fstat(handle), os.lstat(folder)):
             return handle
     os.close(handle)
     return None

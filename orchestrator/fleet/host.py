@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from orchestrator import contract, files, interrupts
 from orchestrator.bundled import find_own_number
+from orchestrator.child_process import end_group, has_ended
 from orchestrator.engines import ENGINES
 from orchestrator.engines.scratch import Scratch
 from orchestrator.errors import EngineUnavailable, InternalError
@@ -117,8 +118,5 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     assert process.stdin
     with suppress(OSError):
         process.stdin.close()
-    try:
-        process.wait(interrupts.POLITE_S)
-    except subprocess.TimeoutExpired:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, 9)
+    has_ended(process, interrupts.POLITE_S)
+    end_group(process)

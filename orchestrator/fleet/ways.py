@@ -9,9 +9,10 @@ import socket
 import subprocess
 import time
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from typing import Any, TypeVar
 
+from orchestrator.child_process import end_child
 from orchestrator.errors import EngineUnavailable
 from orchestrator.fleet.cluster import AT_ONCE, LOOPBACK, Cluster, connect_all, connect_cluster
 from orchestrator.fleet.machines import CONNECT_S, HERE, UNATTENDED, FleetMachine, StartedFleet, read_started
@@ -88,10 +89,7 @@ def _begin_way(machine: FleetMachine, ssh: Sequence[str]) -> Iterator[tuple[int,
         try:
             yield port, process
         finally:
-            process.terminate()
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(CLOSING_S)
-            process.kill()
+            end_child(process, CLOSING_S)
 
 
 def _await_way(port: int, process: "subprocess.Popen[str] | None") -> str:

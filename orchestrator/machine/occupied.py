@@ -3,13 +3,13 @@
 A run of this machine's own holds the lock together with others of its kind; a unit of a fleet holds it alone.
 """
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from orchestrator.errors import EngineUnavailable
+from orchestrator.file_lock import try_lock
 
 # Folders in which every user may create a file, the best first.
 FOLDERS = (Path("/run/lock"), Path("/tmp"))  # noqa: S108 - no private folder would do: all users have to find it
@@ -31,13 +31,11 @@ def occupy(*, alone: bool) -> Iterator[None]:
         yield
         return
     try:
-        try:
-            fcntl.flock(handle, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-        except BlockingIOError as error:
+        if not try_lock(handle, shared=not alone):
             what = "another run" if alone else "for a fleet, which needs it alone"
             occupied = EngineUnavailable(f"this machine is measuring {what}", "wait for its end")
             occupied.is_occupied = True
-            raise occupied from error
+            raise occupied
         yield
     finally:
         os.close(handle)

@@ -1,7 +1,6 @@
 """Runs a measurement in a separate process, which can be ended when it hangs; its output is passed on and logged."""
 
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import IO
 
 from orchestrator import interrupts
+from orchestrator.child_process import end_child
 from orchestrator.errors import UsageError
 from orchestrator.terminal.view import View
 
@@ -96,10 +96,10 @@ class Child:
                 assert process is not None
                 hung = True
                 self._try_to_say(f"{self._what} takes longer than {self._limit_s / 3600:.3g} h and is ended")
-                self._end(process)
+                end_child(process, interrupts.POLITE_S)
             except BaseException:
                 if process is not None:
-                    self._end(process)
+                    end_child(process, interrupts.POLITE_S)
                 raise
             reader.join(interrupts.POLITE_S)
         return ChildEnd(process.returncode, hung, "\n".join(last))
@@ -141,11 +141,3 @@ class Child:
         # The listener may be gone; what was measured still counts.
         with suppress(Exception):
             self._view.say(text)
-
-    def _end(self, process: subprocess.Popen[str]) -> None:
-        process.send_signal(signal.SIGTERM)
-        try:
-            process.wait(interrupts.POLITE_S)
-        except subprocess.TimeoutExpired:
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()

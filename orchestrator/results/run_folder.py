@@ -17,7 +17,6 @@ Only its owner may look into it. It may also come from another person, and worke
 so no link in it is followed.
 """
 
-import fcntl
 import os
 import re
 import shlex
@@ -33,6 +32,7 @@ from pydantic import AfterValidator, Field, TypeAdapter, ValidationError
 from orchestrator import files
 from orchestrator.catalog import seals
 from orchestrator.errors import ContractBroken, UsageError
+from orchestrator.file_lock import try_lock
 from orchestrator.formats import RUN, NoFormat, OtherFormat
 from orchestrator.model import Case, Ended, Entry, Manifest, Plan, Synced
 from orchestrator.results.check_plan import check_plan
@@ -208,10 +208,8 @@ class RunFolder:
         except OSError as error:
             raise UsageError(f"cannot write into {self.path}: {error.strerror}") from error
         try:
-            try:
-                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise UsageError(f"another tfcompare is measuring into {self.path}; {advice}") from error
+            if not try_lock(handle):
+                raise UsageError(f"another tfcompare is measuring into {self.path}; {advice}")
             files.remove_partial(self.path)
             self._mend_journal()
             self._held = True
@@ -226,9 +224,7 @@ class RunFolder:
         with suppress(OSError):
             handle = files.open_below(self.path, self.path / ".lock", os.O_RDONLY)
             try:
-                fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return True
+                return not try_lock(handle, shared=True)
             finally:
                 os.close(handle)
         return False

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from orchestrator import contract, files
+from orchestrator.child_process import has_ended, kill_group
 from orchestrator.engines import WORKER_TASKS
 from orchestrator.engines.scratch import Scratch
 from orchestrator.engines.worker.cgroup import Cgroup
@@ -190,10 +191,10 @@ class ProcessChannel:
     def close(self) -> None:
         with suppress(OSError):
             self._stdin.close()
-        if not self._has_ended(LEAVE_S):
+        if not has_ended(self._process, LEAVE_S):
             # Its first process also ends what has left the group, so it is asked before the group is killed.
             self._process.terminate()
-            self._has_ended(END_S)
+            has_ended(self._process, END_S)
         kill_group(self._process.pid)
         if self._cgroup:
             self._cgroup.end()
@@ -204,11 +205,6 @@ class ProcessChannel:
         self._reader.join(LEAVE_S)
         self._scratch.cleanup()
         self._files.settle_log()
-
-    def _has_ended(self, within_s: float) -> bool:
-        with suppress(subprocess.TimeoutExpired):
-            self._process.wait(within_s)
-        return self._process.returncode is not None
 
 
 def _limit_tasks(pid: int, tasks: int, root: Path = Path("/")) -> None:
@@ -236,11 +232,6 @@ def _start(argv: list[str], env: dict[str, str], log: Path) -> "subprocess.Popen
             # A Ctrl-C is for the host alone: it ends its workers itself, after saving what they hold.
             start_new_session=True,
         )
-
-
-def kill_group(leader: int) -> None:
-    with suppress(ProcessLookupError, PermissionError):
-        os.killpg(leader, signal.SIGKILL)
 
 
 def describe_exit(code: int) -> str:

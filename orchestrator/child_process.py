@@ -1,0 +1,36 @@
+"""Ends processes that this one has started: politely at first, with all that they started if that does not help."""
+
+import os
+import signal
+import subprocess
+from contextlib import suppress
+from typing import Any
+
+Process = subprocess.Popen[Any]
+
+
+def has_ended(process: Process, within_s: float) -> bool:
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(within_s)
+    return process.returncode is not None
+
+
+def end_child(process: Process, polite_s: float) -> None:
+    """Ask a process to end; kill it with its group, which it has to lead, if it does not."""
+    process.terminate()
+    try:
+        has_ended(process, polite_s)
+    finally:
+        end_group(process)
+
+
+def end_group(process: Process) -> None:
+    """Kill a process that has not ended, with its group."""
+    if process.poll() is None:
+        kill_group(process.pid)
+    process.wait()
+
+
+def kill_group(leader: int) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)

@@ -1,0 +1,21 @@
+"""Locks of the kernel on open files, which it releases with the last process that has the file, however that ends."""
+
+import fcntl
+
+
+def try_lock(file: int, *, shared: bool = False) -> bool:
+    """Lock a file alone or as one of several; return False, at once, if another process's lock stands against it."""
+    try:
+        fcntl.flock(file, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def wait_for_lock(file: int) -> None:
+    """Lock a file alone, as soon as no other process does."""
+    fcntl.flock(file, fcntl.LOCK_EX)
+
+
+def unlock(file: int) -> None:
+    fcntl.flock(file, fcntl.LOCK_UN)
