@@ -3,15 +3,15 @@
 These are versions that were locked on first use, and image digests that a registry reported.
 """
 
-import fcntl
 import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from orchestrator import files
 from orchestrator.errors import UsageError
+from orchestrator.file_lock import wait_for_lock
 
 REMEDY = "TFCOMPARE_DATA names another folder"
 
@@ -25,21 +25,6 @@ def cache() -> Path:
     """Return the folder for everything that can be created again."""
     base = os.environ.get("TFCOMPARE_CACHE") or os.environ.get("XDG_CACHE_HOME")
     return Path(base or home("TFCOMPARE_CACHE") / ".cache") / "tfcompare"
-
-
-def remember(name: str, make: Callable[[], str]) -> str:
-    """Return a text from the cache; one that is not there is made, and kept there if that can be done."""
-    try:
-        kept = cache() / name
-        return kept.read_text(encoding="utf-8")
-    except UsageError:
-        return make()
-    except (OSError, ValueError):
-        text = make()
-    with suppress(OSError):
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        files.write_atomically(kept, text.encode())
-    return text
 
 
 def home(variable: str) -> Path:
@@ -95,12 +80,12 @@ def changing() -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = path.open("w")
     with handle:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        wait_for_lock(handle.fileno())
         yield
 
 
-def write_user_file(path: Path, text: str) -> Path:
+def write_user_file(path: Path, text: str, mode: int | None = None) -> Path:
     with files.writing(path, REMEDY):
         path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_atomically(path, text.encode())
+        files.write_atomically(path, text.encode(), mode)
     return path

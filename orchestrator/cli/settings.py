@@ -36,7 +36,7 @@ PLURALS = {"targets": "target", "cases": "case"}
 PATHS = frozenset({"workload-folder", "ca-bundle", "wheelhouse", "history", "notify-file", "requirements"})
 NAMED_PATHS = frozenset({"data", "target", "versions"})
 # These belong to one call, and not to a folder.
-OF_A_CALL = frozenset({"help", "resume", "dry-run", "output", "quiet", "verbose", "again", "due"})
+OF_A_CALL = frozenset({"help", "resume", "dry-run", "output", "quiet", "verbose", "again", "if-due", "missed"})
 # The commands that take settings; those of the second take only what says where to run, for they have their own cases.
 WHOLE, PLACED = ("run", "profile", "bisect"), ("reproduce", "check")
 # Values that a command looks at only later.

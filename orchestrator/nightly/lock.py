@@ -5,7 +5,6 @@ those that measure for it. The lock file is in the user's data folder and not in
 this machine share it, and none of another machine does.
 """
 
-import fcntl
 import json
 import os
 import socket
@@ -19,6 +18,7 @@ from pathlib import Path
 from orchestrator import files
 from orchestrator.catalog import user_data
 from orchestrator.errors import UsageError
+from orchestrator.file_lock import try_lock
 from orchestrator.terminal.view import View
 
 NIGHT = "night"
@@ -63,6 +63,13 @@ def hold(
             os.truncate(file, 0)
 
 
+@contextmanager
+def try_hold() -> Iterator[bool]:
+    """Hold the lock of nightly runs for a moment; yield False, and hold none, if another process has it."""
+    with _open(_path(None, NIGHT)) as file:
+        yield _wait_for_lock(file, PATIENCE_S)
+
+
 def holder(folder: Path | None = None, name: str = NIGHT) -> Holder | None:
     """Return the current holder of the lock, if any."""
     path = _path(folder, name)
@@ -70,7 +77,7 @@ def holder(folder: Path | None = None, name: str = NIGHT) -> Holder | None:
         return None
     deadline = time.monotonic() + PATIENCE_S
     with _open(path) as file:
-        while not _try_lock(file, fcntl.LOCK_SH):
+        while not try_lock(file, shared=True):
             with suppress(ValueError, KeyError, TypeError):
                 entry = json.loads(os.pread(file, 100_000, 0))
                 return Holder(int(entry["pid"]), datetime.fromisoformat(entry["since"]), str(entry["about"]))
@@ -99,16 +106,8 @@ def _open(path: Path) -> Iterator[int]:
 
 def _wait_for_lock(file: int, patience_s: float, try_s: float = 0.02) -> bool:
     deadline = time.monotonic() + patience_s
-    while not _try_lock(file, fcntl.LOCK_EX):
+    while not try_lock(file):
         if time.monotonic() > deadline:
             return False
         time.sleep(try_s)
-    return True
-
-
-def _try_lock(file: int, kind: int) -> bool:
-    try:
-        fcntl.flock(file, kind | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
     return True

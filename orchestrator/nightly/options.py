@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, datetime, time
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,6 @@ from orchestrator.catalog.version import FlavourName
 from orchestrator.fleet.model import FleetOptions
 from orchestrator.history.store import Store
 from orchestrator.nightly import versions
-from orchestrator.nightly.schedule import units
 from orchestrator.options import NIGHT_ROUNDS
 from orchestrator.plan.request import suite_name
 
@@ -42,7 +41,8 @@ class NightOptions:
     rounds: int = NIGHT_ROUNDS
     limit_s: float = 6 * 3600.0
     again: bool = False
-    due: time | None = None
+    # The date of a night that a schedule began; otherwise it is dated by its start.
+    night: date | None = None
     # For profiles of what changed, and for nightlies that were not measured; 0 for neither.
     backfill_s: float = 0.0
     keep_nightlies: int = 3
@@ -52,12 +52,8 @@ class NightOptions:
         return suite_name(self.suite, self.own_workloads)
 
     def find_date(self, start: datetime) -> date:
-        """Return the day on which a nightly run that started then was due.
-
-        A run that is caught up after midnight belongs to the day before.
-        """
-        local = start.astimezone()
-        return units.due(local, self.due) if self.due else local.date()
+        """Return the day of a nightly run that started then; one that is caught up belongs to the day it was due."""
+        return self.night or start.astimezone().date()
 
     @property
     def device(self) -> FlavourName:

@@ -16,6 +16,7 @@ PLANNED = Planned(
     since=datetime(2026, 11, 1, 12, tzinfo=UTC),
     zone="",
     device="cpu",
+    nights="abcdef012345",
 )
 
 

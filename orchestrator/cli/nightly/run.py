@@ -3,6 +3,8 @@
 import os
 import socket
 from dataclasses import replace
+from datetime import datetime
+from hashlib import sha256
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,6 +24,7 @@ from orchestrator.cli.options import (
     PlaceFlags,
     QuietFlags,
     SelectionFlags,
+    choice,
     find_given_flags,
     names_of,
     number,
@@ -38,6 +41,7 @@ from orchestrator.errors import (
     OutcomeFound,
     UsageError,
 )
+from orchestrator.nightly.due import MISSED, DueNights, time_of_day
 from orchestrator.options import NIGHT_ROUNDS
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.text import escape_lines
@@ -49,6 +53,9 @@ if TYPE_CHECKING:
 PASSED = names_of(
     OwnWorkloadsFlags, MachineFlags, MeasuringGpuFlags, InstallationFlags, BudgetFlags, JudgeFlags, PlaceFlags
 ) - {"index_url"}
+
+# What tells one schedule's nights from another's.
+DECISIVE = PASSED | names_of(SelectionFlags, HistoryFlags) | {"versions"}
 
 # The ways in which the run of a night may end. Code 1 is none of them: that is how Python itself ends after a crash.
 RUN_ENDINGS = {
@@ -105,15 +112,20 @@ def run(
     again: Annotated[
         bool, typer.Option("--again", help="Measure again although there was a nightly run for this date.")
     ] = False,
-    due: Annotated[
+    if_due: Annotated[
         str | None,
         typer.Option(
-            help="Time of day when this nightly run was due. If that was yesterday, it is dated yesterday. A schedule "
-            "passes its own --at.",
+            "--if-due",
+            help="Do something only if the nightly run of this time of day has not begun yet: for a scheduler, which "
+            "calls it every 15 minutes.",
             show_default=False,
             metavar="HH:MM",
         ),
     ] = None,
+    missed: Annotated[
+        str,
+        choice("--missed", "way", MISSED, "With --if-due, after a missed time: catch-up begins late, skip does not."),
+    ] = MISSED[0],
     backfill: Annotated[
         str,
         typer.Option(
@@ -144,6 +156,9 @@ def run(
     """
     names = parse.parse_names(versions)
     parse.check_versions(names)
+    due = DueNights(name_nights(context), time_of_day(if_due, "--if-due"), missed) if if_due else None
+    if due and due.look(datetime.now()) != "begin":
+        return
     words = flags_as_given(context)
     selected = tuple(selection.case or ())
     parse.refuse_logins((*words, *selected), "the arguments of a nightly run, which every user can read,")
@@ -152,7 +167,6 @@ def run(
     from orchestrator.nightly import message, night
     from orchestrator.nightly import notify as notifying
     from orchestrator.nightly.options import NightOptions
-    from orchestrator.nightly.schedule import units
     from orchestrator.nightly.targets import find_targets
     from orchestrator.plan.request import check_judge
 
@@ -170,7 +184,6 @@ def run(
         rounds=rounds,
         limit_s=parse.seconds("--limit", limit),
         again=again,
-        due=units.time_of_day(due, "--due") if due else None,
         backfill_s=0.0 if backfill.strip() == "0" else parse.seconds("--backfill", backfill),
         keep_nightlies=keep_nightlies,
     )
@@ -182,6 +195,10 @@ def run(
         is_own_file=not is_of_folder(context, "notify_file"),
     )
     check_judge(judge.judge, gpu=asked.device == "gpu")
+    if due:
+        asked = replace(asked, night=due.claim(datetime.now()))
+        if asked.night is None:
+            return
     summary = replace(night.run_night(asked, view), history=name_in_commands(asked.history))
     if summary.night.outcome == "skipped":
         return
@@ -193,6 +210,12 @@ def run(
         errors.print(escape_lines(f"warning: {line}"), soft_wrap=True)
     if error := ending(summary):
         raise error
+
+
+def name_nights(context: typer.Context) -> str:
+    """Return a short name of what a command line asks for: another question has nights of its own."""
+    asked = [(flag, str(value)) for name, (flag, value) in find_given_flags(context).items() if name in DECISIVE]
+    return sha256(repr(sorted(asked)).encode()).hexdigest()[:12]
 
 
 def flags_as_given(context: typer.Context) -> tuple[str, ...]:

@@ -6,22 +6,24 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from orchestrator import redact
 from orchestrator.cli import parse
+from orchestrator.cli.nightly.run import name_nights
 from orchestrator.cli.options import INDEX_VARIABLE, FormatFlags, choice, with_options
 from orchestrator.cli.talk import confirm, say
 from orchestrator.errors import NothingSelected, UsageError
+from orchestrator.nightly.due import MISSED
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import escape_unprintable
 from orchestrator.terminal.view import View
 
 if TYPE_CHECKING:
     from orchestrator.catalog.version import FlavourName
-    from orchestrator.nightly.schedule.scheduler import SchedulerEntry
+    from orchestrator.nightly.due import Missed
     from orchestrator.nightly.schedule.status import Standing
     from orchestrator.nightly.schedule.units import Planned, Schedule
 
@@ -33,8 +35,6 @@ CARRIED = re.compile(
     "|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy"
 )
 VALUE_OF = re.compile(r"\$\{(?P<name>\w+)\}")
-# As in `units.Missed`, which a test holds equal.
-MISSED = ("catch-up", "skip")
 PASSED_ALONG = {"allow_extra_args": True, "ignore_unknown_options": True}
 
 app = typer.Typer()
@@ -50,12 +50,9 @@ class ServiceLog(View):
 At = Annotated[
     str, typer.Option("--at", help="Time of day when the nightly run starts, in this machine's time.", metavar="HH:MM")
 ]
-Missed = Annotated[
+MissedFlag = Annotated[
     str,
     choice("--missed", "way", MISSED, "After a missed nightly run: catch-up runs it late, skip leaves it out."),
-]
-EvenIfEdited = Annotated[
-    bool, typer.Option("--even-if-edited", help="Replace or remove the schedule even if it was edited by hand.")
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
@@ -69,7 +66,7 @@ def install(
         str | None,
         choice("--scheduler", "scheduler", ("systemd", "cron"), "Default: the first that is available."),
     ] = None,
-    missed: Missed = "catch-up",
+    missed: MissedFlag = "catch-up",
     env_file: Annotated[
         Path | None,
         typer.Option(
@@ -78,7 +75,6 @@ def install(
             metavar="FILE",
         ),
     ] = None,
-    even_if_edited: EvenIfEdited = False,
     yes: Yes = False,
 ) -> None:
     """Schedule a nightly run on this machine, with a systemd timer or a line in the crontab.
@@ -93,6 +89,7 @@ def install(
 
       tfcompare nightly install --versions 2.13,nightly --notify-file ~/.config/tfcompare/notify
     """
+    from orchestrator.nightly.due import next_after, time_of_day
     from orchestrator.nightly.schedule import schedulers, units
     from orchestrator.nightly.schedule import status as standing
     from orchestrator.terminal.durations import format_hours_minutes
@@ -100,12 +97,7 @@ def install(
     wanted, notes = _schedule(context, at, missed, env_file, units.zone(os.environ.get("TZ")))
     _refuse_secrets(redact.without_secrets(context.args))
     chosen = schedulers.find_scheduler(scheduler)
-    _check_unedited(chosen.entry(), even_if_edited)
-    others = [
-        other
-        for other in schedulers.every()
-        if other.title != chosen.title and _check_unedited(other.entry(), even_if_edited)
-    ]
+    others = [other for other in schedulers.every() if other.title != chosen.title and other.entry()]
     for where, text in chosen.render_files(wanted).items():
         print(f"{where}:\n")
         for line in text.splitlines():
@@ -114,13 +106,20 @@ def install(
     for note in (*notes, *chosen.notes()):
         say(f"note: {note}")
     confirm("Write this?", yes, "written")
-    chosen.install(wanted)
+    now = standing.now()
+    wanted.planned.due.wait_for_next(now)
+    try:
+        kept = chosen.install(wanted)
+    except UsageError:
+        wanted.planned.due.forget()
+        raise
     print(f"written: {', '.join(chosen.render_files(wanted))}")
+    for path in kept:
+        print(f"{path.with_suffix('')} was replaced; the old one is in {path}")
     for other in others:
         other.uninstall()
         print(f"removed, since {chosen.title} does this now: what {other.title} had")
-    now = standing.now()
-    following = units.next_after(now, units.time_of_day(at))
+    following = next_after(now, time_of_day(at))
     print(f"the next nightly run starts at {following:%Y-%m-%d %H:%M %Z}, in {format_hours_minutes(following - now)}")
 
 
@@ -155,8 +154,6 @@ def status(
     for schedule in schedules:
         for line in standing.describe_standing(schedule, now):
             print(escape_unprintable(line))
-        if redact.redact_words(schedule.planned.flags) != schedule.planned.flags:
-            say(f"warning: the schedule of {schedule.by} may hold a secret that other users can read: install it again")
     if not schedules:
         print("nothing is scheduled here; `tfcompare nightly install --at 02:00 --versions ...` does")
         if running := lock.holder():
@@ -165,7 +162,7 @@ def status(
 
 @app.command("uninstall")
 @with_options
-def uninstall(even_if_edited: EvenIfEdited = False) -> None:
+def uninstall() -> None:
     """Remove what `nightly install` wrote, and nothing else.
 
     [bold]Examples[/bold]
@@ -175,13 +172,11 @@ def uninstall(even_if_edited: EvenIfEdited = False) -> None:
     from orchestrator.nightly import lock
     from orchestrator.nightly.schedule import schedulers
 
-    entries = [
-        (scheduler, entry)
-        for scheduler in schedulers.every()
-        if (entry := _check_unedited(scheduler.entry(), even_if_edited))
-    ]
+    entries = [(scheduler, entry) for scheduler in schedulers.every() if (entry := scheduler.entry())]
     for scheduler, entry in entries:
         scheduler.uninstall()
+        if entry.planned:
+            entry.planned.due.forget()
         print(f"removed: {', '.join(where for where in entry.parts if where not in entry.missing)}")
     if not entries:
         print("nothing was scheduled here")
@@ -193,7 +188,7 @@ def uninstall(even_if_edited: EvenIfEdited = False) -> None:
 
 @app.command("serve", context_settings=PASSED_ALONG)
 @with_options
-def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up") -> None:
+def serve(context: typer.Context, at: At = "02:00", missed: MissedFlag = "catch-up") -> None:
     """Wait and start a nightly run every night, until stopped; for containers, which have no scheduler.
 
     All other flags are those of `nightly run`.
@@ -210,7 +205,7 @@ def serve(context: typer.Context, at: At = "02:00", missed: Missed = "catch-up")
     wanted, _ = _schedule(context, at, missed, None)
     wanted = replace(wanted, program=BOUND_PROGRAM)
 
-    about = units.entry_as_text(wanted.planned)
+    about = units.as_text(wanted.planned)
     with lock.hold(name=SERVERS[wanted.planned.device], about=about):
         try:
             serving.serve_nights(wanted, ServiceLog())
@@ -223,14 +218,17 @@ def _schedule(
 ) -> "tuple[Schedule, list[str]]":
     """Return the requested schedule, and the notes that the user should read."""
     from orchestrator.history.location import VARIABLE, history_path
-    from orchestrator.nightly.schedule import units
+    from orchestrator.nightly.due import time_of_day
     from orchestrator.nightly.schedule.status import now
     from orchestrator.nightly.schedule.units import Planned, Schedule
     from orchestrator.plan.request import check_judge
 
-    begins = units.time_of_day(at)
+    begins = time_of_day(at)
     words = tuple(context.args)
-    asked = _params_of_run(context, words)
+    night = _parse_as_run(context, words)
+    asked = night.params
+    if asked["if_due"] is not None:
+        raise UsageError("--if-due: a schedule adds it by itself; its time is that of --at")
     if env_file is not None and not env_file.is_file():
         raise UsageError(f"--env-file {env_file}: no such file")
     # What names this machine in its nights; it takes a moment to find out.
@@ -245,13 +243,14 @@ def _schedule(
     notes += _readable_by_others([env_file, asked["notify_file"]])
     planned = Planned(
         at=f"{begins:%H:%M}",
-        missed=units.parse_missed(missed),
+        missed=cast("Missed", missed),
         flags=command_line.words,
         history=str(history),
         host=str(host_facts()["id"]),
         since=now().replace(microsecond=0),
         zone=zone,
         device=device,
+        nights=name_nights(night),
     )
     wanted = Schedule(
         planned=planned,
@@ -304,17 +303,16 @@ def _readable_by_others(files: Iterable[Path | None]) -> list[str]:
     ]
 
 
-def _params_of_run(context: typer.Context, words: Sequence[str]) -> dict[str, Any]:
+def _parse_as_run(context: typer.Context, words: Sequence[str]) -> typer.Context:
     """Parse the flags as `tfcompare nightly run` does, so that a mistake is reported now and not at night."""
     assert context.parent is not None
     group: Any = context.parent.command
-    run = group.commands["run"].make_context(context.info_name, list(words), parent=context.parent)
-    asked: dict[str, Any] = run.params
+    night: typer.Context = group.commands["run"].make_context(context.info_name, list(words), parent=context.parent)
     from orchestrator.catalog import workloads
 
-    workloads.suite(asked["suite"] or workloads.DEFAULT)
-    parse.check_versions(parse.parse_names(asked["versions"]))
-    return asked
+    workloads.suite(night.params["suite"] or workloads.DEFAULT)
+    parse.check_versions(parse.parse_names(night.params["versions"]))
+    return night
 
 
 def _program() -> tuple[str, ...]:
@@ -346,16 +344,6 @@ def _environment(words: Sequence[str], env_file: Path | None) -> tuple[dict[str,
     return carried, notes
 
 
-def _check_unedited(entry: "SchedulerEntry | None", even_if_edited: bool) -> "SchedulerEntry | None":
-    """Return an existing entry; raise UsageError if it is not what tfcompare wrote."""
-    if entry and entry.edited and not even_if_edited:
-        raise UsageError(
-            f"{', '.join(entry.edited)}: edited by hand since tfcompare wrote it, or not written by it; nothing was "
-            "changed. Save what you need of it, and call this again with --even-if-edited"
-        )
-    return entry
-
-
 def _standings() -> "Iterable[Standing]":
     from orchestrator.nightly import lock
     from orchestrator.nightly.schedule import schedulers, units
@@ -367,10 +355,7 @@ def _standings() -> "Iterable[Standing]":
         entry = scheduler.entry()
         if entry is None:
             continue
-        wrong = (
-            *(f"{where} is not as it was written" for where in entry.edited),
-            *(f"{where} is gone: install it again" for where in entry.missing),
-        )
+        wrong = tuple(f"{where} is gone: install it again" for where in entry.missing)
         if entry.planned:
             yield standing.standing(entry.planned, scheduler.title, _events(entry.planned), running, now, wrong)
     for serving in filter(None, (lock.holder(name=name) for name in SERVERS.values())):

@@ -1,7 +1,6 @@
 """Nightly runs by a line in a crontab."""
 
 import shutil
-from datetime import datetime
 from pathlib import Path
 
 from orchestrator.catalog import user_data
@@ -10,13 +9,13 @@ from orchestrator.nightly.schedule import units as schedule
 from orchestrator.nightly.schedule.scheduler import (
     SchedulerEntry,
     output_of,
-    read_crontab,
+    read_part,
     remove_part,
     run_tool,
     user_name,
     write_part,
 )
-from orchestrator.nightly.schedule.units import END, UNIT, Schedule, Torn
+from orchestrator.nightly.schedule.units import UNIT, Schedule, Torn
 
 DAEMONS = ("crond.pid", "cron.pid")
 
@@ -33,10 +32,6 @@ class Cron:
         return user_data.folder() / "nightly.sh"
 
     @property
-    def begun(self) -> Path:
-        return user_data.folder() / "nightly.begun"
-
-    @property
     def crontab(self) -> str:
         return f"the crontab of {user_name()}"
 
@@ -51,7 +46,7 @@ class Cron:
 
     def render_files(self, wanted: Schedule) -> dict[str, str]:
         return {
-            str(self.script): schedule.script(wanted, self.begun),
+            str(self.script): schedule.script(wanted),
             self.crontab: schedule.cron_lines(wanted.planned, self.script),
         }
 
@@ -61,29 +56,21 @@ class Cron:
         return ("no cron daemon seems to run here, so nothing will call this until one does",)
 
     def entry(self) -> SchedulerEntry | None:
-        script = read_crontab(self.script)
-        if not shutil.which("crontab"):
-            return SchedulerEntry({str(self.script): script}) if script else None
-        part = self._parts()[1]
-        if not part and not script:
-            return None
-        lines = schedule.read_entry(part.removesuffix(END)) if part else None
-        return SchedulerEntry({self.crontab: lines, str(self.script): script})
+        parts = {self.crontab: self._parts()[1]} if shutil.which("crontab") else {}
+        parts[str(self.script)] = read_part(self.script)
+        return SchedulerEntry(parts) if any(parts.values()) else None
 
-    def install(self, wanted: Schedule) -> None:
+    def install(self, wanted: Schedule) -> list[Path]:
         before, part, after = self._parts()
         texts = self.render_files(wanted)
-        # The night whose time came last is not one that was missed.
-        at = schedule.time_of_day(wanted.planned.at)
-        write_part(self.begun, f"{schedule.due(datetime.now(), at)}\n", 0o600)
         try:
-            write_part(self.script, texts[str(self.script)], 0o700)
+            kept = write_part(self.script, texts[str(self.script)], 0o700)
             self._settle(before + texts[self.crontab] + after)
         except UsageError:
             if not part:
                 remove_part(self.script)
-                remove_part(self.begun)
             raise
+        return kept
 
     def uninstall(self) -> None:
         if shutil.which("crontab"):
@@ -91,7 +78,6 @@ class Cron:
             if part:
                 self._settle(before + after)
         remove_part(self.script)
-        remove_part(self.begun)
 
     def _parts(self) -> tuple[str, str, str]:
         try:

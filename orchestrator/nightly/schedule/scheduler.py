@@ -10,29 +10,24 @@ from typing import Protocol
 
 from orchestrator import files
 from orchestrator.errors import UsageError
-from orchestrator.nightly.schedule import units as schedule
-from orchestrator.nightly.schedule.units import Planned, Schedule, Written
+from orchestrator.nightly.schedule.units import MARK, Planned, Schedule, read_marker
 
 TIMEOUT_S = 60
 
 
 @dataclass(frozen=True)
 class SchedulerEntry:
-    """All parts of tfcompare's entry in a scheduler, by place, as they were read; None is a part that is missing."""
+    """The texts of tfcompare's entry in a scheduler, by place; '' is one that is missing."""
 
-    parts: Mapping[str, Written | None]
+    parts: Mapping[str, str]
 
     @property
     def planned(self) -> Planned | None:
-        return next((part.planned for part in self.parts.values() if part and part.planned), None)
-
-    @property
-    def edited(self) -> tuple[str, ...]:
-        return tuple(where for where, part in self.parts.items() if part and part.edited)
+        return next(filter(None, map(read_marker, self.parts.values())), None)
 
     @property
     def missing(self) -> tuple[str, ...]:
-        return tuple(where for where, part in self.parts.items() if part is None)
+        return tuple(where for where, part in self.parts.items() if not part)
 
 
 class Scheduler(Protocol):
@@ -51,8 +46,8 @@ class Scheduler(Protocol):
 
     def entry(self) -> SchedulerEntry | None: ...
 
-    def install(self, wanted: Schedule) -> None:
-        """Install a schedule in place of an earlier one.
+    def install(self, wanted: Schedule) -> list[Path]:
+        """Install a schedule, and return the copies of other files that were in its places.
 
         If that fails, raise UsageError and leave nothing of the new one behind.
         """
@@ -83,23 +78,33 @@ def output_of(done: subprocess.CompletedProcess[bytes]) -> str:
     return " ".join(text.split()) or f"exit code {done.returncode}"
 
 
-def read_crontab(path: Path) -> Written | None:
+def read_part(path: Path) -> str:
+    """Return a file that tfcompare wrote, or '' if there is none."""
     try:
-        return schedule.read_entry(path.read_text(errors="surrogateescape"))
+        text = path.read_text(errors="surrogateescape")
     except FileNotFoundError:
-        return None
+        return ""
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}") from error
+    return text if MARK in text else ""
 
 
-def write_part(path: Path, text: str, mode: int) -> None:
+def write_part(path: Path, text: str, mode: int) -> list[Path]:
+    """Write a file; another one of this name, which somebody may have edited, is kept as FILE.bak and returned."""
+    data, kept = text.encode("utf-8", "surrogateescape"), path.with_name(f"{path.name}.bak")
     with files.writing(path, "another --scheduler may do"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        files.write_atomically(path, text.encode("utf-8", "surrogateescape"), mode)
+        old = path.read_bytes() if path.exists() else data
+        if old != data:
+            files.write_atomically(kept, old, 0o600)
+        files.write_atomically(path, data, mode)
+    return [kept] if old != data else []
 
 
 def remove_part(path: Path) -> None:
-    try:
-        path.unlink(missing_ok=True)
-    except OSError as error:
-        raise UsageError(f"{path}: cannot be removed: {error.strerror}; its owner can remove it") from error
+    """Remove a file that tfcompare wrote, and leave one of somebody else."""
+    if read_part(path):
+        try:
+            path.unlink()
+        except OSError as error:
+            raise UsageError(f"{path}: cannot be removed: {error.strerror}; its owner can remove it") from error

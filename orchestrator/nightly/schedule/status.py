@@ -3,19 +3,16 @@
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 
 from orchestrator import redact
 from orchestrator.history.model import Event, Night
+from orchestrator.nightly.due import ON_TIME, find_night, next_after, time_of_day
 from orchestrator.nightly.lock import Holder
-from orchestrator.nightly.schedule import units
 from orchestrator.nightly.schedule.units import Planned
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.durations import format_hours_minutes
 from orchestrator.terminal.strict_json import pick
-
-# cron looks every hour for a night that was missed, and a night says nothing before its lock.
-GRACE = timedelta(minutes=75)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,15 +45,15 @@ def standing(
 ) -> Standing:
     nights = [event for event in events if isinstance(event, Night) and _is_of(planned, event) and event.at <= now]
     last = max(nights, key=lambda night: night.at, default=None)
-    at = units.time_of_day(planned.at)
+    at = time_of_day(planned.at)
     there = now.astimezone(planned.tz)
     return Standing(
         planned=planned,
         by=by,
-        next=units.next_after(there, at, planned.tz),
+        next=next_after(there, at, planned.tz),
         last=last,
         running=running,
-        wrong=(*wrong, *_of_last(planned, last, units.due(there, at), running, now)),
+        wrong=(*wrong, *_of_last(planned, last, find_night(there, at), running, now)),
     )
 
 
@@ -74,9 +71,9 @@ def _of_last(planned: Planned, last: Night | None, due: date, running: Holder | 
         return [
             f"the nightly run of {last.night} {'failed' if last.outcome == 'failed' else 'hung and was ended'}{reason}"
         ]
-    at = units.time_of_day(planned.at)
+    at = time_of_day(planned.at)
     began = datetime.combine(due, at, planned.tz).astimezone()
-    if running or now < began + GRACE or began < planned.since:
+    if running or now < began + ON_TIME or began < planned.since:
         return []
     if last is None or max(last.night, last.started.astimezone().date()) < due:
         return [f"the nightly run of {due} left no result"]

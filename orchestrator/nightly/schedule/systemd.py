@@ -11,7 +11,7 @@ from orchestrator.nightly.schedule import units as schedule
 from orchestrator.nightly.schedule.scheduler import (
     SchedulerEntry,
     output_of,
-    read_crontab,
+    read_part,
     remove_part,
     run_tool,
     user_name,
@@ -59,13 +59,14 @@ class Systemd:
         )
 
     def entry(self) -> SchedulerEntry | None:
-        parts = {str(self.folder / name): read_crontab(self.folder / name) for name in (TIMER, SERVICE)}
+        parts = {str(self.folder / name): read_part(self.folder / name) for name in (TIMER, SERVICE)}
         return SchedulerEntry(parts) if any(parts.values()) else None
 
-    def install(self, wanted: Schedule) -> None:
+    def install(self, wanted: Schedule) -> list[Path]:
+        kept: list[Path] = []
         try:
             for path, text in self.render_files(wanted).items():
-                write_part(Path(path), text, 0o600)
+                kept += write_part(Path(path), text, 0o600)
             self._ask("daemon-reload")
             self._ask("enable", TIMER)
             # A timer that runs already keeps its old time until it is restarted.
@@ -74,13 +75,12 @@ class Systemd:
             with suppress(UsageError):
                 self.uninstall()
             raise
+        return kept
 
     def uninstall(self) -> None:
         self._systemctl("disable", "--now", TIMER)
-        # When it last ran is kept beyond the timer, and would make a later one catch up at once.
-        self._systemctl("clean", "--what=state", TIMER)
-        # The last is what `disable` removes, where a manager answers.
-        for name in (TIMER, SERVICE, f"timers.target.wants/{TIMER}"):
+        # The first is a link to the second, which `disable` removes where a manager answers.
+        for name in (f"timers.target.wants/{TIMER}", TIMER, SERVICE):
             remove_part(self.folder / name)
         self._systemctl("daemon-reload")
 

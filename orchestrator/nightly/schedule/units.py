@@ -1,28 +1,25 @@
-"""The times of nightly runs, and what schedulers need: systemd units, or a script and a line for cron. Pure."""
+"""What schedulers need: systemd units, or a script and a line for cron. All of them ask every 15 minutes. Pure."""
 
-import hashlib
 import json
 import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Literal, cast, get_args
+from typing import Annotated
 from zoneinfo import ZoneInfo, available_timezones
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import StringConstraints, TypeAdapter, ValidationError
 
 from orchestrator.catalog.version import FlavourName
 from orchestrator.errors import UsageError
-
-Missed = Literal["catch-up", "skip"]
+from orchestrator.nightly.due import INTERVAL, DueNights, Missed, time_of_day
 
 UNIT = "tfcompare-nightly"
 MARK = f"# {UNIT} "
 END = f"# {UNIT}: end\n"
 WRITTEN = "# Written by `tfcompare nightly install`; `tfcompare nightly uninstall` removes it.\n"
-TIME = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>\d{2})", re.ASCII)
 CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 # A path in a unit ends with its line, without spaces at its end, and a backslash there continues the line.
 UNREADABLE = re.compile(rf"{CONTROL.pattern}|[ \\]$")
@@ -32,6 +29,7 @@ PLAIN = re.compile(r"[\w@+=:,./-]+", re.ASCII)
 # A night ends itself at its limit and then judges; what still runs after this hangs in earnest.
 BELT_S = 1800
 POLITE_S = 120
+EVERY_MIN = INTERVAL // timedelta(minutes=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +46,12 @@ class Planned:
     # The time zone of `at`, if it is not the machine's.
     zone: str
     device: FlavourName
+    # The name of what holds which night began last.
+    nights: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]+$")]
+
+    @property
+    def due(self) -> DueNights:
+        return DueNights(self.nights, time_of_day(self.at), self.missed)
 
     @property
     def tz(self) -> ZoneInfo | None:
@@ -68,18 +72,12 @@ class Schedule:
 
     @property
     def command(self) -> tuple[str, ...]:
-        return (*self.program, "nightly", "run", *self.planned.flags, "--due", self.planned.at)
+        rule = ("--if-due", self.planned.at, "--missed", self.planned.missed)
+        return (*self.program, "nightly", "run", *self.planned.flags, *rule)
 
     @property
     def belt_s(self) -> int:
         return round(self.limit_s) + BELT_S
-
-
-def time_of_day(text: str, flag: str = "--at") -> time:
-    match = TIME.fullmatch(text.strip())
-    if match is None or int(match["hour"]) > 23 or int(match["minute"]) > 59:
-        raise UsageError(f"{flag} {text!r}: a time of day, e.g. 02:00 or 23:30")
-    return time(int(match["hour"]), int(match["minute"]))
 
 
 def zone(variable: str | None) -> str:
@@ -90,30 +88,6 @@ def zone(variable: str | None) -> str:
     if name not in available_timezones():
         raise UsageError(f"TZ={variable!r}: no time zone known here. Name one such as Europe/Berlin, or unset TZ")
     return name
-
-
-def parse_missed(text: str) -> Missed:
-    if text not in get_args(Missed):
-        raise UsageError(f"--missed {text!r}: it is {' or '.join(get_args(Missed))}")
-    return cast(Missed, text)
-
-
-def due(now: datetime, at: time) -> date:
-    """Return the night whose time came last.
-
-    This goes by the clock on the wall, so that a day of 23 or 25 hours also has a night.
-    """
-    today = now.date()
-    return today if now.time() >= at else today - timedelta(days=1)
-
-
-def next_after(now: datetime, at: time, tz: ZoneInfo | None = None) -> datetime:
-    """Return when the next nightly run begins, in this machine's time or, like `now`, in `tz`.
-
-    A time that the clock skips is replaced by the one an hour later.
-    """
-    begins = datetime.combine(due(now, at) + timedelta(days=1), at, tz).timestamp()
-    return datetime.fromtimestamp(begins, tz) if tz else datetime.fromtimestamp(begins).astimezone()
 
 
 def units(schedule: Schedule, *, system: bool) -> dict[str, str]:
@@ -137,8 +111,7 @@ def units(schedule: Schedule, *, system: bool) -> dict[str, str]:
     )
     timer = (
         "[Unit]\nDescription=tfcompare measures every night\n"
-        f"\n[Timer]\nOnCalendar={' '.join(filter(None, ('*-*-*', f'{planned.at}:00', planned.zone)))}\nAccuracySec=1s\n"
-        f"Persistent={'true' if planned.missed == 'catch-up' else 'false'}\n"
+        f"\n[Timer]\nOnCalendar=*:{_first_minute(planned)}/{EVERY_MIN}\nAccuracySec=1s\n"
         "\n[Install]\nWantedBy=timers.target\n"
     )
     return {f"{UNIT}.service": add_marker(service, planned), f"{UNIT}.timer": add_marker(timer, planned)}
@@ -166,31 +139,19 @@ def _percents(text: str) -> str:
     return text.replace("%", "%%")
 
 
-def script(schedule: Schedule, begun: Path) -> str:
+def _first_minute(planned: Planned) -> int:
+    """Return the minute of an hour at which to ask first, so that a night begins at its time in every time zone."""
+    return time_of_day(planned.at).minute % EVERY_MIN
+
+
+def script(schedule: Schedule) -> str:
     """Return the script that cron calls.
 
-    A script is needed because cron provides hardly any environment, cuts off long lines, and ends a line at a %. The
-    file `begun` holds the last night that began.
+    A script is needed because cron provides hardly any environment, cuts off long lines, and ends a line at a %.
     """
-    planned = schedule.planned
-    log = Path(planned.history) / "log"
+    log = Path(schedule.planned.history) / "log"
     lines = [f"cd {_shell(schedule.folder)} || exit"]
-    exports = {name: f"export {name}={_shell(value)}" for name, value in sorted(schedule.environment.items())}
-    # Before anything asks for the time.
-    lines += [exports.pop("TZ")] if "TZ" in exports else []
-    if planned.missed == "catch-up":
-        # Called every hour: the night whose time came last, unless it has begun. By dates alone, since some times of
-        # day do not exist on some days.
-        lines += [
-            "night=$(date +%F)",
-            f'[ "$(date +%H%M)" -ge {planned.at.replace(":", "")} ] || night=$(date -d "yesterday 12:00" +%F)',
-            f'[ "$(cat {_shell(begun)} 2>/dev/null)" != "$night" ] || exit 0',
-            f'echo "$night" > {_shell(begun)}',
-        ]
-    elif planned.zone:
-        # cron knows the machine's zone only, and calls this every hour.
-        lines.append(f'[ "$(date +%H)" = {planned.at[:2]} ] || exit 0')
-    lines += exports.values()
+    lines += [f"export {name}={_shell(value)}" for name, value in sorted(schedule.environment.items())]
     if schedule.env_file:
         lines += ["set -a", f". {_shell(schedule.env_file)}", "set +a"]
     lines += [
@@ -199,7 +160,7 @@ def script(schedule: Schedule, begun: Path) -> str:
         f"    {shlex.join(schedule.command)} \\",
         f'    >> {_shell(log)}/"nightly-$(date +%F).log" 2>&1',
     ]
-    return "#!/bin/sh\n" + add_marker("\n".join(lines) + "\n", planned)
+    return "#!/bin/sh\n" + add_marker("\n".join(lines) + "\n", schedule.planned)
 
 
 def _shell(value: Path | str) -> str:
@@ -208,8 +169,6 @@ def _shell(value: Path | str) -> str:
 
 def cron_lines(planned: Planned, called: Path) -> str:
     """Return the lines for a crontab, between two marks."""
-    at = time_of_day(planned.at)
-    hour = "*" if planned.missed == "catch-up" or planned.zone else str(at.hour)
     # Before a % or another backslash, implementations of cron read a backslash in different ways.
     if match := re.search(rf"{CONTROL.pattern}|\\", str(called)):
         raise UsageError(
@@ -217,46 +176,20 @@ def cron_lines(planned: Planned, called: Path) -> str:
             "folder"
         )
     command = f"/bin/sh {_shell(called)}".replace("%", "\\%")
-    return add_marker(f"{at.minute} {hour} * * * {command}\n", planned) + END
+    minutes = ",".join(map(str, range(_first_minute(planned), 60, EVERY_MIN)))
+    return add_marker(f"{minutes} * * * * {command}\n", planned) + END
 
 
 def add_marker(body: str, planned: Planned) -> str:
-    facts = _type_of_planned().dump_python(planned, mode="json")
-    return f"{MARK}{json.dumps({**facts, 'sum': _sum(facts, body)})}\n{WRITTEN}{body}"
+    return f"{MARK}{as_text(planned)}\n{WRITTEN}{body}"
 
 
-def _sum(facts: Mapping[str, object], body: str) -> str:
-    return hashlib.sha256((json.dumps(facts, sort_keys=True) + body).encode("utf-8", "surrogateescape")).hexdigest()[
-        :12
-    ]
+def read_marker(text: str) -> Planned | None:
+    """Return the facts in a unit, a script, or the part of a crontab between the marks."""
+    return from_text(text.partition(MARK)[2].partition("\n")[0])
 
 
-@dataclass(frozen=True)
-class Written:
-    """An entry as it was read back from a scheduler.
-
-    `planned` is None if nothing in it is tfcompare's. `edited` says whether it differs from what was written.
-    """
-
-    planned: Planned | None
-    edited: bool
-
-
-def read_entry(text: str) -> Written:
-    """Read back a whole unit, a script, or the part of a crontab between the marks."""
-    head, _, rest = text.partition(MARK)
-    line, _, body = rest.partition("\n")
-    try:
-        facts = json.loads(line)
-        checksum = facts.pop("sum")
-        planned = _type_of_planned().validate_python(facts)
-    except (ValueError, KeyError, AttributeError, ValidationError):
-        return Written(None, True)
-    complete = body.startswith(WRITTEN) and head in ("", "#!/bin/sh\n")
-    return Written(planned, not complete or checksum != _sum(facts, body.removeprefix(WRITTEN)))
-
-
-def entry_as_text(planned: Planned) -> str:
+def as_text(planned: Planned) -> str:
     return json.dumps(_type_of_planned().dump_python(planned, mode="json"))
 
 

@@ -3,16 +3,13 @@
 import json
 import os
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
 from orchestrator import reports
 from orchestrator.cli import options, report
 from orchestrator.cli.history import query
-from orchestrator.cli.nightly import schedule
 from orchestrator.history import sql_output
-from orchestrator.nightly.schedule import units
 from orchestrator.results import tables
 from tests.support.builders import NEW
 from tests.support.commands import called
@@ -219,7 +216,6 @@ def test_the_choices_of_the_flags_are_what_is_registered():
     assert report.FLAT_TABLES == tables.TABLES
     assert options.REPORT_FORMATS == reports.FORMATS
     assert query.QUERY_FORMATS == sql_output.FORMATS
-    assert get_args(units.Missed) == schedule.MISSED
 
 
 BAD_CALLS = {

@@ -40,7 +40,7 @@ def test_install_shows_all_that_it_will_write_and_writes_nothing_unasked(with_cr
     assert f"{Cron().script}:\n\n    #!/bin/sh\n" in out
     assert "nightly run --versions 2.13,1.14 --suite studies" in out
     assert f"{Cron().crontab}:\n\n    # tfcompare-nightly " in out
-    assert "\n    15 * * * * /bin/sh '" in out
+    assert "\n    0,15,30,45 * * * * /bin/sh '" in out
     assert with_cron.files() == []
     assert with_cron.asked("crontab") == ["-l"] * len(with_cron.asked("crontab"))
 
@@ -67,23 +67,33 @@ def test_a_second_install_replaces_the_first_whatever_scheduler_has_it(with_cron
     assert code == 0
     assert f"what {Cron().title} had" in out
     assert not (with_cron.notes / "table").exists()
-    assert with_cron.files() == ["tfcompare-nightly.service", "tfcompare-nightly.timer"]
+    assert [name.partition("-")[0] for name in with_cron.files()] == ["nights", "tfcompare", "tfcompare"]
     [one] = json.loads(call("status", "--format", "json")[1])
     assert (one["at"], one["missed"]) == ("02:00", "skip")
 
 
-def test_what_somebody_edited_is_neither_replaced_nor_removed_unasked(with_systemd, call):
+def test_what_somebody_edited_is_kept_beside_what_replaces_it(with_systemd, call):
     assert call("install", *FLAGS, "--yes")[0] == 0
     [timer] = with_systemd.folder.rglob("*.timer")
     timer.write_text(timer.read_text().replace("AccuracySec=1s", "AccuracySec=5s"))
-    for words in (("install", *FLAGS, "--yes"), ("uninstall",)):
-        code, _, err = call(*words)
-        assert code == 2
-        assert f"{timer}: edited by hand since tfcompare wrote it" in err
-        assert "AccuracySec=5s" in timer.read_text()
-    assert f"wrong: {timer} is not as it was written" in call("status")[1]
-    assert call("uninstall", "--even-if-edited")[0] == 0
-    assert with_systemd.files() == []
+    code, out, _ = call("install", *FLAGS, "--yes")
+    assert (code, f"{timer} was replaced; the old one is in {timer}.bak\n" in out) == (0, True)
+    assert "AccuracySec=1s" in timer.read_text()
+    assert "AccuracySec=5s" in Path(f"{timer}.bak").read_text()
+    assert call("uninstall")[0] == 0
+    assert {name.rpartition(".")[2] for name in with_systemd.files()} == {"bak"}
+
+
+def test_a_night_before_the_schedule_was_installed_is_not_caught_up(with_cron, call):
+    call("install", *FLAGS, "--at", "03:15", "--yes")
+    entry = Cron().entry()
+    assert entry is not None
+    assert entry.planned is not None
+    due, now = entry.planned.due, datetime.now()
+    assert due.look(now) == "wait"
+    assert due.look(now + timedelta(days=1)) == "begin"
+    call("uninstall")
+    assert with_cron.files() == []
 
 
 def test_uninstall_says_what_it_removed_and_nothing_more_the_second_time(with_cron, call):
@@ -109,6 +119,7 @@ BAD_FLAGS = {
     "an unknown version": (["--versions", "2.133", "--suite", "studies"], "unknown version '2.133'"),
     "a bad limit": ([*FLAGS, "--limit", "soon"], "--limit 'soon'"),
     "CPU time of a GPU": ([*FLAGS, "--gpu", "--judge", "cpu"], "what a GPU computes takes no CPU time"),
+    "a rule that is the schedule's own": ([*FLAGS, "--if-due", "03:00"], "its time is that of --at"),
     "a file that is not there": ([*FLAGS, "--env-file", "nowhere"], "--env-file nowhere: no such file"),
 }
 
@@ -169,7 +180,7 @@ def test_a_quiet_status_is_an_exit_code(with_cron, call):
 
 
 def test_one_who_waits_for_nights_is_told_with_its_plan(with_cron, call):
-    planned = units.entry_as_text(PLANNED)
+    planned = units.as_text(PLANNED)
     with lock.hold(name="nightly-serve-cpu", about=planned):
         out = call("status")[1]
         assert f"every night at 02:30, by `tfcompare nightly serve` (pid {os.getpid()})" in out

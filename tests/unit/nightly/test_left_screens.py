@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -254,6 +254,7 @@ def test_what_could_not_be_measured_in_it_is_the_nights_end(monkeypatch, options
 def test_nights_of_one_schedule_share_a_day_across_midnight(monkeypatch, options: NightOptions):
     """The day of a nightly run begins at its time: what was measured before that is of the day before."""
     kill_before(monkeypatch, options, "the run has its name")
-    report, measured, _ = run_next(monkeypatch, replace(options, due=time.max))
-    assert (measured, report.night.night) == (0, datetime.now().date() - timedelta(days=1))
+    yesterday = datetime.now().date() - timedelta(days=1)
+    report, measured, _ = run_next(monkeypatch, replace(options, night=yesterday))
+    assert (measured, report.night.night) == (0, yesterday)
     assert len(Store(options.history).events()[0]) == 1

@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from pathlib import Path
 from typing import Any
 
@@ -217,15 +217,12 @@ def test_flags_that_change_no_result_make_no_other_night(monkeypatch, options: N
 
 def test_a_night_that_is_caught_up_after_midnight_is_dated_by_the_day_before(monkeypatch, options: NightOptions):
     measures(monkeypatch, whole)
-    now = datetime.now()
-    late = replace(options, due=(now + timedelta(minutes=2)).time())
-    told, _ = said(late)
-    yesterday = (now - timedelta(days=1)).date()
+    yesterday = date.today() - timedelta(days=1)
+    told, _ = said(replace(options, night=yesterday))
     assert told.night.night == yesterday
     assert {point.night for point in Store(options.history).read().points()} == {yesterday}
     # The regular night of this day is another one.
-    due = replace(options, due=now.time())
-    assert nights.earlier_measurement([told.night], due, told.night.host, due.find_date(datetime.now(UTC))) is None
+    assert nights.earlier_measurement([told.night], options, told.night.host, date.today()) is None
 
 
 def test_a_second_night_waits_for_the_first_and_then_measures(monkeypatch, options: NightOptions):

@@ -1,7 +1,9 @@
 """What the exit code of a night comes from: an alarm is one thing, and a run that crashed is another."""
 
+import json
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +11,15 @@ import pytest
 from typer.main import get_group
 
 from orchestrator.cli import nightly
-from orchestrator.cli.nightly.run import ending, flags_as_given
+from orchestrator.cli.nightly.run import ending, flags_as_given, name_nights
 from orchestrator.errors import ArmsDied, EnvironmentFailed, OutcomeFound, TfCompareError
 from orchestrator.history.model import Night, NightReport
+from orchestrator.nightly import lock
+from orchestrator.nightly import night as nights
 from orchestrator.nightly.options import NightOptions
+from orchestrator.terminal.view import View
 from tests.support.night_reports import alarm
+from tests.support.stand_ins import Machine
 
 
 def told(exit_code: int, outcome: Any = "measured", **more: Any) -> NightReport:
@@ -75,3 +81,67 @@ def test_a_night_is_judged_by_the_time_that_was_asked_for_and_is_another_one_the
     )
     assert by_wall.identity["flags"] == ()
     assert by_cpu.identity["flags"] == ("--judge cpu",)
+
+
+def stop_before_measuring(monkeypatch: pytest.MonkeyPatch) -> list[NightOptions]:
+    """Return a list that grows by what each nightly run is asked for; nothing is measured."""
+    asked: list[NightOptions] = []
+
+    def note(options: NightOptions, view: View) -> NightReport:
+        asked.append(options)
+        return told(0)
+
+    monkeypatch.setattr(nights, "run_night", note)
+    return asked
+
+
+def test_a_call_that_finds_no_night_due_or_one_in_progress_does_and_says_nothing(
+    machine: Machine, call: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+):
+    asked = stop_before_measuring(monkeypatch)
+    at = datetime.now()
+    words = ("run", "--versions", "2.13,2.0", "--if-due", f"{at:%H:%M}")
+
+    def move_back() -> None:
+        """As if the night had begun on the day before yesterday."""
+        [path] = machine.folder.rglob("nights-*.json")
+        path.write_text(json.dumps({"night": str(at.date() - timedelta(days=2)), "asked": "2026-01-01"}))
+
+    # Whoever asks for the first time waits for the next night.
+    assert call(*words) == (0, "", "")
+    move_back()
+    with lock.hold():
+        assert call(*words, "--missed", "skip") == (0, "", "")
+    assert asked == []
+    code, out, _ = call(*words, "--missed", "skip")
+    assert (code, len(asked), out != "") == (0, 1, True)
+    assert asked[0].night in (at.date(), at.date() - timedelta(days=1))
+    assert call(*words) == (0, "", "")
+    assert len(asked) == 1
+    # Without the rule it is measured whenever it is asked for.
+    assert call("run", "--versions", "2.13,2.0")[0] == 0
+    assert (len(asked), asked[1].night) == (2, None)
+
+
+def test_a_mistake_costs_no_night(machine: Machine, call: Callable[..., tuple[int, str, str]], monkeypatch):
+    asked = stop_before_measuring(monkeypatch)
+    words = ("run", "--versions", "2.13,2.0", "--if-due", f"{datetime.now():%H:%M}")
+    call(*words)
+    [path] = machine.folder.rglob("nights-*.json")
+    path.write_text('{"night": "2026-01-01", "asked": "2026-01-01"}')
+    assert call(*words, "--notify-file", "nowhere")[0] == 2
+    assert call(*words, "--missed", "later")[0] == 2
+    assert call("run", "--versions", "2.13", "--if-due", "25:00")[0] == 2
+    assert asked == []
+    assert call(*words)[0] == 0
+    assert len(asked) == 1
+
+
+def test_two_questions_have_nights_of_their_own():
+    command = get_group(nightly.app).commands["run"]
+
+    def name(*words: str) -> str:
+        return name_nights(command.make_context("run", ["--versions", "1.14,2.0", *words]))
+
+    assert name("--if-due", "02:00", "--limit", "4h") == name()
+    assert len({name(), name("--suite", "studies"), name("--gpu"), name("--history", "h"), name("--judge", "cpu")}) == 5

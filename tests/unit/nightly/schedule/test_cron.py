@@ -1,7 +1,5 @@
 """Lines of a crontab come and go; a stand-in for crontab keeps it."""
 
-from datetime import datetime
-
 import pytest
 
 from orchestrator.errors import UsageError
@@ -15,16 +13,14 @@ def test_lines_of_a_crontab_come_and_go_and_what_was_there_stays(with_cron):
     one = Cron()
     one.install(wanted())
     assert with_cron.table.startswith("MAILTO=me\n0 5 * * * backup\n# tfcompare-nightly {")
-    assert with_cron.files() == ["nightly.begun", "nightly.sh"]
+    assert with_cron.files() == ["nightly.sh"]
     assert one.script.stat().st_mode & 0o777 == 0o700
-    # So that the night before it was installed is not caught up.
-    assert one.begun.read_text().strip() == str(units.due(datetime.now(), units.time_of_day("02:30")))
     once = with_cron.table
     one.install(wanted())
     assert with_cron.table == once
     entry = one.entry()
     assert entry is not None
-    assert (entry.planned, entry.edited, entry.missing) == (PLANNED, (), ())
+    assert (entry.planned, entry.missing) == (PLANNED, ())
     one.uninstall()
     assert with_cron.table == "MAILTO=me\n0 5 * * * backup\n"
     assert with_cron.files() == []

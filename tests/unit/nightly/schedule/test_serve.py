@@ -12,10 +12,26 @@ from pathlib import Path
 import pytest
 
 from orchestrator.errors import UsageError
+from orchestrator.nightly import lock
 from orchestrator.nightly.schedule import serve
 from orchestrator.nightly.schedule.units import Schedule
 from tests.support.heard import Heard
-from tests.support.schedules import wanted
+from tests.support.schedules import PLANNED, wanted
+
+# A nightly run that goes by the clock of the test, and measures nothing.
+CLAIMS = """
+import sys
+from datetime import datetime
+from pathlib import Path
+from orchestrator.nightly.due import DueNights, time_of_day
+noted, now, name, *words = sys.argv[1:]
+at, missed = words[words.index("--if-due") + 1], words[words.index("--missed") + 1]
+if DueNights(name, time_of_day(at), missed).claim(datetime.fromisoformat(Path(now).read_text())):
+    with open(noted, "a") as file:
+        print(*words, file=file)
+    print("said")
+    sys.exit(6)
+"""
 
 
 class World:
@@ -30,10 +46,15 @@ class World:
         self.pauses: list[float] = []
         self.jumps: dict[datetime, datetime] = {}
         self.until = self.now
+        self.shown = folder / "now"
 
     def schedule(self, **fields: str) -> Schedule:
-        program = ("/bin/sh", "-c", f'echo "$*" >> "{self.noted}"; echo said; exit 6', "tfcompare")
+        program = (sys.executable, "-c", CLAIMS, str(self.noted), str(self.shown), PLANNED.nights)
         return wanted(program, history=str(self.history), **fields)
+
+    def clock(self) -> datetime:
+        self.shown.write_text(str(self.now))
+        return self.now
 
     def pause(self, seconds: float) -> None:
         self.pauses.append(seconds)
@@ -50,7 +71,7 @@ class World:
         self.until = datetime.fromisoformat(until)
         self.said.clear()
         with pytest.raises(KeyboardInterrupt):
-            serve.serve_nights(self.schedule(**fields), Heard(self.said), lambda: self.now, self.pause)
+            serve.serve_nights(self.schedule(**fields), Heard(self.said), self.clock, self.pause)
         return [line.partition(": exit code 6 after")[0] for line in self.said if ": exit code 6 after" in line]
 
 
@@ -62,7 +83,10 @@ def world(monkeypatch, tmp_path):
 
 def test_every_night_begins_at_its_time_and_is_told_in_a_line(world):
     assert world.serve("2026-11-06 12:00") == ["2026-11-04", "2026-11-05", "2026-11-06"]
-    assert world.noted.read_text() == "nightly run --versions 2.13,nightly --suite studies --due 02:30\n" * 3
+    assert (
+        world.noted.read_text()
+        == "nightly run --versions 2.13,nightly --suite studies --if-due 02:30 --missed catch-up\n" * 3
+    )
     assert world.said[0].startswith("the next nightly run starts at 2026-11-04 02:30 ")
     assert world.said[0].endswith(", in 14 h 30 min")
     logs = sorted((world.history / "log").iterdir())
@@ -86,6 +110,14 @@ def test_a_night_that_was_missed_is_caught_up_or_skipped_as_asked(world):
     assert "2026-11-09: missed, and skipped" in world.said
 
 
+def test_a_night_that_waits_for_another_one_is_asked_for_again_without_a_word(world):
+    with ExitStack() as held:
+        held.enter_context(lock.hold())
+        assert world.serve("2026-11-04 03:40") == []
+        assert len(world.said) == 1
+    assert world.serve("2026-11-04 04:00") == ["2026-11-04"]
+
+
 def test_a_machine_that_slept_through_the_time_comes_late(world):
     world.jumps[datetime(2026, 11, 4, 1)] = datetime(2026, 11, 4, 8)
     assert world.serve("2026-11-04 09:00") == ["2026-11-04"]
@@ -106,7 +138,7 @@ def test_a_program_that_cannot_be_run_is_told_and_waited_for_again(world):
     broken = wanted((str(world.history / "nowhere"),), history=str(world.history))
     world.until = datetime(2026, 11, 5, 12)
     with pytest.raises(KeyboardInterrupt):
-        serve.serve_nights(broken, Heard(world.said), lambda: world.now, world.pause)
+        serve.serve_nights(broken, Heard(world.said), world.clock, world.pause)
     told = [line for line in world.said if "could not be run" in line]
     assert [line.partition(":")[0] for line in told] == ["2026-11-04", "2026-11-05"]
     assert "nowhere: No such file or directory" in told[0]
@@ -119,7 +151,7 @@ def test_a_night_that_hangs_is_ended(world, monkeypatch, tmp_path):
     world.until = datetime(2026, 11, 4, 12)
     with pytest.raises(KeyboardInterrupt):
         serve.serve_nights(
-            wanted(program, history=str(world.history), limit_s=0), Heard(world.said), lambda: world.now, world.pause
+            wanted(program, history=str(world.history), limit_s=0), Heard(world.said), world.clock, world.pause
         )
     assert any(line.startswith("2026-11-04: hung, and was ended after") for line in world.said)
     assert ended.exists()
@@ -129,7 +161,7 @@ def test_a_data_folder_that_cannot_be_written_is_told_at_once(world, monkeypatch
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path / "file"))
     with pytest.raises(UsageError, match=r"cannot write .*TFCOMPARE_DATA"):
-        serve.serve_nights(world.schedule(), Heard(world.said), lambda: world.now, world.pause)
+        serve.serve_nights(world.schedule(), Heard(world.said), world.clock, world.pause)
 
 
 SERVES = """
@@ -215,6 +247,4 @@ def test_both_devices_are_served_at_once_and_each_by_one_program(monkeypatch, tm
         assert [schedule["by"].partition(" (")[0] for schedule in json.loads(status.stdout)] == [
             "`tfcompare nightly serve`"
         ] * 2
-    assert sorted(path.name for path in (tmp_path / "tfcompare").glob("serve-*")) == [
-        "serve-cpu.begun", "serve-gpu.begun"
-    ]  # fmt: skip
+    assert len(list((tmp_path / "tfcompare").glob("nights-*.json"))) == 2

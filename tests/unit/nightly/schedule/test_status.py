@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.history.model import Night
+from orchestrator.nightly.due import ON_TIME
 from orchestrator.nightly.lock import Holder
 from orchestrator.nightly.schedule.status import describe_standing, standing
 from tests.support.schedules import PLANNED
@@ -72,7 +73,7 @@ def test_a_night_that_left_nothing_is_wrong_once_it_had_its_time():
     last = replace(NIGHT, night=date(2026, 11, 3), started=BEGAN - timedelta(days=1), at=BEGAN - timedelta(hours=20))
     assert found(last).wrong == ("the nightly run of 2026-11-04 left no result",)
     assert found().wrong == ("the nightly run of 2026-11-04 left no result",)
-    assert found(last, now=BEGAN + timedelta(hours=1)).wrong == ()
+    assert found(last, now=BEGAN + ON_TIME - timedelta(seconds=1)).wrong == ()
 
 
 def test_nothing_is_wrong_before_the_first_night():

@@ -25,12 +25,11 @@ def test_a_timer_is_written_enabled_started_and_taken_away_again(with_systemd, s
     ]
     entry = one.entry()
     assert entry is not None
-    assert (entry.planned, entry.edited, entry.missing) == (PLANNED, (), ())
+    assert (entry.planned, entry.missing) == (PLANNED, ())
     one.uninstall()
     assert with_systemd.files() == []
     assert with_systemd.asked("systemctl")[3:] == [
         f"{user}disable --now tfcompare-nightly.timer",
-        f"{user}clean --what=state tfcompare-nightly.timer",
         f"{user}daemon-reload",
     ]
     one.uninstall()
@@ -64,10 +63,13 @@ def test_a_user_who_is_not_logged_in_has_no_timers_unless_asked_for(with_systemd
     assert Systemd(system=True).notes() == ()
 
 
-def test_a_unit_of_somebody_else_by_our_name_is_not_ours(with_systemd, call):
-    place = Systemd(system=os.getuid() == 0).folder
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "tfcompare-nightly.timer").write_text("[Timer]\nOnCalendar=weekly\n")
-    code, _, err = call("install", *FLAGS, "--yes")
-    assert (code, "or not written by it" in err) == (2, True)
-    assert (place / "tfcompare-nightly.timer").read_text() == "[Timer]\nOnCalendar=weekly\n"
+def test_a_unit_of_somebody_else_by_our_name_is_not_removed_and_is_kept_when_it_is_replaced(with_systemd, call):
+    timer = Systemd(system=os.getuid() == 0).folder / "tfcompare-nightly.timer"
+    timer.parent.mkdir(parents=True, exist_ok=True)
+    timer.write_text("[Timer]\nOnCalendar=weekly\n")
+    assert call("uninstall")[:2] == (0, "nothing was scheduled here\n")
+    assert timer.read_text() == "[Timer]\nOnCalendar=weekly\n"
+    kept = timer.with_name("tfcompare-nightly.timer.bak")
+    assert f"{timer} was replaced; the old one is in {kept}\n" in call("install", *FLAGS, "--yes")[1]
+    assert kept.read_text() == "[Timer]\nOnCalendar=weekly\n"
+    assert kept.stat().st_mode & 0o777 == 0o600

@@ -1,0 +1,144 @@
+"""Whether a night has to begin: the one rule, for cron, systemd and `nightly serve`, which all ask every 15 minutes.
+
+A night has the date on which its time of day came. It goes by the clock on the wall, so that a day of 23 or 25 hours
+also has one. A file of this machine holds which night began last.
+"""
+
+import json
+import re
+import socket
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date, datetime, time, timedelta
+from typing import Literal, get_args
+from zoneinfo import ZoneInfo
+
+from orchestrator.catalog import user_data
+from orchestrator.errors import UsageError
+from orchestrator.nightly import lock
+from orchestrator.terminal import strict_json
+
+Missed = Literal["catch-up", "skip"]
+MISSED: tuple[Missed, ...] = get_args(Missed)
+Step = Literal["wait", "skip", "begin"]
+
+TIME = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>\d{2})", re.ASCII)
+INTERVAL = timedelta(minutes=15)
+# A night that nobody asked for within this time was missed.
+ON_TIME = INTERVAL + timedelta(minutes=5)
+
+
+def time_of_day(text: str, flag: str = "--at") -> time:
+    match = TIME.fullmatch(text.strip())
+    if match is None or int(match["hour"]) > 23 or int(match["minute"]) > 59:
+        raise UsageError(f"{flag} {text!r}: a time of day, e.g. 02:00 or 23:30")
+    return time(int(match["hour"]), int(match["minute"]))
+
+
+def find_night(now: datetime, at: time) -> date:
+    """Return the night whose time came last."""
+    today = now.date()
+    return today if now.time() >= at else today - timedelta(days=1)
+
+
+def next_after(now: datetime, at: time, tz: ZoneInfo | None = None) -> datetime:
+    """Return when the next nightly run begins, in this machine's time or, like `now`, in `tz`.
+
+    A time that the clock skips is replaced by the one an hour later.
+    """
+    begins = datetime.combine(find_night(now, at) + timedelta(days=1), at, tz).timestamp()
+    return datetime.fromtimestamp(begins, tz) if tz else datetime.fromtimestamp(begins).astimezone()
+
+
+@dataclass(frozen=True)
+class Marked:
+    """The last night that began or was left out, and the last one that somebody asked for in time."""
+
+    night: date
+    asked: date
+
+
+def decide(last: Marked | None, now: datetime, at: time, missed: str) -> tuple[Marked, Step]:
+    """Return what to do at this moment, and what is known from then on unless a night begins."""
+    night = find_night(now, at)
+    # A night whose time came before anybody asked was not missed. And a clock that was far ahead would keep nights
+    # waiting until it is there again; by an hour it may go back.
+    if last is None or last.night - night > timedelta(days=1):
+        return Marked(night, night), "wait"
+    if night <= last.night:
+        return last, "wait"
+    if age(night, now, at) <= ON_TIME:
+        last = replace(last, asked=night)
+    if missed == "skip" and last.asked != night:
+        return replace(last, night=night), "skip"
+    return last, "begin"
+
+
+def age(night: date, now: datetime, at: time) -> timedelta:
+    """Return for how long a night has been due; less than nothing in an hour that the clock skips."""
+    return timedelta(seconds=now.timestamp() - datetime.combine(night, at, now.tzinfo).timestamp())
+
+
+class DueNights:
+    """The nights that one command line asks for on this machine, at a time of day."""
+
+    def __init__(self, name: str, at: time, missed: str) -> None:
+        self._at, self._missed = at, missed
+        # A home may be shared by machines.
+        self._path = user_data.folder() / f"nights-{name}-{socket.gethostname()}.json"
+
+    def read(self) -> Marked | None:
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            kept = json.loads(self._path.read_text())
+            return Marked(date.fromisoformat(kept["night"]), date.fromisoformat(kept["asked"]))
+        return None
+
+    def is_claimed(self, night: date) -> bool:
+        """Return whether a night began or was left out."""
+        last = self.read()
+        return last is not None and last.night >= night
+
+    def wait_for_next(self, now: datetime) -> None:
+        """From now on, nights that come are waited for; the one whose time came last was not missed."""
+        night = find_night(now, self._at)
+        self._keep(Marked(night, night))
+
+    def look(self, now: datetime) -> Step:
+        """Return what to do now, and remember what is known, unless a night has to begin."""
+        last = self.read()
+        known, step = decide(last, now, self._at, self._missed)
+        if step != "begin" and known != last:
+            self._keep(known)
+        return step
+
+    def claim(self, now: datetime) -> date | None:
+        """Return the night that the caller has to begin now, if one is due and no nightly run is in progress.
+
+        Whoever asks again for the same night gets nothing.
+        """
+        if self.look(now) != "begin":
+            return None
+        night = find_night(now, self._at)
+        with lock.try_hold() as alone:
+            if not alone:
+                # It was asked for, and is not missed when the other one has ended.
+                self._keep(decide(self.read(), now, self._at, self._missed)[0])
+                return None
+            # Another call may have been faster.
+            if self.look(now) != "begin":
+                return None
+            try:
+                self._keep(Marked(night, night))
+            except UsageError:
+                # A full disk is no reason to leave out a night, but the calls that follow would begin it again.
+                if age(night, now, self._at) >= INTERVAL:
+                    raise
+        return night
+
+    def _keep(self, marked: Marked) -> None:
+        user_data.write_user_file(
+            self._path, strict_json.dump({"night": str(marked.night), "asked": str(marked.asked)}) + "\n", 0o600
+        )
+
+    def forget(self) -> None:
+        self._path.unlink(missing_ok=True)
