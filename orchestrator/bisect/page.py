@@ -2,9 +2,8 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import vl_convert
+from markupsafe import Markup
 
 from orchestrator.bisect.report import RATIO, PathRow, describe_search, name_figure, path_rows
 from orchestrator.bisect.search import SearchResult
@@ -12,14 +11,12 @@ from orchestrator.bisect.state import State, Step
 from orchestrator.bisect.wording import conclusions
 from orchestrator.metrics.followed import describe_followed
 from orchestrator.reports.columns import MARKS
-from orchestrator.reports.html import charts, document
 from orchestrator.reports.html.assets import asset, policy, template_environment
-from orchestrator.reports.html.escape import escape_value, round_figure
+from orchestrator.reports.html.charts import DrawnRatio, DrawnStep, draw_trend
 from orchestrator.reports.html.rows import TableColumn
 from orchestrator.terminal import output_file
 
 PAGE = "report.html"
-WIDTH_PX = 900
 
 
 @dataclass(frozen=True)
@@ -78,25 +75,17 @@ def render_search(state: State, result: SearchResult) -> str:
     )
 
 
-def _plot(state: State, result: SearchResult) -> str:
-    """Draw the plot here, because pages on paper or in mail run no script."""
-    trend: list[dict[str, Any]] = []
-    steps: list[dict[str, Any]] = []
+def _plot(state: State, result: SearchResult) -> Markup:
+    ratios, steps = [], []
     for row in path_rows(state, result):
-        version = row.version
-        values: dict[str, Any] = {"target": version}
         if row.joined:
             figures = (row.joined.ratio, row.joined.ci_low, row.joined.ci_high)
-            values |= dict(zip(("ratio", "low", "high"), map(round_figure, figures), strict=True))
-            values["verdict"] = row.finding.shown_verdict if row.finding else "same"
-        trend.append(values)
+            ratios.append(DrawnRatio(row.version, *figures, row.finding.shown_verdict if row.finding else "same"))
+        else:
+            ratios.append(DrawnRatio(row.version))
         if row.part and row.finding and row.finding.changed:
-            steps.append({"target": version, "before": row.part.earlier, "verdict": row.finding.verdict})
-    spec = charts.trend().properties(width=WIDTH_PX).configure(**charts.CONFIG).to_dict()
-    spec["datasets"] = escape_value({"trend": trend, "steps": steps, "one": [{"ratio": 1}]})
-    svg = str(vl_convert.vegalite_to_svg(spec, vl_version=document.vega_lite()))
-    # The frame around it has the words for those who do not see it; its marks have none.
-    return svg.replace("<svg", '<svg aria-hidden="true"', 1)
+            steps.append(DrawnStep(row.part.earlier, row.version, row.finding.ratio or 1.0, row.finding.verdict))
+    return draw_trend(ratios, steps)
 
 
 def _tables(state: State, result: SearchResult) -> list[Table]:

@@ -37,9 +37,11 @@ def test_every_version_stands_in_order_with_its_ratio_and_its_time(browser, tren
     for kind in ("trend", "pace"):
         shown = texts(browser, f"{case} [data-kind={kind}]")
         assert [one for one in shown if one in RELEASES] == list(RELEASES)
-    marks = browser.find_elements(By.CSS_SELECTOR, f"{case} [data-kind=trend] svg .layer_5_marks path")
+    marks = browser.find_elements(By.CSS_SELECTOR, f"{case} [data-kind=trend] .mark")
     assert len(marks) == len(RELEASES)
-    lines = browser.find_elements(By.CSS_SELECTOR, f"{case} [data-kind=trend] svg .layer_2_marks line")
+    places = [mark.location["x"] for mark in marks]
+    assert places == sorted(places)
+    lines = browser.find_elements(By.CSS_SELECTOR, f"{case} [data-kind=trend] .step")
     assert len(lines) == len(next(iter(STEPS.values())))
     assert complaints(browser) == []
     pictured(browser, screenshots / "trend.png")
@@ -49,7 +51,7 @@ def test_a_case_whose_baseline_has_no_time_has_a_trend_too(browser, trend_page: 
     opened(browser, trend_page)
     case = open_case(browser, "case-1")
     assert "Trend of the ratio to 1.14.0" in browser.find_element(By.CSS_SELECTOR, f"{case} [data-kind=trend]").text
-    marks = browser.find_elements(By.CSS_SELECTOR, f"{case} [data-kind=trend] svg .layer_5_marks path")
+    marks = browser.find_elements(By.CSS_SELECTOR, f"{case} [data-kind=trend] .mark")
     assert len(marks) == len(RELEASES) - 1
 
 
@@ -63,8 +65,8 @@ def test_the_page_of_a_search_shows_its_plot_and_complains_of_nothing(
     assert complaints(browser) == []
     shown = texts(browser, "#plot")
     assert [one for one in shown if one in RELEASES][:3] == ["1.14.0", "1.15.5", "2.0.0"]
-    assert browser.find_element(By.CSS_SELECTOR, "#plot svg").size["width"] > 500
-    label = "return getComputedStyle(document.querySelector('#plot svg .role-axis-label text')).fill"
+    assert browser.find_element(By.CSS_SELECTOR, "#plot .body").size["width"] > 500
+    label = "return getComputedStyle(document.querySelector('#plot svg .tick')).fill"
     dim = "return getComputedStyle(document.querySelector('.dim')).color"
     assert browser.execute_script(label) == browser.execute_script(dim)
     pictured(browser, screenshots / f"search-{theme}.png")

@@ -6,25 +6,23 @@ from pathlib import Path
 from axe_core_python.selenium import Axe
 from selenium.webdriver.chrome.webdriver import WebDriver
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
-
-DRAW_S = 60
 
 
 def opened(browser: WebDriver, address: str) -> WebDriver:
     browser.get("about:blank")
     browser.get(address)
-    drawn(browser, "#overview")
+    assert_drawn(browser, "#overview")
     return browser
 
 
-def drawn(browser: WebDriver, within: str) -> None:
-    """Waits until every plot in there has marks."""
+def assert_drawn(browser: WebDriver, within: str) -> None:
+    """Every plot in there has marks that can be seen."""
     script = (
-        "return [...document.querySelectorAll(arguments[0] + ' .drawing')]"
-        ".every(one => one.querySelector('svg .mark-symbol path, svg .mark-line path'))"
+        "return [...document.querySelectorAll(arguments[0] + ' .drawing')].every(one => "
+        "[...one.querySelectorAll('.mark, .marks text, .dots, .line')]"
+        ".some(mark => mark.getBoundingClientRect().width > 0))"
     )
-    WebDriverWait(browser, DRAW_S).until(lambda browser: browser.execute_script(script, within))
+    assert browser.execute_script(script, within)
 
 
 def complaints(browser: WebDriver) -> list[str]:
@@ -33,7 +31,7 @@ def complaints(browser: WebDriver) -> list[str]:
 
 def open_case(browser: WebDriver, case: str) -> str:
     browser.find_element(By.CSS_SELECTOR, f"#{case} > summary").click()
-    drawn(browser, f"#{case}")
+    assert_drawn(browser, f"#{case}")
     return f"#{case}"
 
 

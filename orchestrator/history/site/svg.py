@@ -15,8 +15,8 @@ import numpy as np
 from markupsafe import Markup
 
 from orchestrator.history.series import EPOCH, Values, day
+from orchestrator.reports.html.svg import WIDTH, round_values
 
-WIDTH = 2000
 # Units of a coordinate in one pixel of height.
 FINE = 4
 # The share of the width at each edge in which a date in the middle of its tick would be cut off.
@@ -26,7 +26,6 @@ SPARK_WIDTH, SPARK_HEIGHT, SPARK_POINTS = 240, 64, 60
 # A scale spans at least this much, so that a series that hardly moves is drawn flat.
 LEAST_SPAN = math.log(1.1)
 LEAST_SPARK_SPAN = math.log(1.2)
-STEPS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0)
 MOST_TICKS, MOST_DATES = 5, 6
 # Days; a longer time is divided into months.
 MONTHS_FROM = 120
@@ -213,21 +212,8 @@ def _sum_up(values: Values, first: int, last: int) -> Values:
 
 def _ratios(scale: Scale) -> list[tuple[str, int]]:
     """Return round ratios, and how far down each of them is."""
-    low, high = math.exp(scale.low), math.exp(scale.high)
-    fitting = (step for step in STEPS if high / step - low / step <= MOST_TICKS)
-    step = next(fitting, None) if high < 8 * low else None
-    if step:
-        digits = 3 if step < 0.01 else 2 if step < 0.1 else 1
-        ratios = [(number * step, digits) for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    else:
-        powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-        all_ = [factor * 10.0**power for power in powers for factor in (1, 2, 5)]
-        ratios = [
-            (ratio, 0 if ratio >= 1 else -math.floor(math.log10(ratio))) for ratio in all_ if low <= ratio <= high
-        ]
-        if len(ratios) > 2 * MOST_TICKS:
-            ratios = ratios[:: math.ceil(len(ratios) / MOST_TICKS)]
-    return [(f"{ratio:.{digits}f}x", int(scale.y(math.log(ratio)))) for ratio, digits in ratios if ratio > 0]
+    found = round_values(math.exp(scale.low), math.exp(scale.high), MOST_TICKS)
+    return [(f"{ratio:.{digits}f}x", int(scale.y(math.log(ratio)))) for ratio, digits in found]
 
 
 def _dates(scale: Scale) -> list[tuple[date, bool]]:

@@ -1,8 +1,8 @@
 """The report as one HTML file that needs nothing but a browser.
 
 The page needs more than a comparison: the replicates, and every call, of which there may be millions. So `page` reads
-the run itself, and an accumulator summarizes the calls of each stream as it is read. The drawing code is imported only
-when needed, because altair, vl-convert and jinja2 are slow to import.
+the run itself, and an accumulator summarizes the calls of each stream as it is read. The rest is imported only
+when needed, because jinja2 is slow to import.
 """
 
 from pathlib import Path

@@ -1,15 +1,18 @@
 """The sections of the cases: a table each, and plots with a description in words and the figures behind them."""
 
-import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, TypeVar
 
+from markupsafe import Markup
+
 from orchestrator.model import ArmKey, ArmResult, Case, Comparison, Evaluation, Replicate, TargetPair
 from orchestrator.plan.pairs import in_order, is_trend
 from orchestrator.reports.columns import MEASURES, format_ratio, ratio
+from orchestrator.reports.html import charts
 from orchestrator.reports.html.calls import Course
+from orchestrator.reports.html.charts import DrawnRatio, DrawnStep, DrawnTimes
 from orchestrator.reports.html.escape import round_figure
 from orchestrator.reports.html.rows import Names, TableCell, TableColumn, TableRow, arm_row
 from orchestrator.reports.summary import by_candidate
@@ -41,6 +44,7 @@ class Plot:
     title: str
     label: str
     caption: str
+    drawing: Markup
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +131,7 @@ def _section(evaluation: Evaluation, results: CaseResults, names: Names) -> Case
             )
             if plot
         ),
-        data=_data(evaluation, results),
+        data=_figures(results),
     )
 
 
@@ -151,7 +155,8 @@ def _trend(evaluation: Evaluation, results: CaseResults) -> tuple[Plot, ...]:
         f"{step.pair.arms[1].target} against {step.pair.arms[0].target}: {ratio(step.ratio or 1.0)}, {step.verdict}"
         for step in steps
     ]
-    times = [f"{arm.target}: {format_time(arm.time_ms)}" for arm in results.arms if arm.time_ms is not None]
+    medians = [f"{arm.target}: {format_time(arm.time_ms)}" for arm in results.arms if arm.time_ms is not None]
+    times = {each.name: each for each in _times(results)}
     return (
         Plot(
             kind="trend",
@@ -160,12 +165,24 @@ def _trend(evaluation: Evaluation, results: CaseResults) -> tuple[Plot, ...]:
             caption="Versions in their order, ratios with their intervals on a log scale. A dashed line stands between "
             "two neighbours that differ from each other, compared round by round"
             + (f": {len(steps)} of {len(results.neighbours)}." if results.neighbours else "."),
+            drawing=charts.draw_trend(
+                _ratios_in_order(evaluation, results),
+                [
+                    DrawnStep(
+                        str(step.pair.arms[0].target), str(step.pair.arms[1].target), step.ratio or 1.0, step.verdict
+                    )
+                    for step in steps
+                ],
+            ),
         ),
         Plot(
             kind="pace",
             title=f"Trend of the {_name_time(evaluation)}",
-            label=f"Median {_name_time(evaluation)} by version. {'; '.join(times)}.",
+            label=f"Median {_name_time(evaluation)} by version. {'; '.join(medians)}.",
             caption="Medians of the replicates, and their quartiles.",
+            drawing=charts.draw_pace(
+                [times[target] for target in map(str, in_order(evaluation.plan.targets)) if target in times]
+            ),
         ),
     )
 
@@ -174,15 +191,23 @@ def _name_time(evaluation: Evaluation) -> str:
     return "CPU time" if evaluation.plan.judge == "cpu" else "time"
 
 
-def _spread(evaluation: Evaluation, results: CaseResults) -> Plot | None:
-    time, descriptions = _name_time(evaluation), []
+def _times(results: CaseResults) -> list[DrawnTimes]:
+    drawn = []
     for arm, replicates in zip(results.arms, results.replicates, strict=True):
-        times = [replicate.time_ns / 1e6 for replicate in replicates]
-        if times:
-            descriptions.append(
-                f"{arm.target}: {len(times)} replicates from {format_time(min(times))} to {format_time(max(times))}, "
-                f"median {format_time(median(times))}"
-            )
+        times = [max(replicate.time_ns, 1.0) / 1e6 for replicate in replicates]
+        told = (
+            f"{arm.target}: {len(times)} replicates from {format_time(min(times))} to {format_time(max(times))}, "
+            f"median {format_time(median(times))}"
+            if times
+            else ""
+        )
+        drawn.append(DrawnTimes(str(arm.target), times, told))
+    return drawn
+
+
+def _spread(evaluation: Evaluation, results: CaseResults) -> Plot | None:
+    time, drawn = _name_time(evaluation), _times(results)
+    descriptions = [each.told for each in drawn if each.told]
     if not descriptions:
         return None
     return Plot(
@@ -191,6 +216,7 @@ def _spread(evaluation: Evaluation, results: CaseResults) -> Plot | None:
         label=f"The {time} a step of each replicate. {'; '.join(descriptions)}.",
         caption="A dot is a replicate: the median of its calls after the warm-up, a step. In each row the first round "
         "is on top. The bar spans the quartiles, the line is the median.",
+        drawing=charts.draw_spread(drawn),
     )
 
 
@@ -217,29 +243,34 @@ def _forest(evaluation: Evaluation, results: CaseResults) -> Plot | None:
             if without_ratio
             else ""
         ),
+        drawing=charts.draw_forest(
+            [
+                draw_ratio(comparison, _name_comparison(comparison), _margin(evaluation, comparison))
+                for comparison in timed
+            ]
+        ),
     )
 
 
 def _course(results: CaseResults) -> Plot | None:
-    descriptions, widths = [], {}
-    for arm, course in zip(results.arms, results.courses, strict=True):
-        if course:
-            descriptions.append(
-                f"{arm.target}: {course.calls} calls of {course.replicates} replicates, between "
-                f"{min(course.middle) - 1:+.1%} and {max(course.middle) - 1:+.1%}"
-            )
-            widths[arm.target] = course.width
-    if not descriptions:
+    courses = {str(arm.target): course for arm, course in zip(results.arms, results.courses, strict=True) if course}
+    told = {
+        target: f"{target}: {course.calls} calls of {course.replicates} replicates, between "
+        f"{min(course.middle) - 1:+.1%} and {max(course.middle) - 1:+.1%}"
+        for target, course in courses.items()
+    }
+    if not courses:
         return None
-    summed = [f"{width} calls of {target}" for target, width in widths.items() if width > 1]
+    summed = [f"{course.width} calls of {target}" for target, course in courses.items() if course.width > 1]
     return Plot(
         kind="calls",
         title="Calls over time",
         label="Calls after the warm-up in their order, against the median of their replicate. "
-        f"{'; '.join(descriptions)}.",
+        f"{'; '.join(told.values())}.",
         caption="Wall times of calls after the warm-up in their order, relative to the median of their replicate: the "
         "line is the median over the replicates, the band their quartiles. Warm-up calls are not drawn. "
         + (f"Summed up: a point is the median of {', '.join(summed)}." if summed else "Every call has its point."),
+        drawing=charts.draw_calls(courses),
     )
 
 
@@ -257,6 +288,7 @@ def _phases(results: CaseResults) -> Plot | None:
         label=f"Where the time of a replicate goes. {'; '.join(descriptions)}.",
         caption="Medians of wall times over the replicates, on a log scale; the first call as a whole, later ones by "
         "the step.",
+        drawing=charts.draw_phases({str(arm.target): _phase_times(arm) for arm in results.arms}),
     )
 
 
@@ -280,71 +312,36 @@ def _name_comparison(comparison: Comparison) -> str:
     return str(target) if pair.metric == "time" else f"{target} {MEASURES[pair.metric]}"
 
 
-def _data(evaluation: Evaluation, results: CaseResults) -> dict[str, Any]:
-    """Return the data that page.js reads, by position instead of by name, to be short."""
-    return {
-        "targets": [arm.target for arm in results.arms],
-        "rounds": [
-            [[replicate.round, round_figure(max(replicate.time_ns, 1.0) / 1e6)] for replicate in replicates]
-            for replicates in results.replicates
-        ],
-        "calls": [_points(course) for course in results.courses],
-        "phases": [[round_figure(_drawable(value)) for value in _phase_times(arm).values()] for arm in results.arms],
-        "comparisons": [
-            [
-                _name_comparison(comparison),
-                *_ratio_figures(comparison),
-                comparison.shown_verdict,
-                _margin(evaluation, comparison),
-            ]
-            for comparison in results.comparisons
-            if comparison.ratio is not None
-        ],
-        **(_trend_data(evaluation, results) if is_trend(evaluation.plan) else {}),
-    }
-
-
-def _trend_data(evaluation: Evaluation, results: CaseResults) -> dict[str, Any]:
-    """Return the versions in order with their ratios, and the neighbours that differ.
-
-    The version that the ratios refer to is at 1.
-    """
+def _ratios_in_order(evaluation: Evaluation, results: CaseResults) -> list[DrawnRatio]:
+    """Return the versions in order with their ratios; the version that the ratios refer to is at 1."""
     comparisons = (by_candidate(results.comparisons) | by_candidate(results.references)).values()
     timed = {comparison.pair.arms[1].target: comparison for comparison in comparisons if comparison.ratio is not None}
     references = {comparison.pair.arms[0].target for comparison in timed.values()}
-    order = []
+    ratios = []
     for target in in_order(evaluation.plan.targets):
-        row: list[Any] = [target]
-        if comparison := timed.get(target):
-            row += [*_ratio_figures(comparison), comparison.shown_verdict]
         if target in references:
-            row += [1, 1, 1, "same"]
-        order.append(row)
+            ratios.append(DrawnRatio(str(target), 1.0, 1.0, 1.0, "same"))
+        elif comparison := timed.get(target):
+            ratios.append(draw_ratio(comparison, str(target)))
+        else:
+            ratios.append(DrawnRatio(str(target)))
+    return ratios
+
+
+def draw_ratio(comparison: Comparison, name: str, margin: float = 0.0) -> DrawnRatio:
+    figures = (comparison.ratio, comparison.ci_low, comparison.ci_high)
+    return DrawnRatio(name, *figures, comparison.shown_verdict, margin)
+
+
+def _figures(results: CaseResults) -> dict[str, Any]:
+    """Return the times of the replicates, of which page.js makes a table, by their rounds."""
+    of_arms = [
+        {replicate.round: round_figure(max(replicate.time_ns, 1.0) / 1e6) for replicate in replicates}
+        for replicates in results.replicates
+    ]
+    numbers = sorted({number for times in of_arms for number in times})
     return {
-        "order": order,
-        "steps": [
-            [*(arm.target for arm in step.pair.arms), round_figure(step.ratio), step.verdict]
-            for step in results.neighbours
-            if step.verdict in ("slower", "faster")
-        ],
-    }
-
-
-def _ratio_figures(comparison: Comparison) -> tuple[float | None, ...]:
-    return round_figure(comparison.ratio), round_figure(comparison.ci_low), round_figure(comparison.ci_high)
-
-
-def _drawable(milliseconds: float | None) -> float | None:
-    """Return a time that a log scale can show, which has no place for zero."""
-    return None if milliseconds is None else max(milliseconds, 1e-6)
-
-
-def _points(course: Course | None) -> dict[str, Any] | None:
-    """Return a course in thousandths, since a plot shows no more and this halves the page."""
-    if course is None:
-        return None
-    lines = {"low": course.low, "middle": course.middle, "high": course.high}
-    return {"width": course.width, "calls": course.calls} | {
-        name: [None if math.isnan(value) else round((value - 1) * 1000) for value in line]
-        for name, line in lines.items()
+        "targets": [arm.target for arm in results.arms],
+        "numbers": numbers,
+        "times": [[times.get(number) for number in numbers] for times in of_arms],
     }

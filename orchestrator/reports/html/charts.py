@@ -1,259 +1,341 @@
-"""One altair chart per kind of plot.
+"""One function per kind of plot. Each returns names or a scale on the left, and a drawing that fills the rest.
 
-Their data are named and not included: the page has them once per case, and page.js joins the two. Colours are the
-page's variables, so that a theme or a printer can change them without redrawing.
+Colours are those of the page's style, so that a theme or a printer can change them. Marks tell their figures as a
+title; the figure around a plot says in words what it shows.
 """
 
-from collections.abc import Mapping
-from typing import Any
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
-import altair as alt
+from markupsafe import Markup
 
-Chart = alt.Chart | alt.LayerChart | alt.FacetChart
+from orchestrator.model import ShownVerdict
+from orchestrator.reports.columns import MARKS, ratio
+from orchestrator.reports.html import svg
+from orchestrator.reports.html.calls import Course
+from orchestrator.reports.html.svg import AxisScale, element, stretch
+from orchestrator.terminal.durations import format_time
 
-# Room for the names of versions left of every plot, so that the plots of a case are aligned.
-NAMES_PX = 84
-ROW_PX = 34
-CASE_PX = 22
-TREND_PX = 240
-# Between rows that hold a cloud of points.
-GAP = 0.25
-VERDICTS = ("slower", "faster", "slightly slower", "slightly faster", "same", "inconclusive")
-SHAPES = ("triangle-up", "triangle-down", "diamond", "cross", "square", "circle")
-PHASES = ("build", "first", "second", "burst")
-PHASE_SHAPES = ("square", "diamond", "triangle-right", "circle")
-
-# Formats milliseconds in the unit that fits.
-TIME_LABEL = (
-    "(datum.value >= 60000 ? format(datum.value / 60000, '~g') + ' min' : "
-    "datum.value >= 1000 ? format(datum.value / 1000, '~g') + ' s' : "
-    "datum.value >= 1 ? format(datum.value, '~g') + ' ms' : format(datum.value * 1000, '~g') + ' µs')"
-)
-RATIO = "ratio of times"
-RATIO_LABEL = "(format(datum.value, '~g') + 'x')"
-
-# On a wide scale only these values have room for their labels; 1 is one of them, because ratios are read against it.
-LABELLED = (
-    "domain('x')[1] / domain('x')[0] < 5 || "
-    "indexof([1, 2, 5], round(datum.value / pow(10, floor(log(datum.value) / LN10 + 1e-6)))) >= 0"
-)
-
-INK, DIM, LINE, ACCENT, BAND = (f"var(--{name})" for name in ("ink", "dim", "line", "accent", "band"))
-CONFIG: Mapping[str, Any] = {
-    "background": "transparent",
-    "font": "system-ui, sans-serif",
-    # The figure around a plot says in words what it shows.
-    "aria": False,
-    "view": {"stroke": None},
-    "axis": {
-        "labelColor": DIM, "titleColor": DIM, "gridColor": LINE, "domainColor": LINE, "tickColor": LINE,
-        "labelFontSize": 12, "titleFontSize": 12, "titleFontWeight": "normal", "labelLimit": NAMES_PX - 8,
-    },
-    "axisY": {"minExtent": NAMES_PX, "maxExtent": NAMES_PX},
-    "legend": {"labelColor": DIM, "titleColor": DIM, "labelFontSize": 12, "symbolStrokeColor": DIM},
-    "header": {"labelColor": INK, "titleColor": DIM, "labelFontSize": 12},
-    "rule": {"color": ACCENT},
-    "point": {"filled": True, "size": 40, "color": ACCENT},
-}  # fmt: skip
+ROW_PX, NARROW_PX = 34, 22
+PANEL_PX, TREND_PX = 64, 240
+# Room for names of versions that stand at an angle.
+NAMES_PX = 64
+AXIS_PX = 22
+MOST_TICKS = 5
+# The share of the width in which a label in the middle of its tick would leave the drawing.
+EDGE = 0.06
+# Characters of a name that has room in every plot.
+SHORT = 11
+Namer = Callable[[float, int], str]
+PHASE_MARKS = {"build": "■", "first": "◆", "second": "▶", "burst": "●"}
 
 
-def specs() -> dict[str, dict[str, Any]]:
-    """Return the Vega-Lite specifications by kind of plot."""
-    charts = {
-        "overview": _overview(),
-        "spread": _spread(),
-        "forest": _forest(),
-        "calls": _calls(),
-        "phases": _phases(),
-        "trend": trend(),
-        "pace": _pace(),
-    }
-    return {kind: chart.configure(**CONFIG).to_dict() for kind, chart in charts.items()}
+@dataclass(frozen=True)
+class DrawnRatio:
+    """A ratio with its interval; without a figure, only its name has a place."""
+
+    name: str
+    ratio: float | None = None
+    low: float | None = None
+    high: float | None = None
+    verdict: ShownVerdict | None = None
+    margin: float = 0.0
+
+    @property
+    def figures(self) -> tuple[float | None, ...]:
+        return self.ratio, self.low, self.high
+
+    @property
+    def style(self) -> str:
+        return _style(self.verdict or "")
+
+    @property
+    def mark(self) -> str:
+        return MARKS[self.verdict] if self.verdict else "●"
+
+    @property
+    def told(self) -> str:
+        between = f" ({ratio(self.low)} – {ratio(self.high)})" if self.low and self.high else ""
+        return f"{self.name}: {ratio(self.ratio or 1.0)}{between}, {self.verdict}"
 
 
-def _targets(gap: float | None = None) -> alt.Y:
-    """Return an axis with one row per version, in the order of the run."""
-    axis = alt.Axis(domain=False, ticks=False)
-    scale = alt.Undefined if gap is None else alt.Scale(paddingInner=gap)
-    return alt.Y("target:N", sort=None, title=None, axis=axis, scale=scale)
+@dataclass(frozen=True)
+class DrawnStep:
+    """Two neighbours that differ from each other."""
+
+    before: str
+    after: str
+    ratio: float
+    verdict: str
 
 
-def _log(field: str, title: str, label: str) -> alt.X:
-    scale = alt.Scale(type="log", nice=False, padding=12)
-    axis = alt.Axis(
-        labelExpr=f"({LABELLED}) ? {label} : ''", tickCount=6, labelFlush=False, labelSeparation=12, gridOpacity=0.6
+@dataclass(frozen=True)
+class DrawnTimes:
+    """The times of the replicates of a version, in milliseconds, in the order of their rounds."""
+
+    name: str
+    times: Sequence[float]
+    told: str = ""
+
+    @property
+    def quartiles(self) -> tuple[float, float, float]:
+        ordered = sorted(self.times)
+        low, middle, high = (_quantile(ordered, share) for share in (0.25, 0.5, 0.75))
+        return low, middle, high
+
+
+def _style(verdict: str) -> str:
+    return verdict.replace(" ", "-")
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    place = (len(ordered) - 1) * share
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def draw_overview(ratios: Sequence[DrawnRatio], targets: Sequence[str]) -> Markup:
+    """Draw a forest plot of every case, with one panel per version; `targets` has the version of each ratio."""
+    panels: dict[str, list[DrawnRatio]] = {}
+    for target, each in zip(targets, ratios, strict=True):
+        panels.setdefault(target, []).append(each)
+    scale = _scale_of_ratios(ratios)
+    drawn = [
+        _panel([each.name for each in of_target], _forest_rows(of_target, scale, NARROW_PX), head=target, narrow=True)
+        for target, of_target in panels.items()
+    ]
+    return element(
+        "div",
+        _legend_of_verdicts(ratios),
+        *drawn,
+        _axis_below(scale, _name_ratio, "ratio to the baseline: right of 1 is slower"),
+        class_="wide",
     )
-    return alt.X(f"{field}:Q", title=title, scale=scale, axis=axis)
 
 
-def _time(field: str, title: str = "time a step") -> alt.X:
-    return _log(field, title, TIME_LABEL)
+def draw_forest(ratios: Sequence[DrawnRatio]) -> Markup:
+    scale = _scale_of_ratios(ratios)
+    rows = _forest_rows(ratios, scale, ROW_PX)
+    return _panel([each.name for each in ratios], rows) + _axis_below(scale, _name_ratio, "ratio of times")
 
 
-def _ratio(field: str, title: str = RATIO) -> alt.X:
-    return _log(field, title, RATIO_LABEL)
+def draw_spread(arms: Sequence[DrawnTimes]) -> Markup:
+    """Draw the replicates of each version as dots, the first round on top."""
+    scale = svg.fit_scale(time for arm in arms for time in arm.times)
+    boxes, middles, dots = "", "", []
+    for row, arm in enumerate(arms):
+        if not arm.times:
+            continue
+        top = row * ROW_PX
+        low, middle, high = map(scale.x, arm.quartiles)
+        boxes += f"M{low} {top + 6}H{high}v{ROW_PX - 12}H{low}z"
+        middles += f"M{middle} {top + 4}v{ROW_PX - 8}"
+        step = (ROW_PX - 12) / max(len(arm.times) - 1, 1)
+        places = [(scale.x(time), round(top + 6 + number * step)) for number, time in enumerate(arm.times)]
+        dots.append(svg.draw_path(svg.write_dots(places), "dots", arm.told))
+    height = len(arms) * ROW_PX
+    drawing = stretch(height, _grid(scale, height), svg.draw_path(boxes, "band"), svg.draw_path(middles, "line"), *dots)
+    return _panel([arm.name for arm in arms], [drawing]) + _axis_below(scale, _name_time, "time a step")
 
 
-def _overview() -> Chart:
-    """Return a forest plot of every case, with one panel per version, in the order of the data."""
-    title = "ratio to the baseline: right of 1 is slower"
-    cases = alt.Y("case:N", sort=None, title=None, axis=alt.Axis(domain=False, ticks=False))
-    base = alt.Chart()
-    margin = base.mark_bar(color=BAND, height=CASE_PX).encode(x=_ratio("least", title), x2="most:Q", y=cases)
-    parity = base.mark_rule(color=DIM).encode(x=_ratio("parity", title))
-    intervals = base.mark_rule(strokeWidth=2).encode(x=_ratio("low", title), x2="high:Q", y=cases, color=_by_verdict())
-    ratios = base.mark_point(filled=True, size=60, opacity=1).encode(
-        x=_ratio("ratio", title),
-        y=cases,
-        color=_by_verdict(),
-        shape=alt.Shape("verdict:N", scale=alt.Scale(domain=VERDICTS, range=SHAPES), legend=_legend()),
-        tooltip=["case:N", "target:N", "ratio:Q", "low:Q", "high:Q", "verdict:N"],
-    )
-    panel = alt.layer(margin, parity, intervals, ratios, data=alt.NamedData("ratios"))
-    header = alt.Header(labelAnchor="start", labelFontWeight="bold", labelPadding=2, title=None)
-    panels: Chart = (
-        panel.properties(height=alt.Step(CASE_PX))
-        .facet(facet=alt.Facet("target:N", sort=None, header=header, title=None), columns=1)
-        .properties(spacing=12)
-    )
-    return panels
+def draw_calls(courses: Mapping[str, Course]) -> Markup:
+    """Draw one panel per version, since overlapping courses could not be distinguished.
 
-
-def _spread() -> Chart:
-    base = alt.Chart(alt.NamedData("points"))
-    quartiles = base.mark_bar(color=BAND, height=ROW_PX - 12, cornerRadius=3).encode(
-        x=_time("q1(ms)"), x2="q3(ms):Q", y=_targets(GAP)
-    )
-    middle = base.mark_tick(color=ACCENT, thickness=2, size=ROW_PX - 8).encode(x=_time("median(ms)"), y=_targets(GAP))
-    dots = base.mark_circle(color=ACCENT, size=26, opacity=0.75).encode(
-        x=_time("ms"),
-        y=_targets(GAP),
-        yOffset=alt.YOffset("round:Q", scale=alt.Scale(range=[6, ROW_PX - 6], zero=False, nice=False)),
-        tooltip=["target:N", "round:Q", "ms:Q"],
-    )
-    return alt.layer(quartiles, middle, dots).properties(height=alt.Step(ROW_PX, **{"for": "position"}))
-
-
-def _forest() -> Chart:
-    base = alt.Chart(alt.NamedData("comparisons"))
-    margin = base.mark_bar(color=BAND, height=ROW_PX).encode(x=_ratio("least"), x2="most:Q", y=_targets())
-    intervals = base.mark_rule(strokeWidth=2).encode(
-        x=_ratio("low"), x2="high:Q", y=_targets(), color=_by_verdict(legend=None)
-    )
-    ratios = base.mark_point(filled=True, size=90, opacity=1).encode(
-        x=_ratio("ratio"),
-        y=_targets(),
-        color=_by_verdict(legend=None),
-        shape=alt.Shape("verdict:N", scale=alt.Scale(domain=VERDICTS, range=SHAPES), legend=None),
-        tooltip=["target:N", "ratio:Q", "low:Q", "high:Q", "verdict:N"],
-    )
-    return alt.layer(margin, _one(), intervals, ratios).properties(height=alt.Step(ROW_PX))
-
-
-def trend() -> Chart:
-    """Return a chart with the versions in order from left to right, and a line between two neighbours that differ."""
-    base = alt.Chart(alt.NamedData("trend"))
-    # Invisible marks that keep the positions of versions without a ratio.
-    positions = base.mark_point(opacity=0, tooltip=None).encode(x=_in_order())
-    between = alt.ExprRef("-width / length(domain('x')) / 2")
-    steps = (
-        alt.Chart(alt.NamedData("steps"))
-        .mark_rule(strokeDash=[2, 3], strokeWidth=1.5, xOffset=between)
-        .encode(x=_in_order(), color=_by_verdict(), tooltip=["before:N", "target:N", "step:Q", "verdict:N"])
-    )
-    line = base.mark_line(color=LINE, strokeWidth=1.5).encode(x=_in_order(), y=_upwards("ratio", RATIO, RATIO_LABEL))
-    intervals = base.mark_rule(strokeWidth=2).encode(
-        x=_in_order(), y=_upwards("low", RATIO, RATIO_LABEL), y2="high:Q", color=_by_verdict()
-    )
-    ratios = base.mark_point(filled=True, size=70, opacity=1).encode(
-        x=_in_order(),
-        y=_upwards("ratio", RATIO, RATIO_LABEL),
-        color=_by_verdict(),
-        shape=alt.Shape("verdict:N", scale=alt.Scale(domain=VERDICTS, range=SHAPES), legend=_legend()),
-        tooltip=["target:N", "ratio:Q", "low:Q", "high:Q", "verdict:N"],
-    )
-    parity = (
-        alt.Chart(alt.NamedData("one"))
-        .mark_rule(color=DIM, strokeDash=[3, 3])
-        .encode(y=_upwards("ratio", RATIO, RATIO_LABEL))
-    )
-    chart: Chart = alt.layer(positions, parity, steps, line, intervals, ratios).properties(height=TREND_PX)
-    return chart
-
-
-def _pace() -> Chart:
-    base = alt.Chart(alt.NamedData("pace"))
-    positions = base.mark_point(opacity=0, tooltip=None).encode(x=_in_order())
-    title = "time a step"
-    quartiles = base.mark_rule(color=ACCENT, strokeWidth=2).encode(
-        x=_in_order(), y=_upwards("q1", title, TIME_LABEL), y2="q3:Q"
-    )
-    line = base.mark_line(color=ACCENT, strokeWidth=1.5, point=alt.OverlayMarkDef(size=40, color=ACCENT)).encode(
-        x=_in_order(), y=_upwards("ms", title, TIME_LABEL), tooltip=["target:N", "ms:Q"]
-    )
-    chart: Chart = alt.layer(positions, quartiles, line).properties(height=TREND_PX)
-    return chart
-
-
-def _in_order() -> alt.X:
-    """Return an axis of versions in the order of the data."""
-    return alt.X("target:N", sort=None, title=None, axis=alt.Axis(labelAngle=-45, domain=False, grid=False))
-
-
-def _upwards(field: str, title: str, label: str) -> alt.Y:
-    scale = alt.Scale(type="log", nice=False, padding=10)
-    labelled = LABELLED.replace("domain('x')", "domain('y')")
-    axis = alt.Axis(labelExpr=f"({labelled}) ? {label} : ''", tickCount=5, gridOpacity=0.6)
-    return alt.Y(f"{field}:Q", title=title, scale=scale, axis=axis)
-
-
-def _calls() -> Chart:
-    """Return a chart with one panel per version, since overlapping courses could not be distinguished."""
-    level = alt.Y("middle:Q", title=None, axis=alt.Axis(format="+.0%", tickCount=3), scale=alt.Scale(zero=False))
-    order = alt.X("call:Q", title="call", scale=alt.Scale(nice=False), axis=alt.Axis(tickMinStep=1, format="d"))
-    band = alt.Chart().mark_area(color=BAND).encode(x=order, y=alt.Y("low:Q", title=None), y2="high:Q")
-    line = (
-        alt.Chart()
-        .mark_line(color=ACCENT, strokeWidth=1.5, point=alt.OverlayMarkDef(size=14, color=ACCENT))
-        .encode(x=order, y=level, tooltip=["target:N", "call:Q", alt.Tooltip("middle:Q", format="+.1%")])
-    )
-    panel = alt.layer(band, line, data=alt.NamedData("calls")).properties(height=64)
-    header = alt.Header(labelAnchor="start", labelFontWeight="bold", labelPadding=2, title=None)
-    panels: Chart = panel.facet(
-        facet=alt.Facet("target:N", sort=None, header=header, title=None), columns=1
-    ).properties(spacing=12)
-    return panels
-
-
-def _phases() -> Chart:
-    colours = alt.Scale(domain=PHASES, range=[f"var(--{phase})" for phase in PHASES])
-    chart: Chart = (
-        alt.Chart(alt.NamedData("phases"))
-        .mark_point(filled=True, size=70, opacity=1)
-        .encode(
-            x=_time("ms", "time"),
-            y=_targets(),
-            color=alt.Color("phase:N", scale=colours, sort=list(PHASES), legend=_legend()),
-            shape=alt.Shape("phase:N", scale=alt.Scale(domain=PHASES, range=PHASE_SHAPES), legend=_legend()),
-            tooltip=["target:N", "phase:N", "ms:Q"],
+    A unit of the paths is a point across, and a thousandth upwards: page.js makes the table of the figures from them.
+    """
+    lines = [line for course in courses.values() for line in (course.low, course.high)]
+    level = svg.fit_scale([-5.0, 5.0, *(1000 * (value - 1) for line in lines for value in line)], is_log=False)
+    percents = AxisScale(level.low / 10, level.high / 10, is_log=False).ticks(3)
+    last = max(course.calls for course in courses.values())
+    labels = [(_down(level, 10 * value, PANEL_PX), f"{value:+.{digits}f}%") for value, digits in percents]
+    panels = []
+    for target, course in courses.items():
+        lows, middles, highs = (
+            [(place, -round(1000 * (value - 1))) for place, value in enumerate(line) if not math.isnan(value)]
+            for line in (course.low, course.middle, course.high)
         )
-        .properties(height=alt.Step(ROW_PX - 8))
+        across = last / course.width
+        paths = [
+            svg.draw_path("".join(f"M-1 {-10 * value:.4g}H{across:.0f}" for value, _ in percents), "grid"),
+            svg.draw_path(f"{svg.write_line([*highs, *reversed(lows)])}z", "band"),
+            svg.draw_path(svg.write_line(middles), "line"),
+        ]
+        box = (-0.5, -level.high, across, level.high - level.low)
+        counts = {"data_width": course.width, "data_calls": course.calls}
+        panels.append(
+            _upright_panel(labels, stretch(PANEL_PX, *paths, box=box, class_="body", **counts), PANEL_PX, target)
+        )
+    order = AxisScale(0.5, last + 0.5, is_log=False)
+    return Markup().join([*panels, _axis_below(order, lambda value, _: f"{value:.0f}", "call")])
+
+
+def draw_phases(arms: Mapping[str, Mapping[str, float | None]]) -> Markup:
+    """Draw the time of each phase of a version, as one mark each."""
+    # A log scale has no place for zero.
+    drawable = [
+        {phase: max(time, 1e-6) for phase, time in times.items() if time is not None} for times in arms.values()
+    ]
+    scale = svg.fit_scale(time for times in drawable for time in times.values())
+    height = len(arms) * NARROW_PX
+    marks = []
+    for phase, mark in PHASE_MARKS.items():
+        places = [(row * NARROW_PX + 16, times[phase]) for row, times in enumerate(drawable) if phase in times]
+        signs = [svg.place_text(mark, scale.percent(time), y, title=format_time(time)) for y, time in places]
+        marks.append(element("g", *signs, class_=f"marks phase-{phase}"))
+    legend = _legend({phase: (mark, f"phase-{phase}") for phase, mark in PHASE_MARKS.items()})
+    panel = _panel(list(arms), [stretch(height, _grid(scale, height)), *marks], narrow=True)
+    return legend + panel + _axis_below(scale, _name_time, "time")
+
+
+def draw_trend(ratios: Sequence[DrawnRatio], steps: Iterable[DrawnStep]) -> Markup:
+    """Draw the versions in order from left to right, and a line between two neighbours that differ."""
+    scale = svg.fit_scale([*(value for each in ratios for value in each.figures), 1.0])
+    places = {each.name: place for place, each in enumerate(ratios)}
+    across = svg.WIDTH / max(len(ratios), 1)
+    one = _down(scale, 1.0, TREND_PX)
+    paths = [svg.draw_path(f"M0 {one}H{svg.WIDTH}", "one")]
+    for step in steps:
+        x = round(places[step.after] * across)
+        title = f"{step.after} against {step.before}: {ratio(step.ratio)}, {step.verdict}"
+        paths.append(svg.draw_path(f"M{x} 0V{TREND_PX}", f"step {step.verdict}", title))
+    points, intervals, marks = [], [], []
+    for each in ratios:
+        if not each.ratio:
+            continue
+        x, down = round((places[each.name] + 0.5) * across), _down(scale, each.ratio, TREND_PX)
+        points.append((x, down))
+        if each.low and each.high:
+            d = f"M{x} {_down(scale, each.low, TREND_PX)}V{_down(scale, each.high, TREND_PX)}"
+            intervals.append(svg.draw_path(d, f"interval {each.style}"))
+        marks.append(_mark(each, f"{100 * x / svg.WIDTH:.2f}%", down))
+    paths += [*([svg.draw_path(svg.write_line(points), "faint")] if points else []), *intervals]
+    return _legend_of_verdicts(ratios) + _in_order([each.name for each in ratios], scale, _name_ratio, paths, marks)
+
+
+def draw_pace(arms: Sequence[DrawnTimes]) -> Markup:
+    """Draw the median time of each version with its quartiles, in order from left to right."""
+    scale = svg.fit_scale(value for arm in arms if arm.times for value in arm.quartiles)
+    points, paths, marks = [], [], []
+    for place, arm in enumerate(arms):
+        if not arm.times:
+            continue
+        x = round((place + 0.5) * svg.WIDTH / len(arms))
+        low, middle, high = (_down(scale, value, TREND_PX) for value in arm.quartiles)
+        points.append((x, middle))
+        paths.append(svg.draw_path(f"M{x} {low}V{high}", "line"))
+        told = f"{arm.name}: {format_time(arm.quartiles[1])}"
+        marks.append(_sign("●", "pace", f"{100 * x / svg.WIDTH:.2f}%", middle, told))
+    paths += [svg.draw_path(svg.write_line(points), "line")] if points else []
+    return _in_order([arm.name for arm in arms], scale, _name_time, paths, marks)
+
+
+def _scale_of_ratios(ratios: Sequence[DrawnRatio]) -> AxisScale:
+    margins = [value for each in ratios for value in (1 + each.margin, 1 / (1 + each.margin))]
+    return svg.fit_scale([*(value for each in ratios for value in each.figures), *margins, 1.0])
+
+
+def _forest_rows(ratios: Sequence[DrawnRatio], scale: AxisScale, row_px: int) -> list[Markup]:
+    height = len(ratios) * row_px
+    bands, intervals, marks = "", [], []
+    for row, each in enumerate(ratios):
+        top, middle = row * row_px, round((row + 0.5) * row_px)
+        left, right = scale.x(1 / (1 + each.margin)), scale.x(1 + each.margin)
+        bands += f"M{left} {top}H{right}v{row_px}H{left}z"
+        if each.low and each.high:
+            d = f"M{scale.x(each.low)} {middle}H{scale.x(each.high)}"
+            intervals.append(svg.draw_path(d, f"interval {each.style}"))
+        if each.ratio:
+            marks.append(_mark(each, scale.percent(each.ratio), middle))
+    one = svg.draw_path(f"M{scale.x(1.0)} 0V{height}", "one")
+    return [stretch(height, _grid(scale, height), svg.draw_path(bands, "band"), one, *intervals), *marks]
+
+
+def _mark(each: DrawnRatio, x: str, y: int) -> Markup:
+    return _sign(each.mark, each.style, x, y, each.told)
+
+
+def _sign(sign: str, style: str, x: str, y: int, told: str) -> Markup:
+    """Return a sign whose middle is there; letters stand on their line."""
+    return svg.place_text(sign, x, y + 5, f"mark {style}", told)
+
+
+def _down(scale: AxisScale, value: float, height: int) -> int:
+    return round((1 - scale.share(value)) * height)
+
+
+def _grid(scale: AxisScale, height: int) -> Markup:
+    return svg.draw_path("".join(f"M{scale.x(value)} 0V{height}" for value, _ in scale.ticks(MOST_TICKS)), "grid")
+
+
+def _panel(names: Sequence[str], drawing: Sequence[Markup], *, head: str = "", narrow: bool = False) -> Markup:
+    """Return rows with their names on the left."""
+    height = len(names) * (NARROW_PX if narrow else ROW_PX)
+    listed = element(
+        "div",
+        *(element("span", name, title=name if len(name) > SHORT else None) for name in names),
+        class_="names narrow" if narrow else "names",
     )
-    return chart
+    body = element("svg", *drawing, class_="body", height=height)
+    return element("div", *([element("b", head)] if head else []), listed, body, class_="panel")
 
 
-def _one(title: str = RATIO) -> alt.Chart:
-    """Return the line on which both are equally fast."""
-    line: alt.Chart = (
-        alt.Chart(alt.NamedData("one")).mark_rule(color=DIM, strokeDash=[3, 3]).encode(x=_ratio("ratio", title))
+def _upright_panel(ticks: Iterable[tuple[int, str]], body: Markup, height: int, head: str = "") -> Markup:
+    """Return a drawing with a scale on the left."""
+    labels = [svg.place_text(label, "100%", down + 4, "tick") for down, label in ticks]
+    left = element("svg", *labels, class_="scale", height=height)
+    return element("div", *([element("b", head)] if head else []), left, body, class_="panel")
+
+
+def _in_order(
+    names: Sequence[str], scale: AxisScale, name: Namer, paths: Sequence[Markup], marks: Sequence[Markup]
+) -> Markup:
+    """Return a drawing with the versions from left to right, with their names below, at an angle."""
+    ticks = [(_down(scale, value, TREND_PX), name(value, digits)) for value, digits in scale.ticks(MOST_TICKS)]
+    grid = svg.draw_path("".join(f"M0 {down}H{svg.WIDTH}" for down, _ in ticks), "grid")
+    labels = [
+        element(
+            "svg",
+            svg.place_text(version, "0", 0, "angled"),
+            x=f"{100 * (place + 0.5) / len(names):.2f}%",
+            y=TREND_PX + 14,
+        )
+        for place, version in enumerate(names)
+    ]
+    drawing = [stretch(TREND_PX, grid, *paths), *marks, *labels]
+    body = element("svg", *drawing, class_="body", height=TREND_PX + NAMES_PX)
+    return _upright_panel(ticks, body, TREND_PX + NAMES_PX)
+
+
+def _axis_below(scale: AxisScale, name: Namer, title: str) -> Markup:
+    labels = []
+    for value, digits in scale.ticks(MOST_TICKS):
+        # At an edge a label lies inside the drawing, where it meets no name.
+        edge = " from" if scale.share(value) < EDGE else " to" if scale.share(value) > 1 - EDGE else ""
+        labels.append(svg.place_text(name(value, digits), scale.percent(value), 14, f"tick{edge}"))
+    axis = element("svg", *labels, class_="body", height=AXIS_PX)
+    return element("div", element("span", title, class_="axis"), axis, class_="panel")
+
+
+def _legend_of_verdicts(ratios: Sequence[DrawnRatio]) -> Markup:
+    found = {each.verdict for each in ratios}
+    return _legend({verdict: (mark, _style(verdict)) for verdict, mark in MARKS.items() if verdict in found})
+
+
+def _legend(marks: Mapping[str, tuple[str, str]]) -> Markup:
+    return element(
+        "div",
+        *(element("span", f"{mark} {word}", class_=style) for word, (mark, style) in marks.items()),
+        class_="signs",
     )
-    return line
 
 
-def _by_verdict(**options: Any) -> alt.Color:
-    scale = alt.Scale(domain=VERDICTS, range=[f"var(--{verdict.replace(' ', '-')})" for verdict in VERDICTS])
-    return alt.Color("verdict:N", scale=scale, **({"legend": _legend()} | options))
+def _name_ratio(value: float, digits: int) -> str:
+    return f"{value:.{digits}f}x"
 
 
-def _legend() -> alt.Legend:
-    return alt.Legend(orient="top", title=None, symbolOpacity=1)
+def _name_time(milliseconds: float, digits: int) -> str:
+    units = (("min", 6e4), ("s", 1e3), ("ms", 1.0), ("µs", 1e-3))
+    unit, factor = next((each for each in units if milliseconds >= each[1] * (1 - 1e-9)), units[-1])
+    return f"{milliseconds / factor:.6g} {unit}"

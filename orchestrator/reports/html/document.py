@@ -1,16 +1,9 @@
 """Assembles the page; this is the module that imports what is slow to import."""
 
-import re
 from collections.abc import Sequence
-from functools import cache
-from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
-import altair
-import vl_convert
-
-from orchestrator.catalog import user_data
 from orchestrator.model import Comparison, Evaluation, Plan
 from orchestrator.plan.pairs import is_trend
 from orchestrator.reports import claims, table, trend
@@ -22,8 +15,8 @@ from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.html import charts, facts
 from orchestrator.reports.html.assets import asset, policy, template_environment
 from orchestrator.reports.html.calls import Calls
-from orchestrator.reports.html.cases import COLUMNS, sections
-from orchestrator.reports.html.escape import escape_value, round_figure, script_data
+from orchestrator.reports.html.cases import COLUMNS, draw_ratio, sections
+from orchestrator.reports.html.escape import escape_value, script_data
 from orchestrator.reports.html.rows import (
     ARM_COLUMNS,
     COMPARISON_COLUMNS,
@@ -55,7 +48,7 @@ def render_page(run: Run, calls: Calls) -> str:
     comparisons, baseline = by_candidate(evaluation.comparisons), evaluation.plan.targets[0]
     rows = [arm_row(arm, comparisons.get(arm.key), baseline, names) for arm in evaluation.arms]
     words = {row.verdict.word for row in rows} | {each.shown_verdict for each in evaluation.comparisons}
-    style, script, runtime = asset("page.css"), asset("page.js"), _runtime()
+    style, script = asset("page.css"), asset("page.js")
     targets = evaluation.plan.targets
     judged = claims.judge_planned_claims(evaluation) if evaluation.plan.claims else ()
     blocks = _blocks(evaluation)
@@ -63,9 +56,8 @@ def render_page(run: Run, calls: Calls) -> str:
         template_environment(FOLDER)
         .get_template("page.html.j2")
         .render(
-            policy=policy(style, runtime, script),
+            policy=policy(style, script),
             style=style,
-            runtime=runtime,
             script=script,
             title=_title(evaluation.plan),
             run=evaluation.plan.run,
@@ -83,7 +75,6 @@ def render_page(run: Run, calls: Calls) -> str:
             cases=cases,
             case_columns=fit_columns(COLUMNS, evaluation.plan),
             data={case.anchor: script_data(escape_value(case.data)) for case in cases},
-            specs=script_data(charts.specs()),
             claims=judged,
             claims_summary=claims.summarize_claims(judged),
             claim_texts=claims,
@@ -162,19 +153,13 @@ def _overview(evaluation: Evaluation, names: Names, blocks: Sequence[CaseBlock])
     # The steps of a program are another row of its case.
     order = list(dict.fromkeys(row.label for block in blocks[:1] for group in block.groups for row in group.rows))
     titles = short_names(names.cases.values())
+    drawn = sorted(timed, key=lambda each: order.index(each.pair.arms[1].case))
     ratios = [
-        [
-            comparison.pair.arms[1].target,
-            titles[comparison.pair.arms[1].case],
-            *map(round_figure, (comparison.ratio, comparison.ci_low, comparison.ci_high)),
-            comparison.shown_verdict,
-            comparison.pair.margin or evaluation.plan.margin,
-        ]
-        for comparison in sorted(timed, key=lambda each: order.index(each.pair.arms[1].case))
+        draw_ratio(each, titles[each.pair.arms[1].case], each.pair.margin or evaluation.plan.margin) for each in drawn
     ]
     return {
         "label": f"Ratios of {len(timed)} comparisons with the baseline: {listing}. The tables hold them all.",
-        "data": script_data(escape_value({"ratios": ratios})),
+        "drawing": charts.draw_overview(ratios, [str(each.pair.arms[1].target) for each in drawn]),
     }
 
 
@@ -193,26 +178,3 @@ def _summary(evaluation: Evaluation) -> Sequence[str]:
         more = (f"{line[0].upper()}{line[1:]}" for line in (*metric_sentences(evaluation), *losses))
         return [*sentences(evaluation), *more, *describe_cpu_times(evaluation)]
     return [f"{case.label}: {trend.summarize_trend(points)}" for case, points in trend.points(evaluation).items()]
-
-
-def vega_lite() -> str:
-    """Return the Vega-Lite release that altair writes for."""
-    wanted = re.match(r"v(\d+\.\d+)", altair.SCHEMA_VERSION)
-    assert wanted is not None
-    return wanted[1]
-
-
-@cache
-def _runtime() -> str:
-    """Return Vega, Vega-Lite and the code that embeds them, ready for a script block.
-
-    They are of the release that altair writes for. Every page has the same, and bundling them takes longer than all
-    else of a usual page.
-    """
-    return user_data.remember(f"page/vega-lite-{vega_lite()}-{installed_version('vl-convert-python')}.js", _bundle)
-
-
-def _bundle() -> str:
-    bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vl_version=vega_lite()))
-    # Both occur only inside strings, where the backslash changes nothing.
-    return bundle.replace("</script", "<\\/script").replace("<!--", "<\\!--")

@@ -1,4 +1,4 @@
-// Filters, sorts, and draws a case's plots when it is opened. Text from elsewhere is only ever put in as text.
+// Filters, sorts, and writes a case's figures when they are opened. Text from elsewhere is only ever put in as text.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -57,6 +57,20 @@
   form.addEventListener("reset", () => setTimeout(filter));
   filter();
 
+  // Rows on a phone, whose cells say what they are; a changed display takes their roles away
+
+  for (const table of all("table.sortable")) {
+    table.classList.add("stacked");
+    const labels = all("th", table.tHead).map((head) => head.dataset.label);
+    for (const row of table.tBodies[0].rows) {
+      row.setAttribute("role", "row");
+      [...row.cells].forEach((one, place) => {
+        one.setAttribute("role", one.tagName === "TH" ? "rowheader" : "cell");
+        if ("sort" in one.dataset) one.dataset.label = labels[place];
+      });
+    }
+  }
+
   // Sorting: up, down; rows without a figure stay last
 
   const compare = (one, other) => {
@@ -112,115 +126,7 @@
   };
   const percent = (thousandths) => `${thousandths >= 0 ? "+" : ""}${(thousandths / 10).toFixed(1)}%`;
 
-  // The data of a case, as the plots name them
-
-  const courses = (data) => data.calls.flatMap((course, place) => (course === null ? [] : course.middle.map((middle, point) => ({
-    target: data.targets[place],
-    call: Math.min(point * course.width + (course.width + 1) / 2, course.calls),
-    low: course.low[point] / 1000,
-    middle: middle === null ? null : middle / 1000,
-    high: course.high[point] / 1000,
-  })))).filter((one) => one.middle !== null);
-  const quantile = (sorted, share) => {
-    const place = (sorted.length - 1) * share;
-    const low = sorted[Math.floor(place)];
-    return low + (sorted[Math.ceil(place)] - low) * (place % 1);
-  };
-  const DATA = {
-    overview: (data) => ({
-      ratios: data.ratios.map(([target, name, ratio, low, high, verdict, margin]) => (
-        { target, case: name, ratio, low, high, verdict, parity: 1, least: 1 / (1 + margin), most: 1 + margin })),
-    }),
-    spread: (data) => ({
-      points: data.rounds.flatMap((rounds, place) => rounds.map(([round, ms]) => ({ target: data.targets[place], round, ms }))),
-    }),
-    forest: (data) => ({
-      one: [{ ratio: 1 }],
-      comparisons: data.comparisons.map(([target, ratio, low, high, verdict, margin]) => (
-        { target, ratio, low, high, verdict, least: 1 / (1 + margin), most: 1 + margin })),
-    }),
-    trend: (data) => ({
-      one: [{ ratio: 1 }],
-      trend: data.order.map(([target, ratio, low, high, verdict]) => ({ target, ratio, low, high, verdict })),
-      steps: data.steps.map(([before, target, step, verdict]) => ({ before, target, step, verdict })),
-    }),
-    pace: (data) => ({
-      pace: data.order.map(([target]) => {
-        const times = data.rounds[data.targets.indexOf(target)].map(([, ms]) => ms).sort((one, other) => one - other);
-        return times.length ? { target, ms: quantile(times, 0.5), q1: quantile(times, 0.25), q3: quantile(times, 0.75) } : { target };
-      }),
-    }),
-    calls: (data) => ({ calls: courses(data) }),
-    phases: (data) => ({
-      phases: data.phases.flatMap((times, place) => times.map((ms, phase) => (
-        { target: data.targets[place], phase: ["build", "first", "second", "burst"][phase], ms })))
-        .filter((one) => one.ms !== null),
-    }),
-  };
-
-  // Drawing: one plot after the other, so that the page stays awake
-
-  const specs = parsed("specs");
-  const kept = new Map();
-  const tip = byId("tip");
-  const showTip = (_, event, item, value) => {
-    tip.hidden = value === null || value === undefined || value === "";
-    if (tip.hidden) return;
-    tip.textContent = Object.entries(value).map(([name, told]) => `${name}: ${told}`).join("\n");
-    const { innerWidth: width } = window;
-    tip.style.left = `${Math.min(event.clientX + 12, width - tip.offsetWidth - 8)}px`;
-    tip.style.top = `${event.clientY + 14}px`;
-  };
-  const OPTIONS = { actions: false, ast: true, defaultStyle: false, mode: "vega-lite", renderer: "svg", tooltip: showTip };
-  const dataOf = (id) => parsed(`data-${id}`);
-  // Room left of a plot for the names of targets, or for those of cases, which are longer.
-  const roomFor = (kind, width) => (kind !== "overview" ? 84 : width < 480 ? 130 : 280);
-  const sized = (spec, kind, width) => {
-    const names = roomFor(kind, width);
-    const inner = Math.max(width - names - 26, 120);
-    const legend = { ...spec.config.legend, columns: width < 480 ? 2 : 4 };
-    const axis = { ...spec.config.axis, labelLimit: names - 8 };
-    const config = { ...spec.config, legend, axis, axisY: { minExtent: names, maxExtent: names } };
-    return spec.facet ? { ...spec, config, spec: { ...spec.spec, width: inner } } : { ...spec, config, width: inner };
-  };
-  const draw = async (figure) => {
-    const place = figure.querySelector(".drawing");
-    const width = Math.min(place.clientWidth, 1200);
-    if (!width || (kept.has(figure) && kept.get(figure).width === width)) return;
-    const data = dataOf(figure.closest("[id]").id);
-    const { kind } = figure.dataset;
-    const spec = { ...sized(specs[kind], kind, width), datasets: DATA[kind](data) };
-    if (kept.has(figure)) kept.get(figure).result.finalize();
-    // A separate frame: what embeds would take the role and the label from the place itself.
-    const frame = document.createElement("div");
-    place.replaceChildren(frame);
-    kept.set(figure, { width, result: await vegaEmbed(frame, spec, OPTIONS) });
-    // The place around it says in words what is drawn.
-    frame.querySelector("svg").setAttribute("aria-hidden", "true");
-    for (const part of all("[role]", frame)) part.removeAttribute("role");
-  };
-  let queue = Promise.resolve();
-  let waiting = 0;
-  const told = () => { byId("drawing").textContent = waiting > 8 ? `${waiting} plots to draw` : ""; };
-  const request = (figures) => {
-    waiting += figures.length;
-    for (const figure of figures) {
-      queue = queue.then(() => draw(figure)).catch((error) => console.error(error)).then(() => {
-        waiting -= 1;
-        told();
-        return new Promise((go) => setTimeout(go));
-      });
-    }
-    told();
-  };
-  const shown = () => all("figure.plot").filter((figure) => !figure.closest("details:not([open])"));
-  let pause = 0;
-  addEventListener("resize", () => {
-    clearTimeout(pause);
-    pause = setTimeout(() => request(shown()), 250);
-  });
-
-  // The same figures as tables
+  // The figures of the plots as tables
 
   const cell = (text, tag = "td", scope = "") => {
     const made = document.createElement(tag);
@@ -242,19 +148,32 @@
     frame.append(table);
     return frame;
   };
+  // The points of a path whose units are a point across and a thousandth upwards.
+  const pointsOf = (path) => {
+    const figures = path.getAttribute("d").match(/-?\d+/g).map(Number);
+    let [place, down] = [0, 0];
+    return Array.from({ length: Math.floor(figures.length / 2) }, (_, point) => {
+      [place, down] = [place + figures[2 * point], down + figures[2 * point + 1]];
+      return [place, -down];
+    });
+  };
   const TABLES = {
-    rounds: (data) => {
-      const numbers = [...new Set(data.rounds.flatMap((rounds) => rounds.map(([round]) => round)))].sort((a, b) => a - b);
-      const found = data.rounds.map((rounds) => new Map(rounds));
-      const lines = numbers.map((round) => [round, ...found.map((of) => (of.has(round) ? duration(of.get(round)) : ""))]);
-      return tabled("Times of every replicate", ["Round", ...data.targets], lines);
+    rounds: (one) => {
+      const { targets, numbers, times } = parsed(`data-${one.id}`);
+      const lines = numbers.map((round, place) => (
+        [round, ...times.map((of) => (of[place] === null ? "" : duration(of[place])))]));
+      return tabled("Times of every replicate", ["Round", ...targets], lines);
     },
-    calls: (data) => {
-      const lines = data.calls.flatMap((course, place) => course === null ? [] : course.middle.map((middle, point) => {
-        const [from, to] = [point * course.width + 1, Math.min((point + 1) * course.width, course.calls)];
-        const told = [middle, course.low[point], course.high[point]].map((one) => (one === null ? "" : percent(one)));
-        return [data.targets[place], from === to ? from : `${from} – ${to}`, ...told];
-      }));
+    calls: (one) => {
+      const lines = all("svg[data-width]", one).flatMap((drawing) => {
+        const [width, calls] = [Number(drawing.dataset.width), Number(drawing.dataset.calls)];
+        const band = pointsOf(drawing.querySelector(".band"));
+        return pointsOf(drawing.querySelector(".line")).map(([place, middle], point) => {
+          const [from, to] = [place * width + 1, Math.min((place + 1) * width, calls)];
+          const told = [middle, band[band.length - 1 - point][1], band[point][1]].map(percent);
+          return [drawing.closest(".panel").firstChild.textContent, from === to ? from : `${from} – ${to}`, ...told];
+        });
+      });
       return tabled("Calls over time", ["Version", "Calls", "Median", "Lower quartile", "Upper quartile"], lines);
     },
   };
@@ -262,10 +181,9 @@
   // Opening
 
   for (const one of cases) {
-    one.addEventListener("toggle", () => { if (one.open) request(all("figure.plot", one)); });
     for (const inner of all("details.figures", one)) {
       inner.addEventListener("toggle", () => {
-        if (inner.open && !inner.querySelector("table")) inner.append(TABLES[inner.dataset.table](dataOf(one.id)));
+        if (inner.open && !inner.querySelector("table")) inner.append(TABLES[inner.dataset.table](one));
       });
     }
   }
@@ -301,6 +219,5 @@
     closed.clear();
   });
 
-  request(shown());
   openNamed();
 })();

@@ -10,7 +10,7 @@ import pytest
 from orchestrator.cli import main
 from tests.conftest import ROOT
 
-HEAVY = ("altair", "docker", "duckdb", "jinja2", "numpy", "pandas", "pyarrow", "scipy", "tomlkit")
+HEAVY = ("docker", "duckdb", "jinja2", "numpy", "pandas", "pyarrow", "scipy", "tomlkit")
 CALLS = {
     "help": (["--help"], 0, "Is my TensorFlow"),
     "help of a command": (["run", "--help"], 0, "--no-python-downloads"),

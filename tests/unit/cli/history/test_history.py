@@ -389,7 +389,7 @@ def test_the_site_is_written(call, history: Path, tmp_path: Path):
 def test_what_only_says_something_of_an_alarm_waits_for_nothing_that_draws():
     code = (
         "import sys, orchestrator.cli.main, orchestrator.cli.history\n"
-        "print([name for name in ('altair', 'duckdb', 'jinja2', 'scipy') if name in sys.modules])"
+        "print([name for name in ('duckdb', 'jinja2', 'scipy') if name in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "[]\n"
