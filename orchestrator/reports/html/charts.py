@@ -19,7 +19,7 @@ from orchestrator.terminal.durations import format_time
 
 ROW_PX, NARROW_PX = 34, 22
 PANEL_PX, TREND_PX = 64, 240
-# Room for names of versions that stand at an angle.
+# Room for names of versions at an angle.
 NAMES_PX = 64
 AXIS_PX = 22
 MOST_TICKS = 5
@@ -257,7 +257,7 @@ def _mark(each: DrawnRatio, x: str, y: int) -> Markup:
 
 
 def _sign(sign: str, style: str, x: str, y: int, told: str) -> Markup:
-    """Return a sign whose middle is there; letters stand on their line."""
+    """Return a sign with its middle at this place; that of a letter is above its line."""
     return svg.place_text(sign, x, y + 5, f"mark {style}", told)
 
 
