@@ -16,7 +16,6 @@ from orchestrator.engines.cuda_libraries import find_variables
 from orchestrator.engines.docker import container, image, limits, nvidia, own_image, probe
 from orchestrator.engines.docker.client import Clients, asking, connect_engine, find_root_cause
 from orchestrator.engines.docker.uv_container import UvInContainer
-from orchestrator.engines.index.proxy import Index
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed, UsageError
 from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
@@ -109,6 +108,9 @@ class DockerEngine:
                 self._ca_bundle = options.ca_bundle.read_bytes()
             except OSError as error:
                 raise UsageError(f"--ca-bundle {options.ca_bundle}: {error.strerror}") from error
+        # It takes a while to import, and a report imports this module, too.
+        from orchestrator.engines.index.proxy import Index
+
         self._index = Index(options.index_url, options.wheelhouse, options.ca_bundle)
 
     def check(self) -> str:

@@ -29,8 +29,6 @@ from orchestrator.engines.index.upstream import Trouble, Upstream, Wheelhouse, r
 # `.invalid` resolves nowhere: a request that bypasses this server reaches no other.
 NAME = "index.tfcompare.invalid"
 USER = "build"
-# What would make pip ask another server as well, or this one in another way.
-OVERRULED = ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_PROXY", "ALL_PROXY", "all_proxy")
 CHUNK = 1 << 18
 
 

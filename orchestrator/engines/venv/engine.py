@@ -35,7 +35,6 @@ from orchestrator.engines.cuda_libraries import add_driver, code_variables, find
 from orchestrator.engines.docker.limits import share_processes
 from orchestrator.engines.environment import worker_variables
 from orchestrator.engines.folder_lock import FolderLock, wait
-from orchestrator.engines.index.proxy import OVERRULED, Index
 from orchestrator.engines.layers import UvHere, describe_layers
 from orchestrator.engines.scratch import Scratch
 from orchestrator.engines.venv import interpreters, pythons
@@ -48,6 +47,8 @@ from orchestrator.model import EnvironmentFacts
 from orchestrator.options import EngineOptions
 from orchestrator.terminal.counts import name_some
 
+# What would make pip ask another server than our own index, or that one in another way.
+OVERRULED = ("PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_NO_INDEX", "PIP_PROXY", "ALL_PROXY", "all_proxy")
 MARKER = "tfcompare.json"
 # The folder of an environment that holds the code that a driver has compiled for it.
 GPU_CODE = "gpu-code"
@@ -127,6 +128,9 @@ class VenvEnvironment:
 class VenvEngine:
     def __init__(self, options: EngineOptions) -> None:
         self._options = options
+        # It takes a while to import, and a report imports this module, too.
+        from orchestrator.engines.index.proxy import Index
+
         self._index = Index(options.index_url, options.wheelhouse, options.ca_bundle)
         self._downloads = pythons.Downloads(options)
         self._held = ExitStack()
