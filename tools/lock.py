@@ -9,7 +9,7 @@ from typing import get_args
 
 from orchestrator import catalog
 from orchestrator.bundled import IMAGES
-from orchestrator.catalog.lock_on_demand import Lock, pip_lock, resolve_lock
+from orchestrator.catalog.locking import Lock, pip_lock, resolve_lock
 from orchestrator.catalog.uv import Unresolved
 from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.errors import UsageError

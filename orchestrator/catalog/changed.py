@@ -6,8 +6,9 @@ from itertools import combinations
 from pathlib import Path
 
 from orchestrator import catalog
-from orchestrator.catalog import architectures, lock_on_demand, targets, user_data
-from orchestrator.catalog.lock_on_demand import BUILD_TOOLS, ON_FIRST_USE, TENSORFLOW, Lock
+from orchestrator.catalog import architectures, lock_on_demand, locking, targets, user_data
+from orchestrator.catalog.lock_on_demand import ON_FIRST_USE, TENSORFLOW
+from orchestrator.catalog.locking import BUILD_TOOLS, Lock
 from orchestrator.catalog.targets import Changed
 from orchestrator.catalog.uv import Unresolved
 from orchestrator.catalog.version import Flavour, FlavourName, Python, TargetChanges, Version
@@ -59,13 +60,13 @@ def provide_targets(texts: Sequence[str], view: View, device: FlavourName) -> tu
 
 
 def _write(new: NewLock, text: str) -> None:
-    tools = lock_on_demand.pip_lock(new.lock.python).path
+    tools = locking.pip_lock(new.lock.python).path
     message = ""
     # What a version of the table is kept at is first choice, so that a target differs in nothing else.
     for constraints in dict.fromkeys((new.keep, ())):
         options = [word for path in constraints for word in ("--constraints", str(path))]
         try:
-            text_of_lock = lock_on_demand.resolve_lock(new.lock, tools, options)
+            text_of_lock = locking.resolve_lock(new.lock, tools, options)
         except Unresolved as error:
             message = message or str(error)
             continue
@@ -180,7 +181,7 @@ def _flavour(device: FlavourName, python: str, lock: Lock) -> Flavour:
         name=device,
         python=Python(number=python, image=base.image, digest=digest),
         lock=lock.path,
-        pip_lock=lock_on_demand.pip_lock(python).path,
+        pip_lock=locking.pip_lock(python).path,
         image=base.image,
         digest=digest,
         requirements=lock.requirements,

@@ -1,10 +1,5 @@
-"""Versions that no table has: exact patches and nightlies, locked into the user's folder on first use.
+"""Versions that no table has: exact patches and nightlies, locked into the user's folder on first use."""
 
-The resolver is uv, because it resolves for Pythons that it does not run on, including 3.6.
-"""
-
-import hashlib
-import json
 import os
 import re
 import subprocess
@@ -12,117 +7,26 @@ import sys
 import tomllib
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from packaging.version import Version as Number
 
 from orchestrator import catalog
 from orchestrator.bundled import IMAGES
-from orchestrator.catalog import architectures, user_data, user_table, uv
-from orchestrator.catalog.table import FlavourTable, SourceTable
-from orchestrator.catalog.uv import Unresolved, find_uv
+from orchestrator.catalog import architectures, locking, user_data, user_table
+from orchestrator.catalog.locking import Lock
+from orchestrator.catalog.table import FlavourTable
+from orchestrator.catalog.uv import RESOLVE_TIMEOUT_S, Unresolved
 from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.child_environment import pass_variables
 from orchestrator.errors import UsageError
 from orchestrator.machine.supported import find_architecture
-from orchestrator.options import EngineOptions
 from orchestrator.terminal.view import View
 
-# Packages that come as source are built with these, without isolation.
-# The tensorboards of the versions here import pkg_resources, which setuptools 82 no longer has.
-BUILD_TOOLS = ("setuptools<82", "wheel")
-INPUTS_PREFIX = "# inputs: sha256:"
 TENSORFLOW = re.compile(r"(?P<package>tensorflow(-cpu|-gpu)?|tf-nightly(-cpu)?)(?P<extra>\[[\w-]+\])?==(?P<number>\S+)")
 NIGHTLIES = ("tf-nightly-cpu", "tf-nightly")
 HEAD = "# Your own versions, in the form of tfcompare's table of versions.\n"
-WRITTEN_BY = "# Written by: "
 ON_FIRST_USE = "tfcompare, for the version "
-
-
-@dataclass(frozen=True)
-class Lock:
-    path: Path
-    command: str
-    python: str
-    requirements: tuple[str, ...]
-    constraints: tuple[str, ...] = ()
-
-    @property
-    def inputs(self) -> str:
-        here = find_architecture()
-        text = "\n".join(
-            (self.python, *self.requirements, "", *self.constraints, *([] if here.is_usual else [here.name]))
-        )
-        return hashlib.sha256(text.encode()).hexdigest()
-
-    def is_current(self) -> bool:
-        return self.path.is_file() and INPUTS_PREFIX + self.inputs in self.path.read_text().splitlines()
-
-
-def pip_lock(python: str) -> Lock:
-    pip = f"pip=={catalog.builtin_catalogue().python[python].pip}"
-    return Lock(catalog.LOCKS / f"pip-py{python}.txt", "python tools/lock.py", python, (pip, *BUILD_TOOLS))
-
-
-def resolve_lock(lock: Lock, constraints: Path | None = None, options: Sequence[str] = ()) -> str:
-    """Resolve requirements and return the text of the lock; raise Unresolved if that fails.
-
-    Source packages are refused, except for those of the table, whose metadata the table has, so nothing is built here.
-    """
-    known = catalog.builtin_catalogue().source
-    sources: dict[str, SourceTable] = {}
-    first: Unresolved | None = None
-    while True:
-        try:
-            resolved = _compile(lock, constraints, options, sources)
-            break
-        except Unresolved as error:
-            first = first or error
-            # uv names the packages without wheels in its message alone.
-            named = {name: source for name, source in known.items() if re.search(rf"\b{name}\b", str(error))}
-            if named.keys() <= sources.keys():
-                raise first from None
-            sources |= named
-    for name, source in sources.items():
-        resolved = _keep_known_file(resolved, name, source)
-    header = f"{WRITTEN_BY}{lock.command}\n# from its table of versions, for Python {lock.python}\n"
-    return f"{header}{INPUTS_PREFIX}{lock.inputs}\n{resolved}"
-
-
-def _compile(lock: Lock, constraints: Path | None, options: Sequence[str], sources: Mapping[str, SourceTable]) -> str:
-    binary = find_uv()
-    if binary is None:
-        raise UsageError("uv, which makes locks, is not on PATH: pip install uv")
-    with TemporaryDirectory(prefix="tfcompare-lock-") as made:
-        folder = Path(made)
-        (folder / "requirements.txt").write_text("\n".join(lock.requirements))
-        (folder / "sources.txt").write_text("".join(f"{name}=={each.version}\n" for name, each in sources.items()))
-        metadata = (
-            f"[[dependency-metadata]]\nname = {json.dumps(name)}\nversion = {json.dumps(each.version)}\n"
-            f"requires-dist = {json.dumps(each.requires)}\n"
-            for name, each in sources.items()
-        )
-        (folder / "uv.toml").write_text("".join(metadata))
-        arguments = [*uv.COMPILE, "requirements.txt", "--config-file", "uv.toml", "--constraints", "sources.txt"]
-        arguments += [*uv.aim_at(lock.python), *(["--constraints", str(constraints)] if constraints else []), *options]
-        arguments += [f"--no-binary={name}" for name in sources]
-        return uv.run_uv(binary, arguments, folder, EngineOptions(), uv.RESOLVE_TIMEOUT_S)
-
-
-def _keep_known_file(resolved: str, name: str, source: SourceTable) -> str:
-    """Leave a source package only the file that the table knows, which is the only one that may ever be built."""
-    pin = re.search(rf"^{name}=={re.escape(source.version)}(?P<hashes>( \\\n +--hash=\S+)*)$", resolved, re.MULTILINE)
-    if pin is None:
-        return resolved
-    if f"--hash=sha256:{source.sha256}" not in pin["hashes"].split():
-        raise Unresolved(
-            f"{name} {source.version} comes as source, and the index has another file of it than the one that "
-            "tfcompare knows"
-        )
-    return resolved.replace(pin[0], f"{name}=={source.version} \\\n    --hash=sha256:{source.sha256}")
 
 
 def provide_locks(
@@ -279,12 +183,12 @@ def _requirements(flavour: FlavourTable, number: str, python: str, *, keep_keras
 def _resolve(
     number: str, device: FlavourName, python: str, wanted: tuple[str, ...], options: Sequence[str] = ()
 ) -> str:
-    tools = pip_lock(python)
+    tools = locking.pip_lock(python)
     lock = Lock(
         user_data.locks() / catalog.lock_name(number, device, python),
         ON_FIRST_USE + number, python, wanted, tools.requirements,
     )  # fmt: skip
-    return resolve_lock(lock, tools.path, options)
+    return locking.resolve_lock(lock, tools.path, options)
 
 
 def _keep(number: str, device: FlavourName, flavour: FlavourTable, text: str, view: View) -> None:
@@ -316,7 +220,7 @@ def is_locked_by_us(version: Version) -> bool:
     return all(
         flavour.lock.is_relative_to(user_data.locks())
         and flavour.lock.is_file()
-        and flavour.lock.read_text().startswith(WRITTEN_BY + ON_FIRST_USE + version.number)
+        and flavour.lock.read_text().startswith(locking.WRITTEN_BY + ON_FIRST_USE + version.number)
         for flavour in version.flavours
     )
 
@@ -404,10 +308,10 @@ def _on_index(package: str, python: str) -> list[str]:
             env=pass_variables(),
             capture_output=True,
             text=True,
-            timeout=uv.RESOLVE_TIMEOUT_S,
+            timeout=RESOLVE_TIMEOUT_S,
         )
     except subprocess.TimeoutExpired as error:
-        raise UsageError(f"the index does not answer for {package} within {uv.RESOLVE_TIMEOUT_S} s") from error
+        raise UsageError(f"the index does not answer for {package} within {RESOLVE_TIMEOUT_S} s") from error
     if done.returncode != 0:
         # What pip says of an index that does not answer, too, once it has tried often enough.
         broken = re.search(r"Retrying \(.*after connection broken by '(.*)'", done.stderr)

@@ -20,13 +20,11 @@ from packaging.version import InvalidVersion
 from packaging.version import Version as Number
 
 from orchestrator import contract, files
-from orchestrator.catalog import lockfile
+from orchestrator.catalog import lockfile, locking
 from orchestrator.catalog.user_data import cache
 from orchestrator.catalog.uv import (
-    COMPILE,
     INSTALL,
     INSTALL_TIMEOUT_S,
-    RESOLVE_TIMEOUT_S,
     Unresolved,
     aim_at,
     choose_index,
@@ -143,11 +141,10 @@ def _make_folder(shared: Path) -> Iterator[Path]:
 def _resolve(path: Path, requirements: Sequence[str], present: Mapping[str, str], python: str, uv: Uv) -> None:
     """Write what has to be installed for these requirements next to the packages that are there."""
     with _make_folder(path.parent) as made:
-        (made / "requirements.txt").write_text("".join(f"{Requirement(text)}\n" for text in requirements))
-        (made / "present.txt").write_text("".join(f"{name}=={number}\n" for name, number in present.items()))
-        arguments = (*COMPILE, "--no-config", *aim_at(python), "requirements.txt", "--constraints", "present.txt")
+        wanted = [str(Requirement(text)) for text in requirements]
+        known = [f"{name}=={number}" for name, number in present.items()]
         lock = made / LOCK
-        lock.write_text(uv.run(arguments, made, RESOLVE_TIMEOUT_S))
+        lock.write_text(locking.pin_requirements(uv.run, made, python, wanted, known, ("--no-config",)))
         missing = [pin for pin in lockfile.read_lock(lock) if lockfile.normalize(pin.name) not in present]
         files.write_atomically(path, "".join(f"{lockfile.write_pin(pin)}\n" for pin in missing).encode())
 

@@ -24,7 +24,7 @@ Step = Literal["wait", "skip", "begin"]
 
 TIME = re.compile(r"(?P<hour>\d{1,2}):(?P<minute>\d{2})", re.ASCII)
 INTERVAL = timedelta(minutes=15)
-# A night that nobody asked for within this time was missed.
+# A night for which no scheduler asked within this time was missed.
 ON_TIME = INTERVAL + timedelta(minutes=5)
 
 
@@ -52,7 +52,7 @@ def next_after(now: datetime, at: time, tz: ZoneInfo | None = None) -> datetime:
 
 @dataclass(frozen=True)
 class Marked:
-    """The last night that began or was left out, and the last one that somebody asked for in time."""
+    """The last night that began or was left out, and the last one for which a scheduler asked in time."""
 
     night: date
     asked: date
@@ -61,7 +61,7 @@ class Marked:
 def decide(last: Marked | None, now: datetime, at: time, missed: str) -> tuple[Marked, Step]:
     """Return what to do at this moment, and what is known from then on unless a night begins."""
     night = find_night(now, at)
-    # A night whose time came before anybody asked was not missed. And a clock that was far ahead would keep nights
+    # A night whose time came before the first call was not missed. And a clock that was far ahead would keep nights
     # waiting until it is there again; by an hour it may go back.
     if last is None or last.night - night > timedelta(days=1):
         return Marked(night, night), "wait"
@@ -114,7 +114,7 @@ class DueNights:
     def claim(self, now: datetime) -> date | None:
         """Return the night that the caller has to begin now, if one is due and no nightly run is in progress.
 
-        Whoever asks again for the same night gets nothing.
+        It is returned once, however often it is asked for.
         """
         if self.look(now) != "begin":
             return None

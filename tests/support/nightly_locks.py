@@ -5,7 +5,7 @@ import time
 from pathlib import Path
 
 from orchestrator import catalog
-from orchestrator.catalog import lock_on_demand, user_data
+from orchestrator.catalog import lock_on_demand, locking, user_data
 from orchestrator.catalog.table import FlavourTable
 from orchestrator.catalog.version import Version
 from orchestrator.terminal.view import View
@@ -15,7 +15,7 @@ DAY_S = 86400
 
 def lock(number: str, used_days_ago: float = 0.0, requirements: str = "") -> Version:
     """As if it had been locked and used then."""
-    header = f"{lock_on_demand.WRITTEN_BY}{lock_on_demand.ON_FIRST_USE}{number}\n"
+    header = f"{locking.WRITTEN_BY}{lock_on_demand.ON_FIRST_USE}{number}\n"
     flavour = FlavourTable(pythons=("3.11",), requirements=(f"tf-nightly=={number}",))
     lock_on_demand._keep(number, "cpu", flavour, header + requirements, View())
     [version] = catalog.resolve_versions([number], fewest=1)

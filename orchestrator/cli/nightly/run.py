@@ -213,7 +213,7 @@ def run(
 
 
 def name_nights(context: typer.Context) -> str:
-    """Return a short name of what a command line asks for: another question has nights of its own."""
+    """Return a short name of what a command line asks for: other options, other nights."""
     asked = [(flag, str(value)) for name, (flag, value) in find_given_flags(context).items() if name in DECISIVE]
     return sha256(repr(sorted(asked)).encode()).hexdigest()[:12]
 

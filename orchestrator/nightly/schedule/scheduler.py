@@ -90,7 +90,7 @@ def read_part(path: Path) -> str:
 
 
 def write_part(path: Path, text: str, mode: int) -> list[Path]:
-    """Write a file; another one of this name, which somebody may have edited, is kept as FILE.bak and returned."""
+    """Write a file; another one of this name, which may have been edited, is kept as FILE.bak and returned."""
     data, kept = text.encode("utf-8", "surrogateescape"), path.with_name(f"{path.name}.bak")
     with files.writing(path, "another --scheduler may do"):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def write_part(path: Path, text: str, mode: int) -> list[Path]:
 
 
 def remove_part(path: Path) -> None:
-    """Remove a file that tfcompare wrote, and leave one of somebody else."""
+    """Remove a file that tfcompare wrote, and no other."""
     if read_part(path):
         try:
             path.unlink()

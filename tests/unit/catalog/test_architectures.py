@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from orchestrator import catalog
-from orchestrator.catalog import architectures, changed, lock_on_demand, user_data, uv, wheel
+from orchestrator.catalog import architectures, changed, lock_on_demand, locking, user_data, uv, wheel
 from orchestrator.catalog.uv import Unresolved
 from orchestrator.catalog.version import Version
 from orchestrator.errors import UsageError
@@ -31,17 +31,17 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 @pytest.fixture
-def resolver(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[lock_on_demand.Lock]:
+def resolver(folder: Path, monkeypatch: pytest.MonkeyPatch) -> list[locking.Lock]:
     """Stands in for uv: it has everything but 2.12 on Python 3.11, and nothing of 2.14."""
-    asked: list[lock_on_demand.Lock] = []
+    asked: list[locking.Lock] = []
 
-    def resolve(lock: lock_on_demand.Lock, *options: object) -> str:
+    def resolve(lock: locking.Lock, *options: object) -> str:
         asked.append(lock)
         if "tensorflow==2.14.1" in lock.requirements or (lock.python, lock.requirements[0][-4:]) == ("3.11", "12.1"):
             raise Unresolved("No solution found: there are no such wheels")
-        return f"{lock_on_demand.WRITTEN_BY}{lock.command}\nkeras==3.0 --hash=sha256:{'0' * 64}\n"
+        return f"{locking.WRITTEN_BY}{lock.command}\nkeras==3.0 --hash=sha256:{'0' * 64}\n"
 
-    monkeypatch.setattr(lock_on_demand, "resolve_lock", resolve)
+    monkeypatch.setattr(locking, "resolve_lock", resolve)
     return asked
 
 
@@ -51,7 +51,7 @@ def provide(*texts: str) -> tuple[dict[str, Version], list[str]]:
     return {version.number: version for version in changed.resolve_targets(names, 1, "cpu")}, said
 
 
-def test_on_the_usual_architecture_nothing_is_locked(resolver: list[lock_on_demand.Lock]):
+def test_on_the_usual_architecture_nothing_is_locked(resolver: list[locking.Lock]):
     found, said = provide("2.9..2.16", "1.14")
     assert (resolver, said) == ([], [])
     assert all(flavour.lock.is_relative_to(catalog.LOCKS) for each in found.values() for flavour in each.flavours)
@@ -61,7 +61,7 @@ def test_on_the_usual_architecture_nothing_is_locked(resolver: list[lock_on_dema
 
 @pytest.mark.parametrize("machine", ["aarch64", "arm64"])
 def test_a_version_of_the_table_is_locked_once_for_the_other(
-    resolver: list[lock_on_demand.Lock], monkeypatch: pytest.MonkeyPatch, machine: str
+    resolver: list[locking.Lock], monkeypatch: pytest.MonkeyPatch, machine: str
 ):
     become(monkeypatch, machine)
     found, said = provide("2.13", "2.21")
@@ -80,7 +80,7 @@ def test_a_version_of_the_table_is_locked_once_for_the_other(
 
 
 def test_a_python_of_which_no_build_could_be_downloaded_comes_last(
-    resolver: list[lock_on_demand.Lock], monkeypatch: pytest.MonkeyPatch
+    resolver: list[locking.Lock], monkeypatch: pytest.MonkeyPatch
 ):
     become(monkeypatch, "aarch64")
     found, _ = provide("2.10", "2.11")
@@ -89,7 +89,7 @@ def test_a_python_of_which_no_build_could_be_downloaded_comes_last(
 
 
 def test_a_version_that_cannot_be_locked_costs_no_other_one(
-    resolver: list[lock_on_demand.Lock], monkeypatch: pytest.MonkeyPatch
+    resolver: list[locking.Lock], monkeypatch: pytest.MonkeyPatch
 ):
     become(monkeypatch, "aarch64")
     found, said = provide("2.9..2.14")
@@ -108,7 +108,7 @@ def test_a_version_that_cannot_be_locked_costs_no_other_one(
     assert "warning: 2.14.1 cannot be locked for aarch64:\nNo solution found: there are no such wheels" in said
 
 
-def test_there_is_no_cuda_for_the_other(resolver: list[lock_on_demand.Lock], monkeypatch: pytest.MonkeyPatch):
+def test_there_is_no_cuda_for_the_other(resolver: list[locking.Lock], monkeypatch: pytest.MonkeyPatch):
     become(monkeypatch, "aarch64")
     assert lock_on_demand.provide_locks(("2.16",), View(), device="gpu") == ("2.16",)
     assert resolver == []
@@ -120,13 +120,11 @@ def test_there_is_no_cuda_for_the_other(resolver: list[lock_on_demand.Lock], mon
     )
 
 
-def test_targets_and_patches_have_locks_of_their_own(
-    resolver: list[lock_on_demand.Lock], monkeypatch: pytest.MonkeyPatch
-):
-    before = lock_on_demand.Lock(Path(), "", "3.11", ("a==1",)).inputs
+def test_targets_and_patches_have_locks_of_their_own(resolver: list[locking.Lock], monkeypatch: pytest.MonkeyPatch):
+    before = locking.Lock(Path(), "", "3.11", ("a==1",)).inputs
     become(monkeypatch, "aarch64")
-    assert lock_on_demand.Lock(Path(), "", "3.11", ("a==1",)).inputs != before
-    monkeypatch.setattr(lock_on_demand.Lock, "is_current", lambda lock: lock.path.exists())
+    assert locking.Lock(Path(), "", "3.11", ("a==1",)).inputs != before
+    monkeypatch.setattr(locking.Lock, "is_current", lambda lock: lock.path.exists())
     found, _ = provide("2.16 keras=2 as keras-2")
     assert found["2.16.2"].flavours[0].lock.name == "2.16.2-cpu-py3.11-aarch64-keras2.txt"
     found, _ = provide("2.13.1 py=3.9", "2.15.0")

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator import catalog
-from orchestrator.catalog import changed, lock_on_demand, lockfile
+from orchestrator.catalog import changed, lockfile, locking
 from orchestrator.catalog.changed import find_changed, provide_targets, resolve_targets
-from orchestrator.catalog.lock_on_demand import Lock
+from orchestrator.catalog.locking import Lock
 from orchestrator.catalog.uv import Unresolved
 from orchestrator.errors import UsageError
 from orchestrator.terminal.view import View
@@ -29,7 +29,7 @@ class Resolver:
         self.asked.append((lock, tuple(options)))
         if self.refuses and any(self.refuses in option for option in options):
             raise Unresolved("they contradict each other")
-        return f"{lock_on_demand.INPUTS_PREFIX}{lock.inputs}\nsix==1.0 --hash=sha256:{HASH}\n"
+        return f"{locking.INPUTS_PREFIX}{lock.inputs}\nsix==1.0 --hash=sha256:{HASH}\n"
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def resolver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Resolv
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path))
     catalog.reread()
     made = Resolver()
-    monkeypatch.setattr(lock_on_demand, "resolve_lock", made)
+    monkeypatch.setattr(locking, "resolve_lock", made)
     yield made
     monkeypatch.undo()
     catalog.reread()
@@ -95,7 +95,7 @@ def test_what_cannot_be_resolved_is_told_with_the_target(resolver: Resolver, mon
     def refuse(lock: Lock, constraints: Path, options: tuple[str, ...] = ()) -> str:
         raise Unresolved("no solution")
 
-    monkeypatch.setattr(lock_on_demand, "resolve_lock", refuse)
+    monkeypatch.setattr(locking, "resolve_lock", refuse)
     with pytest.raises(UsageError, match=r"target '2.16 keras=2': it cannot be locked:\nno solution"):
         provide_targets(["2.16 keras=2"], View(), "cpu")
 

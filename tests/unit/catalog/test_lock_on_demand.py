@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator import catalog
 from orchestrator.bundled import IMAGES
-from orchestrator.catalog import architectures, lock_on_demand, user_data
+from orchestrator.catalog import architectures, lock_on_demand, locking, user_data
 from orchestrator.catalog.table import FlavourTable
 from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.errors import UsageError
@@ -117,16 +117,16 @@ def _keep(number: str) -> None:
 
 
 @pytest.fixture
-def resolver(own_folder: None, monkeypatch: pytest.MonkeyPatch) -> list[lock_on_demand.Lock]:
+def resolver(own_folder: None, monkeypatch: pytest.MonkeyPatch) -> list[locking.Lock]:
     """Stands in for uv: answers with what it was asked for, and remembers it."""
-    asked: list[lock_on_demand.Lock] = []
+    asked: list[locking.Lock] = []
 
-    def resolve(lock: lock_on_demand.Lock, *options: object) -> str:
+    def resolve(lock: locking.Lock, *options: object) -> str:
         asked.append(lock)
-        header = f"{lock_on_demand.WRITTEN_BY}{lock.command}\n{lock_on_demand.INPUTS_PREFIX}{lock.inputs}\n"
+        header = f"{locking.WRITTEN_BY}{lock.command}\n{locking.INPUTS_PREFIX}{lock.inputs}\n"
         return header + "keras==3.0 --hash=sha256:0\nnvidia-cuda-runtime-cu12==12.3.101 --hash=sha256:0\n"
 
-    monkeypatch.setattr(lock_on_demand, "resolve_lock", resolve)
+    monkeypatch.setattr(locking, "resolve_lock", resolve)
     return asked
 
 
@@ -136,7 +136,7 @@ def provide(name: str, device: FlavourName, index: dict[str, str] | None = None)
     return version
 
 
-def test_a_patch_on_a_gpu_takes_the_cuda_and_the_base_of_its_release(resolver: list[lock_on_demand.Lock]):
+def test_a_patch_on_a_gpu_takes_the_cuda_and_the_base_of_its_release(resolver: list[locking.Lock]):
     version = provide("2.3.1", "gpu")
     [flavour], [release] = version.on("gpu"), catalog.resolve_versions(["2.3"], fewest=1)[0].on("gpu")
     assert (flavour.cuda, flavour.image, flavour.python) == (release.cuda, release.image, release.python)
@@ -144,7 +144,7 @@ def test_a_patch_on_a_gpu_takes_the_cuda_and_the_base_of_its_release(resolver: l
     assert version.on("cpu") == ()
 
 
-def test_its_libraries_are_locked_with_it(resolver: list[lock_on_demand.Lock]):
+def test_its_libraries_are_locked_with_it(resolver: list[locking.Lock]):
     [flavour] = provide("2.12.0", "gpu").on("gpu")
     assert "nvidia-cudnn-cu11==8.7.0.84" in flavour.requirements
     assert resolver[0].requirements == flavour.requirements
@@ -153,7 +153,7 @@ def test_its_libraries_are_locked_with_it(resolver: list[lock_on_demand.Lock]):
 
 
 def test_what_is_locked_for_one_device_is_locked_for_the_other_when_that_is_asked_for(
-    resolver: list[lock_on_demand.Lock],
+    resolver: list[locking.Lock],
 ):
     provide("2.12.0", "cpu")
     between = provide("2.9.1", "cpu")
@@ -166,7 +166,7 @@ def test_what_is_locked_for_one_device_is_locked_for_the_other_when_that_is_aske
     assert [version for version in catalog.all_versions() if version.number in ("2.9.1", "2.12.0")] == [between]
 
 
-def test_a_nightly_on_a_gpu_brings_its_own_cuda(resolver: list[lock_on_demand.Lock]):
+def test_a_nightly_on_a_gpu_brings_its_own_cuda(resolver: list[locking.Lock]):
     index = {"2.23.0.dev20261026": "tf-nightly"}
     [flavour] = provide("nightly", "gpu", index).on("gpu")
     assert flavour.requirements[0] == "tf-nightly[and-cuda]==2.23.0.dev20261026"
@@ -178,7 +178,7 @@ def test_a_nightly_on_a_gpu_brings_its_own_cuda(resolver: list[lock_on_demand.Lo
     assert flavour.cuda.compute == newest.compute
 
 
-def test_a_comment_of_the_user_stays_where_it_was(resolver: list[lock_on_demand.Lock]):
+def test_a_comment_of_the_user_stays_where_it_was(resolver: list[locking.Lock]):
     provide("2.12.0", "cpu")
     provide("2.9.1", "cpu")
     text = user_data.find_user_table().read_text()
@@ -192,7 +192,7 @@ def test_a_comment_of_the_user_stays_where_it_was(resolver: list[lock_on_demand.
     assert '# Mine, about 2.9.\n[version."2.9.1"]' in user_data.find_user_table().read_text()
 
 
-def test_a_newest_release_of_the_users_own_is_no_model_for_a_nightly(resolver: list[lock_on_demand.Lock]):
+def test_a_newest_release_of_the_users_own_is_no_model_for_a_nightly(resolver: list[locking.Lock]):
     provide("2.9.1", "cpu")
     own = (
         user_data.find_user_table()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from orchestrator import catalog
-from orchestrator.catalog import lock_on_demand, lockfile, uv
-from orchestrator.catalog.lock_on_demand import Lock
+from orchestrator.catalog import lockfile, locking, uv
+from orchestrator.catalog.locking import Lock
 from orchestrator.catalog.uv import Unresolved
 from orchestrator.engines.layers import UvHere, make_layer
 from orchestrator.options import EngineOptions
@@ -18,7 +18,7 @@ from tests.support.packages import source, wheel
 
 ROOT = Path(__file__).parents[3]
 # Modules that name uv: what calls it for packages, here or in a container, and what knows the Pythons that it installs.
-STARTERS = {"catalog/uv.py", "catalog/lock_on_demand.py", "engines/layers.py", "engines/docker/uv_container.py"}
+STARTERS = {"catalog/uv.py", "catalog/locking.py", "engines/layers.py", "engines/docker/uv_container.py"}
 STARTERS |= {"engines/venv/pythons.py", "engines/venv/interpreters.py"}
 
 
@@ -42,7 +42,7 @@ def calls(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[], list[
     real, program, record = uv.find_uv(), tmp_path / "uv", tmp_path / "record"
     program.write_text(f'#!/bin/sh\nprintf "%s\\t" "$@" >>{record}\necho >>{record}\nexec {real} "$@"\n')
     program.chmod(0o755)
-    for module in ("catalog.lock_on_demand", "engines.layers"):
+    for module in ("catalog.locking", "engines.layers"):
         monkeypatch.setattr(f"orchestrator.{module}.find_uv", lambda: str(program))
     return lambda: [line.split("\t") for line in record.read_text().splitlines()]
 
@@ -53,9 +53,9 @@ def test_every_call_forbids_building_and_names_the_python_that_it_asks(
     monkeypatch.setenv("TFCOMPARE_CACHE", str(tmp_path / "cache"))
     wheel(wheelhouse, "plots")
     source(wheelhouse, "gast", "0.2.2", tmp_path / "marker")
-    lock_on_demand.resolve_lock(lock(tmp_path, "plots"))
+    locking.resolve_lock(lock(tmp_path, "plots"))
     with pytest.raises(Unresolved):
-        lock_on_demand.resolve_lock(lock(tmp_path, "gast"))
+        locking.resolve_lock(lock(tmp_path, "gast"))
     facts = environment_facts(version="2.0.0", kind="venv", identity="x", lock="y", python="3.7.16")
     options = EngineOptions(wheelhouse=wheelhouse)
     assert make_layer(("plots",), facts, options, UvHere(options)).folder
@@ -81,7 +81,7 @@ def test_no_other_module_starts_uv():
 def test_a_source_package_is_refused_by_its_name_and_never_run(wheelhouse: Path, tmp_path: Path):
     source(wheelhouse, "evilpkg", "1.0", tmp_path / "marker")
     with pytest.raises(Unresolved, match="evilpkg"):
-        lock_on_demand.resolve_lock(lock(tmp_path, "evilpkg"))
+        locking.resolve_lock(lock(tmp_path, "evilpkg"))
     assert not (tmp_path / "marker").exists()
 
 
@@ -90,14 +90,14 @@ def test_a_source_package_of_the_table_whose_file_is_another_one_is_refused_and_
 ):
     source(wheelhouse, "gast", "0.2.2", tmp_path / "marker")
     with pytest.raises(Unresolved, match=r"gast 0\.2\.2 comes as source, and the index has another file"):
-        lock_on_demand.resolve_lock(lock(tmp_path, "gast"))
+        locking.resolve_lock(lock(tmp_path, "gast"))
     assert not (tmp_path / "marker").exists()
 
 
 def test_another_number_of_a_source_package_of_the_table_is_refused(wheelhouse: Path, tmp_path: Path):
     source(wheelhouse, "gast", "0.2.1", tmp_path / "marker")
     with pytest.raises(Unresolved, match="gast"):
-        lock_on_demand.resolve_lock(lock(tmp_path, "gast"))
+        locking.resolve_lock(lock(tmp_path, "gast"))
     assert not (tmp_path / "marker").exists()
 
 
@@ -126,7 +126,7 @@ def test_the_lock_of_a_patch_names_the_known_file_of_a_source_package(tmp_path: 
     known = catalog.builtin_catalogue().source["gast"]
     others = "".join(f" \\\n    --hash=sha256:{digit * 64}" for digit in "12")
     text = f"six==1.16.0 \\\n    --hash=sha256:{'3' * 64}\ngast==0.2.2{others} \\\n    --hash=sha256:{known.sha256}\n"
-    kept = lock_on_demand._keep_known_file(text, "gast", known)
+    kept = locking._keep_known_file(text, "gast", known)
     assert kept == f"six==1.16.0 \\\n    --hash=sha256:{'3' * 64}\ngast==0.2.2 \\\n    --hash=sha256:{known.sha256}\n"
 
 

@@ -1,0 +1,127 @@
+"""Locks: requirements of any kind, pinned with the hashes of all their files, for the Python of a target.
+
+The resolver is uv, because it resolves for Pythons that it does not run on, including 3.6. It takes wheels
+alone: building a source package would run its code on this machine.
+"""
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from orchestrator import catalog
+from orchestrator.catalog.table import SourceTable
+from orchestrator.catalog.uv import COMPILE, RESOLVE_TIMEOUT_S, Unresolved, aim_at, find_uv, run_uv
+from orchestrator.errors import UsageError
+from orchestrator.machine.supported import find_architecture
+from orchestrator.options import EngineOptions
+
+# Packages that come as source are built with these, without isolation.
+# The tensorboards of the versions here import pkg_resources, which setuptools 82 no longer has.
+BUILD_TOOLS = ("setuptools<82", "wheel")
+INPUTS_PREFIX = "# inputs: sha256:"
+WRITTEN_BY = "# Written by: "
+
+# Runs uv with these arguments in a folder, for this many seconds at most, and returns what it prints.
+RunUv = Callable[[Sequence[str], Path, float], str]
+
+
+def pin_requirements(
+    run: RunUv, folder: Path, python: str, requirements: Iterable[str], known: Iterable[str], options: Sequence[str]
+) -> str:
+    """Return requirements pinned for a Python, which agree with `known` pins; raise Unresolved.
+
+    All that uv reads and writes is in the folder.
+    """
+    (folder / "requirements.txt").write_text("".join(f"{text}\n" for text in requirements))
+    (folder / "known.txt").write_text("".join(f"{text}\n" for text in known))
+    arguments = (*COMPILE, *aim_at(python), "requirements.txt", "--constraints", "known.txt", *options)
+    return run(arguments, folder, RESOLVE_TIMEOUT_S)
+
+
+@dataclass(frozen=True)
+class Lock:
+    path: Path
+    command: str
+    python: str
+    requirements: tuple[str, ...]
+    constraints: tuple[str, ...] = ()
+
+    @property
+    def inputs(self) -> str:
+        here = find_architecture()
+        text = "\n".join(
+            (self.python, *self.requirements, "", *self.constraints, *([] if here.is_usual else [here.name]))
+        )
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def is_current(self) -> bool:
+        return self.path.is_file() and INPUTS_PREFIX + self.inputs in self.path.read_text().splitlines()
+
+
+def pip_lock(python: str) -> Lock:
+    pip = f"pip=={catalog.builtin_catalogue().python[python].pip}"
+    return Lock(catalog.LOCKS / f"pip-py{python}.txt", "python tools/lock.py", python, (pip, *BUILD_TOOLS))
+
+
+def resolve_lock(lock: Lock, constraints: Path | None = None, options: Sequence[str] = ()) -> str:
+    """Resolve requirements and return the text of the lock; raise Unresolved if that fails.
+
+    Source packages are refused, except for those of the table, whose metadata the table has, so nothing is built here.
+    """
+    known = catalog.builtin_catalogue().source
+    sources: dict[str, SourceTable] = {}
+    first: Unresolved | None = None
+    while True:
+        try:
+            resolved = _compile(lock, constraints, options, sources)
+            break
+        except Unresolved as error:
+            first = first or error
+            # uv names the packages without wheels in its message alone.
+            named = {name: source for name, source in known.items() if re.search(rf"\b{name}\b", str(error))}
+            if named.keys() <= sources.keys():
+                raise first from None
+            sources |= named
+    for name, source in sources.items():
+        resolved = _keep_known_file(resolved, name, source)
+    header = f"{WRITTEN_BY}{lock.command}\n# from its table of versions, for Python {lock.python}\n"
+    return f"{header}{INPUTS_PREFIX}{lock.inputs}\n{resolved}"
+
+
+def _compile(lock: Lock, constraints: Path | None, options: Sequence[str], sources: Mapping[str, SourceTable]) -> str:
+    binary = find_uv()
+    if binary is None:
+        raise UsageError("uv, which makes locks, is not on PATH: pip install uv")
+    with TemporaryDirectory(prefix="tfcompare-lock-") as made:
+        folder = Path(made)
+        metadata = (
+            f"[[dependency-metadata]]\nname = {json.dumps(name)}\nversion = {json.dumps(each.version)}\n"
+            f"requires-dist = {json.dumps(each.requires)}\n"
+            for name, each in sources.items()
+        )
+        (folder / "uv.toml").write_text("".join(metadata))
+        more = ["--config-file", "uv.toml", *(["--constraints", str(constraints)] if constraints else []), *options]
+        more += [f"--no-binary={name}" for name in sources]
+        known = [f"{name}=={each.version}" for name, each in sources.items()]
+
+        def run(arguments: Sequence[str], folder: Path, timeout_s: float) -> str:
+            return run_uv(binary, arguments, folder, EngineOptions(), timeout_s)
+
+        return pin_requirements(run, folder, lock.python, lock.requirements, known, more)
+
+
+def _keep_known_file(resolved: str, name: str, source: SourceTable) -> str:
+    """Leave a source package only the file that the table knows, which is the only one that may ever be built."""
+    pin = re.search(rf"^{name}=={re.escape(source.version)}(?P<hashes>( \\\n +--hash=\S+)*)$", resolved, re.MULTILINE)
+    if pin is None:
+        return resolved
+    if f"--hash=sha256:{source.sha256}" not in pin["hashes"].split():
+        raise Unresolved(
+            f"{name} {source.version} comes as source, and the index has another file of it than the one that "
+            "tfcompare knows"
+        )
+    return resolved.replace(pin[0], f"{name}=={source.version} \\\n    --hash=sha256:{source.sha256}")
