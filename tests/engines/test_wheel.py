@@ -40,7 +40,7 @@ def test_installed_wheel_compares_versions(programs: Path, tmp_path: Path) -> No
         programs / "python", "-m", "tfcompare", "report", "run", "--format", "html", cwd=tmp_path, env=theirs
     )
     assert (page.returncode, page.stdout) == (0, "")
-    assert (tmp_path / "run" / "report.html").stat().st_size > 500_000, "with the runtime of its plots"
+    assert 'class="drawing"' in (tmp_path / "run" / "report.html").read_text()
     program = "from tfcompare import Run, load_run; run = load_run('run'); print(isinstance(run, Run), len(run.arms))"
     loaded = run_command(programs / "python", "-c", program, cwd=tmp_path, env=theirs)
     assert (loaded.stdout, loaded.stderr) == (f"True {len(answer['arms'])}\n", "")

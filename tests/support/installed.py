@@ -109,7 +109,7 @@ def use(tfcompare: Path, number: str, folder: Path, stubs: Stubs) -> None:
     assert "counts" in call("report", "run")
     assert call("report", "run", "--format", "html") == ""
     page = (folder / "run" / "report.html").read_text()
-    assert len(page) > 500_000, "with the runtime of its plots"
+    assert 'class="drawing"' in page
     assert "counts" in page
 
 

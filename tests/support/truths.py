@@ -69,15 +69,14 @@ class Stage:
         return done.returncode, json.loads(done.stdout), done.stderr
 
 
-def repeat_if_called(stage: Stage, measure: Callable[[Stage], set[str]]) -> set[str]:
-    """Return the verdicts of a run, or, if it calls equal versions different, those of a second one.
+def measure_twice(stage: Stage, right: set[str], measure: Callable[[Stage], set[str]]) -> set[str]:
+    """Return the verdicts of a run or, if one of them is not right, those of a second one.
 
-    Chance does so now and then, as the level of a verdict says; a rule that is wrong does it again.
+    Now and then a run errs by chance, as the level of a verdict says, and a machine that does much else may leave one
+    undecided. A rule that is wrong errs again.
     """
     verdicts = measure(stage)
-    if verdicts & {"slower", "faster"}:
-        return measure(replace(stage, folder=stage.folder / "again"))
-    return verdicts
+    return verdicts if verdicts <= right else measure(replace(stage, folder=stage.folder / "again"))
 
 
 def run() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from orchestrator.metrics import NAMES
 from tests.support import keras, libcuda, other_results
-from tests.support.truths import GPU_LINE, Stage, repeat_if_called
+from tests.support.truths import GPU_LINE, Stage, measure_twice
 
 pytestmark = pytest.mark.slow
 
@@ -140,7 +140,7 @@ def measure(stage: Stage, metric: str, monkeypatch: pytest.MonkeyPatch, *, diffe
 def show_card(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     """Show one GPU on this machine, and return the variables with which workers see it."""
     program = folder / "bin" / "nvidia-smi"
-    program.parent.mkdir()
+    program.parent.mkdir(parents=True)
     program.write_text(f"#!/bin/sh\necho '{GPU_LINE}'\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=os.pathsep)
@@ -149,17 +149,16 @@ def show_card(folder: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_a_version_that_is_worse_is_called_worse(stage: Stage, metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert measure(stage, metric, monkeypatch, differ=True) == {"differs" if metric == "output" else "slower"}
+    right = {"differs" if metric == "output" else "slower"}
+    assert measure_twice(stage, right, lambda stage: measure(stage, metric, monkeypatch, differ=True)) == right
 
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_equal_versions_are_never_called_different(stage: Stage, metric: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    verdicts = repeat_if_called(stage, lambda stage: measure(stage, metric, monkeypatch, differ=False))
+    right = {"equal"} if metric == "output" else {"same"} if metric in UNMOVED else {"same", "inconclusive"}
+    verdicts = measure_twice(stage, right, lambda stage: measure(stage, metric, monkeypatch, differ=False))
     assert verdicts
-    if metric == "output":
-        assert verdicts == {"equal"}
-    else:
-        assert verdicts <= ({"same"} if metric in UNMOVED else {"same", "inconclusive"})
+    assert verdicts <= right
 
 
 def test_slow_calls_are_in_the_tail_and_not_in_the_middle(stage: Stage) -> None:
@@ -171,7 +170,8 @@ def test_slow_calls_are_in_the_tail_and_not_in_the_middle(stage: Stage) -> None:
         assert verdicts["p95"] == "slower"
         return {verdicts["p50"]}
 
-    assert repeat_if_called(stage, measure_middle) <= {"same", "inconclusive"}
+    right = {"same", "inconclusive"}
+    assert measure_twice(stage, right, measure_middle) <= right
 
 
 def test_results_that_differ_outside_of_a_sample_of_the_first_call_differ(stage: Stage) -> None:
@@ -210,10 +210,8 @@ def test_four_rounds_find_a_first_call_that_takes_much_longer(stage: Stage, diff
         assert first["rounds"] == 4
         return {first["verdict"]}
 
-    if differ:
-        assert measure_first(stage) == {"slower"}
-    else:
-        assert repeat_if_called(stage, measure_first) <= {"same", "inconclusive"}
+    right = {"slower"} if differ else {"same", "inconclusive"}
+    assert measure_twice(stage, right, measure_first) <= right
     path = stage.folder / ("different" if differ else "equal") / "run" / "journal.jsonl"
     journal = map(json.loads, path.read_text().splitlines())
     ended = [entry for entry in journal if entry["kind"] == "ended" and entry.get("once")]

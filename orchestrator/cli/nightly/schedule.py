@@ -97,7 +97,7 @@ def install(
     wanted, notes = _schedule(context, at, missed, env_file, units.zone(os.environ.get("TZ")))
     _refuse_secrets(redact.without_secrets(context.args))
     chosen = schedulers.find_scheduler(scheduler)
-    others = [other for other in schedulers.every() if other.title != chosen.title and other.entry()]
+    before = [(other, entry) for other in schedulers.every() if (entry := other.entry())]
     for where, text in chosen.render_files(wanted).items():
         print(f"{where}:\n")
         for line in text.splitlines():
@@ -107,6 +107,9 @@ def install(
         say(f"note: {note}")
     confirm("Write this?", yes, "written")
     now = standing.now()
+    for _, entry in before:
+        if entry.planned:
+            entry.planned.due.forget()
     wanted.planned.due.wait_for_next(now)
     try:
         kept = chosen.install(wanted)
@@ -116,9 +119,10 @@ def install(
     print(f"written: {', '.join(chosen.render_files(wanted))}")
     for path in kept:
         print(f"{path.with_suffix('')} was replaced; the old one is in {path}")
-    for other in others:
-        other.uninstall()
-        print(f"removed, since {chosen.title} does this now: what {other.title} had")
+    for other, _ in before:
+        if other.title != chosen.title:
+            other.uninstall()
+            print(f"removed, since {chosen.title} does this now: what {other.title} had")
     following = next_after(now, time_of_day(at))
     print(f"the next nightly run starts at {following:%Y-%m-%d %H:%M %Z}, in {format_hours_minutes(following - now)}")
 

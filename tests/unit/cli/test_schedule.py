@@ -92,6 +92,10 @@ def test_a_night_before_the_schedule_was_installed_is_not_caught_up(with_cron, c
     due, now = entry.planned.due, datetime.now()
     assert due.look(now) == "wait"
     assert due.look(now + timedelta(days=1)) == "begin"
+    # A schedule that asks for something else has another file, and leaves none behind.
+    call("install", *FLAGS, "--limit", "4h", "--gpu", "--yes")
+    assert len([name for name in with_cron.files() if name.startswith("nights-")]) == 1
+    (with_cron.folder / "my data" / "tfcompare" / "nightly.sh.bak").unlink()
     call("uninstall")
     assert with_cron.files() == []
 
