@@ -78,7 +78,7 @@ def section() -> Section:
     body = f"""A made run: {CASES} cases in {len(VERSIONS)} versions, {ROUNDS} rounds of {CALLS} calls in bursts,
 {millions:.2f} million rows. A worker writes one batch per replicate, and the host merges them into one when the worker
 has closed its stream; workers that were killed leave them as they are. Each figure is of a fresh process, the best of
-{REPEATS} (html: two, and the second finds what draws plots in the cache), less the {started * 1e3:.0f} ms of
+{REPEATS} (html: two), less the {started * 1e3:.0f} ms of
 `python -c pass`. The table of `report RUN` has {costs["report RUN"].written_mb:.1f} MiB, and the page
 {costs["report RUN --format html"].written_mb:.1f} MiB.
 
