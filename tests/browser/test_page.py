@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
+from orchestrator.reports import html
+from orchestrator.results.run import load_run
 from tests.support import page_runs as runs
 from tests.support.browser import (
     WIDTH,
@@ -164,6 +167,34 @@ def test_the_figures_of_the_plots_stand_in_tables_beneath(browser, page: str):
         browser.find_element(By.CSS_SELECTOR, f"{inner} > summary").click()
         WebDriverWait(browser, 5).until(lambda browser, at=inner: browser.find_elements(By.CSS_SELECTOR, f"{at} table"))
         assert len(browser.find_elements(By.CSS_SELECTOR, f"{inner} tbody tr")) == least
+
+
+def test_the_table_of_calls_has_the_figures_that_were_measured(browser, page: str):
+    opened(browser, page)
+    case = open_case(browser, "case-1")
+    browser.find_element(By.CSS_SELECTOR, f"{case} details[data-table=calls] > summary").click()
+    script = (
+        "return [...document.querySelectorAll(arguments[0])].map(row => [...row.cells].map(one => one.textContent))"
+    )
+    found = browser.execute_script(script, f"{case} details[data-table=calls] tbody tr")
+    calls = html.Calls()
+    run = load_run(Path(page.removeprefix("file://")).parent, calls.add)
+    courses = calls.courses(replicate.number for replicate in run.replicates)
+    arms = [arm for arm in run.evaluation.arms if arm.case == run.evaluation.plan.cases[1] and arm.key in courses]
+    expected = [
+        [str(arm.target), str(call), *(f"{value - 1:+.1%}" for value in (middle, low, high))]
+        for arm in arms
+        for call, (low, middle, high) in enumerate(
+            zip(courses[arm.key].low, courses[arm.key].middle, courses[arm.key].high, strict=True), 1
+        )
+        if not math.isnan(middle)
+    ]
+    assert len(found) == len(expected) > 100
+    assert len({tuple(row[2:]) for row in found}) > 50
+    for row, right in zip(found, expected, strict=True):
+        assert row[:2] == right[:2]
+        for figure, exact in zip(row[2:], right[2:], strict=True):
+            assert abs(float(figure[:-1]) - float(exact[:-1])) < 0.11
 
 
 def test_a_link_in_the_table_opens_its_case(browser, page: str):

@@ -82,7 +82,7 @@ def test_a_screen_of_another_selection_stays_where_it_is(house: House) -> None:
 
 @pytest.mark.slow
 def test_a_night_ends_with_the_process_that_waits_for_nights(house: House) -> None:
-    # Whoever asks for the first time waits for the next night; what was due since then is caught up at once.
+    # The first call waits for the next night; what was due since then is caught up at once.
     assert run_command(*house.argv("run", "--if-due", "00:00"), env=house.env).returncode == 0
     [marker] = (house.data / "tfcompare").glob("nights-*.json")
     marker.write_text('{"night": "2026-01-01", "asked": "2026-01-01"}')

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from markupsafe import Markup
 
 from orchestrator.model import ShownVerdict
@@ -80,20 +81,12 @@ class DrawnTimes:
 
     @property
     def quartiles(self) -> tuple[float, float, float]:
-        ordered = sorted(self.times)
-        low, middle, high = (_quantile(ordered, share) for share in (0.25, 0.5, 0.75))
+        low, middle, high = np.quantile(self.times, (0.25, 0.5, 0.75)).tolist()
         return low, middle, high
 
 
 def _style(verdict: str) -> str:
     return verdict.replace(" ", "-")
-
-
-def _quantile(ordered: Sequence[float], share: float) -> float:
-    place = (len(ordered) - 1) * share
-    below = int(place)
-    above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
 
 
 def draw_overview(ratios: Sequence[DrawnRatio], targets: Sequence[str]) -> Markup:

@@ -18,8 +18,9 @@ WIDTH = 2000
 ROOM = 0.03
 # What has no width would be no scale: one spans at least a tenth.
 LEAST_SPAN = 0.1
-# What a figure can hold.
-TINY, LARGEST_LOG = 1e-300, 690.0
+# Smaller and larger figures are drawn as these, of which logarithms and ticks can be taken.
+TINY, HUGE = 1e-290, 1e290
+LARGEST_LOG = 695.0
 
 
 def element(name: str, *inside: str, **attributes: object) -> Markup:
@@ -44,7 +45,7 @@ class AxisScale:
 
     def share(self, value: float) -> float:
         """Return how far along a value is, from 0 to 1; what lies far outside is cut off."""
-        place = math.log(max(value, TINY)) if self.is_log else value
+        place = _log(value) if self.is_log else value
         return min(max((place - self.low) / (self.high - self.low), -9.0), 10.0)
 
     def x(self, value: float) -> int:
@@ -63,10 +64,14 @@ class AxisScale:
 def fit_scale(values: Iterable[float | None], *, is_log: bool = True) -> AxisScale:
     """Return the scale on which all these values have their place."""
     known = [value for value in values if value is not None and math.isfinite(value) and (value > 0 or not is_log)]
-    places = [math.log(value) if is_log else value for value in known] or [0.0]
+    places = [_log(value) if is_log else value for value in known] or [0.0]
     middle, span = (min(places) + max(places)) / 2, max(max(places) - min(places), LEAST_SPAN)
     half = span * (0.5 + ROOM)
     return AxisScale(middle - half, middle + half, is_log)
+
+
+def _log(value: float) -> float:
+    return math.log(min(max(value, TINY), HUGE))
 
 
 def linear_values(low: float, high: float, most: int) -> list[tuple[float, int]]:

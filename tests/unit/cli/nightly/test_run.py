@@ -107,7 +107,7 @@ def test_a_call_that_finds_no_night_due_or_one_in_progress_does_and_says_nothing
         [path] = machine.folder.rglob("nights-*.json")
         path.write_text(json.dumps({"night": str(at.date() - timedelta(days=2)), "asked": "2026-01-01"}))
 
-    # Whoever asks for the first time waits for the next night.
+    # The first call waits for the next night.
     assert call(*words) == (0, "", "")
     move_back()
     with lock.hold():
