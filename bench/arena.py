@@ -20,7 +20,6 @@ from orchestrator.engines import Environment, Started, WorkerPaths
 from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import TfCompareError
-from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.session import Session
@@ -29,6 +28,7 @@ from orchestrator.model import ArmKey, Case, EnvironmentFacts, Evaluation, Finis
 from orchestrator.options import EngineOptions
 from orchestrator.plan.pairs import ALPHA, LOOKS, plan_pairs
 from orchestrator.results.evaluation import judge_run
+from orchestrator.results.past import Progress
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.view import View

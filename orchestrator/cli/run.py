@@ -201,7 +201,8 @@ def run(
         environments = engine_options(machine, gpu, installation)
         budget_s = parse.budget(measuring.budget)
         from orchestrator.measure.forecast import forecast_more
-        from orchestrator.measure.resume import ResumeOptions, add_rounds
+        from orchestrator.measure.resume import add_rounds
+        from orchestrator.results.more_rounds import ResumeOptions
 
         asked = ResumeOptions(
             run=resume,

@@ -9,8 +9,6 @@ from orchestrator.measure.visit import Group
 
 # A round that has begun may end this much after the budget.
 OVERTIME = 0.05
-# A budget that is proposed has this much, for rounds that take longer than those before.
-RESERVE = 1.5
 
 
 @dataclass

@@ -15,10 +15,11 @@ from orchestrator.engines import Engine, Outlook
 from orchestrator.engines.choose import choose_engine
 from orchestrator.measure.capacity import OpenAtOnce
 from orchestrator.measure.outline import find_open_at_once, outline
-from orchestrator.measure.resume import ResumeOptions, find_open_of_more, outline_of_more, plan_rounds
+from orchestrator.measure.resume import find_open_of_more, outline_of_more, plan_rounds
 from orchestrator.measure.session import note_keras
 from orchestrator.plan.request import PlannedRun
 from orchestrator.results.find_runs import RUNS
+from orchestrator.results.more_rounds import ResumeOptions
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.strict_json import pick
 from orchestrator.terminal.view import View

@@ -7,13 +7,13 @@ from dataclasses import asdict, dataclass, replace
 from statistics import median
 
 from orchestrator.contract import PILOT_ROUND
-from orchestrator.measure.budget import RESERVE
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.visit import Group, Timed, Visit, Visitor
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.table import FEWEST_FOR_PERCENTILES, PERCENTILES
 from orchestrator.model import Arm, ArmKey, Calibrated, Plan
 from orchestrator.plan.pairs import FURTHER_LOOKS, opens_alone
+from orchestrator.results.more_rounds import RESERVE
 from orchestrator.stats import calibrate
 from orchestrator.stats.calibrate import count_calls
 from orchestrator.stats.comparisons import DIFFERENCE_ERROR

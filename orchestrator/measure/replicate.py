@@ -1,7 +1,6 @@
 """One replicate, from its opening in a worker to the line in the journal that says how it ended."""
 
-from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from orchestrator import contract
@@ -10,10 +9,10 @@ from orchestrator.machine.evidence import MemoryMark
 from orchestrator.measure.failures import Death, classify, lacks_scratch
 from orchestrator.measure.session import Session
 from orchestrator.measure.workers import Workers
-from orchestrator.model import BESIDE, Arm, ArmKey, DeathCause, Ended
+from orchestrator.model import BESIDE, Arm, DeathCause, Ended
 from orchestrator.model.failures import describe_failure
 from orchestrator.plan.order import seed_of_round
-from orchestrator.stats.calibrate import Effort
+from orchestrator.results.past import Progress
 from orchestrator.terminal.text import escape_unprintable
 
 LONGER = " (--timeout allows longer)"
@@ -21,29 +20,6 @@ LONGER = " (--timeout allows longer)"
 GPU_LOST = "a replicate did not find its GPU"
 KILLED = "a replicate or its worker was killed from outside"
 REPEATED = frozenset({GPU_LOST, KILLED})
-
-
-@dataclass
-class Progress:
-    """The state that earlier rounds pass on to later ones."""
-
-    efforts: dict[ArmKey, Effort] = field(default_factory=dict)
-    ended: set[ArmKey] = field(default_factory=set)
-    # By case.
-    rounds: Counter[str] = field(default_factory=Counter)
-    redone: Counter[str] = field(default_factory=Counter)
-    replicates: int = 0
-    # The visits since the command began, and those of them that something disturbed.
-    visits: int = 0
-    disturbed: int = 0
-    # Why replicates are measured again that died, in order, and the arms that were killed from outside before.
-    repeats: list[str] = field(default_factory=list)
-    killed: set[ArmKey] = field(default_factory=set)
-
-    def count(self, *, disturbed: bool) -> None:
-        """Count a visit."""
-        self.visits += 1
-        self.disturbed += disturbed
 
 
 @dataclass(frozen=True)

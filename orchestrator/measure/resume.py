@@ -1,15 +1,11 @@
 """More rounds for a run that has ended: `tfcompare run --resume RUN`."""
 
-import secrets
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from pathlib import Path
+from dataclasses import dataclass, replace
 
-from orchestrator import catalog, contract
-from orchestrator.catalog import changed, pinned, program
-from orchestrator.catalog import workloads as suites
+from orchestrator import catalog
+from orchestrator.catalog import changed, program
 from orchestrator.catalog.gpu_support import Fitting
 from orchestrator.catalog.version import FlavourName, Version
 from orchestrator.engines import ENGINES, Engine, Environment
@@ -19,8 +15,6 @@ from orchestrator.machine.host import host_facts, is_here
 from orchestrator.machine.occupied import occupy
 from orchestrator.measure.capacity import OpenAtOnce, open_at_once, read_capacity
 from orchestrator.measure.outline import note_too_few
-from orchestrator.measure.past import Past, beyond, describe_deaths, describe_nothing_open, open_cases, read_past
-from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.run import Done, measure_rounds
 from orchestrator.measure.session import (
@@ -40,47 +34,23 @@ from orchestrator.model import (
 )
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
-from orchestrator.plan.pairs import looks_left
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.exit_error import join_failures
+from orchestrator.results.more_rounds import ResumeOptions, extension, same_sources
+from orchestrator.results.past import (
+    Past,
+    Progress,
+    beyond,
+    describe_deaths,
+    describe_nothing_open,
+    open_cases,
+    read_past,
+)
 from orchestrator.results.replicates import load_replicates
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.sealed import read_request, require_seal
-from orchestrator.terminal.counts import format_count, name_some
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.view import View
-
-# Rounds that an extension takes where no planned look is left and no number was asked for.
-EXPLORATORY_ROUNDS = 10
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResumeOptions:
-    """The options given on the command line; everything else is in the run's plan."""
-
-    run: Path
-    rounds: int | None = None
-    budget_s: float | None = None
-    own_workloads: Path | None = None
-    environments: EngineOptions = field(default_factory=EngineOptions)
-    command: tuple[str, ...] = ()
-
-
-def extension(options: ResumeOptions, plan: Plan, past: Past) -> Extended:
-    """Decide what the new rounds are, before the first of them."""
-    planned = looks_left(past.looks or plan.looks, past.rounds)
-    if options.rounds:
-        looks: tuple[int, ...] = (past.rounds + options.rounds,)
-    else:
-        looks = planned or (past.rounds + EXPLORATORY_ROUNDS,)
-    return Extended(
-        created=datetime.now(UTC).replace(microsecond=0),
-        command=options.command,
-        seed=secrets.randbelow(2**31),
-        first_round=past.rounds + 1,
-        looks=looks,
-        budget_s=options.budget_s or (None if options.rounds else plan.budget_s),
-        exploratory=past.spent >= 1,
-    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -203,40 +173,6 @@ def outline_of_more(more: PlannedRounds) -> str:
 
 def find_open_of_more(more: PlannedRounds) -> OpenAtOnce:
     return open_at_once(more.session.plan, more.cases, read_capacity(more.session.plan))
-
-
-def same_sources(plan: Plan, manifest: Manifest, folder: RunFolder, own: Path | None) -> None:
-    """Raise UsageError unless the workloads are the measured ones: those that the run keeps, and those named."""
-    if manifest.contract != contract.FINGERPRINT:
-        raise UsageError(
-            f"{plan.run} was measured under contract {manifest.contract}, this tfcompare has {contract.FINGERPRINT}; "
-            f"take tfcompare {manifest.tool}, or start a new run"
-        )
-    pinned_copy = folder.workloads if folder.workloads.is_dir() else None
-    _same_files(plan, manifest, pinned_copy)
-    if own:
-        _same_files(plan, manifest, own, f", or leave --workload-folder out: {folder.path} keeps the files it measured")
-    recorded = {name: digest for name, digest in manifest.sources.items() if name.startswith(f"{contract.DATA}/")}
-    if recorded and pinned.hash_all_data(plan.large) != recorded:
-        raise UsageError(f"the data of {plan.run} have other contents than when it was measured; start a new run")
-    if changed := pinned.changes_of(plan.large):
-        raise UsageError(f"changed since {plan.run} was measured: {', '.join(changed)}; start a new run")
-
-
-def _same_files(plan: Plan, manifest: Manifest, own: Path | None, otherwise: str = "") -> None:
-    workloads = program.find_measurable(plan.program, plan.requirements, own)
-    names = dict.fromkeys(case.workload for case in plan.cases)
-    if absent := [name for name in names if name not in workloads]:
-        raise UsageError(
-            f"{plan.run} measured your own workloads ({', '.join(absent)}), and their files are gone; start a new run"
-        )
-    now = suites.source_hashes([workloads[name] for name in names])
-    removed = [name for name in manifest.sources if name.startswith(suites.NEIGHBOURS) and name not in now]
-    if changed := [name for name in (*now, *removed) if manifest.sources.get(name) != now.get(name)]:
-        raise UsageError(
-            f"changed since {plan.run} was measured: {name_some(changed)}; old and new times do not mix, so start a "
-            f"new run{otherwise}"
-        )
 
 
 def _same_machine(manifest: Manifest, view: View) -> None:

@@ -6,12 +6,12 @@ from orchestrator.measure import pacing
 from orchestrator.measure.budget import Budget
 from orchestrator.measure.pacing import Waiting
 from orchestrator.measure.pilot import cold_cases
-from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.visit import Group
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Arm, ArmKey, Case, Plan, Target
 from orchestrator.plan.pairs import find_linked, group_linked
+from orchestrator.results.past import Progress
 from orchestrator.stats.looks import FEWEST_ROUNDS
 
 

@@ -2,24 +2,23 @@
 
 import random
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 from orchestrator.measure import pacing
 from orchestrator.measure.budget import Budget
 from orchestrator.measure.capacity import read_capacity
 from orchestrator.measure.pilot import patient_cases
 from orchestrator.measure.pilot_phase import PilotPhase
-from orchestrator.measure.replicate import Progress
 from orchestrator.measure.rotation import Rotation
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.session import Session
 from orchestrator.measure.visit import Group, Visit, Visitor, make_gpu_code
 from orchestrator.measure.workers import Workers
 from orchestrator.metrics import METRICS, describe_verdict
-from orchestrator.model import ArmKey, Case, Comparison, Evaluation, Pair, Postponed
+from orchestrator.model import Case, Comparison, Evaluation, Pair, Postponed
 from orchestrator.plan.order import round_order
-from orchestrator.results.claims import judge_claims
 from orchestrator.results.evaluation import judge_run
+from orchestrator.results.past import Progress, find_undecided
 from orchestrator.terminal.counts import name_some
 
 # Of the cases that are postponed at once, in one line; the journal and the reports have all.
@@ -204,16 +203,3 @@ def describe_decision(comparison: Comparison) -> str:
     figure = METRICS[metric].describe(comparison)
     verdict = describe_verdict(metric, comparison.shown_verdict) + (f" ({figure})" if figure else "")
     return f"{metric} of {new.case} in {new.target}{against}: {verdict}"
-
-
-def find_undecided(evaluation: Evaluation, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:
-    """Return the cases with a comparison, or a claim's statement about one, that more rounds could still decide."""
-    deciding = [each for metric in evaluation.plan.decides for each in evaluation.metrics.get(metric, ())]
-    unsure: set[tuple[ArmKey, ...]] = {
-        each.pair.arms for each in (*evaluation.comparisons, *deciding) if each.verdict == "inconclusive"
-    }
-    for claim in judge_claims(evaluation, evaluation.plan.claims):
-        for statement in (finding.statement for finding in claim.findings if finding.is_open):
-            unsure.update([pair.arms for pair in statement.pairs] or [statement.arms])
-    wanted = {label for arms in unsure if not any(map(closed, arms)) for label, _ in arms}
-    return [case for case in cases if case.label in wanted]

@@ -14,7 +14,6 @@ from orchestrator.machine.occupied import occupy
 from orchestrator.measure.alternative import can_compare
 from orchestrator.measure.outline import outline
 from orchestrator.measure.profiler import Profiler
-from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import RoundRange, first_rounds
 from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.session import (
@@ -33,6 +32,7 @@ from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.exit_error import find_error
 from orchestrator.results.find_runs import RUNS
+from orchestrator.results.past import Progress
 from orchestrator.results.sealed import seal_run
 from orchestrator.terminal.view import View
 

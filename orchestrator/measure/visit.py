@@ -9,12 +9,13 @@ from orchestrator.contract import PILOT_ROUND
 from orchestrator.engines import ENGINES
 from orchestrator.machine.host import Witness, find_stranger
 from orchestrator.measure.capacity import Capacity
-from orchestrator.measure.replicate import REPEATED, LiveReplicate, Progress, Replicates
+from orchestrator.measure.replicate import REPEATED, LiveReplicate, Replicates
 from orchestrator.measure.session import Session
 from orchestrator.measure.starting import SLOW_START_TIMEOUT_S
 from orchestrator.measure.workers import Workers
 from orchestrator.model import Arm, ArmKey, Case, Disturbed, Load, Plan, Target, Watched
 from orchestrator.plan.order import alternating, divide_sittings
+from orchestrator.results.past import Progress
 from orchestrator.stats.calibrate import BURST_S, ONCE, Effort, Pilot, first_effort
 
 Group = tuple[Case, ...]

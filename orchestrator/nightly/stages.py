@@ -11,12 +11,12 @@ from orchestrator.errors import ArmsDied, ContractBroken, EnvironmentFailed, TfC
 from orchestrator.history.alarms import steps
 from orchestrator.history.model import Point, Stage
 from orchestrator.history.store import Read
-from orchestrator.measure.resume import same_sources
 from orchestrator.model import Extended, Finished, Lost
 from orchestrator.nightly.options import NightContext, NightOptions
 from orchestrator.nightly.subprocess_run import Child, ChildEnd
 from orchestrator.redact import redact_words
 from orchestrator.results.exit_error import find_error
+from orchestrator.results.more_rounds import same_sources
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.view import View

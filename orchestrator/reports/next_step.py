@@ -8,12 +8,11 @@ from pathlib import Path
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.errors import UsageError
 from orchestrator.machine.host import is_here
-from orchestrator.measure.budget import RESERVE
-from orchestrator.measure.past import is_closed, open_cases, read_past
-from orchestrator.measure.resume import ResumeOptions, extension, same_sources
 from orchestrator.model import ArmKey, Ended, Entry, Evaluation, Extended, Finished, Lost, Manifest, Plan, Target
 from orchestrator.options import LONGEST_S
 from orchestrator.results.evaluation import FIRST_ROUND
+from orchestrator.results.more_rounds import RESERVE, ResumeOptions, extension, same_sources
+from orchestrator.results.past import is_closed, open_cases, read_past
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.terminal.durations import format_budget

@@ -25,12 +25,12 @@ from orchestrator.engines.docker.engine import DockerEngine, DockerEnvironment
 from orchestrator.engines.worker.client import WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
-from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.run import measure_rounds
 from orchestrator.measure.session import Session, make_manifest
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions, check_request
+from orchestrator.results.past import Progress
 from orchestrator.results.run_folder import RunFolder
 from tests.conftest import run_command
 from tests.engines.docker.conftest import (

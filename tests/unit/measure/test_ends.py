@@ -8,7 +8,6 @@ import pytest
 
 from orchestrator import errors
 from orchestrator.errors import EngineUnavailable
-from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.run import measure_rounds
 from orchestrator.measure.session import Session, make_manifest
@@ -20,6 +19,7 @@ from orchestrator.reports.json import comparison_as_object
 from orchestrator.reports.reasons import describe_reasons
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.exit_error import find_error
+from orchestrator.results.past import Progress
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.view import View
 from tests.support.actors import Dressing, Part, Stage

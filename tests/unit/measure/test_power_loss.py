@@ -8,14 +8,15 @@ import pytest
 
 from orchestrator import files
 from orchestrator.errors import ContractBroken, TfCompareError, UsageError
-from orchestrator.measure.replicate import Progress
-from orchestrator.measure.resume import ResumeOptions, add_rounds
+from orchestrator.measure.resume import add_rounds
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.run import measure_rounds
 from orchestrator.measure.session import Session, make_manifest
 from orchestrator.model import Ended, Synced
 from orchestrator.plan.request import RunOptions, check_request
 from orchestrator.results.evaluation import gather, judge_run
+from orchestrator.results.more_rounds import ResumeOptions
+from orchestrator.results.past import Progress
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.sealed import seal_run
 from orchestrator.terminal.view import View

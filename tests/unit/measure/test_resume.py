@@ -14,13 +14,14 @@ from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure import resume
 from orchestrator.measure.forecast import forecast_more
-from orchestrator.measure.past import read_past
-from orchestrator.measure.resume import ResumeOptions, add_rounds, extension
+from orchestrator.measure.resume import add_rounds
 from orchestrator.model import Calibrated, Disturbed, Ended, Extended, Lost, Machine, Postponed, Prolonged
 from orchestrator.options import EngineOptions
 from orchestrator.plan import gpus
 from orchestrator.results.endings import summarise_endings
 from orchestrator.results.evaluation import judge_run
+from orchestrator.results.more_rounds import ResumeOptions, extension
+from orchestrator.results.past import read_past
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.view import View

@@ -8,13 +8,13 @@ import pytest
 
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting, Match
 from orchestrator.machine.host import Meanwhile, Reading, Witness
-from orchestrator.measure.past import read_past
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.session import Session
 from orchestrator.measure.workers import Workers
 from orchestrator.model import BESIDE, Ended, Evaluation, Lost, Plan
 from orchestrator.results.evaluation import judge_run
+from orchestrator.results.past import read_past
 from orchestrator.results.run_folder import RunFolder
 from tests.support import stub
 from tests.support.builders import NEW, OLD, case, case_pair, environment_facts, plan, run_folder, version_pair

@@ -7,9 +7,10 @@ import pytest
 
 from orchestrator.errors import EnvironmentFailed, UsageError
 from orchestrator.measure import run
-from orchestrator.measure.resume import ResumeOptions, add_rounds
+from orchestrator.measure.resume import add_rounds
 from orchestrator.model import Isolation
 from orchestrator.plan.request import RunOptions
+from orchestrator.results.more_rounds import ResumeOptions
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.view import View
 from tests.support import actors

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from orchestrator.contract import PILOT_ROUND
-from orchestrator.measure.past import read_past
 from orchestrator.model import Calibrated, Metric
 from orchestrator.results.endings import read_endings
+from orchestrator.results.past import read_past
 from orchestrator.stats.calibrate import FEWEST_BURSTS, MOST_BURSTS, MOST_SLOW_BURSTS
 from orchestrator.stats.looks import FEWEST_ROUNDS
 from tests.support.actors import Part, Play, Stage, play

@@ -1,18 +1,41 @@
 """What a run has behind it that continues: rounds, efforts, dead arms, and the cases that are still open."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from orchestrator.contract import PILOT_ROUND
-from orchestrator.measure.replicate import Progress
-from orchestrator.measure.rounds import find_undecided
 from orchestrator.model import ArmKey, Calibrated, Case, Disturbed, Ended, Entry, Evaluation, Plan, Replicate, Target
 from orchestrator.model.failures import describe_failure
+from orchestrator.results.claims import judge_claims
 from orchestrator.results.endings import summarise_endings
 from orchestrator.results.evaluation import FIRST_ROUND
 from orchestrator.stats.calibrate import Effort
 from orchestrator.terminal.counts import name_some
+
+
+@dataclass
+class Progress:
+    """The state that earlier rounds pass on to later ones."""
+
+    efforts: dict[ArmKey, Effort] = field(default_factory=dict)
+    ended: set[ArmKey] = field(default_factory=set)
+    # By case.
+    rounds: Counter[str] = field(default_factory=Counter)
+    redone: Counter[str] = field(default_factory=Counter)
+    replicates: int = 0
+    # The visits since the command began, and those of them that something disturbed.
+    visits: int = 0
+    disturbed: int = 0
+    # Why replicates are measured again that died, in order, and the arms that were killed from outside before.
+    repeats: list[str] = field(default_factory=list)
+    killed: set[ArmKey] = field(default_factory=set)
+
+    def count(self, *, disturbed: bool) -> None:
+        """Count a visit."""
+        self.visits += 1
+        self.disturbed += disturbed
 
 
 @dataclass(frozen=True)
@@ -108,3 +131,16 @@ def describe_deaths(past: Past) -> Iterator[str]:
 def _name_arms(arms: Mapping[ArmKey, Ended]) -> str:
     names = [f"{arm.target} {arm.case}{describe_failure(death.failure)}" for arm, death in arms.items()]
     return name_some(names)
+
+
+def find_undecided(evaluation: Evaluation, cases: Sequence[Case], closed: Callable[[ArmKey], bool]) -> list[Case]:
+    """Return the cases with a comparison, or a claim's statement about one, that more rounds could still decide."""
+    deciding = [each for metric in evaluation.plan.decides for each in evaluation.metrics.get(metric, ())]
+    unsure: set[tuple[ArmKey, ...]] = {
+        each.pair.arms for each in (*evaluation.comparisons, *deciding) if each.verdict == "inconclusive"
+    }
+    for claim in judge_claims(evaluation, evaluation.plan.claims):
+        for statement in (finding.statement for finding in claim.findings if finding.is_open):
+            unsure.update([pair.arms for pair in statement.pairs] or [statement.arms])
+    wanted = {label for arms in unsure if not any(map(closed, arms)) for label, _ in arms}
+    return [case for case in cases if case.label in wanted]
