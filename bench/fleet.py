@@ -1,7 +1,7 @@
 """What it costs to share cases out: a real Ray cluster on this machine, whose hosts are simulated and only sleep.
 
 Each unit answers with the files of a real run of one case, under another case's name. All that comes after is the
-product's: the answer is checked, renumbered and written, and the run is judged. A machine like this one cannot hold a
+product's: the answer is checked and written, and the run is judged. A machine like this one cannot hold a
 thousand of Ray's nodes, so that many hosts are without Ray: they are entries in a table, and all else is the product's.
 """
 
@@ -21,7 +21,7 @@ from pydantic import TypeAdapter
 
 from bench.figures import Figure, Section
 from orchestrator.fleet import host
-from orchestrator.fleet.conduct import OpenFleet, measure_on_fleet
+from orchestrator.fleet.conduct import OpenFleet, join, measure_on_fleet
 from orchestrator.fleet.model import (
     Contents,
     Fleet,
@@ -33,7 +33,6 @@ from orchestrator.fleet.model import (
     UnitEnd,
     UnitTask,
 )
-from orchestrator.fleet.ways import join
 from orchestrator.measure.run import plan_and_measure
 from orchestrator.model import Finished
 from orchestrator.plan.planning import plan_elsewhere
@@ -93,7 +92,7 @@ def section(program: FleetProgram = FULL) -> Section:
         f"of one case in {' and '.join(VERSIONS)}, {ROUNDS} rounds.",
         "",
         f"Units that do not sleep, {program.at_once} of them on one host: {cost_s * 1e3:.0f} ms each, from one to the",
-        "next. That is what scheduling, Ray, checking, renumbering and writing cost.",
+        "next. That is what scheduling, Ray, checking and writing cost.",
         "",
         f"Units that sleep {program.sleep_s:g} s, {program.units} of them:",
         "",

@@ -58,5 +58,5 @@ POINTS = Format("points", 1, "the tfcompare that wrote it reads it")
 EVENT = Format("event", 1, "the tfcompare that wrote it reads it")
 # Of the user's data.
 TRUST = Format("trust", 1, "use the tfcompare that wrote it")
-FLEET = Format("fleet", 1, "end it with the tfcompare that started it")
+FLEET = Format("fleet", 1, "`tfcompare fleet up` names its machines again")
 FORMATS = (RUN, PROFILE, SEARCH, POINTS, EVENT, TRUST, FLEET)

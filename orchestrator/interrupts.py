@@ -1,6 +1,7 @@
 """Signals that end a command: the first one raises KeyboardInterrupt, and none disturbs the clean-up that follows."""
 
 import os
+import select
 import signal
 import threading
 import time
@@ -70,8 +71,10 @@ def act_on(handler: object) -> None:
             signal.signal(number, handler)  # type: ignore[arg-type]
 
 
-def end_with_stdin() -> None:
+def end_with_stdin(silent_s: float | None = None) -> None:
     """End this process, which leads its session, once its stdin is closed: the process that started it has ended.
+
+    With `silent_s`, it also ends if nothing comes for so long: a network may be gone without a word.
 
     It ends as if it were interrupted, and is killed with its group if it hangs. The kernel closes the other end of the
     pipe however that process ends, also before this one has begun. Programs that this process starts read nothing.
@@ -80,11 +83,11 @@ def end_with_stdin() -> None:
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    threading.Thread(target=_end_after, args=(stdin,), daemon=True).start()
+    threading.Thread(target=_end_after, args=(stdin, silent_s), daemon=True).start()
 
 
-def _end_after(stdin: int) -> None:
-    while os.read(stdin, 4096):
+def _end_after(stdin: int, silent_s: float | None) -> None:
+    while select.select([stdin], [], [], silent_s)[0] and os.read(stdin, 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
     time.sleep(POLITE_S)

@@ -31,7 +31,7 @@ from orchestrator.history.store import Store  # noqa: E402
 from orchestrator.profiling import stored  # noqa: E402
 from orchestrator.profiling.model import stem  # noqa: E402
 from tests.support.bench import Bench  # noqa: E402
-from tests.support.golden import GOLDEN, PROFILED, STARTED, TRUSTED  # noqa: E402
+from tests.support.golden import GOLDEN, NAMED, PROFILED, TRUSTED  # noqa: E402
 from tests.support.night_reports import NIGHT, alarm  # noqa: E402
 from tests.support.nights import history  # noqa: E402
 from tests.support.searches import SCENES as SEARCHES  # noqa: E402
@@ -85,8 +85,7 @@ def write_host_files(scratch: Path) -> None:
     shutil.copyfile(store.record(AlarmOpened(at=NIGHT.at, alarm=alarm(1.5))), GOLDEN / "event.json")
     trust.record_trust(TRUSTED)
     shutil.copyfile(trust.file(), GOLDEN / "trusted.json")
-    machines.state_file().parent.mkdir(parents=True)
-    machines.keep_started(STARTED)
+    machines.keep_named(NAMED)
     shutil.copyfile(machines.state_file(), GOLDEN / "fleet.json")
 
 

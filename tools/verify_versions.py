@@ -26,13 +26,13 @@ from orchestrator.engines.build_log import BuildLog
 from orchestrator.engines.venv.engine import VenvEngine
 from orchestrator.errors import EnvironmentFailed, TfCompareError
 from orchestrator.images.venv_cache import remove_environment
-from orchestrator.measure.replicate import Progress
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.run import measure_rounds
 from orchestrator.measure.session import Session, make_manifest
 from orchestrator.model import Target
 from orchestrator.options import EngineOptions
 from orchestrator.plan.request import RunOptions, check_request
+from orchestrator.results.past import Progress
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.progress import choose_view
 from orchestrator.terminal.view import View

@@ -1,4 +1,4 @@
-"""`tfcompare fleet`: machines that measure together are started, shown and ended."""
+"""`tfcompare fleet`: machines that measure together are named, shown and forgotten."""
 
 import shlex
 import sys
@@ -13,7 +13,7 @@ from orchestrator.errors import UsageError
 from orchestrator.terminal.text import safe_text
 
 app = typer.Typer(
-    help="Start, show and end machines that measure together, over ssh.",
+    help="Name, show and forget machines that measure together, over ssh.",
     no_args_is_help=True,
 )
 
@@ -47,9 +47,9 @@ def up(
         ),
     ] = None,
 ) -> None:
-    """Start Ray with a token on each machine, where it listens to that machine alone: ssh carries all orders.
+    """Ask each machine over ssh what it is, and remember those that answer: runs with --on auto use them.
 
-    tfcompare\\[ray] has to be installed on all of them. A machine that cannot be reached is left out.
+    The same tfcompare has to be installed on all of them. Nothing runs there, and nothing listens, until a run begins.
 
     [bold]Examples[/bold]
 
@@ -66,7 +66,7 @@ def up(
         if host not in hosts or not name or not value:
             raise UsageError(f"--label {word}: a host of this command, a label and its value, e.g. gpu1:gpu=a100")
         labels.setdefault(host, {})[name] = value
-    machines.start(hosts, labels, shlex.split(ssh), prefix or Path(sys.prefix), Aloud())
+    machines.name_machines(hosts, labels, shlex.split(ssh), prefix or Path(sys.prefix), Aloud())
     print("tfcompare run --on auto")
 
 
@@ -96,7 +96,7 @@ def status() -> None:
 
 @app.command()
 def down() -> None:
-    """End what `tfcompare fleet up` started from here, and nothing else.
+    """Forget the machines that `tfcompare fleet up` named; nothing of it runs on them.
 
     [bold]Examples[/bold]
 
@@ -104,4 +104,4 @@ def down() -> None:
     """
     from orchestrator.fleet import machines
 
-    machines.end(Aloud())
+    machines.forget_machines()

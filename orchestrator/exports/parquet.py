@@ -16,7 +16,7 @@ def write(run: Run, path: Path, table: str) -> tuple[Path, ...]:
     """Write a table to a file; calls are written stream by stream, since together they may not fit into memory."""
     if table == "calls":
         schema = contract.arrow_schema(pa)
-        parts = tables.streams_of_calls(RunFolder.open(run.path), run.plan, run.replicates)
+        parts = tables.streams_of_calls(RunFolder.open(run.path), run.replicates)
     else:
         data = run.to_arrow(table)
         schema, parts = data.schema, iter([data])

@@ -77,7 +77,7 @@ def _calls(run: Run) -> dict[ArmKey, list[TimedReplicate]]:
     replicates = {(str(replicate.target), replicate.number): replicate for replicate in run.replicates}
     by_arm: dict[ArmKey, list[TimedReplicate]] = defaultdict(list)
     column = "cpu_ns" if run.plan.judge == "cpu" else "wall_ns"
-    for table in tables.streams_of_calls(RunFolder.open(run.path), run.plan, run.replicates):
+    for table in tables.streams_of_calls(RunFolder.open(run.path), run.replicates):
         if table.num_rows == 0:
             continue
         ordered = table.sort_by([("replicate", "ascending"), ("ordinal", "ascending")]).combine_chunks()

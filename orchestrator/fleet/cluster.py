@@ -12,14 +12,13 @@ import socket
 import tempfile
 import time
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 
-from orchestrator.catalog import user_data
 from orchestrator.errors import EngineUnavailable, UsageError
 from orchestrator.fleet import host
 from orchestrator.fleet.model import (
@@ -27,29 +26,22 @@ from orchestrator.fleet.model import (
     EXISTING,
     LOCAL,
     OF_NAME,
-    ClusterGone,
     Contents,
     FleetNode,
     TaskLost,
     UnitAnswer,
     Work,
 )
-from orchestrator.parallel import run_parallel
 from orchestrator.terminal.view import View
 
 SLOT = "bench_slot"
-LOOPBACK = "127.0.0.1"
 EXTRA = "pip install 'tfcompare[ray]'"
 # For a port to answer; and for Ray's client, three times.
 KNOCK_S, PATIENCE_S = 5.0, "4"
 ATTEMPTS = 3
-# How many machines are spoken to at a time.
-AT_ONCE = 32
 # The messages of a unit that a driver has not fetched; more are dropped.
 MOST_MESSAGES = 1000
 PATIENCE = ("RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S", "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S")
-# How long Ray's client tries to reach a machine again: our ways to machines do not come back.
-AGAIN = {"RAY_CLIENT_RECONNECT_GRACE_PERIOD": "4"}
 # Without a connection, Ray would start another cluster.
 ONLY_THESE = {"RAY_ENABLE_AUTO_CONNECT": "0"}
 AUTH_MODE, TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"
@@ -57,8 +49,6 @@ ADDRESS = re.compile(rf"{BY_CLIENT}[^\s/]+:\d{{1,5}}")
 # What hosts send: JSON, and contents of files by their names.
 ANSWER = TypeAdapter(tuple[bytes, dict[str, bytes]], config=ConfigDict(strict=True))
 MESSAGES = TypeAdapter(list[tuple[bytes, dict[str, bytes]]], config=ConfigDict(strict=True))
-# Where a user has a token already, these say so.
-TOKENS = ("RAY_AUTH_TOKEN", TOKEN_PATH, AUTH_MODE)
 # What became of a task, in our words: Ray's own fill a page.
 LOSSES = {
     "WorkerCrashedError": "its process on the host died",
@@ -75,11 +65,6 @@ OPEN_CLUSTER = (
 )
 
 
-def token_file() -> Path:
-    """Return where `tfcompare fleet up` keeps the token of its cluster."""
-    return user_data.folder() / "fleet" / "token"
-
-
 def check_address(on: str) -> None:
     """Raise UsageError for what names no fleet."""
     if on not in (LOCAL, EXISTING) and not ADDRESS.fullmatch(on):
@@ -90,7 +75,7 @@ def check_address(on: str) -> None:
 
 
 @contextmanager
-def connect_cluster(on: str, work: Work | None = None) -> Iterator["Cluster"]:
+def connect_cluster(on: str, view: View, work: Work | None = None) -> Iterator["Cluster"]:
     """Connect to a cluster; raise UsageError without Ray, and EngineUnavailable if no cluster takes us.
 
     `work` stands for what a host does with a unit, for a benchmark of everything around it.
@@ -104,51 +89,14 @@ def connect_cluster(on: str, work: Work | None = None) -> Iterator["Cluster"]:
             _init(ray, on)
     except Exception as error:
         raise EngineUnavailable(*_explain(f"--on {on}", error, said)) from error
+    if os.environ.get(AUTH_MODE) != "token":
+        view.say(OPEN_CLUSTER)
     cluster = Cluster(ray, work or host.measure_unit)
     try:
         yield cluster
     finally:
         cluster.close()
         ray.shutdown()
-
-
-@contextmanager
-def connect_all(ports: Mapping[str, int], view: View, work: Work | None = None) -> Iterator[dict[str, "Cluster"]]:
-    """Connect to the machines of the fleet that was started from here; one that does not answer costs itself alone.
-
-    Each is a cluster, at a port of this machine. They alone get the token of that fleet.
-    """
-    for variable, value in _token_variables().items():
-        os.environ.setdefault(variable, value)
-    ray = _import_ray(EXISTING)
-    os.environ.update(AGAIN)
-    said: list[str] = []
-    contexts: list[Any] = []
-    clusters: dict[str, Cluster] = {}
-    errors: dict[str, Exception] = {}
-
-    def connect_one(name: str) -> None:
-        try:
-            context = _init(ray, f"{BY_CLIENT}{LOOPBACK}:{ports[name]}", allow_multiple=True)
-            contexts.append(context)
-            with context:
-                clusters[name] = Cluster(ray, work or host.measure_unit, context)
-        except Exception as error:
-            errors[name] = error
-
-    try:
-        with _listening(said):
-            run_parallel(connect_one, tuple(ports), AT_ONCE)
-        for name, error in errors.items():
-            reason, advice = _explain(name, error, said)
-            view.say(f"warning: {reason}; {advice}")
-        yield clusters
-    finally:
-        for cluster in clusters.values():
-            cluster.close()
-        for context in contexts:
-            with suppress(Exception):
-                context.disconnect()
 
 
 def _import_ray(on: str) -> Any:
@@ -161,22 +109,9 @@ def _import_ray(on: str) -> Any:
     return ray
 
 
-def is_open_to_all() -> bool:
-    """Return whether the cluster that we are connected to asks for no token."""
-    return os.environ.get(AUTH_MODE) != "token"
-
-
-def _token_variables() -> Mapping[str, str]:
-    """Return the variables with which Ray uses the token of a fleet that we started, unless the user has others."""
-    file = token_file()
-    if any(os.environ.get(name) for name in TOKENS) or not file.is_file():
-        return {}
-    return {AUTH_MODE: "token", TOKEN_PATH: str(file)}
-
-
-def _init(ray: Any, on: str, **more: bool) -> Any:
+def _init(ray: Any, on: str) -> Any:
     # Nothing of ours is sent with it: the same tfcompare is installed on all machines.
-    how = {"address": on, "logging_level": logging.ERROR, "log_to_driver": False, **more}
+    how = {"address": on, "logging_level": logging.ERROR, "log_to_driver": False}
     for _ in range(ATTEMPTS - 1):
         # The server starts a process for each client, which at times does not come up, above all on a busy machine.
         with suppress(ConnectionAbortedError):
@@ -234,8 +169,13 @@ def _explain(who: str, error: BaseException, said: Sequence[str]) -> tuple[str, 
         return f"{who}: {' '.join(str(error).split())}", "install the same Python and the same Ray on all machines"
     if "authtoken" in lower or "unauthenticated" in lower or "authentication token" in lower:
         return f"{who}: the cluster refuses this token", f"put its token into a file and name that in {TOKEN_PATH}"
-    where = "this machine belongs to no cluster" if who.endswith(f" {EXISTING}") else "no cluster answers there"
-    return f"{who}: {where} ({_list_lines(error)[0]})", "start one: `tfcompare fleet up`, or docs/fleet.md"
+    if who.endswith(f" {EXISTING}"):
+        return (
+            f"{who}: `tfcompare fleet up` named no machines, and this one belongs to no cluster "
+            f"({_list_lines(error)[0]})",
+            "docs/fleet.md says how to begin",
+        )
+    return f"{who}: no cluster answers there ({_list_lines(error)[0]})", "docs/fleet.md says how to start one"
 
 
 class Mailbox:
@@ -254,16 +194,15 @@ class Mailbox:
 
 
 class Cluster:
-    """Ray's machines as a fleet. With a context, what Ray does is about that connection, one of several."""
+    """Ray's machines as a fleet."""
 
-    def __init__(self, ray: Any, work: Work, context: AbstractContextManager[Any] | None = None) -> None:
+    def __init__(self, ray: Any, work: Work) -> None:
         from grpc import RpcError
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         self._ray = ray
         # What its client raises once its channel is closed, or the process at the other end is gone.
         self._gone = (ConnectionError, RpcError)
-        self._context = context or nullcontext()
         self._on_node = NodeAffinitySchedulingStrategy
         self._report = ray.remote(num_cpus=0, max_retries=0)(host.describe_host)
         self._work = work
@@ -349,12 +288,11 @@ class Cluster:
 
     @contextmanager
     def _speak(self) -> Iterator[None]:
-        """Let Ray speak over this connection; raise ClusterGone if there is none any more."""
+        """Let Ray speak; raise EngineUnavailable if the cluster no longer answers."""
         try:
-            with self._context:
-                yield
+            yield
         except self._gone as error:
-            raise ClusterGone(_list_lines(error)[0]) from error
+            raise EngineUnavailable(f"the cluster no longer answers: {_list_lines(error)[0]}") from error
 
 
 def _measure(work: Work, task: bytes, files: Contents, mailbox: Any) -> tuple[bytes, Contents]:

@@ -1,9 +1,10 @@
 """The course of a run that a fleet measures, from top to bottom: hosts, units, the measurement, the verdicts."""
 
+import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from pathlib import Path
@@ -23,10 +24,12 @@ from orchestrator.errors import (
     TfCompareError,
     UsageError,
 )
-from orchestrator.fleet.arrive import Arrivals, drop_unfinished, find_hosts
-from orchestrator.fleet.cluster import OPEN_CLUSTER, SLOT, is_open_to_all
+from orchestrator.fleet.arrive import Arrivals, find_hosts
+from orchestrator.fleet.cluster import SLOT, connect_cluster
 from orchestrator.fleet.dispatch import Dispatch
+from orchestrator.fleet.machines import open_machines, read_fleet
 from orchestrator.fleet.model import (
+    EXISTING,
     Contents,
     Fleet,
     FleetNode,
@@ -35,12 +38,12 @@ from orchestrator.fleet.model import (
     SentFolder,
     UnitAnswer,
     UnitTask,
+    Work,
 )
-from orchestrator.fleet.place import choose_fleet_engine, find_double, find_host_obstacle, find_misfit, find_mismatch
+from orchestrator.fleet.place import choose_fleet_engine, find_host_obstacle, find_misfit, find_mismatch
 from orchestrator.fleet.replicas import OF_REPLICAS, describe_replicas
-from orchestrator.fleet.roster import ASKING_S, PATIENCE_S, FleetHost, Roster, UnitJob
+from orchestrator.fleet.roster import ASKING_S, PATIENCE_S, Roster, UnitJob
 from orchestrator.fleet.units import Unit, divide_run, find_sending_s, request
-from orchestrator.fleet.ways import join
 from orchestrator.measure.forecast import list_outside
 from orchestrator.measure.run import Done
 from orchestrator.measure.session import make_manifest, open_session, pin_workloads
@@ -89,6 +92,21 @@ REQUEST = TypeAdapter(FleetRequest)
 SECRET = {"options": {"environments": {"index_url"}}}
 
 
+@contextmanager
+def join(on: str, view: View, work: Work | None = None) -> Iterator[Fleet]:
+    """Join the machines that `tfcompare fleet up` named, or the cluster that `on` names.
+
+    `work` stands for what a host of a cluster does with a unit, for a benchmark of everything around it.
+    """
+    named = read_fleet() if on == EXISTING and not os.environ.get("RAY_ADDRESS") else None
+    if named:
+        with open_machines(named) as machines:
+            yield machines
+    else:
+        with connect_cluster(on, view, work) as cluster:
+            yield cluster
+
+
 class HostRules:
     """Decides which machines belong to a fleet."""
 
@@ -97,14 +115,14 @@ class HostRules:
         self._tool = find_own_number()
         self.engine = engine
 
-    def admit(self, node: FleetNode, report: HostReport, others: Sequence[FleetHost]) -> str:
+    def admit(self, node: FleetNode, report: HostReport) -> str:
         if lacking := find_mismatch(node, self._fleet.where):
             return f"--where: it lacks {lacking}"
         if obstacle := find_host_obstacle(report, self._tool, contract.FINGERPRINT):
             return obstacle
         if self.engine != "auto" and (silent := report.engines.get(self.engine, "it is unknown there")):
             return f"--engine {self.engine}: {silent}"
-        return find_double(report, {other.name: other.report for other in others if other.report})
+        return ""
 
 
 class RunRules(HostRules):
@@ -127,7 +145,7 @@ class RunRules(HostRules):
         return find_misfit(versions, report, gpu=environments.gpu, force=environments.force)
 
     def request(self, job: UnitJob) -> tuple[bytes, Contents]:
-        options = request(job.unit, self._planned, self.engine, self.hosts)
+        options = request(job.unit, self._planned, self.engine, self.hosts / self._fleet.replicate_hosts)
         contents, folder = self.workloads
         task = UnitTask(
             unit=job.unit.number,
@@ -147,8 +165,11 @@ class RunRules(HostRules):
     def accept(self, job: UnitJob, report: HostReport, answer: UnitAnswer) -> str:
         if "manifest.json" not in answer.files or answer.end.exit_code not in MEASURED:
             return answer.end.error or "it sent no result"
+        may_be_broken = answer.end.exit_code == ContractBroken.exit_code
         try:
-            self.arrivals[job.copy].accept(job.unit, job.copy, job.attempt, report, answer.files)
+            self.arrivals[job.copy].accept(
+                job.unit, job.copy, job.attempt, report, answer.files, may_be_broken=may_be_broken
+            )
         except ContractBroken as error:
             # What is wrong with a result often follows from what ended it.
             return answer.end.error or error.headline
@@ -207,7 +228,6 @@ def continue_on_fleet(path: Path, options: FleetOptions, view: View, open_fleet:
     require_seal(run, run.read_plan(), run.read_manifest())
     options = replace(asked.fleet, on=options.on, where=options.where or asked.fleet.where)
     with open_fleet(options.on, view) as fleet, run.hold():
-        drop_unfinished(run)
         planned = _plan_again(run, asked.options, view)
         rules, roster = _meet(planned, options, fleet, view)
         if rules.engine != run.read_plan().engine:
@@ -255,8 +275,6 @@ def _meet(
     planned: PlannedRun, options: FleetOptions, fleet: Fleet, view: View, patience_s: float = ASKING_S
 ) -> tuple[RunRules, Roster]:
     """Find the hosts of a run, and the engine that they measure on."""
-    if is_open_to_all():
-        view.say(OPEN_CLUSTER)
     rules = RunRules(planned, options)
     roster = Roster(fleet, rules, view)
     reports = _ask(roster, options, patience_s)
@@ -344,9 +362,7 @@ def _open_copy(run: RunFolder, number: int) -> RunFolder:
         return run
     path = run.path / REPLICAS / str(number)
     if (path / "plan.json").exists():
-        copy = RunFolder.open(path)
-        drop_unfinished(copy)
-        return copy
+        return RunFolder.open(path)
     copy = RunFolder.create(path)
     copy.write_plan(run.read_plan())
     copy.write_manifest(replace(run.read_manifest(), hosts=(), environments={}, workers={}))

@@ -26,8 +26,8 @@ MOST_LOST = 3
 MOST_FAILURES = 2
 # A host that lost a unit may be gone: others come first, until that is known.
 DOUBT_S = 10.0
-# How long, and how often, a unit waits for hosts that measure something else.
-REST_S, MOST_RESTS = 20.0, 30
+# When a host that measures something else is asked again, and how long a unit waits that only such hosts suit.
+REST_S, MOST_BUSY_S = 20.0, 600.0
 # Of what a host says.
 LONGEST = 1000
 # For units to free their containers.
@@ -78,7 +78,7 @@ class Dispatch:
                         with suppress(Exception):
                             self._fleet.end(host.begun)
                         self._lose(host.job, f"{host.name} is gone")
-                self._give_up()
+                self._drop_hopeless()
                 self._hand_out()
                 self._hear(self._fleet.wait([*self._roster.questions, *self._list_begun()], WAIT_S))
         except BaseException:
@@ -88,21 +88,25 @@ class Dispatch:
     def _list_begun(self) -> list[Any]:
         return [host.begun for host in self._roster.hosts.values() if host.begun is not None]
 
-    def _give_up(self) -> None:
-        """Tell which units no host can measure, as soon as that is known."""
+    def _drop_hopeless(self) -> None:
+        """Give up the units that no host can measure, as soon as that is known."""
         if not self._is_doubtful or not self._roster.is_settled:
             return
         self._is_doubtful = False
         members = self._roster.members
         for job in self._waiting():
-            if not all(self._misfit(job, host) for host in members):
-                continue
-            if job.spare and self._take_spare(job, *job.spare):
-                continue
-            told = "; ".join(f"{host.name}: {self._misfit(job, host)}" for host in members) or "the fleet has no host"
-            job.reason = job.reason or told
-            job.is_given_up = True
-            self._view.say(f"warning: no host can measure {job.unit.title}: {job.reason}")
+            misfits = [f"{host.name}: {misfit}" for host in members if (misfit := self._misfit(job, host))]
+            if len(misfits) == len(members):
+                told = "; ".join(misfits) or "the fleet has no host"
+                self._give_up(job, job.reason or told, f"no host can measure {job.unit.title}")
+
+    def _give_up(self, job: UnitJob, reason: str, told: str) -> None:
+        """Take the answer that lacks a version, if a host has sent one; give the unit up without."""
+        job.reason = reason
+        if job.spare and self._take_spare(job, *job.spare):
+            return
+        job.is_given_up = True
+        self._view.say(f"warning: {told}: {job.reason}")
 
     def _waiting(self) -> list[UnitJob]:
         taken = {host.job for host in self._roster.hosts.values()}
@@ -113,7 +117,7 @@ class Dispatch:
         assert host.report
         if host.id in self._find_hosts_of_copies(job):
             return OTHER_COPY
-        if host.node.id in job.refused_by:
+        if host.id in job.refused_by:
             return "it has failed"
         key = job.unit.number, host.node.id
         if key not in self._misfits:
@@ -128,7 +132,8 @@ class Dispatch:
     def _hand_out(self) -> None:
         free = [host for host in self._roster.members if host.job is None and host.rests_until <= self._clock()]
         waiting = self._waiting() if free else []
-        for host in free:
+        # Those that were busy come last, so that each host is asked once before any is asked again.
+        for host in sorted(free, key=lambda host: host.busy_since is not None):
             if job := next((job for job in waiting if not self._misfit(job, host)), None):
                 waiting.remove(job)
                 job.attempt += 1
@@ -186,6 +191,7 @@ class Dispatch:
         if answer.end.occupied:
             self._rest(host, job, answer.end.error)
             return None
+        host.busy_since = None
         return answer
 
     def _take(self, host: FleetHost, job: UnitJob, answer: UnitAnswer) -> None:
@@ -196,13 +202,13 @@ class Dispatch:
         if answer.end.exit_code == EnvironmentFailed.exit_code and job.spare is None and answer.files:
             self._rules.keep(job, answer.files)
             self._is_doubtful = True
-            job.refused_by.add(host.node.id)
+            job.refused_by.add(host.id)
             job.host, job.reason, job.spare = None, f"{host.name}: {error}", (host, answer)
             self._view.say(f"warning: {host.name} lacks a version, and another host is asked: {error}")
         elif reason := self._rules.accept(job, host.report, answer):
             reason = clip(reason, LONGEST)
             self._is_doubtful = True
-            job.refused_by.add(host.node.id)
+            job.refused_by.add(host.id)
             job.host, job.reason = None, f"{host.name}: {reason}"
             host.failures += 1
             self._view.say(f"warning: {host.name} could not measure {job.unit.title}: {reason}")
@@ -232,22 +238,22 @@ class Dispatch:
     def _rest(self, host: FleetHost, job: UnitJob, reason: str) -> None:
         """Let a host be for a while that measures something else; the unit goes to whichever host is free first."""
         job.host, job.reason = None, f"{host.name}: {reason}"
-        job.rests += 1
         host.rests_until = self._clock() + REST_S
-        if job.rests == 1:
-            self._view.say(f"{host.name} is asked again in {REST_S:.0f} s: {reason}")
-        if job.rests > MOST_RESTS:
-            job.is_given_up = True
-            self._view.say(f"warning: no host had time for {job.unit.title}; the last said: {reason}")
+        if host.busy_since is None:
+            host.busy_since = self._clock()
+            self._view.say(f"{host.name} is asked again every {REST_S:.0f} s: {reason}")
+        since = [other.busy_since for other in self._roster.members if not self._misfit(job, other)]
+        if all(at is not None and self._clock() - at >= MOST_BUSY_S for at in since):
+            self._give_up(job, job.reason, f"no host had time for {job.unit.title}")
 
     def _lose(self, job: UnitJob, reason: str) -> None:
         """Put a unit back whose host or process is gone; it begins again, and what it had measured does not count."""
-        job.host, job.reason = None, reason
+        job.host = None
         job.lost += 1
         if job.lost >= MOST_LOST:
-            job.is_given_up = True
-            self._view.say(f"warning: {job.unit.title} is given up after {MOST_LOST} attempts: {reason}")
+            self._give_up(job, reason, f"{job.unit.title} is given up after {MOST_LOST} attempts")
         else:
+            job.reason = reason
             self._view.say(f"warning: {job.unit.title} begins again at its first round: {reason}")
 
     def _end_all(self) -> None:

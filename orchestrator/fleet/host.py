@@ -2,31 +2,26 @@
 
 import os
 import shutil
-import subprocess
 import sys
-import time
-from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from queue import SimpleQueue
 
 from pydantic import TypeAdapter
 
-from orchestrator import contract, files, interrupts
+from orchestrator import contract, interrupts
 from orchestrator.bundled import find_own_number
-from orchestrator.child_process import end_group, has_ended
 from orchestrator.engines import ENGINES
-from orchestrator.engines.scratch import Scratch
-from orchestrator.errors import EngineUnavailable, InternalError
-from orchestrator.fleet.model import Contents, HostReport, Tell, UnitAnswer, UnitEnd, UnitTask
+from orchestrator.errors import EngineUnavailable
+from orchestrator.fleet.host_process import HostProcess
+from orchestrator.fleet.model import Contents, HostReport, TaskLost, Tell, UnitEnd, UnitTask
+from orchestrator.fleet.packets import Packet, write_packet
 from orchestrator.machine.gpu import find_gpus
 from orchestrator.machine.host import host_facts
 from orchestrator.machine.occupied import find_simulated_name
 from orchestrator.options import EngineOptions
-from orchestrator.results.part_files import read_files, write_files
 
-# The program of the process. Without -P a file in the working directory could pose as one of our modules.
-PROGRAM = (sys.executable, "-P", "-c", "from orchestrator.fleet.measure import main; main()")
+# Of the machine's Python. Without -P a file in the working directory could pose as one of our modules.
+DESCRIBE, MEASURE = (("-P", "-m", f"orchestrator.fleet.{name}") for name in ("host", "measure"))
 REPORT, TASK, END = TypeAdapter(HostReport), TypeAdapter(UnitTask), TypeAdapter(UnitEnd)
 
 
@@ -55,68 +50,32 @@ def describe_host() -> bytes:
 
 
 def measure_unit(task: bytes, workloads: Contents, tell: Tell) -> tuple[bytes, Contents]:
-    """Measure a unit, and return how it ended, as JSON, and the files of its run folder."""
-    with Scratch() as scratch:
-        answer = _measure(TASK.validate_json(task), workloads, tell, scratch.path)
-    return END.dump_json(answer.end), answer.files
-
-
-def _measure(task: UnitTask, workloads: Contents, tell: Tell, scratch: Path) -> UnitAnswer:
-    run = scratch / "run"
-    options = replace(task.options, out=run, own_workloads=scratch / "workloads" if workloads else None)
-    try:
-        write_files(scratch / "workloads", workloads, task.workloads.executable, task.workloads.folders)
-        with (scratch / "stderr").open("wb") as errors, _start(errors) as process:
-            try:
-                end = _listen(process, replace(task, options=options), run, tell)
-            except BaseException:
-                _end(process)
-                raise
-            process.wait()
-    except OSError as error:
-        told = f"{error.filename or 'a file'} cannot be written: {error.strerror or error}"
-        return UnitAnswer(UnitEnd(exit_code=InternalError.exit_code, error=told), {})
-    if end is None:
-        said = files.read_last_line(scratch / "stderr") or "it said nothing"
-        end = UnitEnd(exit_code=process.returncode or InternalError.exit_code, error=f"its process died: {said}")
-    return UnitAnswer(end, read_files(run))
-
-
-def _start(errors: IO[bytes]) -> "subprocess.Popen[bytes]":
+    """Measure a unit in a separate process, and return how it ended, as JSON, and the files of its run folder."""
     environment = dict(os.environ)
     # Ray hides all GPUs from a task that asks it for none.
     if environment.get("CUDA_VISIBLE_DEVICES") == "":
         del environment["CUDA_VISIBLE_DEVICES"]
-    return subprocess.Popen(
-        PROGRAM, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, env=environment, start_new_session=True
+    said: SimpleQueue[tuple[bytes, Contents] | None] = SimpleQueue()
+    process = HostProcess(
+        (sys.executable, *MEASURE),
+        Packet(task, workloads),
+        lambda text, contents: said.put((text, contents)),
+        environment=environment,
+        at_end=lambda: said.put(None),
     )
+    try:
+        while message := said.get():
+            tell(*message)
+    except BaseException:
+        # As if it were interrupted; what does not end then is killed with all that it started.
+        process.end()
+        process.ended.wait(interrupts.POLITE_S)
+        process.kill()
+        raise
+    if process.answer is None:
+        raise TaskLost(f"its process died: {process.reason}")
+    return process.answer.text, process.answer.contents
 
 
-def _listen(process: "subprocess.Popen[bytes]", task: UnitTask, run: Path, tell: Tell) -> UnitEnd | None:
-    """Pass on what the process says, with what it has measured so far; return how it ended, if it says so."""
-    assert process.stdin
-    assert process.stdout
-    with suppress(BrokenPipeError):
-        # It stays open: when it is closed, the process knows that the unit is no longer wanted.
-        process.stdin.write(TASK.dump_json(task) + b"\n")
-        process.stdin.flush()
-    sent = time.monotonic()
-    end = None
-    for line in (ended.rstrip(b"\n") for ended in process.stdout):
-        with suppress(ValueError):
-            end = END.validate_json(line)
-            continue
-        now = time.monotonic()
-        due = now - sent >= task.sent_every_s
-        sent = now if due else sent
-        tell(line, read_files(run) if due else {})
-    return end
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    """End the process, as if it were interrupted; what does not end then is killed with all that it started."""
-    assert process.stdin
-    with suppress(OSError):
-        process.stdin.close()
-    has_ended(process, interrupts.POLITE_S)
-    end_group(process)
+if __name__ == "__main__":
+    write_packet(sys.stdout.buffer, Packet(describe_host(), kind="answer"))

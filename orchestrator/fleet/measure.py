@@ -1,33 +1,44 @@
-"""Measures a unit in a separate process, which the host's part of a fleet starts, and can end.
+"""Measures a unit in a process of its host: `python -m orchestrator.fleet.measure`.
 
-The first line of stdin is the task. Messages go to stdout, a line of JSON each; the last one says how the unit ended.
-When stdin is closed, the unit is no longer wanted, and the process ends as if it were interrupted.
+The task and the user's workloads come by stdin. Messages go to stdout, at times with what is measured so far, and at
+last how the unit ended, with the files of its run folder. When stdin is closed, or silent for too long, the unit is no
+longer wanted, and the process ends as if it were interrupted.
 """
 
 import os
 import sys
 import threading
+import time
 import traceback
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
 from typing import BinaryIO
 
 from pydantic import TypeAdapter
 
 from orchestrator import interrupts
+from orchestrator.engines.scratch import Scratch
 from orchestrator.errors import EngineUnavailable, InternalError, Interrupted, TfCompareError
-from orchestrator.fleet.model import UnitEnd, UnitMessage, UnitTask
+from orchestrator.fleet.host_process import SILENT_S
+from orchestrator.fleet.model import Contents, UnitEnd, UnitMessage, UnitTask
+from orchestrator.fleet.packets import Packet, read_packet, write_packet
 from orchestrator.measure.run import measure
 from orchestrator.plan.planning import plan_run
+from orchestrator.results.part_files import read_files, write_files
 from orchestrator.terminal.view import View
 
 TASK, MESSAGE, END = TypeAdapter(UnitTask), TypeAdapter(UnitMessage), TypeAdapter(UnitEnd)
 
 
 class Voice(View):
-    """A view whose lines go to the process that started this one."""
+    """A view whose lines go to the process that asked for the unit."""
 
-    def __init__(self, task: UnitTask, out: BinaryIO) -> None:
+    def __init__(self, task: UnitTask, run: Path, out: BinaryIO) -> None:
         self._task = task
+        self._run = run
         self._out = out
+        self._sent = time.monotonic()
         # Versions are prepared by several threads.
         self._speaking = threading.Lock()
 
@@ -43,34 +54,48 @@ class Voice(View):
     def _tell(self, text: str, *, stays: bool = False) -> None:
         task = self._task
         message = UnitMessage(unit=task.unit, copy=task.copy, attempt=task.attempt, text=text, stays=stays)
-        self.write(MESSAGE.dump_json(message))
-
-    def write(self, line: bytes) -> None:
         with self._speaking:
-            self._out.write(line + b"\n")
+            is_due = time.monotonic() - self._sent >= task.sent_every_s
+            self._sent = time.monotonic() if is_due else self._sent
+            # Once the other end of the pipe is closed, this process is about to be ended.
+            with suppress(BrokenPipeError):
+                write_packet(self._out, Packet(MESSAGE.dump_json(message), read_files(self._run) if is_due else {}))
 
 
 def main() -> None:
     # Whatever prints to stdout must not be taken for a message.
-    out = os.fdopen(os.dup(1), "wb", buffering=0)
+    out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     interrupts.catch_signals()
-    task = TASK.validate_json(sys.stdin.buffer.readline())
-    interrupts.end_with_stdin()
-    voice = Voice(task, out)
-    voice.write(END.dump_json(_measure(task, voice)))
+    # The user who asks sends it, and workloads may be of any size.
+    question = read_packet(sys.stdin.buffer, most_bytes=None)
+    if question is None:
+        return
+    # It leads a session, unless a shell between ssh and it does; then it begins one.
+    with suppress(PermissionError):
+        os.setsid()
+    interrupts.end_with_stdin(SILENT_S)
+    with suppress(BrokenPipeError):
+        write_packet(out, measure_task(TASK.validate_json(question.text), question.contents, out))
 
 
-def _measure(task: UnitTask, voice: Voice) -> UnitEnd:
-    try:
-        return _describe(measure(plan_run(task.options, voice), voice, alone=True).error)
-    except TfCompareError as error:
-        return _describe(error)
-    except KeyboardInterrupt:
-        return _describe(Interrupted("interrupted"))
-    except Exception as error:
-        traceback.print_exc()
-        return _describe(InternalError(f"this is a bug in tfcompare: {type(error).__name__}: {error}"))
+def measure_task(task: UnitTask, workloads: Contents, out: BinaryIO) -> Packet:
+    """Measure a unit, and return how it ended, with the files of its run folder."""
+    with Scratch() as scratch:
+        run, own = scratch.path / "run", scratch.path / "workloads"
+        options = replace(task.options, out=run, own_workloads=own if workloads else None)
+        voice = Voice(task, run, out)
+        try:
+            write_files(own, workloads, task.workloads.executable, task.workloads.folders)
+            end = _describe(measure(plan_run(options, voice), voice, alone=True).error)
+        except TfCompareError as error:
+            end = _describe(error)
+        except KeyboardInterrupt:
+            end = _describe(Interrupted("interrupted"))
+        except Exception as error:
+            traceback.print_exc()
+            end = _describe(InternalError(f"this is a bug in tfcompare: {type(error).__name__}: {error}"))
+        return Packet(END.dump_json(end), read_files(run), "answer")
 
 
 def _describe(error: TfCompareError | None) -> UnitEnd:
@@ -78,3 +103,7 @@ def _describe(error: TfCompareError | None) -> UnitEnd:
         return UnitEnd(exit_code=0)
     occupied = isinstance(error, EngineUnavailable) and error.is_occupied
     return UnitEnd(exit_code=error.exit_code, error=str(error), occupied=occupied)
+
+
+if __name__ == "__main__":
+    main()

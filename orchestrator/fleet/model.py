@@ -130,10 +130,6 @@ class TaskLost(Exception):
     """A task ended without an answer: its process or its machine died, or it never began."""
 
 
-class ClusterGone(Exception):
-    """A cluster no longer answers."""
-
-
 class Fleet(Protocol):
     """The machines that measure. What it returns for a task that was begun stands for that task."""
 

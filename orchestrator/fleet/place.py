@@ -41,15 +41,15 @@ def find_double(report: HostReport, others: Mapping[str, HostReport]) -> str:
 
 
 def choose_fleet_engine(wanted: str, reports: Iterable[HostReport]) -> str:
-    """Return the engine that measures on all hosts: the one asked for, or the first that any of them has.
+    """Return the engine that measures on all hosts: the one asked for, or the one that most of them have.
 
     Raises EngineUnavailable if no host has it.
     """
     reports = tuple(reports)
     names = [name for name in reports[0].engines if wanted in ("auto", name)] if reports else []
-    for name in names:
-        if any(report.engines.get(name) == "" for report in reports):
-            return name
+    counts = {name: sum(report.engines.get(name) == "" for report in reports) for name in names}
+    if any(counts.values()):
+        return max(names, key=lambda name: counts[name])
     told = "; ".join(dict.fromkeys(report.engines.get(name, "") for name in names for report in reports))
     raise EngineUnavailable(f"no host of the fleet can measure with --engine {wanted}: {told}")
 

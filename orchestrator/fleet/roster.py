@@ -8,6 +8,7 @@ from typing import Any, Protocol
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.fleet.model import Fleet, FleetNode, HostReport, TaskLost, UnitAnswer
+from orchestrator.fleet.place import find_double
 from orchestrator.fleet.units import Unit
 from orchestrator.terminal.counts import name_some
 from orchestrator.terminal.view import View
@@ -29,14 +30,19 @@ class FleetHost:
     """A machine of the cluster, and what it is doing."""
 
     node: FleetNode
-    # The question what it is, as long as it is open.
+    # The question what it is, as long as it is open, and since when.
     asked: Any
+    asked_at: float
     report: HostReport | None = None
     left_out: str = ""
+    # Whether only another host with the same id is in its way.
+    is_double: bool = False
     job: "UnitJob | None" = None
     begun: Any = None
     failures: int = 0
     rests_until: float = 0.0
+    # Since when something else is measured on it, whenever it was asked.
+    busy_since: float | None = None
 
     @property
     def name(self) -> str:
@@ -61,8 +67,7 @@ class UnitJob:
     # Numbers of attempts are never used twice, also where a run is continued.
     attempt: int = 0
     lost: int = 0
-    rests: int = 0
-    # Hosts that failed, by node, and the last reason.
+    # The ids of hosts that failed, and the last reason.
     refused_by: set[str] = field(default_factory=set)
     reason: str = ""
     # The host that measures it, or has measured it.
@@ -84,8 +89,8 @@ class UnitJob:
 class AdmissionRules(Protocol):
     """What decides which machines belong to a fleet."""
 
-    def admit(self, node: FleetNode, report: HostReport, others: Sequence[FleetHost]) -> str:
-        """Return why a machine is left out, or ''."""
+    def admit(self, node: FleetNode, report: HostReport) -> str:
+        """Return why a machine is left out, whatever others there are, or ''."""
 
 
 class Roster:
@@ -102,6 +107,8 @@ class Roster:
         self._clock = clock
         self._began = clock()
         self._looked = -LOOK_S
+        # The hosts that are left out, each with the reason that was reported: a reason is reported once.
+        self._told: set[tuple[str, str]] = set()
         # When the first machine said what it is, of those that can measure.
         self._first: float | None = None
         # By the id of their nodes.
@@ -121,14 +128,14 @@ class Roster:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all that the cluster had at first have said what they are, or have had the time for it."""
-        return not self.questions or self._clock() >= self._find_limit(ASKING_S)
+        """Whether all machines have said what they are, or have had the time for it."""
+        return not self._has_open_question(ASKING_S)
 
     def ask(self, patience_s: float = ASKING_S) -> None:
         """Ask every machine what it is, and wait for the answers; say which do not answer."""
         self.look()
         is_told = False
-        while self.questions and self._clock() < self._find_limit(patience_s):
+        while self._has_open_question(patience_s):
             if not is_told and self._first is None and self._clock() - self._began >= ASKING_S:
                 self._view.say(f"no machine that can measure has answered yet; waiting up to {PATIENCE_S:.0f} s")
                 is_told = True
@@ -136,11 +143,16 @@ class Roster:
         if silent := [host.name for host in self.hosts.values() if host.asked is not None]:
             self._view.say(f"warning: no answer after {self._clock() - self._began:.0f} s from {name_some(silent)}")
 
-    def _find_limit(self, patience_s: float) -> float:
-        """Return until when machines have time to say what they are."""
-        if self._first is None:
-            return self._began + PATIENCE_S
-        return max(self._began + patience_s, self._first + LATER_S)
+    def _has_open_question(self, patience_s: float) -> bool:
+        """Return whether a machine still has time to say what it is."""
+
+        def find_limit(host: FleetHost) -> float:
+            if self._first is None or not self.members:
+                return host.asked_at + PATIENCE_S
+            return max(host.asked_at + patience_s, self._first + LATER_S)
+
+        hosts = (host for host in self.hosts.values() if host.asked is not None)
+        return any(self._clock() < find_limit(host) for host in hosts)
 
     def look(self) -> list[FleetHost]:
         """Find machines that have come, and return those that have gone."""
@@ -150,10 +162,17 @@ class Roster:
         nodes = {node.id: node for node in self._fleet.nodes()}
         for id, node in nodes.items():
             if id not in self.hosts:
-                self.hosts[id] = FleetHost(node, self._fleet.ask(node))
+                self.hosts[id] = FleetHost(node, self._fleet.ask(node), self._clock())
         gone = [self.hosts.pop(id) for id in sorted(self.hosts.keys() - nodes.keys())]
+        # One that was lost for a moment is another node of the same name.
+        names = {node.name for node in nodes.values()}
         for host in gone:
-            self._view.say(f"warning: {host.name} is gone")
+            if host.is_member and host.name not in names:
+                self._view.say(f"warning: {host.name} is gone")
+        # A host that came back may have waited for what it was before to go.
+        for host in self.hosts.values() if gone else ():
+            if host.is_double:
+                self._admit(host)
         return gone
 
     def learn(self, ended: Sequence[Any]) -> bool:
@@ -165,14 +184,25 @@ class Roster:
             except (TaskLost, ValidationError, TypeError) as error:
                 self.leave_out(host, f"it does not say what it is: {str(error).splitlines()[0]}")
             else:
-                if reason := self._rules.admit(host.node, report, self.members):
-                    self.leave_out(host, reason)
                 host.report = report
+                self._admit(host)
             host.asked = None
         if self._first is None and self.members:
             self._first = self._clock()
         return bool(answered)
 
+    def _admit(self, host: FleetHost) -> None:
+        """Take a host into the fleet, unless something is in the way."""
+        assert host.report
+        others = {other.name: other.report for other in self.members if other is not host and other.report}
+        double = find_double(host.report, others)
+        host.left_out, host.is_double = "", False
+        if reason := self._rules.admit(host.node, host.report) or double:
+            self.leave_out(host, reason)
+            host.is_double = reason == double
+
     def leave_out(self, host: FleetHost, reason: str) -> None:
         host.left_out = reason
-        self._view.say(f"warning: {host.name} is left out: {reason}")
+        if (host.name, reason) not in self._told:
+            self._told.add((host.name, reason))
+            self._view.say(f"warning: {host.name} is left out: {reason}")

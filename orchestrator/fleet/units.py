@@ -59,17 +59,17 @@ def find_sending_s(hosts: int) -> float:
     return max(SENT_EVERY_S, hosts / SENT_A_SECOND)
 
 
-def request(unit: Unit, planned: PlannedRun, engine: str, hosts: int) -> RunOptions:
+def request(unit: Unit, planned: PlannedRun, engine: str, at_once: float) -> RunOptions:
     """Return what a host is asked for: the run's options for the cases of a unit.
 
-    A budget is that of the whole run, which as many hosts measure side by side: each unit gets its share.
+    A budget is that of the whole run, of which this many units are measured at once: each unit gets its share.
     """
     options = planned.options
     # Without one of the user's, the usual budget of these cases is that of the host.
     budget_s = planned.selection.budget_s if options.budget_s or options.claims else None
     if budget_s is not None:
         arms = list_arms(unit.cases, planned.selection.targets, unit.claims, options.environments.device)
-        budget_s = min(budget_s, budget_s * hosts * len(arms) / len(planned.arms()))
+        budget_s = min(budget_s, budget_s * at_once * len(arms) / len(planned.arms()))
     return replace(
         options,
         suite=None if unit.claims else options.suite,

@@ -15,6 +15,7 @@ from orchestrator.results.samples import samples
 from orchestrator.stats.comparisons import estimate_pair
 
 UNKNOWN = "unknown"
+HostFacts = Mapping[str, str | int | float | None]
 # What git says of a commit: the last tag before it and, unless it is that, how many commits came since, and its hash.
 DESCRIBED = re.compile(r"(?P<tag>v\d+(\.\d+)+(-rc\d+)?)(-\d+-g(?P<commit>[0-9a-f]{7,40}))?(-dirty)?")
 
@@ -70,13 +71,14 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
 def _without_value(run: Run, pair: TargetPair) -> Point:
     """Return a point of a run that says what was compared, and where, and no more."""
     plan, manifest, build = run.plan, run.manifest, pair.candidate
+    host = _find_host(manifest, pair.case.label)
     return Point(
         night=plan.created.astimezone().date(),
         started=plan.created,
         run=plan.run,
         stage="screen",
         suite=plan.suite,
-        host=str(manifest.host.get("id", UNKNOWN)),
+        host=str(host.get("id", UNKNOWN)),
         engine=plan.engine,
         device=plan.device,
         reference=str(pair.baseline),
@@ -92,7 +94,7 @@ def _without_value(run: Run, pair: TargetPair) -> Point:
         metric=pair.metric,
         reference_figure=None,
         target_figure=None,
-        surroundings=_surroundings(manifest, pair.workload, pair.baseline, build, plan.device),
+        surroundings=_surroundings(manifest, host, pair.workload, pair.baseline, build, plan.device),
         commit=commit_of(manifest, build),
         judge=plan.judge if pair.across else "wall",
     )
@@ -118,7 +120,14 @@ def _outcome(between: list[ArmResult], comparison: Comparison) -> tuple[Outcome,
     return worst.outcome, worst.reason or comparison.reason
 
 
-def _surroundings(manifest: Manifest, workload: str, reference: Target, build: Target, device: str) -> Surroundings:
+def _find_host(manifest: Manifest, case: str) -> HostFacts:
+    """Return what is known of the machine that measured a case: a run of several machines is many series."""
+    return next((each.host for each in manifest.hosts if case in each.cases), manifest.host)
+
+
+def _surroundings(
+    manifest: Manifest, host: HostFacts, workload: str, reference: Target, build: Target, device: str
+) -> Surroundings:
     def environment(target: Target) -> EnvironmentFacts | None:
         return manifest.environments.get(target) or manifest.environments.get(Target(target.name))
 
@@ -137,7 +146,6 @@ def _surroundings(manifest: Manifest, workload: str, reference: Target, build: T
         own = manifest.variables | facts.variables
         return " ".join(f"{name}={value}" for name, value in sorted(own.items())) or "none"
 
-    host = manifest.host
     worker = manifest.workers.get(build, {})
     return Surroundings(
         image=image(build),

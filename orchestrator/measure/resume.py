@@ -73,6 +73,8 @@ def plan_rounds(options: ResumeOptions, view: View) -> Iterator[PlannedRounds]:
     folder = RunFolder.open(options.run, unprepared=True)
     if folder.fleet.is_file():
         raise UsageError(f"{options.run} was measured by a fleet, which can measure what is missing: add --on FLEET")
+    if folder.parts:
+        raise UsageError(f"{options.run} is put together from other runs: continue these, and merge them again")
     with ExitStack() as held:
         held.enter_context(folder.hold())
         held.enter_context(occupy(alone=False))

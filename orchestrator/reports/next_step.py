@@ -97,7 +97,7 @@ def targets_lost_last(entries: Sequence[Entry]) -> set[Target]:
 
 def _continues_here(plan: Plan, manifest: Manifest, path: Path) -> bool:
     folder = RunFolder(path)
-    if folder.fleet.is_file():
+    if folder.fleet.is_file() or folder.parts:
         return False
     try:
         same_sources(plan, manifest, folder, None)

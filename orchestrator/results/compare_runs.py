@@ -194,9 +194,10 @@ def _find_own_times(earlier: Run, later: Run, pairs: Sequence[Pair], margin: flo
 
 
 def _measure_arms(run: Run, arms: Iterable[ArmKey]) -> list["Stopped | None"]:
-    by_arm, schedule = samples(run.plan, run.replicates), _schedule(run)
+    by_arm, endings = samples(run.plan, run.replicates), read_endings(RunFolder.open(run.path))
     found: list[Stopped | None] = []
     for arm in arms:
+        schedule = endings.of(arm.case).schedule(run.plan.looks)
         rounds = by_arm.get((*arm, "time"), {})
         levels = [times.level for times in rounds.values() if isinstance(times, RoundTimes)]
         enough = len(levels) >= max(schedule.fewest, FEWEST_ROUNDS)
@@ -246,13 +247,12 @@ class Compared:
 
 def _measure_pairs(run: Run, pairs: list[Pair]) -> list[Stopped | None]:
     by_arm = samples(replace(run.plan, pairs=tuple(pairs)), run.replicates, run.openings)
-    schedule = _schedule(run)
-    found = measure_together(by_arm, pairs, scale_of)
-    return [Stopped(measured, schedule) if measured else None for measured in found]
-
-
-def _schedule(run: Run) -> LookSchedule:
-    return read_endings(RunFolder.open(run.path)).schedule(run.plan.looks)
+    endings = read_endings(RunFolder.open(run.path))
+    found = measure_together(by_arm, pairs, scale_of, endings.find_parts(run.plan.looks))
+    return [
+        Stopped(measured, endings.of(pair.arms[0].case).schedule(run.plan.looks)) if measured else None
+        for pair, measured in zip(pairs, found, strict=True)
+    ]
 
 
 def _change(

@@ -3,6 +3,7 @@
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.model import (
@@ -16,6 +17,7 @@ from orchestrator.model import (
     Finished,
     Load,
     Lost,
+    Plan,
     Postponed,
     Prolonged,
     Shares,
@@ -24,6 +26,7 @@ from orchestrator.model import (
     Watched,
 )
 from orchestrator.results.run_folder import RunFolder
+from orchestrator.stats.comparisons import MeasuredPart, Parts
 from orchestrator.stats.looks import (
     BystanderSchedule,
     LookSchedule,
@@ -65,6 +68,25 @@ class Endings:
     finished: Finished | None = None
     # Whether more rounds are being measured; without that, what has no end was cut short.
     going: bool = False
+    # Of a run that is put together from others, what each of these says, and the labels of its cases.
+    parts: tuple["Endings", ...] = ()
+    cases: frozenset[str] = frozenset()
+
+    @cached_property
+    def _by_case(self) -> dict[str, "Endings"]:
+        return {case: part for part in self.parts for case in part.cases}
+
+    def of(self, case: str) -> "Endings":
+        """Return what is known where a case was measured: in its part, or here."""
+        return self._by_case.get(case, self)
+
+    def find_parts(self, planned: tuple[int, ...], *, is_bystander: bool = False) -> Parts:
+        """Return the part of each case, with its looks; none if the run was measured as a whole."""
+        found: dict[str, MeasuredPart] = {}
+        for number, endings in enumerate(self.parts, 1):
+            schedule = endings.bystander_schedule(planned) if is_bystander else endings.schedule(planned)
+            found |= dict.fromkeys(endings.cases, MeasuredPart(number, schedule))
+        return found
 
     @property
     def broken(self) -> tuple[str, ...]:
@@ -92,6 +114,7 @@ class Endings:
         """Return the looks that judge this run: those planned, and one wherever something else ended its rounds.
 
         A run that was killed is judged as one that was interrupted; one that is still measuring, at its own looks only.
+        Parts have their own looks.
         """
         return replace(make_schedule(self._stretches(planned, self._stopped)), strict=self.going)
 
@@ -122,7 +145,32 @@ class Endings:
 
 
 def read_endings(run: RunFolder) -> Endings:
-    return summarise_endings(run.entries())
+    own = summarise_endings(run.read_journal().entries)
+    parts = [(part.read_plan(), summarise_endings(part.read_journal().entries)) for part in run.parts]
+    return join_endings(own, parts) if parts else own
+
+
+def join_endings(own: Endings, parts: Iterable[tuple[Plan, Endings]]) -> Endings:
+    """Return what is known of a run that is put together from others; it has its own end.
+
+    A version that one part lost is lost for the cases of that part alone.
+    """
+    joined = replace(own, strays=Counter(), threads={}, parts=tuple(
+        replace(endings, cases=frozenset(case.label for case in plan.cases)) for plan, endings in parts
+    ))  # fmt: skip
+    for part in joined.parts:
+        joined.refused.update(part.refused)
+        joined.died.update(part.died)
+        joined.measured.update(part.measured)
+        joined.disturbed.extend(part.disturbed)
+        joined.watched.extend(part.watched)
+        joined.discarded.extend(part.discarded)
+        joined.strays.update(part.strays)
+        joined.threads.update(part.threads)
+        joined.loads.extend(part.loads)
+        joined.postponed.update(part.postponed)
+        joined.shares.update(part.shares)
+    return replace(joined, rounds=max(part.rounds for part in joined.parts))
 
 
 def summarise_endings(entries: Iterable[Entry]) -> Endings:

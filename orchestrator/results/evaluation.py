@@ -4,7 +4,7 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from statistics import median
 
 import pyarrow as pa
@@ -26,8 +26,9 @@ from orchestrator.model import (
 )
 from orchestrator.plan.pairs import metric_pairs, neighbour_pairs, reference_pairs
 from orchestrator.results.announced import of_journal
-from orchestrator.results.endings import Endings, summarise_endings
+from orchestrator.results.endings import Endings, join_endings, summarise_endings
 from orchestrator.results.outputs import compare_outputs
+from orchestrator.results.parts import number_parts, shift_numbers
 from orchestrator.results.replicates import cpu_rise, judge_by_cpu, load_replicates
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.results.samples import ByArm, find_import_ms, group_by_arm
@@ -43,12 +44,12 @@ from orchestrator.results.warnings import (
 from orchestrator.results.whole_report import correct_for_report, find_means, find_set_means
 from orchestrator.stats.comparisons import (
     Rises,
-    Schedule,
     compare_figures,
     find_dependence_of_rounds,
     judge_pairs,
 )
 from orchestrator.stats.drift import drift
+from orchestrator.stats.looks import LookSchedule
 
 FIRST_ROUND = 1
 POSTPONED = "the budget holds too few rounds; --resume measures it"
@@ -77,8 +78,40 @@ class Gathered:
 def gather(run: RunFolder, also: Callable[[pa.Table], None] | None = None, *, at_look: bool = False) -> Gathered:
     """Read a run folder; `also` is called with the rows of each stream, which are not kept.
 
-    Of a run that is still measuring, only the rounds up to its last look count, unless it is just taking one.
+    Of a run that is still measuring, only the rounds up to its last look count, unless it is just taking one. A run
+    that is put together from others is read part by part.
     """
+    if not run.parts:
+        return _gather_whole(run, also, at_look=at_look)
+    parts = []
+    for folder, first in number_parts(run):
+        shifted = partial(_pass_on, also, first) if also else None
+        part = _gather_whole(folder, shifted, at_look=False)
+        replicates, pilots, openings = (
+            tuple(each._replace(number=each.number + first) for each in those)
+            for those in (part.replicates, part.pilots, part.openings)
+        )
+        parts.append(replace(part, replicates=replicates, pilots=pilots, openings=openings))
+    journal = run.read_journal()
+    endings = join_endings(summarise_endings(journal.entries), [(part.plan, part.endings) for part in parts])
+    return Gathered(
+        plan=run.read_plan(),
+        manifest=run.read_manifest(),
+        endings=replace(endings, going=endings.finished is None and run.is_held_elsewhere),
+        replicates=tuple(each for part in parts for each in part.replicates),
+        pilots=tuple(each for part in parts for each in part.pilots),
+        openings=tuple(each for part in parts for each in part.openings),
+        problems=(*filter(None, [journal.skipped]), *(line for part in parts for line in part.problems)),
+        broken=tuple(line for part in parts for line in part.broken),
+    )
+
+
+def _pass_on(also: Callable[[pa.Table], None], first: int, table: pa.Table) -> None:
+    also(shift_numbers(table, first))
+
+
+def _gather_whole(run: RunFolder, also: Callable[[pa.Table], None] | None, *, at_look: bool) -> Gathered:
+    """Read a run that is not put together from others."""
     plan, manifest = run.read_plan(), run.read_manifest()
     journal = run.read_journal()
     endings = summarise_endings(journal.entries)
@@ -166,7 +199,10 @@ def judge_gathered(gathered: Gathered, *, flip: bool = True) -> Evaluation:
     metrics = judge_metrics(gathered, plan.metrics if flip else plan.decides, arms)
     judged = (*comparisons, *(each for of_metric in metrics.values() for each in of_metric))
     of_all = gathered.by_arm.samples(replace(plan, pairs=tuple(each.pair for each in judged)))
-    schedule = endings.schedule(plan.looks)
+
+    def find_looks(case: str) -> LookSchedule:
+        return endings.of(case).schedule(plan.looks)
+
     speeds = find_two_speeds(gathered.replicates, endings.loads) if flip and plan.judge == "wall" else {}
     judged_alone = Evaluation(
         plan=plan,
@@ -180,7 +216,9 @@ def judge_gathered(gathered: Gathered, *, flip: bool = True) -> Evaluation:
             *check_noise(plan, comparisons),
             *check_crowd(plan, endings),
             *check_two_speeds(speeds),
-            *check_dependence(find_dependence_of_rounds(plan, gathered.by_arm.samples(plan))),
+            *check_dependence(
+                find_dependence_of_rounds(plan, gathered.by_arm.samples(plan), endings.find_parts(plan.looks))
+            ),
             *check_run(plan, gathered.manifest, endings, gathered.problems),
         ),
         broken=gathered.broken,
@@ -189,8 +227,8 @@ def judge_gathered(gathered: Gathered, *, flip: bool = True) -> Evaluation:
         shares=endings.shares,
         metrics=metrics,
         outputs=compare_outputs(plan, gathered.replicates) if flip and plan.outputs else (),
-        means=tuple(find_means(plan, judged, of_all, schedule)) if flip else (),
-        set_means=find_set_means(plan, of_all, schedule),
+        means=tuple(find_means(plan, judged, of_all, find_looks)) if flip else (),
+        set_means=find_set_means(plan, of_all, find_looks),
     )
     # A look judges only what ends rounds, and reports nothing.
     return correct_for_report(judged_alone) if flip else judged_alone
@@ -277,18 +315,17 @@ def compute_comparisons(
     if not any("step" in arm.figures for arm in arms):
         # The program does not say how long its steps take.
         plan = replace(plan, pairs=tuple(pair for pair in plan.pairs if pair.metric != "step"))
-    return arms, _compare(plan, by_arm, endings, arms, endings.schedule(plan.looks), flip=flip)
+    return arms, _compare(plan, by_arm, endings, arms, flip=flip)
 
 
 def further(gathered: Gathered, pairs: tuple[Pair, ...], arms: Sequence[ArmResult]) -> tuple[Comparison, ...]:
     """Return a separate family of comparisons, for which no rounds were measured."""
     if not pairs:
         return ()
-    looks, endings = gathered.plan.looks, gathered.endings
     ends_rounds = {*gathered.plan.decides, *(pair.metric for pair in gathered.plan.pairs)}
     is_bystander = all(METRICS[pair.metric].of_openings and pair.metric not in ends_rounds for pair in pairs)
-    schedule = endings.bystander_schedule(looks) if is_bystander else endings.schedule(looks)
-    return _compare(replace(gathered.plan, pairs=pairs), gathered.by_arm, endings, arms, schedule, flip=False)
+    plan = replace(gathered.plan, pairs=pairs)
+    return _compare(plan, gathered.by_arm, gathered.endings, arms, flip=False, is_bystander=is_bystander)
 
 
 def _compare(
@@ -296,10 +333,12 @@ def _compare(
     by_arm: ByArm,
     endings: Endings,
     arms: Sequence[ArmResult],
-    schedule: Schedule,
     *,
     flip: bool,
+    is_bystander: bool = False,
 ) -> tuple[Comparison, ...]:
+    schedule = endings.bystander_schedule(plan.looks) if is_bystander else endings.schedule(plan.looks)
+    parts = endings.find_parts(plan.looks, is_bystander=is_bystander)
     of_arms = by_arm.samples(plan)
     rises: Rises | None = None
     if any(pair.metric in ("time", "cpu") for pair in plan.pairs):
@@ -307,18 +346,21 @@ def _compare(
             "time": by_arm.figures(lambda replicate: (replicate.rise,)),
             "cpu": by_arm.figures(lambda replicate: (cpu_rise(replicate),)),
         }
-    comparisons = judge_pairs(plan, of_arms, arms, schedule, rises, scale_of=scale_of, flip=flip)
+    comparisons = judge_pairs(plan, of_arms, arms, schedule, rises, parts=parts, scale_of=scale_of, flip=flip)
     marked = []
     for comparison in comparisons:
         baseline, candidate = (of_arms.get((*name, comparison.pair.metric), {}) for name in comparison.pair.arms)
         rounds = baseline.keys() & candidate.keys()
+        label = comparison.pair.arms[0].case
+        own, part = endings.of(label), parts.get(label)
+        looks = part.schedule if part else schedule
         # Whether it has rounds after its last look.
         exploratory = any(
-            schedule.judges_last([number for number in rounds if number <= end]) and max(rounds) > end
-            for end in endings.exploratory
+            looks.judges_last([number for number in rounds if number <= end]) and max(rounds) > end
+            for end in own.exploratory
         )
         reason = comparison.reason
-        is_postponed = endings.postponed.intersection(label for label, _ in comparison.pair.arms)
+        is_postponed = own.postponed.intersection(label for label, _ in comparison.pair.arms)
         if comparison.verdict == "inconclusive" and is_postponed:
             # What was never begun has nothing to add.
             so_far = comparison.so_far if comparison.seen_ratio is not None else ""
@@ -356,6 +398,7 @@ def _result(
 ) -> ArmResult:
     """Return the result of an arm; one that has no round yet shows the times of its pilot."""
     case, target = arm
+    endings = endings.of(case.label)
     rounds = len({replicate.round for replicate in replicates})
     openings = openings if replicates else pilots
     replicates = replicates or pilots

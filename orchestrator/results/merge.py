@@ -1,40 +1,20 @@
-"""Puts the runs of several machines together into one run folder, as if one machine had measured all of it.
+"""Puts the runs of several machines together into one run folder, in which each stays as it was measured.
 
-Each case was measured on one machine, so no ratio is between two. What the runs have in common has to be the same;
-replicates and workers get new numbers, since each run began with 1.
+Each case was measured on one machine, so no ratio is between two. What the runs have in common has to be the same.
 """
 
 import hashlib
 import shutil
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
 from orchestrator import files
-from orchestrator.contract import PILOT_ROUND
-from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.model import (
-    Discarded,
-    Disturbed,
-    Ended,
-    Entry,
-    Extended,
-    Finished,
-    Lost,
-    Manifest,
-    MergedHost,
-    Plan,
-    Prolonged,
-    Strays,
-    Target,
-)
-from orchestrator.results.endings import summarise_endings
-from orchestrator.results.run_folder import RunFolder
-from orchestrator.results.streams import read_stream
+from orchestrator.errors import UsageError
+from orchestrator.model import Entry, Finished, Manifest, MergedHost, Plan, Target
+from orchestrator.results.evaluation import gather
+from orchestrator.results.part_files import copy_files
+from orchestrator.results.run_folder import PARTS, RunFolder
 from orchestrator.terminal.counts import format_count
 
 # What has to be the same in all runs, in words for users.
@@ -59,8 +39,6 @@ OF_PLANS = {
 }
 OF_MANIFESTS = {"contract": "contract with workers", "variables": "variables"}
 LONGEST = 60
-# As the column of a stream can hold.
-MOST_REPLICATES = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -98,9 +76,11 @@ def merge_runs(paths: Sequence[Path], output: Path, command: Sequence[str]) -> R
                 if part.folder.workloads.is_dir():
                     with files.writing(run.workloads, "choose another --output"):
                         shutil.copytree(part.folder.workloads, run.workloads, dirs_exist_ok=True, symlinks=True)
-            first, workers = 0, Counter[Target]()
-            for part in parts:
-                first += add_part(part, run, plan.run, first, workers)
+            for number, part in enumerate(parts, 1):
+                with files.writing(run.path, "choose another --output"):
+                    copy_files(part.path, run.path / PARTS / str(number))
+            # Whether all of it can be read again.
+            gather(run)
             run.record(_finish(parts))
             run.sync_journal()
         except BaseException:
@@ -119,8 +99,6 @@ def check_parts(parts: Sequence[MergedPart]) -> None:
         if part.plan.claims or part.plan.program or part.manifest.hosts:
             kind = "claims" if part.plan.claims else "a program" if part.plan.program else "merged runs"
             raise UsageError(f"{part.path} is a run of {kind}, which cannot be merged")
-        if any(isinstance(entry, Extended | Prolonged) for entry in part.entries):
-            raise UsageError(f"{part.path} has other looks than were planned; measure that part again")
     for part in parts[1:]:
         for of_one, of_part, names in (
             (one.plan, part.plan, OF_PLANS),
@@ -128,10 +106,12 @@ def check_parts(parts: Sequence[MergedPart]) -> None:
         ):
             if told := find_difference(of_one, of_part, names):
                 raise UsageError(f"{one.path} and {part.path} do not belong together: {told}")
+    locks: dict[Target, tuple[str, Path]] = {}
+    for part in parts:
         for target, facts in part.manifest.environments.items():
-            known = one.manifest.environments.get(target)
-            if known and known.lock != facts.lock:
-                raise UsageError(f"{one.path} and {part.path} have other packages in {target}; measure both again")
+            lock, path = locks.setdefault(target, (facts.lock, part.path))
+            if lock != facts.lock:
+                raise UsageError(f"{path} and {part.path} have other packages in {target}; measure both again")
     seen: dict[str, tuple[str, Path]] = {}
     for part in parts:
         for name, digest in part.manifest.sources.items():
@@ -211,121 +191,6 @@ def join_hosts(hosts: Sequence[MergedHost]) -> dict[str, str | int | float | Non
         "cpu": f"{format_count(len(by_id), 'machine')}: {cpus}",
         "usable_cores": cores[0] if len(cores) == 1 else f"{cores[0]} to {cores[-1]}",
     }
-
-
-def add_part(
-    part: MergedPart,
-    run: RunFolder,
-    name: str,
-    first: int,
-    workers: Counter[Target],
-    before_lines: Callable[[], None] = lambda: None,
-) -> int:
-    """Add a part's rows and then its lines, all at once; return how many numbers of replicates it takes.
-
-    `first` and `workers` are the numbers of replicates and of workers that are taken already; those of this part's
-    workers are added. Whatever else the part brings is written by `before_lines`: only what the journal names counts.
-    """
-    taken = 0
-    tables: dict[Target, list[pa.Table]] = {}
-    unclosed: set[Target] = set()
-    for stream in part.folder.worker_output.streams():
-        if stream.target is None:
-            raise ContractBroken(f"{stream.path} does not say which version it is of; measure that part again")
-        table, cut = read_stream(stream.path, stream.root, live=stream.live)
-        if table.num_rows:
-            taken = max(taken, pc.max(table.column("replicate")).as_py())
-        if first + taken > MOST_REPLICATES:
-            raise ContractBroken(f"{stream.path} numbers its replicates beyond {MOST_REPLICATES}, which no run has")
-        tables.setdefault(stream.target, []).append(table)
-        unclosed.update([stream.target] if cut else [])
-    numbers = _number_workers(part, tables, workers)
-    for target, of_target in tables.items():
-        whole = _renumber(pa.concat_tables(of_target).unify_dictionaries().combine_chunks(), name, first)
-        _write(run, f"{target}-{numbers[target, 0]}", whole, cut=target in unclosed)
-    taken = max([taken, *(entry.replicate for entry in part.entries if isinstance(entry, Ended))])
-    lost = _spell_out_losses(part, taken)
-    before_lines()
-    run.record(*_give_new_numbers((*part.entries, *lost), first, numbers))
-    return taken + len(lost)
-
-
-# The number of a worker in the whole, by its version and its number in its part; 0 stands for all others.
-Numbers = Mapping[tuple[Target, int], int]
-
-
-def _number_workers(part: MergedPart, targets: Iterable[Target], workers: Counter[Target]) -> Numbers:
-    """Give the workers of a version one number, since one stream has what all of them measured.
-
-    Those whose streams were no files have another number each: what they announced is not in that stream.
-    """
-    numbers: dict[tuple[Target, int], int] = {}
-    lost = [entry for entry in part.entries if isinstance(entry, Discarded) and entry.stream]
-    for target, own in [*((target, 0) for target in targets), *((entry.target, entry.part) for entry in lost)]:
-        workers[target] += 1
-        numbers[target, own] = workers[target]
-    return numbers
-
-
-def _spell_out_losses(part: MergedPart, last: int) -> list[Ended]:
-    """Return the end of each arm whose version was lost on one machine: on another one it may be measured."""
-    known = {entry.arm for entry in part.entries if isinstance(entry, Ended) and entry.part is not None}
-    losses = summarise_endings(part.entries).lost
-    lost = [arm for arm in part.plan.arms() if arm.target in losses and arm.key not in known]
-    return [
-        Ended(
-            target=arm.target,
-            case=arm.case.label,
-            round=PILOT_ROUND,
-            replicate=number,
-            outcome="died",
-            reason=f"{losses[arm.target].stage}: {losses[arm.target].reason}",
-            failure=losses[arm.target].failure,
-            external=losses[arm.target].external,
-        )
-        for number, arm in enumerate(lost, last + 1)
-    ]
-
-
-def _renumber(table: pa.Table, name: str, first: int) -> pa.Table:
-    """Return rows with the name of another run, and with other numbers of replicates."""
-    schema = table.schema
-    names = pa.DictionaryArray.from_arrays(pa.array([0] * table.num_rows, pa.int32()), pa.array([name], pa.utf8()))
-    numbers = pc.add(table.column("replicate"), pa.scalar(first, schema.field("replicate").type))
-    table = table.set_column(schema.get_field_index("run"), schema.field("run"), names)
-    return table.set_column(schema.get_field_index("replicate"), schema.field("replicate"), numbers)
-
-
-def _write(run: RunFolder, name: str, table: pa.Table, *, cut: bool) -> None:
-    sink = pa.BufferOutputStream()
-    writer = pa.ipc.new_stream(sink, table.schema)
-    writer.write_table(table)
-    if not cut:
-        # The end of a stream says that its worker closed it.
-        writer.close()
-    data = bytes(sink.getvalue().to_pybytes())
-    with files.writing(run.settled, "choose another --output"):
-        files.replace(run.path, run.settled / f"{name}.arrow", data, 0o600)
-
-
-def _give_new_numbers(entries: Sequence[Entry], first: int, numbers: Numbers) -> Iterator[Entry]:
-    """Yield a journal's lines with numbers that no other part has, but for those about a version of all cases."""
-
-    def worker(target: Target, part: int) -> int:
-        return numbers.get((target, part), numbers.get((target, 0), part))
-
-    for entry in entries:
-        if isinstance(entry, Lost):
-            continue
-        if isinstance(entry, Ended):
-            part = None if entry.part is None else worker(entry.target, entry.part)
-            yield replace(entry, replicate=entry.replicate + first, part=part)
-        elif isinstance(entry, Discarded | Strays):
-            yield replace(entry, part=worker(entry.target, entry.part))
-        elif isinstance(entry, Disturbed):
-            yield replace(entry, replicates=tuple(number + first for number in entry.replicates))
-        else:
-            yield entry
 
 
 def _finish(parts: Sequence[MergedPart]) -> Finished:

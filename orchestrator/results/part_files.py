@@ -2,11 +2,13 @@
 
 import os
 import re
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from orchestrator import files
+from orchestrator.contract import LARGEST_FILE
 from orchestrator.errors import ContractBroken
 
 # Of one file, and of all together.
@@ -21,20 +23,29 @@ NAMES = re.compile(
 )
 
 
+def _list_names(run: Path) -> Iterator[str]:
+    """Yield the names of what makes up a run folder; what else workers left in it is no part of it."""
+    for inner, folders, names in os.walk(run):
+        folders.sort()
+        yield from filter(NAMES.fullmatch, (Path(inner, each).relative_to(run).as_posix() for each in sorted(names)))
+
+
 def read_files(run: Path) -> dict[str, bytes]:
     """Return what makes up a run folder, also one that is still measured; what is too large is left out."""
     contents: dict[str, bytes] = {}
     left = MOST_BYTES
-    for inner, folders, names in os.walk(run):
-        folders.sort()
-        for name in (Path(inner, each).relative_to(run).as_posix() for each in sorted(names)):
-            if not NAMES.fullmatch(name) or len(contents) == MOST_FILES:
-                continue
-            with suppress(OSError):
-                data = files.read(run, run / name, min(MOST_BYTES_EACH, left), names=None)
-                contents[name] = data[-LOG_BYTES:] if name.endswith(".log") else data
-                left -= len(contents[name])
+    for name in islice(_list_names(run), MOST_FILES):
+        with suppress(OSError):
+            data = files.read(run, run / name, min(MOST_BYTES_EACH, left), names=None)
+            contents[name] = data[-LOG_BYTES:] if name.endswith(".log") else data
+            left -= len(contents[name])
     return contents
+
+
+def copy_files(run: Path, place: Path) -> None:
+    """Copy what makes up a run folder, however large."""
+    for name in _list_names(run):
+        write_files(place, {name: files.read(run, run / name, LARGEST_FILE, names=None)})
 
 
 def write_files(

@@ -57,7 +57,7 @@ class Run:
         if what not in tables.TABLES:
             raise UsageError(f"no table {what!r}{did_you_mean(what, tables.TABLES)}; it is {', '.join(tables.TABLES)}")
         if what == "calls":
-            return tables.calls(RunFolder.open(self.path), self.plan, self.replicates)
+            return tables.calls(RunFolder.open(self.path), self.replicates)
         if what == "replicates":
             return tables.replicates(self.plan, self.replicates)
         if what == "arms":

@@ -10,6 +10,7 @@ workloads/      the user's own workload folder as it was when the run began; wor
 logs/           what workers, installs and image builds printed
 seal            that this user began the run as it is: only then it continues without a question
 fleet.json      what a fleet was asked for, if one measured the run
+parts/          the runs that this one is put together from, each a run folder as it was measured
 unused/         what hosts of a fleet had measured of cases that others then measured from the start
 replicas/       the same cases on other hosts, each a run folder
 
@@ -67,7 +68,7 @@ MANIFEST = TypeAdapter(Manifest)
 # By its kind: to try all kinds takes several times as long, and a large run has a hundred thousand lines.
 ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 
-BEGUN_NAME = "begun.json"
+BEGUN_NAME, PARTS = "begun.json", "parts"
 # What a kill leaves of a file that is being replaced.
 LEFT = re.compile(r"\.begun\.json\.\w+")
 ANOTHER = "choose another --output"
@@ -298,6 +299,11 @@ class RunFolder:
             files.sync(self.path, self.path)
 
     @property
+    def parts(self) -> list["RunFolder"]:
+        """The runs that this one is put together from; none if it was measured as a whole."""
+        return [RunFolder(self.path / PARTS / name) for name in list_names(self.path / PARTS)]
+
+    @property
     def is_prepared(self) -> bool:
         """Whether its environments were once ready, so that it may have rounds."""
         return os.path.isfile(self.path / "plan.json") and os.path.isfile(self.path / "manifest.json")
@@ -335,8 +341,9 @@ class RunFolder:
         return files.read(self.path, self.path / name, MOST_BYTES, names=None)
 
     def entries(self) -> Iterator[Entry]:
-        """Yield the entries of the journal that can be read."""
-        return iter(self.read_journal().entries)
+        """Yield the entries of the journal that can be read, after those of the parts."""
+        for folder in (*self.parts, self):
+            yield from folder.read_journal().entries
 
     def read_journal(self) -> Journal:
         """Read the journal, without a last line that a kill cut short and without damaged lines."""

@@ -12,6 +12,7 @@ from orchestrator.errors import ContractBroken
 from orchestrator.metrics import METRICS
 from orchestrator.model import ArmResult, Comparison, Evaluation, Params, Plan, Replicate
 from orchestrator.results.announced import of_journal
+from orchestrator.results.parts import number_parts, shift_numbers
 from orchestrator.results.replicates import admit_rows, read_replicates
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.strict_json import pick
@@ -98,23 +99,26 @@ def replicates(plan: Plan, replicates: Sequence[Replicate]) -> pa.Table:
     return _table([cases.get(replicate.case, (None, replicate.case, ())) for replicate in replicates], rows, REPLICATE)
 
 
-def calls(run: RunFolder, plan: Plan, replicates: Sequence[Replicate]) -> pa.Table:
+def calls(run: RunFolder, replicates: Sequence[Replicate]) -> pa.Table:
     """Return one row per timed call of each valid replicate, with the columns of the contract."""
     schema = contract.arrow_schema(pa)
-    return pa.concat_tables([schema.empty_table(), *streams_of_calls(run, plan, replicates)]).unify_dictionaries()
+    return pa.concat_tables([schema.empty_table(), *streams_of_calls(run, replicates)]).unify_dictionaries()
 
 
-def streams_of_calls(run: RunFolder, plan: Plan, replicates: Iterable[Replicate]) -> Iterator[pa.Table]:
+def streams_of_calls(run: RunFolder, replicates: Iterable[Replicate]) -> Iterator[pa.Table]:
     """Yield the timed calls stream by stream, since together they may be too large to hold in memory."""
     numbers = pa.array(sorted({replicate.number for replicate in replicates}), pa.int32())
-    admit = of_journal(plan, run.read_journal())
-    for stream in run.worker_output.streams():
-        try:
-            table = admit_rows(read_replicates(stream, plan.run), admit)[0].table
-        except ContractBroken:
-            # Reported when the run was read.
-            continue
-        yield table.filter(pc.is_in(table["replicate"], numbers))
+    for folder, first in number_parts(run):
+        plan = folder.read_plan()
+        admit = of_journal(plan, folder.read_journal())
+        for stream in folder.worker_output.streams():
+            try:
+                table = admit_rows(read_replicates(stream, plan.run), admit)[0].table
+            except ContractBroken:
+                # Reported when the run was read.
+                continue
+            table = shift_numbers(table, first)
+            yield table.filter(pc.is_in(table["replicate"], numbers))
 
 
 def describe_arm(arm: ArmResult) -> dict[str, Any]:

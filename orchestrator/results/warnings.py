@@ -7,7 +7,7 @@ from statistics import median
 
 from orchestrator.model import Comparison, Evaluation, GpuSpan, Manifest, Metric, Plan, Target, Watched
 from orchestrator.results.endings import Endings
-from orchestrator.stats.comparisons import MOST_CALLED_DIFFERENT
+from orchestrator.stats.comparisons import MOST_CALLED_DIFFERENT, Family
 from orchestrator.stats.dependence import Dependence
 from orchestrator.stats.slowdown import MOST_TOLD, format_margin
 from orchestrator.terminal.counts import format_count
@@ -136,12 +136,16 @@ def is_crowded(endings: Endings) -> bool:
     return sum(load.is_crowded for load in endings.loads) > len(endings.loads) * CROWDED_SHARE
 
 
-def check_dependence(found: Mapping[Metric, Dependence]) -> list[str]:
+def check_dependence(found: Mapping[Family, Dependence]) -> list[str]:
     """Warn if rounds depend on each other: they then tell less than as many rounds usually do."""
+    of_metrics: dict[Metric, list[Dependence]] = defaultdict(list)
+    for (metric, _), dependence in found.items():
+        if dependence:
+            of_metrics[metric].append(dependence)
     return [
-        f"{dependence}: the intervals of {metric} are wider because of that; something on this machine changes slowly"
-        for metric, dependence in found.items()
-        if dependence
+        f"{first}: the intervals of {metric} are wider because of that; something on this machine changes slowly"
+        + (f", and in {format_count(len(others), 'other part')} of the run as well" if others else "")
+        for metric, (first, *others) in of_metrics.items()
     ]
 
 

@@ -1,7 +1,7 @@
 """Corrects the verdicts of a run for all comparisons of its report, once all of them are judged."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 
 from orchestrator.metrics import METRICS
@@ -32,10 +32,12 @@ def correct_for_report(evaluation: Evaluation) -> Evaluation:
 
 # The mean of a single case is its ratio.
 FEWEST_CASES = 2
+# The looks at a case, by its label.
+FindLooks = Callable[[str], LookSchedule]
 
 
 def find_means(
-    plan: Plan, comparisons: Iterable[Comparison], samples: Samples, schedule: LookSchedule
+    plan: Plan, comparisons: Iterable[Comparison], samples: Samples, find_looks: FindLooks
 ) -> Iterator[MeanRatio]:
     """Yield the mean of each metric and version, over the cases that have an interval in all versions.
 
@@ -51,12 +53,18 @@ def find_means(
         if METRICS[metric].of_targets or len(common) < FEWEST_CASES:
             continue
         for pairs in targets.values():
-            if mean := average_cases(samples, [pairs[label] for label in common], schedule, plan.alpha):
+            schedules = {find_looks(label) for label in common}
+            if mean := average_cases(samples, [pairs[label] for label in common], schedules, plan.alpha):
                 yield mean
 
 
-def find_set_means(plan: Plan, samples: Samples, schedule: LookSchedule) -> dict[CaseSet, MeanRatio]:
+def find_set_means(plan: Plan, samples: Samples, find_looks: FindLooks) -> dict[CaseSet, MeanRatio]:
     """Return the mean of each set of cases that a claim is about."""
     sets = (together for claim in plan.claims for together in claim.sets)
-    means = {together: average_cases(samples, together.pairs, schedule, plan.alpha) for together in sets}
+    means = {
+        together: average_cases(
+            samples, together.pairs, {find_looks(pair.arms[0].case) for pair in together.pairs}, plan.alpha
+        )
+        for together in sets
+    }
     return {together: mean for together, mean in means.items() if mean}

@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
@@ -32,6 +32,20 @@ TOO_SHORT = "its calls are too short to be timed one by one: let a call do more,
 TOO_IDLE = "its calls take too little CPU time to be judged by it"
 
 ScaleOf = Callable[[Metric], MetricScale]
+
+
+@dataclass(frozen=True)
+class MeasuredPart:
+    """Cases that were measured apart from others, and their looks; what they say of noise counts among them alone."""
+
+    number: int
+    schedule: Schedule
+
+
+# By the label of a case; those that are missing were measured together.
+Parts = Mapping[str, MeasuredPart]
+# A metric, and the number of a part if there are parts.
+Family = tuple[Metric, int | None]
 # By metric, how the later half of the bursts of an arm in a round differs from the earlier half.
 Rises = Mapping[Metric, Mapping[ArmKey, Mapping[int, Sample]]]
 
@@ -67,6 +81,7 @@ def judge_pairs(
     schedule: Schedule | None = None,
     rises: Rises | None = None,
     *,
+    parts: Parts | None = None,
     scale_of: ScaleOf = lambda metric: RATIOS,
     flip: bool = False,
 ) -> tuple[Comparison, ...]:
@@ -74,18 +89,21 @@ def judge_pairs(
 
     `flip` adds the sign-flip p, which no verdict depends on.
     """
-    schedule = schedule or make_schedule([Stretch(plan.looks)])
+    whole = schedule or make_schedule([Stretch(plan.looks)])
+    parts = parts or {}
     by_key = {arm.key: arm for arm in arms}
-    measured = measure_together(samples, plan.pairs, scale_of)
-    families: dict[Metric, list[Measured | None]] = defaultdict(list)
-    for pair, rounds in zip(plan.pairs, measured, strict=True):
-        families[pair.metric].append(rounds)
-    errors = {metric: _error_of_each(schedule, of_metric) for metric, of_metric in families.items()}
+    schedules = [part.schedule if (part := parts.get(pair.arms[0].case)) else whole for pair in plan.pairs]
+    measured = measure_together(samples, plan.pairs, scale_of, parts)
+    families: dict[Metric, list[tuple[Schedule, Measured | None]]] = defaultdict(list)
+    for pair, of_pair, rounds in zip(plan.pairs, schedules, measured, strict=True):
+        families[pair.metric].append((of_pair, rounds))
+    errors = {metric: _error_of_each(of_metric) for metric, of_metric in families.items()}
     counts = {metric: len(of_metric) for metric, of_metric in families.items()}
-    judge_one = _Judge(plan, schedule, errors, counts, rises or {}, scale_of)
     comparisons = (
-        judge_one.comparison(pair, rounds, [by_key[key] for key in pair.arms], samples)
-        for pair, rounds in zip(plan.pairs, measured, strict=True)
+        _Judge(plan, of_pair, errors, counts, rises or {}, scale_of).comparison(
+            pair, rounds, [by_key[key] for key in pair.arms], samples
+        )
+        for pair, of_pair, rounds in zip(plan.pairs, schedules, measured, strict=True)
     )
     if not flip:
         return tuple(comparisons)
@@ -103,49 +121,57 @@ def estimate_pair(samples: Samples, pair: Pair, scale: MetricScale = RATIOS) -> 
 
 
 def measure_together(
-    samples: Samples, pairs: Sequence[Pair], scale_of: ScaleOf = lambda metric: RATIOS
+    samples: Samples, pairs: Sequence[Pair], scale_of: ScaleOf = lambda metric: RATIOS, parts: Parts | None = None
 ) -> list[Measured | None]:
     """Estimate the differences of these pairs.
 
-    Those of one metric share what they say of the scatter of rounds, and of how rounds depend on each other.
+    Those of one metric that were measured together share what they say of the scatter of rounds, and of how rounds
+    depend on each other.
     """
     measured = [estimate_pair(samples, pair, scale_of(pair.metric)) for pair in pairs]
-    families: dict[Metric, dict[int, Measured]] = defaultdict(dict)
+    families: dict[Family, dict[int, Measured]] = defaultdict(dict)
     for place, (pair, rounds) in enumerate(zip(pairs, measured, strict=True)):
         if rounds and rounds.estimate.rounds >= FEWEST_SHARED:
-            families[pair.metric][place] = rounds
+            families[_family(pair, parts)][place] = rounds
     for family in families.values():
         shared = share_variance([rounds.estimate for rounds in family.values()])
         for (place, rounds), each in zip(family.items(), shared, strict=True):
             measured[place] = replace(rounds, estimate=each)
-    dependence = _find_dependence(pairs, measured)
+    dependence = _find_dependence(pairs, measured, parts)
     return [
-        replace(rounds, estimate=dependence[pair.metric].widen(rounds.estimate)) if rounds else None
+        replace(rounds, estimate=dependence[_family(pair, parts)].widen(rounds.estimate)) if rounds else None
         for pair, rounds in zip(pairs, measured, strict=True)
     ]
 
 
-def find_dependence_of_rounds(plan: Plan, samples: Samples) -> dict[Metric, Dependence]:
-    """Return how the rounds of the pairs of each metric depend on each other, for which intervals are widened."""
-    return _find_dependence(plan.pairs, [estimate_pair(samples, pair) for pair in plan.pairs])
+def find_dependence_of_rounds(plan: Plan, samples: Samples, parts: Parts | None = None) -> dict[Family, Dependence]:
+    """Return how the rounds of the pairs of each family depend on each other, for which intervals are widened."""
+    return _find_dependence(plan.pairs, [estimate_pair(samples, pair) for pair in plan.pairs], parts)
 
 
-def _find_dependence(pairs: Sequence[Pair], measured: Sequence[Measured | None]) -> dict[Metric, Dependence]:
-    """Return what the comparisons of each metric, which share their rounds, show together."""
-    families: dict[Metric, list[Estimate]] = defaultdict(list)
+def _family(pair: Pair, parts: Parts | None) -> Family:
+    part = parts.get(pair.arms[0].case) if parts else None
+    return pair.metric, part.number if part else None
+
+
+def _find_dependence(
+    pairs: Sequence[Pair], measured: Sequence[Measured | None], parts: Parts | None
+) -> dict[Family, Dependence]:
+    """Return what the comparisons of each family, which share their rounds, show together."""
+    families: dict[Family, list[Estimate]] = defaultdict(list)
     for pair, rounds in zip(pairs, measured, strict=True):
         if rounds:
-            families[pair.metric].append(rounds.estimate)
-    return {metric: find_dependence(estimates) for metric, estimates in families.items()}
+            families[_family(pair, parts)].append(rounds.estimate)
+    return {family: find_dependence(estimates) for family, estimates in families.items()}
 
 
-def _error_of_each(schedule: Schedule, measured: Sequence[Measured | None]) -> float:
+def _error_of_each(measured: Sequence[tuple[Schedule, Measured | None]]) -> float:
     """Return the error of all looks that each comparison may be judged by, given the number of comparisons.
 
     By Benjamini and Hochberg, no larger share of those found different is due to chance. The same error gives the
     intervals: all of those found different exclude no difference, and no other does.
     """
-    chances = [rounds.adjust(schedule) for rounds in measured if rounds and rounds.is_judged(schedule)]
+    chances = [rounds.adjust(schedule) for schedule, rounds in measured if rounds and rounds.is_judged(schedule)]
     different = sum(p <= FALSE_DISCOVERIES for p in of_many(chances))
     return FALSE_DISCOVERIES * max(different, 1) / max(len(chances), 1)
 
@@ -303,8 +329,12 @@ def _without_interval(pair: Pair, reason: str) -> Comparison:
     return Comparison(pair=pair, rounds=0, verdict="inconclusive", reason=reason)
 
 
-def average_cases(samples: Samples, pairs: Sequence[Pair], schedule: LookSchedule, alpha: float) -> MeanRatio | None:
+def average_cases(
+    samples: Samples, pairs: Sequence[Pair], schedules: Collection[LookSchedule], alpha: float
+) -> MeanRatio | None:
     """Return the geometric mean of the ratios of cases in the same two versions; None if they share too few rounds.
+
+    Where parts have different looks, the strictest of them hold.
 
     The ratios of all cases are averaged in each round, and these means are treated as the ratios of a single case. So
     the interval holds whether cases err together, because they share workers and moments, or each by itself.
@@ -316,16 +346,20 @@ def average_cases(samples: Samples, pairs: Sequence[Pair], schedule: LookSchedul
         old, new = (samples.get((*key, pair.metric), {}) for key in pair.arms)
         by_case.append({number: new[number] - old[number] for number in old.keys() & new.keys()})
     rounds = sorted(set(by_case[0]).intersection(*by_case[1:]))
-    if len(rounds) < schedule.fewest:
+    if len(rounds) < max(schedule.fewest for schedule in schedules):
         return None
+
+    def level(last_round: int) -> float:
+        return min(schedule.level(last_round, alpha) for schedule in schedules)
+
     mean = Estimate(tuple(fmean(own[number] for own in by_case) for number in rounds))
     mean = find_dependence([mean]).widen(mean)
-    theta, width = mean.theta, mean.half_width(schedule.level(rounds[-1], alpha))
+    theta, width = mean.theta, mean.half_width(level(rounds[-1]))
     if len(rounds) < FEWEST_ROUNDS:
         cases = [measured for measured in measure_together(samples, pairs) if measured]
         if len(cases) == len(pairs) and all(case.estimate.prior for case in cases):
             theta = fmean(case.estimate.theta for case in cases)
-            width = fmean(case.estimate.half_width(schedule.level(case.last_round, alpha)) for case in cases)
+            width = fmean(case.estimate.half_width(level(case.last_round)) for case in cases)
     low, ratio, high = (math.exp(min(theta + end, MOST_LOG)) for end in (-width, 0.0, width))
     baseline, candidate = (arm.target for arm in pairs[0].arms)
     return MeanRatio(

@@ -152,7 +152,7 @@ def test_cases_are_shared_out_and_the_run_is_like_any_other(scene: FleetScene):
         assert all(end < begin for (_, end), (begin, _) in itertools.pairwise(ordered))
     # The files are those of a run on one machine, but for what continues it.
     names = {path.name for path in (scene.folder / "local").iterdir()}
-    assert {path.name for path in (scene.folder / "whole").iterdir()} == names | {"fleet.json", "unused"}
+    assert {path.name for path in (scene.folder / "whole").iterdir()} == names | {"fleet.json", "unused", "parts"}
     for name, more in (("plan", set()), ("manifest", {"hosts"})):
         keys = [set(json.loads((scene.folder / out / f"{name}.json").read_text())) for out in ("whole", "local")]
         assert keys[0] == keys[1] | more
@@ -298,7 +298,7 @@ def test_a_machine_that_is_measuring_is_let_be(scene: FleetScene):
         finally:
             held.kill()
     assert done.returncode == 0, done.stderr
-    assert "b is asked again in 20 s: this machine is measuring another run" in done.stderr
+    assert "b is asked again every 20 s: this machine is measuring another run" in done.stderr
     run = scene.load("beside")
     check_whole(run)
     assert {host_of(run, case.label) for case in run.plan.cases} == {"a"}
@@ -342,7 +342,7 @@ def test_a_driver_that_is_killed_is_continued_without_what_is_measured(scene: Fl
     before = scene.load("continued")
     measured = {case for each in before.manifest.hosts for case in each.cases}
     assert measured
-    numbers = {(one.target, one.number) for one in before.replicates}
+    rounds = {(one.arm, one.round, one.time_ns) for one in before.replicates}
     # On one machine it cannot be continued.
     alone = scene.resume("continued")
     assert alone.returncode == 2
@@ -352,7 +352,7 @@ def test_a_driver_that_is_killed_is_continued_without_what_is_measured(scene: Fl
     assert "is measured, 1 of 1" in done.stderr
     after = scene.load("continued")
     check_whole(after)
-    assert numbers <= {(one.target, one.number) for one in after.replicates}
+    assert rounds <= {(one.arm, one.round, one.time_ns) for one in after.replicates}
     again = scene.resume("continued", "--on", "auto")
     assert again.returncode == 3
     assert "every case of" in again.stderr

@@ -1,13 +1,13 @@
-"""A fleet that the command starts over a real ssh, on this machine and on one behind a network.
+"""A fleet that is reached over a real ssh, on this machine and on one behind a network.
 
-That one is this machine again, with an address, a loopback and ports that no other has.
+That one is this machine again, with an address, a loopback and ports that no other has. Its lines are those of any
+Ubuntu: nothing of tfcompare runs there before a run wants it.
 """
 
 import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 from collections.abc import Iterator
@@ -22,15 +22,12 @@ import pytest
 from orchestrator.results.run import load_run
 from tests.conftest import run_command
 from tests.support.fleets import below
-from tests.support.live_runs import PATIENCE_S, until
+from tests.support.live_runs import until
 from tests.support.networks import FAR, find_tool, second_network
-from tests.support.processes import is_running, read_pids, wait_for_end
+from tests.support.processes import PATIENCE_S, read_pids, wait_for_end
 
-pytest.importorskip("ray")
-
-# As the kernel writes them.
+# As the kernel writes it.
 LISTENING = "0A"
-LOOPBACKS = {"0100007F", "0000000000000000FFFF00000100007F", "00000000000000000000000001000000"}
 CONFIG = """
 ListenAddress {far}
 HostKey {folder}/host
@@ -48,6 +45,7 @@ PARAMS = {"size": ("1", "2")}
 def build(tf, params):
     return lambda: time.sleep(0.002)
 """
+LOGIN = "a-login-of-the-index"
 
 
 @pytest.fixture(scope="module")
@@ -100,131 +98,145 @@ class FleetOverSsh:
     def kept(self) -> Path:
         return self.folder / "data" / "tfcompare" / "fleet"
 
-    @property
-    def machines(self) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = json.loads((self.kept / "fleet.json").read_text())["machines"]
-        return found
-
-    def list_processes(self) -> list[int]:
-        """All processes of the fleet, first those that `down` ends."""
-        pids = [machine["pid"] for machine in self.machines]
-        return [*pids, *(child for pid in pids for child in below(pid))]
+    def measure(self, out: str, *words: str | Path) -> "subprocess.Popen[str]":
+        own = self.folder / "own"
+        own.mkdir(exist_ok=True)
+        (own / "own.py").write_text(WORKLOAD)
+        return subprocess.Popen(
+            [
+                self.command, "run", "--versions", "1.14,2.0", "--engine", "venv", "--workload-folder", own,
+                "--on", "auto", "--output", self.folder / out, *words,
+            ],
+            env={**os.environ, **self.env}, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
 
 
 @pytest.fixture
-def fleet(ssh: str, tfcompare: str, stub_cache: dict[str, str], tmp_path: Path) -> Iterator[FleetOverSsh]:
-    """Ends the fleet that the test has started, if there is one."""
+def fleet(ssh: str, tfcompare: str, stub_cache: dict[str, str], tmp_path: Path) -> FleetOverSsh:
     env = {**stub_cache, "TFCOMPARE_DATA": str(tmp_path / "data"), "TFCOMPARE_HOST": ""}
-    fleet = FleetOverSsh(tfcompare, ssh, tmp_path, env)
-    yield fleet
-    if (fleet.kept / "fleet.json").exists():
-        fleet.call("fleet", "down")
+    for name in ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"):
+        env[name] = ""
+    return FleetOverSsh(tfcompare, ssh, tmp_path, env)
 
 
-def list_listening(pids: list[int]) -> set[tuple[str, int]]:
-    """The addresses, as the kernel writes them, and the ports at which these processes listen."""
-    sockets = {os.readlink(file) for pid in pids for file in list_descriptors(pid)}
-    found = set()
-    for table in ("tcp", "tcp6"):
-        # All of them are on one network.
-        for line in Path(f"/proc/{pids[0]}/net", table).read_text().splitlines()[1:]:
-            words = line.split()
-            if words[3] == LISTENING and f"socket:[{words[9]}]" in sockets:
-                address, _, port = words[1].partition(":")
-                found.add((address, int(port, 16)))
+def list_far(what: str = "orchestrator.fleet") -> list[int]:
+    """Return the processes of the far machine whose command line has these words."""
+    found = []
+    for folder in Path("/proc").iterdir():
+        with suppress(OSError):
+            if folder.name.isdecimal() and b"TFCOMPARE_HOST=far\0" in (folder / "environ").read_bytes():
+                line = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                found += [int(folder.name)] if what in line else []
     return found
 
 
-def wait_for_port(fleet: FleetOverSsh) -> set[tuple[str, int]]:
-    """Return where a fleet's processes listen, once the port for orders is among them."""
-    end = time.monotonic() + PATIENCE_S
-    while True:
-        found = list_listening(fleet.list_processes())
-        if fleet.machines[0]["port"] in {port for _, port in found}:
-            return found
-        assert time.monotonic() < end, found
-        time.sleep(0.2)
+def list_listening(pids: list[int]) -> set[str]:
+    """The addresses at which these processes, and those below them, listen."""
+    everything = [*pids, *(child for pid in pids for child in below(pid))]
+    sockets = set()
+    for pid in everything:
+        with suppress(OSError):
+            sockets |= {os.readlink(file) for file in Path(f"/proc/{pid}/fd").iterdir() if file.is_symlink()}
+    found = set()
+    for table in ("tcp", "tcp6", "udp", "udp6"):
+        with suppress(OSError):
+            for line in Path(f"/proc/{pids[0]}/net", table).read_text().splitlines()[1:]:
+                words = line.split()
+                if (words[3] == LISTENING or table.startswith("udp")) and f"socket:[{words[9]}]" in sockets:
+                    found.add(words[1])
+    return found
 
 
-def is_reached(address: str, port: int) -> bool:
-    with suppress(OSError), socket.create_connection((address, port), 5):
-        return True
-    return False
+def kept_so_far(run: Path) -> int:
+    return len(list(run.glob("unused/*/plan.json")))
 
 
-def list_descriptors(pid: int) -> list[Path]:
-    try:
-        return [file for file in Path(f"/proc/{pid}/fd").iterdir() if file.is_symlink()]
-    except FileNotFoundError:
-        return []
-
-
-def test_nothing_of_a_fleet_listens_beyond_its_machine_and_nobody_reads_its_token(fleet: FleetOverSsh) -> None:
+def test_a_machine_runs_and_opens_nothing_but_what_a_run_wants(fleet: FleetOverSsh) -> None:
     up = fleet.up(FAR)
     assert up.returncode == 0, up.stderr
     assert up.stdout == "tfcompare run --on auto\n"
-    listening = wait_for_port(fleet)
-    assert {address for address, _ in listening} <= LOOPBACKS
-    # Ssh is the only way in from here.
-    assert not any(is_reached(FAR, port) for _, port in listening)
-    assert is_reached(FAR, 22)
-    # Neither the token nor a way to it is among the arguments that every user can read.
-    everything = fleet.list_processes()
-    assert len(everything) > 3
-    token = (fleet.kept / "token").read_text()
-    assert (fleet.kept / "token").stat().st_mode & 0o777 == 0o600
-    lines = [Path(f"/proc/{pid}/cmdline").read_bytes() for pid in everything if is_running(pid)]
-    assert not any(token.encode() in line for line in lines)
+    assert f"{FAR}: ready (host={FAR})" in up.stderr
+    assert list_far() == []
+    with fleet.measure("run", "--rounds", "12", "--index-url", f"http://me:{LOGIN}@127.0.0.1:9/simple") as driver:
+        until(lambda: bool(list_far("orchestrator.fleet.measure")), driver)
+        pids = list_far("orchestrator.fleet.measure")
+        until(lambda: kept_so_far(fleet.folder / "run") > 0, driver)
+        # Ssh is the only way in, and no argument that every user can read has a login.
+        assert list_listening(pids) == set()
+        for pid in (*pids, *below(driver.pid)):
+            with suppress(OSError):
+                assert LOGIN.encode() not in Path(f"/proc/{pid}/cmdline").read_bytes()
+        _, stderr = driver.communicate(timeout=PATIENCE_S * 3)
+    assert driver.returncode == 0, stderr
+    assert list_far() == []
     down = fleet.call("fleet", "down")
     assert down.returncode == 0, down.stderr
-    wait_for_end(*everything)
     assert not (fleet.kept / "fleet.json").exists()
     assert "there is no fleet" in fleet.call("fleet", "down").stderr
 
 
 @pytest.mark.long
-def test_a_fleet_is_started_measures_and_is_ended(fleet: FleetOverSsh, tmp_path: Path) -> None:
-    own = tmp_path / "own"
-    own.mkdir()
-    (own / "own.py").write_text(WORKLOAD)
+def test_two_machines_measure_and_one_that_loses_its_process_begins_again(fleet: FleetOverSsh) -> None:
     up = fleet.up("localhost", FAR, "nowhere.invalid", "--label", f"{FAR}:gpu=a100")
     assert up.returncode == 0, up.stderr
     assert f"{FAR}: ready (host={FAR},gpu=a100)" in up.stderr
     # What cannot be reached costs itself alone.
     assert "warning: nowhere.invalid: " in up.stderr
-    assert len(fleet.machines) == 2
-    everything = fleet.list_processes()
-    again = fleet.up("localhost")
-    assert again.returncode == 2
-    assert "there is a fleet already" in again.stderr
+    state: dict[str, Any] = json.loads((fleet.kept / "fleet.json").read_text())
+    assert [machine["host"] for machine in state["machines"]] == ["localhost", FAR]
     status = fleet.call("fleet", "status")
     assert status.returncode == 0, status.stderr
     assert FAR in status.stdout
-    words = ("--versions", "1.14,2.0", "--engine", "venv", "--workload-folder", own, "--on", "auto")
-    done = fleet.call("run", *words, "--rounds", "2", "--output", tmp_path / "run")
-    assert done.returncode == 0, done.stderr
-    assert "warning" not in done.stderr
-    assert {arm.outcome for arm in load_run(tmp_path / "run").arms} == {"measured"}
-    # One of two machines dies, and its unit is measured by the other.
-    [far] = [machine for machine in fleet.machines if machine["host"] == FAR]
-    with subprocess.Popen(
-        [fleet.command, "run", *words, "--rounds", "20", "--output", tmp_path / "second"],
-        env={**os.environ, **fleet.env}, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as driver:  # fmt: skip
-        until(lambda: len(list((tmp_path / "second").glob("unused/*/plan.json"))) == 2, driver)
-        for pid in (*below(far["pid"]), far["pid"]):
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
-        _, stderr = driver.communicate(timeout=PATIENCE_S)
+    with fleet.measure("run", "--rounds", "2") as driver:
+        _, stderr = driver.communicate(timeout=PATIENCE_S * 3)
+    assert driver.returncode == 0, stderr
+    assert "warning" not in stderr
+    assert {arm.outcome for arm in load_run(fleet.folder / "run").arms} == {"measured"}
+    with fleet.measure("second", "--rounds", "20") as driver:
+        until(lambda: kept_so_far(fleet.folder / "second") == 2, driver)
+        for pid in list_far("orchestrator.fleet.measure"):
+            os.kill(pid, signal.SIGKILL)
+        _, stderr = driver.communicate(timeout=PATIENCE_S * 3)
     assert driver.returncode == 0, stderr
     assert "begins again at its first round: " in stderr
-    assert {arm.outcome for arm in load_run(tmp_path / "second").arms} == {"measured"}
-    left = fleet.call("fleet", "status")
-    assert left.returncode == 0, left.stderr
-    assert f"warning: {FAR}" in left.stderr
-    down = fleet.call("fleet", "down")
-    assert down.returncode == 0, down.stderr
-    wait_for_end(*everything)
-    gone = fleet.call("fleet", "status")
-    assert gone.returncode == 4
-    assert "this machine belongs to no cluster" in gone.stderr
+    # The machine itself was there all the while.
+    assert f"{FAR} is gone" not in stderr
+    assert {arm.outcome for arm in load_run(fleet.folder / "second").arms} == {"measured"}
+
+
+@pytest.mark.long
+def test_a_network_that_is_gone_without_a_word_ends_the_unit_on_both_sides(fleet: FleetOverSsh) -> None:
+    assert fleet.up("localhost", FAR).returncode == 0
+    cable = f"near{os.getpid()}"
+    with fleet.measure("run", "--rounds", "200", "--budget", "5m") as driver:
+        until(lambda: kept_so_far(fleet.folder / "run") == 2, driver)
+        pids = list_far("orchestrator.fleet.measure")
+        assert pids
+        subprocess.run([find_tool("ip"), "link", "set", cable, "down"], check=True)
+        try:
+            # It hears nothing for half a minute, frees what it holds, and ends.
+            wait_for_end(*pids)
+        finally:
+            subprocess.run([find_tool("ip"), "link", "set", cable, "up"], check=True)
+        driver.send_signal(signal.SIGINT)
+        _, stderr = driver.communicate(timeout=PATIENCE_S * 3)
+    assert driver.returncode == 130, stderr
+    assert "begins again at its first round: " in stderr
+    begun = time.monotonic()
+    while list_far():
+        assert time.monotonic() - begun < PATIENCE_S
+        time.sleep(0.1)
+
+
+@pytest.mark.long
+def test_a_command_that_is_killed_leaves_nothing_behind(fleet: FleetOverSsh) -> None:
+    assert fleet.up(FAR).returncode == 0
+    with fleet.measure("run", "--rounds", "20") as driver:
+        until(lambda: kept_so_far(fleet.folder / "run") == 1, driver)
+        pids = list_far("orchestrator.fleet.measure")
+        driver.kill()
+        driver.wait()
+        wait_for_end(*pids)
+    done = fleet.call("run", "--resume", fleet.folder / "run", "--on", "auto")
+    assert done.returncode == 0, done.stderr
+    assert {arm.outcome for arm in load_run(fleet.folder / "run").arms} == {"measured"}

@@ -138,10 +138,10 @@ def test_no_cluster_that_a_folder_names_is_spoken_to(stranger: Stranger) -> None
 
 
 @pytest.mark.slow
-def test_the_token_of_our_fleet_goes_to_no_other_cluster(stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_token_goes_to_the_cluster_that_it_was_named_for(stranger: Stranger, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("ray")
-    kept = stranger.user / "tfcompare" / "fleet" / "token"
-    kept.parent.mkdir(parents=True)
+    kept = stranger.user / "token"
+    kept.parent.mkdir(parents=True, exist_ok=True)
     kept.write_text(TOKEN)
     for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_AUTH_MODE", "RAY_ADDRESS"):
         monkeypatch.delenv(name, raising=False)

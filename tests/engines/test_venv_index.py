@@ -63,6 +63,35 @@ def test_an_index_with_a_login_is_asked_and_its_password_stays_here(
     assert not [word for word in (PASSWORD, LOGIN, str(index.port), "other.invalid", "nowhere") if word in told]
 
 
+def test_an_index_that_breaks_off_is_no_wrong_hash(made: Version, index: Little, tmp_path: Path) -> None:
+    """Alone, pip 23.2 says of half a file that its hash is not the lock's."""
+    index.halves = True
+    with pytest.raises(EnvironmentFailed, match=r"the package index 127\.0\.0\.1 broke off in the middle of a file"):
+        prepared(made, tmp_path / "log", index_url=index.url)
+
+
+def test_an_index_that_wants_a_login_says_how_to_give_one(made: Version, index: Little, tmp_path: Path) -> None:
+    """Alone, pip 23.2 says that there is no such version."""
+    with pytest.raises(EnvironmentFailed, match="refuses to serve without a login, or to this one"):
+        prepared(made, tmp_path / "log", index_url=index.without_login)
+
+
+def test_no_argument_of_an_install_holds_a_login(
+    made: Version, index: Little, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[list[str]] = []
+    run = BuildLog.run
+    monkeypatch.setattr(BuildLog, "run", lambda log, argv, env: (started.append(argv), run(log, argv, env))[1])
+    prepared(made, tmp_path / "log", index_url=index.url)
+    assert len(started) > 2
+    assert not [word for argv in started for word in argv if PASSWORD in word]
+
+
+def test_a_wheelhouse_whose_name_has_blanks_is_found(made: Version, packages: Path, tmp_path: Path) -> None:
+    house = packages.rename(tmp_path / "my wheels")
+    assert list(prepared(made, tmp_path / "log", wheelhouse=house).glob("lib/python*/site-packages/little_one.py"))
+
+
 def test_a_wheelhouse_is_enough(made: Version, packages: Path, tmp_path: Path) -> None:
     assert list(prepared(made, tmp_path / "log", wheelhouse=packages).glob("lib/python*/site-packages/little_one.py"))
 

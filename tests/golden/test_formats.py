@@ -16,7 +16,7 @@ from orchestrator.history.store import Store
 from orchestrator.profiling import stored
 from orchestrator.results.run import load_run
 from orchestrator.results.run_folder import RunFolder
-from tests.support.golden import GOLDEN, PROFILED, STARTED, TRUSTED
+from tests.support.golden import GOLDEN, NAMED, PROFILED, TRUSTED
 from tests.support.night_reports import NIGHT, alarm
 from tests.support.nights import history
 from tests.support.searches import SCENES
@@ -62,11 +62,11 @@ def test_what_was_trusted_is_trusted(tmp_path: Path, monkeypatch: pytest.MonkeyP
     assert trust.read_all() == {str(path): trusted for path, trusted in TRUSTED.items()}
 
 
-def test_a_fleet_is_the_one_that_was_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_fleet_is_the_one_that_was_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TFCOMPARE_DATA", str(tmp_path))
     machines.state_file().parent.mkdir(parents=True)
     machines.state_file().write_bytes((GOLDEN / "fleet.json").read_bytes())
-    assert machines.read_started() == STARTED
+    assert machines.read_fleet() == NAMED
 
 
 def test_points_are_those_that_were_written(tmp_path: Path):

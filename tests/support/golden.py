@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from orchestrator.catalog.trust import Trust
-from orchestrator.fleet.machines import FleetMachine, StartedFleet
+from orchestrator.fleet.machines import FleetMachine, NamedFleet
 from tests.support.builders import NEW, OLD, case
 from tests.support.profiled import arm, function, profile, profiled
 
@@ -12,8 +12,10 @@ POWER = case("power", style="eager")
 PROFILED = profiled(
     [arm(POWER, OLD, profile(function("call", own=8.0))), arm(POWER, NEW, None, "refused", "no such op")]
 )
-STARTED = StartedFleet(
-    ssh=("ssh", "-o", "BatchMode=yes"), machines=(FleetMachine(host="a", pid=1234, started=5678, port=6379),)
+NAMED = NamedFleet(
+    ssh=("ssh", "-p", "2222"),
+    python="/opt/tfcompare/bin/python",
+    machines=(FleetMachine(host="me@a", labels={"host": "a", "gpu": "a100"}),),
 )
 TRUSTED = {Path("/mine"): Trust(settings="0a1b", outside={"images": "/data/images"})}
 

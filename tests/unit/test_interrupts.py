@@ -3,6 +3,7 @@
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -204,3 +205,19 @@ def test_a_process_whose_starter_was_killed_before_it_began_ends_at_once():
     code = "from orchestrator import interrupts\ninterrupts.end_with_stdin()\nimport time\ntime.sleep(600)"
     done = subprocess.run([sys.executable, "-c", code], input="", text=True, timeout=60, start_new_session=True)
     assert done.returncode == -signal.SIGTERM
+
+
+def test_a_process_that_hears_nothing_for_too_long_ends_as_if_interrupted():
+    with start(OBEDIENT.replace("end_with_stdin()", "end_with_stdin(2.0)")) as process:
+        assert process.stdin
+        assert process.stdout
+        program, _ = process.stdout.readline().split()
+        # What it hears keeps it going.
+        for _ in range(15):
+            time.sleep(0.2)
+            process.stdin.write("\n")
+            process.stdin.flush()
+        assert process.poll() is None
+        assert process.wait(60) == 0
+        assert process.stdout.read() == "interrupted\n"
+        wait_for_end(int(program))

@@ -4,19 +4,19 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from orchestrator.errors import ContractBroken
-from orchestrator.fleet.arrive import Arrivals, drop_unfinished, find_hosts, find_measured
+from orchestrator.fleet.arrive import MOST_REPLICATES_OF_UNIT, Arrivals, find_hosts, find_measured
 from orchestrator.fleet.model import HostReport
 from orchestrator.fleet.units import Unit
 from orchestrator.model import Ended, Lost
-from orchestrator.results.evaluation import judge_run
+from orchestrator.results.evaluation import gather, judge_run
 from orchestrator.results.part_files import read_files
 from orchestrator.results.run_folder import RunFolder
-from tests.support.builders import NEW, OLD, case, plan, rows, run_folder, target, write_rows
+from tests.support.builders import NEW, OLD, case, finished, plan, run_folder, target
 from tests.support.parts import ROUNDS, measured
 
 ONE, TWO = case(size="1"), case(size="2")
@@ -35,7 +35,7 @@ def units() -> tuple[Unit, Unit]:
     return Unit(1, (ONE,)), Unit(2, (TWO,))
 
 
-def test_units_become_one_run_with_new_numbers(tmp_path: Path, arrivals: Arrivals):
+def test_units_become_the_parts_of_one_run(tmp_path: Path, arrivals: Arrivals):
     for unit in units():
         part = measured(tmp_path / f"part-{unit.number}", unit.cases[0], f"run-{unit.number}")
         arrivals.accept(unit, 1, 1, REPORT, read_files(part.path))
@@ -43,11 +43,10 @@ def test_units_become_one_run_with_new_numbers(tmp_path: Path, arrivals: Arrival
     evaluation = judge_run(whole)
     assert {(arm.outcome, arm.rounds) for arm in evaluation.arms} == {("measured", ROUNDS)}
     assert evaluation.broken == ()
-    ends = [entry for entry in whole.entries() if isinstance(entry, Ended)]
-    assert len({(end.target, end.replicate) for end in ends}) == len(ends) == 2 * 2 * ROUNDS
+    replicates = gather(whole).replicates
+    assert len({(each.target, each.number) for each in replicates}) == len(replicates) == 2 * 2 * ROUNDS
     assert find_measured(whole) == {ONE.label, TWO.label}
-    # One stream for each version of a unit, however many workers it had.
-    assert len(list(whole.settled.iterdir())) == 2 * 2
+    assert [part.path.name for part in whole.parts] == ["1-1-1", "2-1-1"]
     [host] = whole.read_manifest().hosts
     assert (host.host["id"], host.cases) == ("abc-a", (ONE.label, TWO.label))
     assert not list((whole.path / "unused").iterdir())
@@ -95,7 +94,7 @@ def garbage(files: dict[str, bytes]) -> None:
         (altered("plan.json", lambda of: of.update(engine="docker")), "it measured something else: engine: venv"),
         (altered("manifest.json", lambda of: of["sources"].update(power="x")), "it measured another source of power"),
         (altered("manifest.json", lambda of: of.update(contract="x")), "it measured something else: contract with"),
-        (no_rows, "it measured nothing"),
+        (no_rows, "is not in the journal"),
         (stranger, "it sent a file that no run has"),
         (lambda files: files.pop("plan.json"), "holds no run"),
         (lambda files: files.update({"plan.json": b"{"}), "plan.json"),
@@ -115,6 +114,24 @@ def test_what_is_not_in_order_is_refused_and_counts_nowhere(
     arrivals.accept(units()[0], 1, 2, REPORT, read_files(good.path))
     assert find_measured(RunFolder(tmp_path / "whole")) == {ONE.label}
     assert judge_run(RunFolder(tmp_path / "whole")).broken == ()
+
+
+@pytest.mark.parametrize(
+    ("number", "outcome", "told"),
+    [
+        (99, "measured", "the results of 1 replicate are lost"),
+        (MOST_REPLICATES_OF_UNIT + 1, "died", f"or numbered it beyond {MOST_REPLICATES_OF_UNIT}"),
+    ],
+)
+def test_a_journal_that_says_more_than_there_is_is_refused(
+    tmp_path: Path, arrivals: Arrivals, number: int, outcome: Literal["measured", "died"], told: str
+):
+    part = measured(tmp_path / "part", ONE, "run-1")
+    first = next(entry for entry in part.entries() if isinstance(entry, Ended))
+    part.record(replace(first, replicate=number, outcome=outcome, reason="x", failure="workload"), finished())
+    with pytest.raises(ContractBroken, match=told):
+        arrivals.accept(units()[0], 1, 1, REPORT, read_files(part.path))
+    assert find_measured(RunFolder(tmp_path / "whole")) == set()
 
 
 def test_cases_that_were_not_asked_for_are_refused(tmp_path: Path, arrivals: Arrivals):
@@ -150,42 +167,53 @@ def test_a_version_that_one_host_lacks_is_lost_for_its_cases_alone(tmp_path: Pat
     assert {outcome for key, (outcome, _) in outcomes.items() if key != (ONE.label, NEW)} == {"measured"}
 
 
-def test_rows_of_a_unit_that_was_arriving_when_the_run_was_killed_are_removed(tmp_path: Path, arrivals: Arrivals):
-    first, second = units()
-    arrivals.accept(first, 1, 1, REPORT, read_files(measured(tmp_path / "a", ONE, "run-1").path))
-    whole = RunFolder(tmp_path / "whole")
-    before = sorted(path.name for path in whole.settled.iterdir())
-    orphan = whole.settled / f"{target(OLD)}-9.arrow"
-    write_rows(orphan, [rows(TWO, OLD, replicate=90, run="whole")])
-    drop_unfinished(whole)
-    assert sorted(path.name for path in whole.settled.iterdir()) == before
-    again = Arrivals(whole, whole.read_plan(), whole.read_manifest())
-    again.accept(second, 1, 1, REPORT, read_files(measured(tmp_path / "b", TWO, "run-2").path))
-    evaluation = judge_run(whole)
-    assert {arm.outcome for arm in evaluation.arms} == {"measured"}
-    assert evaluation.broken == ()
-
-
 def interrupt(*about: object) -> None:
     raise KeyboardInterrupt
 
 
 def test_a_case_is_of_the_host_whose_rows_count(tmp_path: Path, arrivals: Arrivals, monkeypatch: pytest.MonkeyPatch):
-    """The run is killed when the manifest has the first host and the journal has nothing of it."""
+    """The run is killed when the manifest has the first host and its part is not in place."""
     first, second = units()
     whole = RunFolder(tmp_path / "whole")
     arrivals.accept(second, 1, 1, REPORT, read_files(measured(tmp_path / "a", TWO, "run-1").path))
     lost = read_files(measured(tmp_path / "b", ONE, "run-2").path)
     with monkeypatch.context() as dying:
-        dying.setattr(RunFolder, "record", interrupt)
+        dying.setattr(Path, "rename", interrupt)
         with pytest.raises(KeyboardInterrupt):
             arrivals.accept(first, 1, 1, REPORT, lost)
     assert {case for each in whole.read_manifest().hosts for case in each.cases} == {ONE.label, TWO.label}
     assert find_hosts(whole) == {TWO.label: "abc-a"}
-    drop_unfinished(whole)
     again = Arrivals(whole, whole.read_plan(), whole.read_manifest())
+    assert again.count_attempts(first, 1) == 1
     other = replace(REPORT, simulated="b")
     again.accept(first, 1, 2, other, read_files(measured(tmp_path / "c", ONE, "run-3").path))
     assert find_hosts(whole) == {ONE.label: "abc-b", TWO.label: "abc-a"}
     hosts = {each.host["id"]: each.cases for each in whole.read_manifest().hosts}
     assert hosts == {"abc-a": (TWO.label,), "abc-b": (ONE.label,)}
+    evaluation = judge_run(whole)
+    assert {arm.outcome for arm in evaluation.arms} == {"measured"}
+    assert evaluation.broken == ()
+
+
+def test_a_unit_that_is_measured_again_takes_the_place_of_what_was_there(tmp_path: Path, arrivals: Arrivals):
+    unit, _ = units()
+    whole = RunFolder(tmp_path / "whole")
+    for attempt in (1, 2):
+        part = measured(tmp_path / f"part-{attempt}", ONE, f"run-{attempt}")
+        arrivals.accept(unit, 1, attempt, REPORT, read_files(part.path))
+    assert [part.path.name for part in whole.parts] == ["1-1-2"]
+    assert [path.name for path in (whole.path / "unused").iterdir()] == ["1-1-1"]
+    assert Arrivals(whole, whole.read_plan(), whole.read_manifest()).count_attempts(unit, 1) == 2
+
+
+def test_a_host_that_says_itself_that_a_worker_broke_the_contract_loses_no_other_rows(
+    tmp_path: Path, arrivals: Arrivals
+):
+    unit, _ = units()
+    files = read_files(measured(tmp_path / "part", ONE, "run-1").path)
+    garbage(files)
+    arrivals.accept(unit, 1, 1, REPORT, files, may_be_broken=True)
+    whole = RunFolder(tmp_path / "whole")
+    evaluation = judge_run(whole)
+    assert len(evaluation.broken) == 1
+    assert {arm.outcome for arm in evaluation.arms if arm.case == ONE} == {"measured"}

@@ -11,13 +11,14 @@ from orchestrator.fleet import dispatch as dispatching
 from orchestrator.fleet import roster as rosters
 from orchestrator.fleet.dispatch import MOST_LOST, Dispatch
 from orchestrator.fleet.model import Contents, FleetNode, HostReport, TaskLost, UnitAnswer, UnitEnd, UnitMessage
-from orchestrator.fleet.roster import FleetHost, Roster, UnitJob
+from orchestrator.fleet.roster import Roster, UnitJob
 from orchestrator.fleet.units import Unit
 from tests.support.builders import case
 from tests.support.heard import Heard
 
 REPORT, MESSAGE = TypeAdapter(HostReport), TypeAdapter(UnitMessage)
 DONE = UnitAnswer(UnitEnd(exit_code=0), {"manifest.json": b"{}"})
+LACKING = UnitAnswer(UnitEnd(exit_code=5, error="1.14.0: no Python 3.7"), {"manifest.json": b"{}"})
 
 
 def failed(error: str, code: int = 4, *, occupied: bool = False) -> UnitAnswer:
@@ -35,6 +36,7 @@ class Begun:
     unit: int | None
     attempt: int = 0
     ended: bool = False
+    until: float = 0.0
 
 
 @dataclass
@@ -50,6 +52,8 @@ class Machines:
     silent: set[str] = field(default_factory=set)
     log: list[tuple[str, int, int]] = field(default_factory=list)
     messages: list[tuple[bytes, Contents]] = field(default_factory=list)
+    # By host, how long its units take.
+    takes_s: dict[str, float] = field(default_factory=dict)
     now: float = 0.0
     events: dict[float, Any] = field(default_factory=dict)
     interrupted_at: float | None = None
@@ -66,7 +70,7 @@ class Machines:
     def begin(self, of: FleetNode, task: bytes, files: Contents) -> Begun:
         unit, attempt = map(int, task.split())
         self.log.append((of.name, unit, attempt))
-        return Begun(of, unit, attempt)
+        return Begun(of, unit, attempt, until=self.now + self.takes_s.get(of.name, 0.0))
 
     def wait(self, begun: Collection[Begun], seconds: float) -> Sequence[Begun]:
         self.now += 1.0
@@ -79,7 +83,11 @@ class Machines:
             each
             for each in begun
             if each.ended
-            or (each.node.name in self.names and not (each.unit is None and each.node.name in self.silent))
+            or (
+                each.node.name in self.names
+                and not (each.unit is None and each.node.name in self.silent)
+                and each.until <= self.now
+            )
         ]
 
     def answer(self, begun: Begun) -> Any:
@@ -108,11 +116,12 @@ class Rules:
     """Admits every machine, and takes every answer that has a manifest."""
 
     unfit: dict[str, set[int]] = field(default_factory=dict)
+    unwanted: set[str] = field(default_factory=set)
     accepted: list[tuple[int, int]] = field(default_factory=list)
     kept: list[tuple[int, int, int]] = field(default_factory=list)
 
-    def admit(self, of: FleetNode, report: HostReport, others: Sequence[FleetHost]) -> str:
-        return ""
+    def admit(self, of: FleetNode, report: HostReport) -> str:
+        return "it is not wanted" if of.name in self.unwanted else ""
 
     def suits(self, unit: Unit, report: HostReport) -> str:
         return "it has no such GPU" if unit.number in self.unfit.get(report.id, ()) else ""
@@ -216,14 +225,34 @@ def test_a_host_that_measures_something_else_is_asked_again_later():
     world.fleet.answers = {"a": [busy, busy]}
     told = world.measure(1)
     assert world.rules.accepted == [(1, 1)]
-    assert told[0] == "a is asked again in 20 s: this machine is measuring another run"
+    assert told[0] == "a is asked again every 20 s: this machine is measuring another run"
     assert world.fleet.now > 2 * dispatching.REST_S
 
 
 def test_a_host_that_is_busy_for_ever_is_no_reason_to_wait_for_ever():
     world = World(Machines(["a"]))
     world.fleet.answers = {"a": [failed("busy", occupied=True)] * 99}
-    assert world.measure(1)[-1] == "warning: no host had time for power[size=1]; the last said: busy"
+    assert world.measure(1)[-1] == "warning: no host had time for power[size=1]: a: busy"
+    assert world.fleet.now >= dispatching.MOST_BUSY_S
+
+
+@pytest.mark.parametrize("hosts", [2, 30])
+def test_a_unit_waits_as_long_however_many_hosts_are_busy(hosts: int):
+    names = [f"h{number}" for number in range(hosts)]
+    world = World(Machines(names))
+    world.fleet.answers = {name: [failed("busy", occupied=True)] * 9999 for name in names}
+    told = world.measure(1)
+    assert "no host had time for power[size=1]" in told[-1]
+    assert dispatching.MOST_BUSY_S <= world.fleet.now <= dispatching.MOST_BUSY_S + 3 * dispatching.REST_S
+
+
+def test_a_unit_waits_for_a_host_that_measures_others_while_the_rest_is_busy():
+    """Host b takes 20 minutes a unit; that host a is busy all the while gives no unit up."""
+    world = World(Machines(["a", "b"]))
+    world.fleet.answers = {"a": [failed("busy", occupied=True)] * 999}
+    world.fleet.takes_s = {"b": 1200.0}
+    world.measure(3)
+    assert sorted(world.rules.accepted) == [(1, 1), (2, 1), (3, 1)]
 
 
 def test_what_no_host_suits_is_reported_before_anything_is_measured():
@@ -319,9 +348,8 @@ def test_a_machine_that_joins_again_under_another_name_is_the_same_one(id_of_c: 
 
 
 def test_an_answer_without_a_version_is_no_second_copy_of_the_host_that_has_the_first():
-    lacking = UnitAnswer(UnitEnd(exit_code=5, error="1.14.0: no Python 3.7"), {"manifest.json": b"{}"})
     world = World(Machines(["a", "b"]))
-    world.fleet.answers = {"a": [lacking] * 2, "b": [failed("busy", occupied=True)] * 99}
+    world.fleet.answers = {"a": [LACKING] * 2, "b": [failed("busy", occupied=True)] * 99}
     world.fleet.events = {10.0: lambda: world.fleet.names.remove("b")}
     told = world.measure(1, copies=2)
     assert world.rules.accepted == [(1, 1)]
@@ -329,13 +357,54 @@ def test_an_answer_without_a_version_is_no_second_copy_of_the_host_that_has_the_
 
 
 def test_an_answer_without_a_version_is_used_if_no_host_has_it():
-    lacking = UnitAnswer(UnitEnd(exit_code=5, error="1.14.0: no Python 3.7"), {"manifest.json": b"{}"})
     world = World(Machines(["a", "b"]))
-    world.fleet.answers = {"a": [lacking], "b": [lacking]}
+    world.fleet.answers = {"a": [LACKING], "b": [LACKING]}
     told = world.measure(1)
     assert [host for host, _, _ in world.fleet.log] == ["a", "b"]
     assert "warning: a lacks a version, and another host is asked: 1.14.0: no Python 3.7" in told
     assert world.rules.accepted == [(1, 1)]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [[TaskLost("its process on the host died")] * 9, [failed("busy", occupied=True)] * 99],
+    ids=["lost again and again", "busy for ever"],
+)
+def test_an_answer_without_a_version_is_used_if_the_other_host_never_measures(later: list[Any]):
+    world = World(Machines(["a", "b"]))
+    world.fleet.answers = {"a": [LACKING], "b": later}
+    world.measure(1)
+    assert world.rules.accepted == [(1, 1)]
+    assert world.jobs[0].is_done
+
+
+def test_a_host_that_is_started_again_measures_once_its_old_node_is_gone():
+    """The cluster still lists the old node when the new one comes."""
+    world = World(Machines(["a", "b"], ids={"again": "a"}))
+    world.fleet.answers = {"b": [failed("the disk is full")] * 9}
+    world.fleet.takes_s = {"a": 50.0}
+    world.fleet.events = {
+        10.0: lambda: world.fleet.names.append("again"),
+        20.0: lambda: world.fleet.names.remove("a"),
+    }
+    told = world.measure(4)
+    assert any("again is left out: it has the same id as a" in line for line in told)
+    assert sorted(world.rules.accepted) == [(number, 1) for number in range(1, 5)]
+    assert {host for host, _, attempt in world.fleet.log if attempt > 1 or host == "again"} == {"again"}
+
+
+def test_what_is_in_the_way_of_a_host_is_said_once():
+    world = World(Machines(["a"]))
+    world.fleet.takes_s = {"a": 100.0}
+    world.rules.unwanted = {"b", "c"}
+    # Nodes that come and go, as those of a machine that is asked again and again.
+    for at in range(5, 90, 10):
+        world.fleet.events |= {
+            float(at): lambda: world.fleet.names.append("b"), float(at + 5): lambda: world.fleet.names.remove("b"),
+        }  # fmt: skip
+    told = world.measure(1)
+    assert told.count("warning: b is left out: it is not wanted") == 1
+    assert not any("b is gone" in line for line in told)
 
 
 def say_when_begun(world: World, sent: Sequence[UnitMessage]) -> None:

@@ -45,9 +45,12 @@ def test_two_hosts_with_one_id_are_one_machine_until_they_say_otherwise():
     assert find_double(replace(REPORT, simulated="a"), {"gpu2": replace(REPORT, simulated="b")}) == ""
 
 
-def test_docker_is_taken_if_any_host_has_it():
+def test_the_engine_is_the_one_that_most_hosts_have():
     without = replace(REPORT, engines=SILENT)
-    assert choose_fleet_engine("auto", [without, REPORT]) == "docker"
+    only = replace(REPORT, engines={"docker": "", "venv": "it has no Python"})
+    assert choose_fleet_engine("auto", [without, only]) == "docker"
+    assert choose_fleet_engine("auto", [without, REPORT]) == "venv"
+    assert choose_fleet_engine("auto", [*[without] * 9, only]) == "venv"
     assert choose_fleet_engine("auto", [without, without]) == "venv"
     assert choose_fleet_engine("venv", [REPORT]) == "venv"
 

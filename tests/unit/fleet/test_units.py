@@ -46,6 +46,8 @@ def test_a_budget_is_that_of_the_whole_run_on_all_hosts():
     assert round(alone, 6) == 100.0
     shared = [request(unit, planned, "venv", 2).budget_s or 0.0 for unit in units]
     assert round(sum(shared), 6) == 200.0
+    # Two hosts that measure each unit twice have each unit once at a time.
+    assert round(sum(2 * (request(unit, planned, "venv", 2 / 2).budget_s or 0.0) for unit in units), 6) == 200.0
     assert all((request(unit, planned, "venv", 50).budget_s or 0.0) <= 100.0 for unit in units)
     # Without one, a host takes what is usual for the cases that it has.
     assert all(request(unit, check_request(QUICK), "venv", 2).budget_s is None for unit in units)

@@ -9,6 +9,7 @@ import pytest
 
 from orchestrator.history.model import Point
 from orchestrator.history.points import commit_of, of_run
+from orchestrator.model import MergedHost
 from orchestrator.results.run import Run, load_run
 from tests.support.builders import environment_facts, manifest, plan, rows, run_folder, target, write_stream
 from tests.support.trends import POWER, PREDICT, RELEASES, written
@@ -88,6 +89,17 @@ def test_a_version_may_be_followed_by_another_name(run: Run):
     assert found["nightly"] == "2.19.1"
     assert "2.19.1" not in found
     assert found["2.18.1"] == "2.18.1"
+
+
+def test_a_point_is_of_the_machine_that_measured_its_case(run: Run):
+    hosts = (
+        MergedHost(run="1", host={**HOST, "id": "a"}, cases=(POWER.label,)),
+        MergedHost(run="2", host={**HOST, "id": "b", "kernel": "6.2"}, cases=(PREDICT.label,)),
+    )
+    merged = replace(run.manifest, host={"id": "merged-1"}, hosts=hosts)
+    points = of_run(replace(run, evaluation=replace(run.evaluation, manifest=merged)), "screen")
+    found = {(point.case, point.host, point.surroundings.kernel) for point in points}
+    assert found == {(POWER.label, "a", "6.1"), (PREDICT.label, "b", "6.2")}
 
 
 def test_surroundings_are_those_of_the_manifest(run: Run):

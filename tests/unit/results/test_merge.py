@@ -1,23 +1,28 @@
 """Runs of several machines as one: real runs under a stub of TensorFlow, one of which is made another machine's."""
 
 import json
+import math
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from jsonschema import Draft202012Validator
 
 from orchestrator.errors import ContractBroken, UsageError
-from orchestrator.measure.resume import ResumeOptions, plan_rounds
-from orchestrator.model import Extended, Prolonged
+from orchestrator.measure.resume import plan_rounds
+from orchestrator.model import Case, Ended, Machine, Prolonged
+from orchestrator.reports.next_step import next_command
+from orchestrator.results.endings import read_endings
 from orchestrator.results.merge import merge_runs
+from orchestrator.results.more_rounds import ResumeOptions
 from orchestrator.results.run import Run, load_run
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.view import View
 from tests.conftest import ROOT
+from tests.support.builders import MS, NEW, OLD, case, finished, plan, rows, run_folder, target, write_rows
 from tests.support.commands import called
 from tests.support.stub_runs import Scene
 
@@ -110,7 +115,7 @@ def test_the_machines_are_named_with_their_cases(measured: list[Path], whole: Ru
 
 
 def test_the_files_are_those_of_any_run(measured: list[Path], whole: Run):
-    names = {path.name for path in measured[0].iterdir()} - {".lock", "logs", "seal"}
+    names = {path.name for path in measured[0].iterdir()} - {".lock", "logs", "seal"} | {"parts"}
     assert names <= {path.name for path in whole.path.iterdir()}
     before, after = (
         {name: set(json.loads((path / f"{name}.json").read_text())) for name in ("plan", "manifest")}
@@ -131,29 +136,12 @@ def test_a_merged_run_is_shown_by_the_command(measured: list[Path], tmp_path: Pa
     assert "is not empty" in capsys.readouterr().err
 
 
-def test_more_rounds_are_measured_in_the_parts(whole: Run):
-    with (
-        pytest.raises(UsageError, match="measured on another machine"),
-        plan_rounds(ResumeOptions(run=whole.path), View()),
-    ):
-        pass
-
-
 def test_the_parts_of_one_machine_are_those_of_that_machine(shards: list[Path], tmp_path: Path):
     host = json.loads((shards[0] / "manifest.json").read_text())["host"]
     change(shards[1], "manifest.json", lambda manifest: manifest.update(host={**host, "boot": "later"}))
     manifest = load_run(merge_runs(shards, tmp_path / "whole", ["merge"]).path).manifest
     assert manifest.host["id"] == host["id"]
     assert "boot" not in manifest.host
-
-
-def extended(path: Path) -> None:
-    folder = RunFolder(path)
-    more = Extended(
-        created=folder.read_plan().created, command=(), seed=1, first_round=4, looks=(6,), budget_s=None,
-        exploratory=False,
-    )  # fmt: skip
-    folder.record(more)
 
 
 def other_lock(path: Path) -> None:
@@ -182,11 +170,6 @@ WRONG: dict[str, tuple[Callable[[Path], None], str]] = {
     "contract": (
         lambda path: change(path, "manifest.json", lambda manifest: manifest.update(contract="other")),
         "contract with workers",
-    ),
-    "more rounds": (extended, "has other looks than were planned"),
-    "a noisy pilot": (
-        lambda path: RunFolder(path).record(Prolonged(looks=(3, 25))),
-        "has other looks than were planned",
     ),
 }
 
@@ -226,21 +209,117 @@ def test_a_part_that_was_cut_short_says_so(shards: list[Path], tmp_path: Path):
     assert len(found.arms) == 18
 
 
-def test_a_damaged_part_leaves_nothing_behind(shards: list[Path], tmp_path: Path, monkeypatch, capsys):
+def test_a_part_is_continued_where_it_is_and_not_in_the_whole(shards: list[Path], tmp_path: Path):
+    host = json.loads((shards[0] / "manifest.json").read_text())["host"]
+    change(shards[1], "manifest.json", lambda manifest: manifest.update(host=host))
+    whole = merge_runs(shards, tmp_path / "whole", ["merge"])
+    with (
+        pytest.raises(UsageError, match="put together from other runs: continue these, and merge them again"),
+        plan_rounds(ResumeOptions(run=whole.path), View()),
+    ):
+        pass
+    assert next_command(whole.path, load_run(whole.path).evaluation) == ()
+
+
+def test_a_damaged_part_is_kept_and_the_report_says_so(shards: list[Path], tmp_path: Path, monkeypatch, capsys):
     stream = sorted((shards[1] / "streams").iterdir())[0]
     stream.write_bytes(b"no arrow")
     assert called(monkeypatch, "merge", *map(str, shards), "--output", str(tmp_path / "whole")) == 7
-    assert "Traceback" not in capsys.readouterr().err
-    assert not (tmp_path / "whole").exists()
+    told = capsys.readouterr()
+    assert "Traceback" not in told.err
+    assert stream.name in " ".join(told.out.split())
+    assert (tmp_path / "whole" / "parts" / "2" / "streams" / stream.name).read_bytes() == b"no arrow"
 
 
 def test_numbers_that_no_run_has_are_refused_and_do_not_wrap(shards: list[Path], tmp_path: Path):
-    stream = sorted((shards[0] / "streams").iterdir())[0]
-    table = pa.ipc.open_stream(stream.read_bytes()).read_all()
-    place = table.schema.get_field_index("replicate")
-    largest = pa.array([2**31 - 1] * table.num_rows, table.schema.field(place).type)
-    with pa.ipc.new_stream(str(stream), table.schema) as writer:
-        writer.write_table(table.set_column(place, table.schema.field(place), largest))
+    for shard in shards:
+        *_, ended = (entry for entry in RunFolder(shard).entries() if isinstance(entry, Ended))
+        RunFolder(shard).record(replace(ended, replicate=2**31 - 1))
     with pytest.raises(ContractBroken, match="numbers its replicates beyond"):
         merge_runs(shards, tmp_path / "whole", ["merge"])
     assert not (tmp_path / "whole").exists()
+
+
+def test_packages_are_the_same_in_all_parts_that_have_a_version(measured: list[Path], tmp_path: Path):
+    """The first part lost the version, so it says nothing of its packages; the two others differ."""
+    paths = [Path(shutil.copytree(measured[0], tmp_path / name)) for name in ("none", "one", "other")]
+    change(paths[0], "manifest.json", lambda manifest: manifest.update(environments={}))
+    other_lock(paths[2])
+    with pytest.raises(UsageError, match=r"one and .*other have other packages in"):
+        merge_runs(paths, tmp_path / "whole", ["merge"])
+
+
+LOOKS = (4, 6, 9)
+LEVELS = (0.02, -0.01, 0.03, 0.0, -0.02, 0.01, 0.015, -0.015, 0.005)
+
+
+def part_of_rounds(folder: Path, of: Case, rounds: int, how: str) -> Path:
+    """A part whose budget ended it after this many rounds, where none was decided."""
+    run = run_folder(folder, plan((of,), run=folder.name, looks=LOOKS), host={"cpu": "A CPU", "id": folder.name})
+    run.record(Machine(when="begin", readings={}))
+    number = 0
+    for round in range(1, rounds + 1):
+        for version in (OLD, NEW):
+            number += 1
+            times = (1.1 if version == NEW else 1.0) * math.exp(LEVELS[round - 1] * (2 if version == NEW else -2))
+            batch = rows(
+                of, version, round=round, replicate=number, run=folder.name, bursts=(int(10 * MS * times),) * 3
+            )
+            write_rows(run.settled / f"{target(version)}-{round}.arrow", [batch])
+            run.record(
+                Ended(
+                    target=target(version), case=of.label, round=round, replicate=number, outcome="measured",
+                    part=round, rows=len(batch),
+                )
+            )  # fmt: skip
+    run.record(finished(how=how, seconds=1.0, at_budget=bool(how)))
+    return run.path
+
+
+def test_each_case_keeps_the_looks_of_its_part(tmp_path: Path):
+    """Merged with a part of 9 rounds, one that its budget ended after 5 has the same level and the same interval."""
+    paths = [
+        part_of_rounds(tmp_path / f"part-{size}", case(size=size), rounds, how)
+        for size, rounds, how in (("1", 5, "the budget is over"), ("2", 9, ""))
+    ]
+    alone = [load_run(path).comparisons[0] for path in paths]
+    whole = load_run(merge_runs(paths, tmp_path / "whole", ["merge"]).path)
+    for comparison, of_part in zip(whole.comparisons, alone, strict=True):
+        assert comparison.rounds == of_part.rounds
+        # What two comparisons take instead of one widens both a little; another look took a third.
+        assert math.log(comparison.ci_high) == pytest.approx(math.log(of_part.ci_high), rel=0.15)
+        assert math.log(comparison.ci_high) >= math.log(of_part.ci_high) - 1e-9
+    # The same rounds at a look of the whole run would get an interval that is a third wider.
+    joined = read_endings(RunFolder(whole.path))
+    of_parts = joined.find_parts(LOOKS)
+    level = of_parts[case(size="1").label].schedule.level(5, 0.05)
+    assert level == pytest.approx(read_endings(RunFolder(paths[0])).schedule(LOOKS).level(5, 0.05))
+    assert level > 1.2 * joined.schedule(LOOKS).level(5, 0.05)
+
+
+def test_a_part_that_was_continued_keeps_its_looks(tmp_path: Path):
+    first = part_of_rounds(tmp_path / "part-1", case(size="1"), 9, "")
+    RunFolder(first).record(Prolonged(looks=(4, 9, 16)))
+    second = part_of_rounds(tmp_path / "part-2", case(size="2"), 9, "")
+    merge_runs([first, second], tmp_path / "whole", ["merge"])
+    parts = read_endings(RunFolder(tmp_path / "whole")).find_parts(LOOKS)
+    assert parts[case(size="1").label].schedule.looks == (4, 9, 16)
+    assert parts[case(size="2").label].schedule.looks == LOOKS
+
+
+def test_noise_of_one_machine_widens_no_interval_of_another(tmp_path: Path):
+    """Parts share neither what they say of the scatter of rounds, nor of how rounds depend on each other."""
+    paths = [part_of_rounds(tmp_path / f"part-{size}", case(size=size), 9, "") for size in "12"]
+    merged = load_run(merge_runs(paths, tmp_path / "whole", ["merge"]).path)
+    alone = load_run(paths[0])
+    assert merged.comparisons[0].spread == alone.comparisons[0].spread
+
+
+def test_rows_are_those_that_were_measured_and_numbers_follow_each_other(measured: list[Path], whole: Run):
+    for number, path in enumerate(measured, 1):
+        for stream in (path / "streams").iterdir():
+            assert (whole.path / "parts" / str(number) / "streams" / stream.name).read_bytes() == stream.read_bytes()
+    calls = whole.to_arrow("calls")
+    assert calls.num_rows == sum(load_run(path).to_arrow("calls").num_rows for path in measured)
+    numbers = {(str(one.target), one.number) for one in whole.replicates}
+    assert set(zip(calls["target"].to_pylist(), calls["replicate"].to_pylist(), strict=True)) == numbers

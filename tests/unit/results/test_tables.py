@@ -109,7 +109,7 @@ def test_every_field_of_a_replicate_has_a_column():
 
 def test_calls_are_every_row_of_the_replicates_that_count(run: RunFolder):
     found = load_run(run.path)
-    table = tables.calls(run, found.plan, found.replicates)
+    table = tables.calls(run, found.replicates)
     assert table.schema.equals(contract.arrow_schema(pa), check_metadata=True)
     assert set(table["replicate"].to_pylist()) == {one.number for one in found.replicates}
     assert table.num_rows == len(found.replicates) * 6
@@ -119,7 +119,7 @@ def test_calls_are_every_row_of_the_replicates_that_count(run: RunFolder):
 
 def test_the_means_of_bursts_of_the_calls_are_what_the_replicates_have(run: RunFolder):
     found = load_run(run.path)
-    table = tables.calls(run, found.plan, found.replicates)
+    table = tables.calls(run, found.replicates)
     bursts = table.filter(pc.equal(table["phase"].cast(pa.string()), "burst"))
     means = bursts.group_by(["replicate", "burst"]).aggregate([("wall_ns", "mean")]).to_pylist()
     expected = sorted((one.number, math.exp(burst)) for one in found.replicates for burst in one.bursts)
@@ -130,7 +130,7 @@ def test_the_means_of_bursts_of_the_calls_are_what_the_replicates_have(run: RunF
 
 def test_streams_of_calls_come_one_by_one(run: RunFolder):
     found = load_run(run.path)
-    streams = tables.streams_of_calls(run, found.plan, found.replicates)
+    streams = tables.streams_of_calls(run, found.replicates)
     assert set(next(streams)["target"].to_pylist()) == {OLD}
     assert set(next(streams)["target"].to_pylist()) == {NEW}
     assert next(streams, None) is None
@@ -140,7 +140,7 @@ def test_a_stream_that_breaks_the_contract_is_left_out_and_told(run: RunFolder):
     (run.settled / f"{NEW}-1.arrow").write_bytes(b"no stream")
     found = load_run(run.path)
     assert "is no Arrow stream" in found.warnings[0]
-    assert set(tables.calls(run, found.plan, found.replicates)["target"].to_pylist()) == {OLD}
+    assert set(tables.calls(run, found.replicates)["target"].to_pylist()) == {OLD}
 
 
 def test_a_stream_that_was_cut_gives_the_calls_up_to_its_last_flush(run: RunFolder):
@@ -149,7 +149,7 @@ def test_a_stream_that_was_cut_gives_the_calls_up_to_its_last_flush(run: RunFold
     path.write_bytes(path.read_bytes()[:-200])
     found = load_run(run.path)
     assert len(found.replicates) == len(whole.replicates) - 1
-    assert tables.calls(run, found.plan, found.replicates).num_rows == len(found.replicates) * 6
+    assert tables.calls(run, found.replicates).num_rows == len(found.replicates) * 6
 
 
 def test_the_rows_of_a_case_that_the_plan_does_not_name_have_its_label_and_no_workload(run: RunFolder):
@@ -164,7 +164,7 @@ def test_a_run_with_nothing_in_it_has_the_same_tables_without_rows(tmp_path: Pat
     found = load_run(run.path)
     replicates = tables.replicates(found.plan, found.replicates)
     assert (replicates.num_rows, replicates.column_names) == (0, ["workload", "case", *tables.REPLICATE.names])
-    calls = tables.calls(run, found.plan, found.replicates)
+    calls = tables.calls(run, found.replicates)
     assert calls.num_rows == 0
     assert calls.schema.equals(contract.arrow_schema(pa))
     assert tables.arms(found.evaluation).num_rows == 2

@@ -32,13 +32,13 @@ def sampled(rounds_of: list[list[float]]) -> dict[tuple[str, object, str], dict[
 def test_it_is_the_mean_over_cases_of_each_round_from_the_rounds_that_all_have():
     schedule = make_schedule([Stretch((4,))])
     logs = [[0.1, 0.3, 0.1, 0.3, 9.0], [0.3, 0.1, 0.3, 0.1]]
-    mean = average_cases(sampled(logs), PAIRS[:2], schedule, ALPHA)
+    mean = average_cases(sampled(logs), PAIRS[:2], [schedule], ALPHA)
     assert mean
     # The fifth round is of one case alone, and what one case gains in a round the other loses.
     assert (mean.ratio, mean.ci_low, mean.ci_high) == pytest.approx((math.exp(0.2),) * 3)
     assert (mean.cases, mean.rounds, mean.metric, mean.candidate) == (2, 4, "time", NEW)
-    assert average_cases(sampled([logs[0], logs[1][:3]]), PAIRS[:2], schedule, ALPHA) is None
-    assert average_cases(sampled(logs[:1]), PAIRS[:2], schedule, ALPHA) is None
+    assert average_cases(sampled([logs[0], logs[1][:3]]), PAIRS[:2], [schedule], ALPHA) is None
+    assert average_cases(sampled(logs[:1]), PAIRS[:2], [schedule], ALPHA) is None
 
 
 @pytest.mark.slow
@@ -59,14 +59,14 @@ def test_its_interval_holds_and_is_narrower_than_the_mean_of_the_ends(
         if number % 10 == 0:
             samples = sampled(logs)
             mean, comparisons = (
-                average_cases(samples, PAIRS, schedule, ALPHA),
+                average_cases(samples, PAIRS, [schedule], ALPHA),
                 judge_pairs(asked, samples, arms, schedule),
             )
             ends = fmean(math.log(each.ci_high / each.ci_low) for each in comparisons)
             widths.append(ends / math.log(mean.ci_high / mean.ci_low))
         ended = [find_end(of_case, schedule) for of_case in logs]
         stopped = sampled([of_case[:end] for of_case, end in zip(logs, ended, strict=True)])
-        mean = average_cases(stopped, PAIRS, schedule, ALPHA)
+        mean = average_cases(stopped, PAIRS, [schedule], ALPHA)
         missed += not mean.ci_low <= math.exp(truth) <= mean.ci_high
     assert missed / RUNS <= ALPHA + CHANCE
     assert min(widths) > 1.0 or correlation
@@ -90,7 +90,7 @@ def test_of_three_rounds_it_is_as_wide_as_the_intervals_of_its_cases(correlation
             measured = ratios if place == 0 else ratios[:3]
             samples[of.label, target(OLD), "time"] = dict.fromkeys(range(1, len(measured) + 1), 0.0)
             samples[of.label, target(NEW), "time"] = dict(enumerate(measured, 1))
-        mean = average_cases(samples, pairs, schedule, ALPHA)
+        mean = average_cases(samples, pairs, [schedule], ALPHA)
         assert mean.rounds == 3
         missed += not mean.ci_low <= math.exp(float(truths.mean())) <= mean.ci_high
         if number == 0:
@@ -105,7 +105,7 @@ def test_of_three_rounds_it_is_as_wide_as_the_intervals_of_its_cases(correlation
 def find_end(logs: list[float], schedule: LookSchedule) -> int:
     """Return the look at which a case of these rounds is decided, by a plain rule: its interval leaves out 1."""
     for look in LOOKS:
-        alone = average_cases(sampled([logs[:look]]), PAIRS[:1], schedule, ALPHA)
+        alone = average_cases(sampled([logs[:look]]), PAIRS[:1], [schedule], ALPHA)
         if alone and not alone.ci_low <= 1.0 <= alone.ci_high:
             return look
     return LOOKS[-1]

@@ -23,7 +23,7 @@ ODD = (math.nan, math.inf, -math.inf)
 # What these write holds texts and whole numbers, or is read by tfcompare alone.
 WITHOUT_FIGURES = {
     "bisect/state.py", "catalog/locking.py", "cli/settings.py", "engines/docker/image.py", "engines/layers.py",
-    "engines/venv/engine.py", "fleet/machines.py", "images/archive.py", "nightly/lock.py", "nightly/schedule/units.py",
+    "engines/venv/engine.py", "fleet/packets.py", "images/archive.py", "nightly/lock.py", "nightly/schedule/units.py",
     "results/sealed.py",
 }  # fmt: skip
 
