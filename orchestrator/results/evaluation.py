@@ -44,6 +44,8 @@ from orchestrator.results.warnings import (
 from orchestrator.results.whole_report import correct_for_report, find_means, find_set_means
 from orchestrator.stats.comparisons import (
     Rises,
+    Samples,
+    Schedule,
     compare_figures,
     find_dependence_of_rounds,
     judge_pairs,
@@ -349,24 +351,30 @@ def _compare(
     comparisons = judge_pairs(plan, of_arms, arms, schedule, rises, parts=parts, scale_of=scale_of, flip=flip)
     marked = []
     for comparison in comparisons:
-        baseline, candidate = (of_arms.get((*name, comparison.pair.metric), {}) for name in comparison.pair.arms)
-        rounds = baseline.keys() & candidate.keys()
         label = comparison.pair.arms[0].case
-        own, part = endings.of(label), parts.get(label)
-        looks = part.schedule if part else schedule
-        # Whether it has rounds after its last look.
-        exploratory = any(
-            looks.judges_last([number for number in rounds if number <= end]) and max(rounds) > end
-            for end in own.exploratory
-        )
-        reason = comparison.reason
-        is_postponed = own.postponed.intersection(label for label, _ in comparison.pair.arms)
-        if comparison.verdict == "inconclusive" and is_postponed:
-            # What was never begun has nothing to add.
-            so_far = comparison.so_far if comparison.seen_ratio is not None else ""
-            reason = "; ".join(filter(None, [f"postponed: {POSTPONED}", so_far]))
-        marked.append(replace(comparison, exploratory=exploratory, reason=reason))
+        own = endings.of(label)
+        if own.exploratory or own.postponed:
+            looks = parts[label].schedule if label in parts else schedule
+            comparison = _mark(comparison, own, looks, of_arms)
+        marked.append(comparison)
     return tuple(marked)
+
+
+def _mark(comparison: Comparison, own: Endings, looks: Schedule, of_arms: Samples) -> Comparison:
+    """Say of a comparison whether it has rounds after its last look, or none because its case was postponed."""
+    baseline, candidate = (of_arms.get((*name, comparison.pair.metric), {}) for name in comparison.pair.arms)
+    rounds = baseline.keys() & candidate.keys()
+    exploratory = any(
+        looks.judges_last([number for number in rounds if number <= end]) and max(rounds) > end
+        for end in own.exploratory
+    )
+    reason = comparison.reason
+    is_postponed = own.postponed.intersection(label for label, _ in comparison.pair.arms)
+    if comparison.verdict == "inconclusive" and is_postponed:
+        # What was never begun has nothing to add.
+        so_far = comparison.so_far if comparison.seen_ratio is not None else ""
+        reason = "; ".join(filter(None, [f"postponed: {POSTPONED}", so_far]))
+    return replace(comparison, exploratory=exploratory, reason=reason)
 
 
 def _figures(replicates: Sequence[Replicate], openings: Sequence[Replicate]) -> dict[Metric, float]:

@@ -68,6 +68,7 @@ def _count_calls(levels: LookLevels, freedom: float) -> tuple[Any, Any]:
     return means, np.log(np.maximum(called, NEGLIGIBLE * level))
 
 
+@cache
 def _scatters(shape: float, rate: float, level: float) -> tuple[Any, Any]:
     """Return values of a gamma distribution, evenly spread on the log scale, and how likely each is.
 

@@ -94,16 +94,20 @@ def judge_pairs(
     by_key = {arm.key: arm for arm in arms}
     schedules = [part.schedule if (part := parts.get(pair.arms[0].case)) else whole for pair in plan.pairs]
     measured = measure_together(samples, plan.pairs, scale_of, parts)
-    families: dict[Metric, list[tuple[Schedule, Measured | None]]] = defaultdict(list)
-    for pair, of_pair, rounds in zip(plan.pairs, schedules, measured, strict=True):
-        families[pair.metric].append((of_pair, rounds))
+    ps = [
+        rounds.adjust(of_pair) if rounds and rounds.is_judged(of_pair) else None
+        for of_pair, rounds in zip(schedules, measured, strict=True)
+    ]
+    families: dict[Metric, list[float | None]] = defaultdict(list)
+    for pair, p in zip(plan.pairs, ps, strict=True):
+        families[pair.metric].append(p)
     errors = {metric: _error_of_each(of_metric) for metric, of_metric in families.items()}
     counts = {metric: len(of_metric) for metric, of_metric in families.items()}
     comparisons = (
         _Judge(plan, of_pair, errors, counts, rises or {}, scale_of).comparison(
-            pair, rounds, [by_key[key] for key in pair.arms], samples
+            pair, rounds, p, [by_key[key] for key in pair.arms], samples
         )
-        for pair, of_pair, rounds in zip(plan.pairs, schedules, measured, strict=True)
+        for pair, of_pair, rounds, p in zip(plan.pairs, schedules, measured, ps, strict=True)
     )
     if not flip:
         return tuple(comparisons)
@@ -165,13 +169,13 @@ def _find_dependence(
     return {family: find_dependence(estimates) for family, estimates in families.items()}
 
 
-def _error_of_each(measured: Sequence[tuple[Schedule, Measured | None]]) -> float:
+def _error_of_each(ps: Sequence[float | None]) -> float:
     """Return the error of all looks that each comparison may be judged by, given the number of comparisons.
 
     By Benjamini and Hochberg, no larger share of those found different is due to chance. The same error gives the
     intervals: all of those found different exclude no difference, and no other does.
     """
-    chances = [rounds.adjust(schedule) for schedule, rounds in measured if rounds and rounds.is_judged(schedule)]
+    chances = [p for p in ps if p is not None]
     different = sum(p <= FALSE_DISCOVERIES for p in of_many(chances))
     return FALSE_DISCOVERIES * max(different, 1) / max(len(chances), 1)
 
@@ -200,7 +204,7 @@ class _Judge:
     scale_of: ScaleOf
 
     def comparison(
-        self, pair: Pair, rounds: Measured | None, arms: Sequence[ArmResult], samples: Samples
+        self, pair: Pair, rounds: Measured | None, p: float | None, arms: Sequence[ArmResult], samples: Samples
     ) -> Comparison:
         unmeasured = [arm for arm in arms if arm.outcome != "measured"]
         # What is not measured for want of another arm is not the cause.
@@ -219,7 +223,7 @@ class _Judge:
             second = scale.as_fields(hodges_lehmann(found.differences), None)["ratio"]
             comparison = replace(comparison, seed_percent=seed_percent(found.theta), second_ratio=second)
         if not comparison.missing:
-            comparison = self._judge(comparison, rounds)
+            comparison = replace(self._judge(comparison, rounds), p=p)
         if doubt := self._doubt(comparison, missing, arms):
             return replace(comparison, verdict="inconclusive", size=None, reason=doubt, missing=0)
         if comparison.missing:
@@ -257,7 +261,6 @@ class _Judge:
         return replace(
             comparison,
             **scale.as_fields(found.theta, (found.theta - width, found.theta + width)),
-            p=rounds.adjust(self.schedule),
             verdict=judgement.verdict,
             size=judgement.size,
             reason=reason,
