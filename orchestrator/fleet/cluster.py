@@ -105,7 +105,8 @@ def _import_ray(on: str) -> Any:
     try:
         import ray
     except ImportError as error:
-        raise UsageError(f"--on {on} takes Ray, which is not installed: {EXTRA}") from error
+        lacking = ": `tfcompare fleet up` named no machines, and a cluster" if on == EXISTING else ""
+        raise UsageError(f"--on {on}{lacking} takes Ray, which is not installed: {EXTRA}") from error
     return ray
 
 
