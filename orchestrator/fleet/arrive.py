@@ -13,7 +13,6 @@ from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.fleet.model import Contents, HostReport
 from orchestrator.fleet.units import Unit
 from orchestrator.model import Ended, Manifest, MergedHost, Plan
-from orchestrator.results.evaluation import gather
 from orchestrator.results.merge import (
     OF_MANIFESTS,
     OF_PLANS,
@@ -25,6 +24,7 @@ from orchestrator.results.merge import (
 from orchestrator.results.part_files import check_files, write_files
 from orchestrator.results.parts import find_last_number
 from orchestrator.results.run_folder import PARTS, RunFolder
+from orchestrator.results.streams import read_stream
 
 UNUSED = "unused"
 # No honest unit comes near it, and all units together stay far below what a column can hold.
@@ -56,28 +56,18 @@ class Arrivals:
         self._kept[place] = contents
         return place
 
-    def accept(
-        self,
-        unit: Unit,
-        copy: int,
-        attempt: int,
-        report: HostReport,
-        contents: Contents,
-        *,
-        may_be_broken: bool = False,
-    ) -> None:
+    def accept(self, unit: Unit, copy: int, attempt: int, report: HostReport, contents: Contents) -> None:
         """Add a unit that was measured to its end; raise ContractBroken if it is not in order.
 
-        A host may say itself that a worker broke the contract: then the rest of the unit counts.
+        Whether its rows are those of its journal is found where they are judged.
         """
         place = self.keep(unit, copy, attempt, contents)
         try:
             part = read_merged_part(place)
-            broken = gather(part.folder).broken
         except UsageError as error:
             raise ContractBroken(error.what) from error
-        if broken and not may_be_broken:
-            raise ContractBroken(broken[0])
+        for stream in part.folder.worker_output.streams():
+            read_stream(stream.path, stream.root, live=stream.live)
         self._check(unit, part)
         host = {**part.manifest.host, "id": report.id}
         self._manifest = add_host(self._manifest, part, host)

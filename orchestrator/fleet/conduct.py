@@ -165,11 +165,8 @@ class RunRules(HostRules):
     def accept(self, job: UnitJob, report: HostReport, answer: UnitAnswer) -> str:
         if "manifest.json" not in answer.files or answer.end.exit_code not in MEASURED:
             return answer.end.error or "it sent no result"
-        may_be_broken = answer.end.exit_code == ContractBroken.exit_code
         try:
-            self.arrivals[job.copy].accept(
-                job.unit, job.copy, job.attempt, report, answer.files, may_be_broken=may_be_broken
-            )
+            self.arrivals[job.copy].accept(job.unit, job.copy, job.attempt, report, answer.files)
         except ContractBroken as error:
             # What is wrong with a result often follows from what ended it.
             return answer.end.error or error.headline

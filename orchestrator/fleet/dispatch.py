@@ -95,10 +95,10 @@ class Dispatch:
         self._is_doubtful = False
         members = self._roster.members
         for job in self._waiting():
-            misfits = [f"{host.name}: {misfit}" for host in members if (misfit := self._misfit(job, host))]
-            if len(misfits) == len(members):
-                told = "; ".join(misfits) or "the fleet has no host"
-                self._give_up(job, job.reason or told, f"no host can measure {job.unit.title}")
+            if all(self._misfit(job, host) for host in members):
+                told = "; ".join(f"{host.name}: {self._misfit(job, host)}" for host in members)
+                told = job.reason or told or "the fleet has no host"
+                self._give_up(job, told, f"no host can measure {job.unit.title}")
 
     def _give_up(self, job: UnitJob, reason: str, told: str) -> None:
         """Take the answer that lacks a version, if a host has sent one; give the unit up without."""
