@@ -47,6 +47,7 @@ class HostProcess:
         except OSError as error:
             self.reason = f"{words[0]} cannot be started: {error.strerror or error}"
             self.ended.set()
+            at_end()
             return
         assert process.stdin
         assert process.stdout

@@ -92,6 +92,9 @@ def measure_task(task: UnitTask, workloads: Contents, out: BinaryIO) -> Packet:
             end = _describe(error)
         except KeyboardInterrupt:
             end = _describe(Interrupted("interrupted"))
+        except OSError as error:
+            told = f"{error.filename or 'a file'}: {error.strerror or error}"
+            end = UnitEnd(exit_code=InternalError.exit_code, error=told)
         except Exception as error:
             traceback.print_exc()
             end = _describe(InternalError(f"this is a bug in tfcompare: {type(error).__name__}: {error}"))

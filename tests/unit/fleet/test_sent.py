@@ -1,5 +1,6 @@
 """The workloads that a fleet sends arrive as the run keeps them, with their folders and what can be executed."""
 
+import errno
 import io
 import os
 from pathlib import Path
@@ -59,3 +60,13 @@ def test_a_host_gets_what_can_be_executed_and_empty_folders(tmp_path: Path, monk
 def test_no_name_of_a_folder_leads_out(monkeypatch: pytest.MonkeyPatch, name: str):
     with pytest.raises(AssertionError, match="is no name of a file in a folder"):
         arrive({"one.py": b"x"}, SentFolder(folders=(name,)), monkeypatch)
+
+
+def test_a_disk_that_is_full_is_no_bug_of_tfcompare(monkeypatch: pytest.MonkeyPatch):
+    def fill(options: RunOptions, view: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device", "/tmp/x")
+
+    monkeypatch.setattr(measure, "plan_run", fill)
+    task = UnitTask(unit=1, attempt=1, sent_every_s=60.0, options=RunOptions())
+    end = measure.END.validate_json(measure.measure_task(task, {}, io.BytesIO()).text)
+    assert (end.exit_code, end.error) == (70, "/tmp/x: No space left on device")
