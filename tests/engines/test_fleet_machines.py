@@ -113,7 +113,7 @@ class FleetOverSsh:
 
 @pytest.fixture
 def fleet(ssh: str, tfcompare: str, stub_cache: dict[str, str], tmp_path: Path) -> FleetOverSsh:
-    env = {**stub_cache, "TFCOMPARE_DATA": str(tmp_path / "data"), "TFCOMPARE_HOST": ""}
+    env = {**stub_cache, "TFCOMPARE_DATA": str(tmp_path / "data"), "TFCOMPARE_HOST": "here"}
     for name in ("RAY_ADDRESS", "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"):
         env[name] = ""
     return FleetOverSsh(tfcompare, ssh, tmp_path, env)
