@@ -2,7 +2,7 @@
 
 In one cluster, each machine can give orders to all others. Neither Ray's token nor its TLS changes that, since all
 machines have the same ones. And a task that suits no node waits, without a word. Once one of these tests fails, Ray has
-learnt something, and docs/fleet.md can be written anew.
+changed, and docs/fleet.md needs a new look.
 """
 
 import os

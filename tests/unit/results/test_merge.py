@@ -13,7 +13,7 @@ from jsonschema import Draft202012Validator
 
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.measure.resume import plan_rounds
-from orchestrator.model import Case, Ended, Machine, Prolonged
+from orchestrator.model import Case, Ended, Prolonged
 from orchestrator.reports.next_step import next_command
 from orchestrator.results.endings import read_endings
 from orchestrator.results.merge import merge_runs
@@ -22,8 +22,9 @@ from orchestrator.results.run import Run, load_run
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.view import View
 from tests.conftest import ROOT
-from tests.support.builders import MS, NEW, OLD, case, finished, plan, rows, run_folder, target, write_rows
+from tests.support.builders import case
 from tests.support.commands import called
+from tests.support.parts import measured as measured_part
 from tests.support.stub_runs import Scene
 
 WORKLOAD = """
@@ -250,42 +251,25 @@ def test_packages_are_the_same_in_all_parts_that_have_a_version(measured: list[P
 
 
 LOOKS = (4, 6, 9)
-LEVELS = (0.02, -0.01, 0.03, 0.0, -0.02, 0.01, 0.015, -0.015, 0.005)
+STRAYS = (0.08, -0.04, 0.12, 0.0, -0.08, 0.04, 0.06, -0.06, 0.02)
 
 
-def part_of_rounds(folder: Path, of: Case, rounds: int, how: str) -> Path:
-    """A part whose budget ended it after this many rounds, where none was decided."""
-    run = run_folder(folder, plan((of,), run=folder.name, looks=LOOKS), host={"cpu": "A CPU", "id": folder.name})
-    run.record(Machine(when="begin", readings={}))
-    number = 0
-    for round in range(1, rounds + 1):
-        for version in (OLD, NEW):
-            number += 1
-            times = (1.1 if version == NEW else 1.0) * math.exp(LEVELS[round - 1] * (2 if version == NEW else -2))
-            batch = rows(
-                of, version, round=round, replicate=number, run=folder.name, bursts=(int(10 * MS * times),) * 3
-            )
-            write_rows(run.settled / f"{target(version)}-{round}.arrow", [batch])
-            run.record(
-                Ended(
-                    target=target(version), case=of.label, round=round, replicate=number, outcome="measured",
-                    part=round, rows=len(batch),
-                )
-            )  # fmt: skip
-    run.record(finished(how=how, seconds=1.0, at_budget=bool(how)))
-    return run.path
+def part_of_rounds(folder: Path, of: Case, rounds: int, how: str, ratio: float = 1.1) -> Path:
+    """A part whose budget may have ended it after this many rounds."""
+    return measured_part(folder, of, folder.name, ratio, rounds, strays=STRAYS, how=how, looks=LOOKS).path
 
 
-def test_each_case_keeps_the_looks_of_its_part(tmp_path: Path):
+@pytest.mark.parametrize("ratio", [1.0, 1.1, 2.0])
+def test_each_case_keeps_the_looks_of_its_part(tmp_path: Path, ratio: float):
     """Merged with a part of 9 rounds, one that its budget ended after 5 has the same level and the same interval."""
     paths = [
-        part_of_rounds(tmp_path / f"part-{size}", case(size=size), rounds, how)
+        part_of_rounds(tmp_path / f"part-{size}", case(size=size), rounds, how, ratio)
         for size, rounds, how in (("1", 5, "the budget is over"), ("2", 9, ""))
     ]
     alone = [load_run(path).comparisons[0] for path in paths]
     whole = load_run(merge_runs(paths, tmp_path / "whole", ["merge"]).path)
     for comparison, of_part in zip(whole.comparisons, alone, strict=True):
-        assert comparison.rounds == of_part.rounds
+        assert (comparison.rounds, comparison.verdict) == (of_part.rounds, of_part.verdict)
         # What two comparisons take instead of one widens both a little; another look took a third.
         assert math.log(comparison.ci_high) == pytest.approx(math.log(of_part.ci_high), rel=0.15)
         assert math.log(comparison.ci_high) >= math.log(of_part.ci_high) - 1e-9
@@ -323,3 +307,19 @@ def test_rows_are_those_that_were_measured_and_numbers_follow_each_other(measure
     assert calls.num_rows == sum(load_run(path).to_arrow("calls").num_rows for path in measured)
     numbers = {(str(one.target), one.number) for one in whole.replicates}
     assert set(zip(calls["target"].to_pylist(), calls["replicate"].to_pylist(), strict=True)) == numbers
+
+
+def test_parts_of_a_stranger_lead_nowhere(shards: list[Path], tmp_path: Path):
+    whole = merge_runs(shards, tmp_path / "whole", ["merge"]).path
+    shutil.move(whole / "parts" / "1", tmp_path / "elsewhere")
+    (whole / "parts" / "1").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="is a link; a run folder must not contain any"):
+        load_run(whole)
+    (whole / "parts" / "1").unlink()
+    (whole / "parts" / "1").mkdir()
+    with pytest.raises(ContractBroken, match=r"parts/1/plan\.json is missing"):
+        load_run(whole)
+    # A part has no parts: what lies below it is not read.
+    shutil.copytree(tmp_path / "elsewhere", whole / "parts" / "1", dirs_exist_ok=True)
+    shutil.copytree(whole / "parts" / "2", whole / "parts" / "1" / "parts" / "1")
+    assert len(load_run(whole).replicates) == sum(len(load_run(path).replicates) for path in shards)
