@@ -27,13 +27,13 @@ from orchestrator.model import Workload
 NAMEABLE = re.compile(r"(?!\s)[^,|=\[\]\n]*(?<!\s)")
 BUILTIN = WORKLOADS / "suite"
 DEFAULT = "quick"
-# What a selection of cases can name.
+# Files with such a name can be named in a selection of cases.
 FILE_NAME = re.compile(r"[\w.-]+")
-# Values of parameters; `build` gets all of them as strings.
+# Parameters have values of these types. `build` gets all of them as strings.
 PLAIN = (str, int, float)
-# Of a run's sources, the files next to the workloads; this is also where they are in the folder of a run.
+# This prefix marks files next to the workloads among a run's sources. It is also their folder in the run folder.
 NEIGHBOURS = "workloads/"
-# What editors and Python leave next to a file.
+# Editors and Python leave such files next to others.
 LEFTOVER = re.compile(r".*~|#.*#|.*\.pyc")
 
 
@@ -49,11 +49,22 @@ def all_workloads(own: Path | None = None) -> dict[str, Workload]:
     mine = files_in(own)
     if not mine:
         raise UsageError(f"--workload-folder {own}: the folder holds no workload file (*.py)")
-    for path in mine:
+    helpers = find_helpers(own)
+    for path in (path for path in mine if path not in helpers):
         if path.stem in workloads:
             raise UsageError(f"{path}: {path.stem!r} is a built-in workload's name; rename the file")
         workloads[path.stem] = read_workload(path, builtin=False)
+    if len(helpers) == len(mine):
+        raise UsageError(
+            f"--workload-folder {own}: none of its files is a workload, which has a function build(tf, params) that "
+            "returns its step; `tfcompare init` writes one"
+        )
     return workloads
+
+
+def find_helpers(own: Path) -> list[Path]:
+    """Return the files of a user's folder that define no workload, and may be imported by one."""
+    return [path for path in files_in(own) if not _find_builders(_parse(path, "remove it, or name another folder"))]
 
 
 def files_of(own: Path | None) -> list[Path]:
@@ -129,7 +140,7 @@ def _requirements(path: Path, given: Any) -> tuple[str, ...]:
 
 
 def check_requirements(where: str, given: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the requirements; raise UsageError, which begins with where they stand, for what is none."""
+    """Return the requirements; raise UsageError, which begins with their place, for an invalid one."""
     for text in given:
         try:
             requirement = Requirement(text)
@@ -141,7 +152,7 @@ def check_requirements(where: str, given: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _data(path: Path, given: Any) -> dict[str, Path]:
-    """Return where data are, by name and without links; what is relative lies next to the workload."""
+    """Return where data are, by name and without links; relative places are next to the workload."""
     if not isinstance(given, dict) or not all(isinstance(text, str) for item in given.items() for text in item):
         raise UsageError(f"{path}: DATA must be a dict of names and folders, such as {{'images': '/data/images'}}")
     for name, place in given.items():
@@ -236,7 +247,7 @@ def _values(path: Path, name: str, values: Any) -> tuple[str, ...]:
     return tuple(values)
 
 
-# What the starts of a version's workers may take, on top of what its arms may take.
+# The starts of a version's workers may take this long, in addition to the time of its arms.
 VERSION_BUDGET_S = 12.0
 
 
@@ -248,9 +259,9 @@ class Suite:
     summary: str
     cases: tuple[str, ...]
     arm_budget_s: float | None
-    # Few arms take less where they are decided, and in a noisy hour no verdict comes of less.
+    # A run of few arms ends earlier once it is decided, and in a noisy hour less time leads to no verdict.
     least_budget_s: float = 0.0
-    # The cases on a GPU, if they are others.
+    # These are the cases on a GPU, if they are different.
     gpu_cases: tuple[str, ...] = ()
 
     def on(self, device: str) -> "Suite":
@@ -311,7 +322,7 @@ def _hash_neighbours(folder: Path) -> dict[str, str]:
         return {
             f"{NEIGHBOURS}{name}": _digest(file)
             for name, file in small
-            # In the copy of a folder, what is empty may only mark the place of what is not copied.
+            # An empty file in the copy of a folder may only mark the place of a file that is not copied.
             if not name.endswith(".py") and not LEFTOVER.fullmatch(file.name) and file.stat().st_size
         }
     except OSError as error:
@@ -324,9 +335,9 @@ def _source_hash(path: Path) -> str:
     If it imports none, this is the digest of its bytes.
     """
     if path.is_dir():
-        # The folder of a program.
+        # The path of a program is its folder.
         small, _ = pinned.divide_files(path)
-        # In the copy of a folder, what is empty may only mark the place of what is not copied.
+        # An empty file in the copy of a folder may only mark the place of a file that is not copied.
         filled = {name: _digest(file) for name, file in small if file.stat().st_size}
         return hashlib.sha256("".join(f"{name} {digest}\n" for name, digest in filled.items()).encode()).hexdigest()
     own = _digest(path)
@@ -338,6 +349,6 @@ def _source_hash(path: Path) -> str:
 
 
 def _digest(path: Path) -> str:
-    # In pieces: a file that a workload imports may be a large one.
+    # The file is read in pieces, because a file that a workload imports may be large.
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

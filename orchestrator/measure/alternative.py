@@ -12,14 +12,14 @@ from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.results.exit_error import join_failures
 
 # The run folder of the command that failed exists already, and the index was recorded without its login.
-DROPPED = ("--versions", "--output", "--index-url")
+REMOVED_OPTIONS = ("--versions", "--output", "--index-url")
 
 
 def can_compare(planned: PlannedRun, ready: Collection[str]) -> bool:
     """Return whether the versions with these numbers can answer anything that was asked.
 
-    That is two versions or the control, all versions of a claim's statement, or one version whose cases the user's own
-    workloads compare with each other.
+    Two versions can, or a version and its control, or all versions of a claim's statement, or one version whose cases
+    the user's own workloads compare with each other.
     """
     if claims := planned.options.claims:
         device = planned.options.environments.device
@@ -75,6 +75,6 @@ def write_command(command: Sequence[str], names: Sequence[str]) -> str:
         return f"tfcompare run --versions {','.join(names)}"
     words: list[str] = []
     for before, option in pairwise(("", *command)):
-        if option.partition("=")[0] not in DROPPED and before not in DROPPED:
+        if option.partition("=")[0] not in REMOVED_OPTIONS and before not in REMOVED_OPTIONS:
             words.append(option)
     return shlex.join(["tfcompare", words[0], "--versions", ",".join(names), *words[1:]])

@@ -1,4 +1,4 @@
-"""The time that some rounds may take, and what a visit of each case takes of it."""
+"""The time that some rounds may take, and the time that a visit of each case takes."""
 
 import time
 from collections.abc import Iterable
@@ -7,27 +7,27 @@ from statistics import fmean
 
 from orchestrator.measure.visit import Group
 
-# A round that has begun may end this much after the budget.
+# A round that has begun may exceed the budget by this share of it.
 OVERTIME = 0.05
 
 
 @dataclass
 class Budget:
-    """A budget in seconds, or none, from the moment in which it began."""
+    """A budget in seconds, or no limit, with the moment at which it began."""
 
     budget_s: float | None
     started: float
-    # Seconds that the last visit of a case took.
+    # The last visit of each case took this many seconds.
     costs: dict[str, float] = field(default_factory=dict)
-    # Seconds that the last visit of a case for its first calls alone took.
+    # The last visit of each case for its first calls alone took this many seconds.
     once: dict[str, float] = field(default_factory=dict)
-    # Their mean, until another one is learnt: a round asks for each case.
+    # This caches the mean of the costs until one of them changes, because a round needs it for each case.
     _usual_s: float | None = None
-    # Seconds that pilots took, each of one group.
+    # The pilot of each group took this many seconds.
     pilots: list[float] = field(default_factory=list)
 
     def restart(self) -> None:
-        """Begin again: what was done until now takes nothing of the budget."""
+        """Begin the budget again, so that nothing that was done until now counts."""
         self.started = time.monotonic()
 
     @property

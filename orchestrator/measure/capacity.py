@@ -1,4 +1,4 @@
-"""How many arms may be open at once: each is a process with TensorFlow in it. Pure but for `read_capacity`."""
+"""The number of arms that may be open at once, each a process with TensorFlow. Pure except for `read_capacity`."""
 
 import os
 from collections import Counter
@@ -11,15 +11,15 @@ from orchestrator.machine.room import Room, read_room
 from orchestrator.model import ArmKey, Case, Plan
 from orchestrator.plan.pairs import group_linked
 
-# A worker that has imported TensorFlow, and what a replicate adds: 0.22 to 0.36 GB and 0.1 to 0.2 GB were seen.
+# A worker that has imported TensorFlow was seen to take 0.22 to 0.36 GB, and a replicate to add 0.1 to 0.2 GB.
 WORKER_MB, REPLICATE_MB = 350, 200
-# What CUDA and its libraries take of a GPU for each process before any tensor: as reported, from 0.3 to 1.5 GB.
+# CUDA and its libraries are reported to take 0.3 to 1.5 GB of a GPU for each process, before any tensor.
 GPU_ARM_MB = 1500
-# The rest is for the page cache, and for what else runs on the machine.
+# The rest is for the page cache and for other processes.
 MEMORY_SHARE = 0.9
-# Of a worker: what it has open by itself, what each replicate takes, and the most that it asks for if it may.
+# These are the descriptors of a worker itself and of each replicate, and the most that a worker asks for.
 OWN_DESCRIPTORS, REPLICATE_DESCRIPTORS, MOST_DESCRIPTORS = 48, 3, 65536
-# Threads that TensorFlow starts, besides one pool between and one inside operations.
+# TensorFlow starts these threads in addition to its pools between and inside operations.
 OTHER_THREADS = 16
 # A ratio needs two arms side by side.
 FEWEST = 2
@@ -59,7 +59,7 @@ class OpenAtOnce:
 
 
 def read_capacity(plan: Plan, *, started: bool = False) -> Capacity:
-    """Return the capacity of this machine as it is now, where the workers of a run have started or not."""
+    """Return the current capacity of this machine; `started` says whether the workers of the run have started."""
     room = replace(read_room(), gpu_mb=_find_gpu_mb(plan.gpus) if plan.device == "gpu" else None)
     return find_capacity(plan, room, len(os.sched_getaffinity(0)), started=started)
 

@@ -21,23 +21,25 @@ NO_MEMORY = re.compile(
     r"^(its worker died: )?out of memory|\bMemoryError\b|std::bad_alloc|Cannot allocate memory|\[Errno 12\]"
     r"|ResourceExhausted|OOM when allocating|CUDA_ERROR_OUT_OF_MEMORY"
 )
-# What an environment says if a folder of the host's is gone, or the host cannot start another process.
-HOST_LACKS = re.compile(r"cannot write |no process could be started for it")
+# An environment reports this if a folder of the host is gone, or the host cannot start another process.
+HOST_PROBLEM = re.compile(r"cannot write |no process could be started for it")
 LOST_GPU = re.compile(r"GPU is lost|fallen off the bus|CUDA_ERROR_(NO_DEVICE|ECC_UNCORRECTABLE)", re.IGNORECASE)
 KILLED = re.compile(r"killed by (SIG[A-Z0-9]+)")
-# What a worker and a channel guess about SIGKILL; the evidence says more.
-GUESS = re.compile(r"; often the kernel, out of memory| \(often the kernel, out of memory\)")
-# What Docker's channel says of a container that was removed.
+# TensorFlow's own modules come with it or not at all.
+MISSING_MODULE = re.compile(r"No module named '(?!tensorflow\b)[\w.]+'")
+# A worker and a channel guess this about SIGKILL; the evidence says more.
+SIGKILL_GUESS = re.compile(r"; often the kernel, out of memory| \(often the kernel, out of memory\)")
+# Docker's channel reports this if a container was removed.
 REMOVED = "container was removed"
-# How a reason begins if the TensorFlow that answered is not that of the version.
+# A reason begins like this if the TensorFlow that answered is not that of the version.
 OTHER_TENSORFLOW = "another TensorFlow answered"
-# Signals that other processes send. A process that crashes gets others.
+# Other processes send these signals; a process that crashes gets different ones.
 SENT = frozenset({"SIGKILL", "SIGTERM", "SIGHUP", "SIGINT", "SIGQUIT"})
-# What a workload meets inside its container, whatever the disks of this machine have: a full scratch folder, which is
-# memory, and everything else read-only.
+# A workload meets these errors inside its container even if the disks of this machine have room: its scratch folder,
+# which is in memory, may be full, and everything else is read-only.
 NO_SCRATCH = re.compile(r"No space left on device|\[Errno 28\]")
 NO_WRITING = re.compile(r"Read-only file system|\[Errno 30\]")
-OF_SCRATCH = "the disk of the run has room: it was the /tmp of its container, which is memory"
+SCRATCH_FULL_NOTE = "the disk of the run has room: it was the /tmp of its container, which is memory"
 OF_WRITING = "only /tmp can be written in a container"
 OF_MEMORY: Mapping[OutOfMemory, str] = {
     "machine": ", out of memory: this machine had no more",
@@ -49,7 +51,7 @@ OF_MEMORY: Mapping[OutOfMemory, str] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Death:
-    """How a replicate or a worker died, in the words of the worker and of the engine.
+    """The death of a replicate or a worker, in the words of the worker and of the engine.
 
     `innocent` says that it was a worker, which runs no code of the workload itself; `limited`, that it was in a
     container, with a limit of memory and a scratch folder in it; `filler`, which case had filled this folder before.
@@ -65,7 +67,7 @@ class Death:
 
 @dataclass(frozen=True)
 class Scene:
-    """Where the workers of a run write, and which GPUs they use; here all evidence is gathered."""
+    """The folders that the workers of a run write to, and their GPUs; all evidence is gathered here."""
 
     folders: tuple[Path, ...]
     gpus: tuple[str, ...] = ()
@@ -92,10 +94,17 @@ def classify(death: Death, evidence: Evidence) -> DeathCause:
         return _of_gpu(death.reason, evidence.gone_gpus)
     if death.how in ("raised", "asserted"):
         is_memory = death.how == "raised" and NO_MEMORY.search(death.reason)
-        return DeathCause("memory" if is_memory else "workload", death.reason)
+        return DeathCause("memory" if is_memory else "workload", advise_package(death.reason))
     if evidence.full and death.how != "timeout":
-        return _of_disk(GUESS.sub("", death.reason), evidence.full)
+        return _of_disk(SIGKILL_GUESS.sub("", death.reason), evidence.full)
     return _of_ending(death, evidence)
+
+
+def advise_package(reason: str) -> str:
+    """Add how a target gets a package, if a module is missing."""
+    if not MISSING_MODULE.search(reason):
+        return reason
+    return f"{reason}; if it is of a package, name that in REQUIREMENTS of the workload, or in --requirements FILE"
 
 
 def lacks_scratch(death: Death, evidence: Evidence) -> bool:
@@ -104,9 +113,9 @@ def lacks_scratch(death: Death, evidence: Evidence) -> bool:
 
 
 def _is_in_container(death: Death, evidence: Evidence) -> bool:
-    """Return whether what a workload could not write was inside its container.
+    """Return whether a workload failed to write inside its container.
 
-    The results are all that is written from there to a disk of this machine, and these the worker writes.
+    Only results are written from there to a disk of this machine, and the worker writes those.
     """
     return death.limited and death.how in ("raised", "asserted") and not evidence.full
 
@@ -116,11 +125,11 @@ def _of_scratch(death: Death) -> DeathCause:
         return DeathCause(
             "disk", f"{death.reason}; {death.filler} had filled the /tmp of their container", external=True
         )
-    return DeathCause("workload", f"{death.reason}; {OF_SCRATCH}")
+    return DeathCause("workload", f"{death.reason}; {SCRATCH_FULL_NOTE}")
 
 
 def _of_ending(death: Death, evidence: Evidence) -> DeathCause:
-    """Return what a process died of that did not say so itself."""
+    """Return the cause of death of a process that did not state it."""
     if death.how == "fork":
         return DeathCause("memory" if NO_MEMORY.search(death.reason) else "start", death.reason, external=True)
     if killed := KILLED.search(death.reason):
@@ -137,7 +146,7 @@ def _of_ending(death: Death, evidence: Evidence) -> DeathCause:
 
 
 def _of_signal(name: str, death: Death, evidence: Evidence) -> DeathCause:
-    reason = GUESS.sub("", death.reason)
+    reason = SIGKILL_GUESS.sub("", death.reason)
     if name == "SIGKILL":
         by_kernel = evidence.memory in ("machine", "group")
         own = evidence.memory == "group" and death.limited
@@ -161,7 +170,7 @@ def classify_start(reason: str, evidence: Evidence, *, limited: bool = False, bl
         return DeathCause("contract", reason)
     if reason.startswith("import failed: "):
         return DeathCause("import", reason)
-    return DeathCause("start", reason, external=bool(HOST_LACKS.search(reason)))
+    return DeathCause("start", reason, external=bool(HOST_PROBLEM.search(reason)))
 
 
 def classify_environment(reason: str) -> DeathCause:

@@ -1,4 +1,4 @@
-"""What a run would do, without doing it: `--dry-run`."""
+"""The forecast of `--dry-run`: what a run would do, without doing it."""
 
 import os
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ SCHEMA = "tfcompare.forecast/1"
 
 @dataclass(frozen=True, kw_only=True)
 class Forecast:
-    """What a run would measure, in what, and for how long."""
+    """The forecast of a run: what it would measure, in which environments, and for how long."""
 
     headline: str
     run: str
@@ -43,7 +43,7 @@ class Forecast:
     budget_s: float | None
     open_at_once: OpenAtOnce
     notes: Sequence[str] = ()
-    # How versions suit the GPUs.
+    # Each line says how a version suits a GPU.
     matches: Sequence[str] = ()
 
     def lines(self) -> Iterator[str]:
@@ -124,7 +124,7 @@ def check_new_folder(path: Path) -> None:
     RunFolder.refuse_taken(path)
     parent = path if path.is_dir() else next(each for each in path.absolute().parents if each.exists())
     with files.writing(f"the run folder {path}", "choose another --output"):
-        # Only a try shows it: root may write where nothing can be made.
+        # Only an attempt shows it, because root may have permission to write where nothing can be created.
         os.rmdir(mkdtemp(prefix=".tfcompare-", dir=parent))
 
 

@@ -49,7 +49,8 @@ def _describe_time(planned: PlannedRun, engine: str) -> str:
     if planned.selection.budget_s:
         return f"at most {format_minutes(planned.selection.budget_s)} min {ready}"
     if planned.options.program:
-        return "each as long as the program takes in every version, which is known after the first"
+        limit = ", until it is decided or for 15 min" if len(planned.looks) > 1 else ""
+        return f"each as long as the program takes in every version, which is known after the first{limit}"
     arms = planned.arms()
     round_s = len(arms) * ISOLATED_S
     if planned.isolate(engine) == "fork":

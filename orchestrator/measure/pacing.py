@@ -1,4 +1,4 @@
-"""What a round is: which cases it visits, how often, and whether a disturbed visit is repeated. Pure."""
+"""The content of a round: which cases it visits, how often, and whether a disturbed visit is repeated. Pure."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.stats.paired import quantile
 
-# Share of the rounds of a case until then: a machine that is never quiet must be measured as it is.
+# At most this share of a case's rounds is repeated: a machine that is never quiet must be measured as it is.
 MOST_REDONE = 0.2
-# The variance of replicates of one worker, as a multiple of the variance of workers. `bench/workers` measured from 10
-# to more than 100. A small figure keeps rounds short, and a budget then holds more of them.
+# This is the variance between replicates of one worker, as a multiple of the variance between workers. `bench/workers`
+# measured from 10 to more than 100. A small figure keeps rounds short, and a budget then holds more of them.
 REPLICATES_VARY, MOST_VISITS = 8.0, 8
-# About what the looks leave for the last of them.
+# The looks leave about this share of the error for the last of them.
 USUAL_ERROR = 0.02
 
 
@@ -45,7 +45,7 @@ class Waiting:
 
     @property
     def _rank(self) -> tuple[bool, bool, float]:
-        """What was begun goes before more rounds of what can be judged, and that before what was postponed."""
+        """The rank of these cases: begun ones are first, then those that can already be judged, then postponed ones."""
         return self.postponed, not self.is_short, self.needed_s
 
 
@@ -59,9 +59,9 @@ def visits_per_round(
 ) -> int:
     """Return how often a round visits its cases if its workers take this long to start.
 
-    That is at most as often as makes the mean of all rounds vary least for the time spent (Kalibera and Jones). With
-    little time left it is less: an interval is wide if rounds are few, however often they visit. `rounds` have been
-    measured, of at most `most`. Of the first of them, each visit but the pilot takes `behind_s` now.
+    That is at most the number that makes the mean of all rounds vary least for the time spent (Kalibera and Jones). It
+    is smaller if little time is left: an interval is wide if rounds are few, however often they visit. `rounds` of at
+    most `most` rounds have been measured. The first one still lacks every visit but the pilot; each takes `behind_s`.
     """
     if visits_s <= 0:
         return 1
@@ -76,7 +76,7 @@ def visits_per_round(
 def _relative_width(rounds: int, visits: int) -> float:
     """Return the width of an interval after some rounds, as a multiple of what workers differ by."""
     if rounds < FEWEST_ROUNDS:
-        # Too few to be judged: the more, the better.
+        # There are too few rounds to be judged, so more of them are better.
         return math.inf if rounds < 1 else 1e9 / rounds
     return quantile(1 - USUAL_ERROR / 2, rounds - 1) * math.sqrt((1 + REPLICATES_VARY / visits) / rounds)
 
@@ -84,7 +84,7 @@ def _relative_width(rounds: int, visits: int) -> float:
 def choose_waiting(
     waiting: Sequence[Waiting], left_s: float, overtime_s: float = 0.0, start_s: float = 0.0
 ) -> frozenset[int]:
-    """Return the cases that get enough rounds in the time that is left, where every round starts new workers.
+    """Return the cases that get enough rounds in the time that is left, if every round starts new workers.
 
     The others are left for later, the longest first: a few cases with a verdict are worth more than many without.
     Those that were begun may take some overtime.
@@ -101,7 +101,7 @@ def choose_waiting(
 
 
 def fill(waiting: Sequence[Waiting], left_s: float) -> frozenset[int]:
-    """Return the one to visit if none can get enough rounds, the nearest to a verdict.
+    """Return the cases to visit if none can get enough rounds: those that are nearest to a verdict.
 
     Its rounds may take less time than was expected, and they count when --resume adds others.
     """
@@ -119,7 +119,7 @@ def rounds_that_fit(round_s: float, left_s: float) -> int:
 def may_repeat(visit_s: float, visited: Iterable[Waiting], ahead: Iterable[Waiting], left_s: float) -> bool:
     """Return whether a disturbed visit may be repeated.
 
-    Only in time that no case needs to be judged, and that this round does not need for the cases ahead.
+    It may use only time that no case needs to be judged, and that this round does not need for the cases ahead.
     """
     needed_s = sum(each.needed_s for each in visited if each.is_short) + sum(each.needed_s for each in ahead)
     return visit_s + needed_s <= left_s

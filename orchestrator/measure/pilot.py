@@ -8,7 +8,7 @@ from statistics import median
 
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.measure.round_range import RoundRange
-from orchestrator.measure.visit import Group, Timed, Visit, Visitor
+from orchestrator.measure.visit import Group, TimedArm, Visit, Visitor
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.table import FEWEST_FOR_PERCENTILES, PERCENTILES
 from orchestrator.model import Arm, ArmKey, Calibrated, Plan
@@ -19,7 +19,7 @@ from orchestrator.stats.calibrate import count_calls
 from orchestrator.stats.comparisons import DIFFERENCE_ERROR
 from orchestrator.stats.looks import FEWEST_ROUNDS, Stretch, make_schedule
 from orchestrator.stats.paired import detectable, freedom_of
-from orchestrator.stats.slowdown import MOST_TOLD, format_margin
+from orchestrator.stats.slowdown import LARGEST_SHOWN, format_margin
 from orchestrator.stats.verdict import rounds_for, smallest_shown
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.durations import format_budget, format_minutes, format_minutes_seconds
@@ -106,7 +106,7 @@ def calibrate_group(visitor: Visitor, group: Group, order: Sequence[Arm], *, may
     )
 
 
-def _is_alike(timed: Timed, effort: calibrate.Effort) -> bool:
+def _is_alike(timed: TimedArm, effort: calibrate.Effort) -> bool:
     """Return whether a pilot did what a round will do; a worker extends a burst by itself until it is long enough."""
     return effort.warmup == 0 and effort.bursts == timed.effort.bursts and effort.calls <= calibrate.MOST_BY_ITSELF
 
@@ -174,12 +174,12 @@ def describe_percentiles(
 
 
 def describe_rounds(
-    rounds: RoundRange, fit: int, round_s: float, spread: float, margin: float, remedy: str = ""
+    rounds: RoundRange, fit: int, round_s: float, spread: float | None, margin: float, remedy: str = ""
 ) -> str:
     """Say how many rounds fit into the budget, what they can show, and which budget would show the margin.
 
     If they are too few for a verdict, `remedy` says what would be enough. Without a budget, say how long the rounds up
-    to the first and the last look take.
+    to the first and the last look take. The spread may still be unknown, and with it what rounds can show.
     """
     budget_s, last = rounds.budget_s, rounds.looks[-1]
     length = f"{round_s:.0f}" if round_s >= 10 else f"{round_s:.1f}"
@@ -194,9 +194,11 @@ def describe_rounds(
     if fit < schedule.fewest:
         # Where too few rounds were asked for, the plan has said so.
         return text if last < schedule.fewest else f"{text}; a verdict needs {schedule.fewest}{remedy}"
+    if spread is None:
+        return f"{text}; what they can show is known after the first look, in round {rounds.looks[0]}"
     level = schedule.level(fit, DIFFERENCE_ERROR)
     visible = smallest_shown(spread, fit, level)
-    shown = "not even a factor of two" if visible > MOST_TOLD else f"differences from about {visible:.0%} on"
+    shown = "not even a factor of two" if visible > LARGEST_SHOWN else f"differences from about {visible:.0%} on"
     text = f"{text}; they show {shown}"
     needed = rounds_for(spread, margin, level, beyond=fit - 1)
     if needed is None or needed > last or needed == fit:

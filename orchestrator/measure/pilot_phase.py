@@ -1,6 +1,7 @@
 """The pilot: it visits the cases as far as the budget holds it, and says how full their rounds are."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import fmean
 
 from orchestrator.measure import pacing
@@ -23,10 +24,14 @@ from orchestrator.plan.order import round_order
 from orchestrator.results.evaluation import FIRST_ROUND
 from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.stats.slowdown import format_margin
+from orchestrator.terminal.durations import format_minutes
 
 # With fewer, one more round says more than more calls in each: Student's quantile is 1.6 times that of 20 rounds for 4
 # of them, and 1.14 times for 8.
 ENOUGH_ROUNDS = 8
+# A program without a budget is measured for this long, or for the fewest rounds that a verdict takes, which may be a
+# little slower than the first.
+PROGRAM_S, SLOWER_ROUNDS = 900.0, 1.1
 
 
 class PilotPhase:
@@ -38,6 +43,8 @@ class PilotPhase:
         self._rotation = rotation
         self._progress = rotation.progress
         self._budget = rotation.budget
+        # By how much the ratio of two arms differs from round to round, once the pilot has shown it.
+        self.spread: float | None = None
 
     def calibrate(self, cases: Sequence[Case], number: int) -> None:
         """Visit the cases that have arms without an effort: all at first, later those whose worker died meanwhile.
@@ -150,6 +157,7 @@ class PilotPhase:
         """
         if not visited:
             return
+        self._limit_program(visited)
         fit, count, round_s = 0, 1, 0.0
         for count in dict.fromkeys((self._rotation.visits_per_round(visited), 1)):
             waiting = [self._rotation.waiting(group, count) for group in visited]
@@ -160,13 +168,28 @@ class PilotPhase:
             fit = min(each.rounds for each in waiting) + pacing.rounds_that_fit(round_s, left_s)
             if fit >= FEWEST_ROUNDS:
                 break
-        spread = typical_spread(visits, count)
-        if self._rotation.rounds.looks == self._plan.looks:
+        # A program runs once in a pilot, which does not show how much its time varies.
+        self.spread = spread = None if self._plan.program else typical_spread(visits, count)
+        if spread is not None and self._rotation.rounds.looks == self._plan.looks:
             self._prolong(fit, spread)
         rounds, remedy = self._rotation.rounds, self._remedy(groups)
         self._view.say(describe_rounds(rounds, fit, round_s, spread, self._plan.margin, remedy))
         for line in describe_percentiles(self._plan, visits, self._progress.efforts, count):
             self._view.say(line)
+
+    def _limit_program(self, groups: Sequence[Group]) -> None:
+        """Limit the time of a program without a budget: to the usual one, or to what the fewest rounds take."""
+        rounds = self._rotation.rounds
+        if not self._plan.program or rounds.budget_s is not None or len(rounds.looks) == 1:
+            return
+        waiting, start_s = [self._rotation.waiting(group) for group in groups], self._rotation.start_s
+        fewest_s = sum(each.needed_s for each in waiting) + max(each.missing for each in waiting) * start_s
+        budget_s = max(PROGRAM_S, (self._budget.passed_s + fewest_s) * SLOWER_ROUNDS)
+        self._rotation.rounds = replace(rounds, budget_s=budget_s)
+        self._budget.budget_s = budget_s
+        self._view.say(
+            f"without --budget, this program is measured for {format_minutes(budget_s)} min, or until it is decided"
+        )
 
     def _prolong(self, fit: int, spread: float) -> None:
         """Plan further looks, before the second round, where the planned ones would not show the margin."""

@@ -12,7 +12,7 @@ from orchestrator.errors import EnvironmentFailed
 from orchestrator.parallel import run_parallel
 from orchestrator.terminal.view import View
 
-# An install takes a core; what more of them at once would take is disk and network.
+# An install takes a core, and more of them at once would compete for the disk and the network.
 MOST_AT_ONCE = 4
 
 
@@ -34,7 +34,7 @@ def make_ready(
 ) -> dict[str, ReadyEnvironment | EnvironmentFailed]:
     """Make versions ready, and return the results by number.
 
-    A version that cannot be made ready affects only itself. Whatever an interrupt stops is ended here.
+    A version that cannot be made ready affects only itself. An interrupt also ends the builds that are in progress.
     """
 
     def watch(number: str) -> BuildLog:
@@ -47,7 +47,7 @@ def make_ready(
         begun = time.monotonic()
         try:
             outlook = engine.outlook(version)
-            # What is impossible is reported once, by the failure that follows.
+            # An impossible version is reported once, by the failure that follows.
             if outlook.state != "impossible":
                 view.say(f"{version.name}: {outlook}")
             environment = engine.prepare(version, log)

@@ -1,4 +1,4 @@
-"""Where the time of a case goes in a version, as its worker says."""
+"""Profiles of a case in a version, which its worker makes."""
 
 from dataclasses import dataclass
 from functools import partial
@@ -18,7 +18,7 @@ LAYERS = TypeAdapter(dict[Literal["layers"], tuple[LayerOutput, ...]])
 
 @dataclass(frozen=True)
 class Profiler:
-    """Asks the workers of a run for profiles; without calls, for what the layers of Keras return."""
+    """Requests profiles from the workers of a run or, if `calls` is 0, what the layers of Keras return."""
 
     plan: Plan
     workers: Workers

@@ -16,7 +16,7 @@ from orchestrator.results.past import Progress
 from orchestrator.terminal.text import escape_unprintable
 
 LONGER = " (--timeout allows longer)"
-# Why a replicate is measured again in this run although it died.
+# A replicate that died for one of these reasons is measured again in this run.
 GPU_LOST = "a replicate did not find its GPU"
 KILLED = "a replicate or its worker was killed from outside"
 REPEATED = frozenset({GPU_LOST, KILLED})
@@ -36,7 +36,7 @@ class Replicates:
     ) -> "LiveReplicate | None":  # fmt: skip
         """Open a replicate; return None if its worker is gone, or if it refused or died at once.
 
-        `once` lets it make its first call and no other.
+        If `once` is true, it makes only its first call.
         """
         case, target = arm
         worker = self.workers.acquire(target)
@@ -72,7 +72,7 @@ class LiveReplicate:
     round: int
     number: int
     worker: WorkerClient
-    # When it was opened.
+    # This marks the moment at which it was opened.
     memory: MemoryMark
     once: bool
     second_ns: int = 0
@@ -119,13 +119,13 @@ class LiveReplicate:
         return False
 
     def lose_worker(self, death: WorkerDied) -> None:
-        # The second death of an arm is no other evidence against its version.
+        # The second death of an arm is no further evidence against its version.
         counts = self.arm.key not in self.of.progress.killed
         failure = self.end(Died("worker", f"its worker died: {death}"))
         self.of.workers.restart(self.arm.target, failure, counts=counts)
 
     def stop(self, answer: Closed | Refused | Died) -> None:
-        """End the replicate; where it did not find its GPU, its container is replaced."""
+        """End the replicate, and replace its worker if it did not find its GPU."""
         failure = self.end(answer)
         if isinstance(answer, Died) and answer.how == contract.GPU_LOST:
             self.of.workers.restart(self.arm.target, failure)
@@ -133,8 +133,8 @@ class LiveReplicate:
     def end(self, answer: Closed | Refused | Died) -> DeathCause | None:
         """Journal how the replicate ended, and return what it died of.
 
-        An arm that refused or died is not tried again in this run, unless it is resumed, it did not find its GPU, or
-        this is the first time that something killed it from outside.
+        An arm that refused or died is not tried again in this run, unless the run is resumed, the arm did not find its
+        GPU, or something killed it from outside for the first time.
         """
         case, target = self.arm
         if isinstance(answer, Closed):
@@ -163,7 +163,7 @@ class LiveReplicate:
         return failure
 
     def _find_repeat(self, died: Died, failure: DeathCause) -> str:
-        """Return why the arm is measured again in this run, or ''; after being killed from outside it is so once."""
+        """Return why the arm is measured again in this run, or ''; a kill from outside is a reason only once."""
         if died.how == contract.GPU_LOST:
             return GPU_LOST
         killed = self.of.progress.killed

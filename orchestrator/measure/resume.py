@@ -19,7 +19,7 @@ from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.run import Done, measure_rounds
 from orchestrator.measure.session import (
     Session,
-    add_control,
+    assign_environments,
     find_workloads,
     make_environments,
     make_layers,
@@ -55,15 +55,15 @@ from orchestrator.terminal.view import View
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRounds:
-    """The rounds with which a run continues: decided, and not begun."""
+    """The rounds with which a run continues: they are planned, and have not begun."""
 
-    # It has no environments yet.
+    # This session has no environments yet.
     session: Session
     engine: Engine
     past: Past
     cases: tuple[Case, ...]
     ahead: Extended
-    # Those of the run's that have an environment.
+    # These versions of the run have an environment.
     versions: tuple[Version, ...]
 
 
@@ -97,7 +97,7 @@ def plan_rounds(options: ResumeOptions, view: View) -> Iterator[PlannedRounds]:
             by_name[target.name] for target in plan.targets if target.name in by_name and not target.control
         )
         fitting = gpus.find_gpus_again(plan.gpus, list(versions))
-        # The variables of then, and not those of now.
+        # The run continues with the variables that it began with.
         inherited = tuple(manifest.variables.items())
         engine = _make_engine(replace(options.environments, variables=inherited), plan, fitting)
         held.callback(engine.close)
@@ -159,6 +159,7 @@ def add_rounds(options: ResumeOptions, view: View) -> Done:
             budget_s=ahead.budget_s,
             seed=ahead.seed,
             first_round=ahead.first_round,
+            keep_going=options.keep_going,
         )
         return measure_rounds(session, rounds, more.past.progress)
 
@@ -212,7 +213,7 @@ def _make_again(
     environments, failures = make_environments(tuple(wanted), engine, folder, view)
     for name in measured:
         if name not in by_name:
-            failures[name] = EnvironmentFailed("left out, it is no longer in the table of versions", target=name)
+            failures[name] = EnvironmentFailed("left out because it is no longer in the table of versions", target=name)
     for version in list(environments):
         now = environments[version].facts.identity
         was = known[Target(version)].identity if Target(version) in known else now
@@ -226,4 +227,4 @@ def _make_again(
         raise EnvironmentFailed("\n".join(["no version could be made ready:", *messages]))
     for message in messages:
         view.say(f"warning: {message}")
-    return add_control(environments, plan), failures
+    return assign_environments(environments, plan), failures

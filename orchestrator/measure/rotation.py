@@ -25,9 +25,9 @@ class Rotation:
         self.budget = budget
         # These are left for later, because the budget is too short for them.
         self.postponed: frozenset[str] = frozenset()
-        # The budget has not held the pilots of these until now.
+        # The budget has had no room for the pilots of these until now.
         self.unreached: frozenset[str] = frozenset()
-        # The first round of these has one visit, that of the pilot, until it gets the others.
+        # The pilot is the only visit in the first round of these, until the round gets the others.
         self.piloted: frozenset[str] = frozenset()
         self.cold = cold_cases(plan)
         self._workers = workers
@@ -43,7 +43,7 @@ class Rotation:
         return [arm.target for arm in arms if self.is_open(arm)]
 
     def is_comparable(self, case: Case) -> bool:
-        """Return whether two arms are left, or one that is compared with another case or of which a claim speaks."""
+        """Return whether two arms are left, or one that is compared with another case or that a claim is about."""
         return len(self.alive(case)) > 1 or any(
             self._wanted.issuperset(arms) and not any(map(self.is_closed, arms)) for arms in self._linked[case.label]
         )
@@ -64,7 +64,7 @@ class Rotation:
     def groups(self, cases: Sequence[Case]) -> Sequence[Group]:
         """Group the cases that are compared with each other.
 
-        A worker that is itself the replicate can hold only one case, so each case is then a group.
+        A worker that is used for a single replicate can hold only one case, so each case is then a group.
         """
         if self.plan.isolation != "fork":
             return [(case,) for case in cases]
@@ -104,7 +104,7 @@ class Rotation:
     def count_once(self, group: Group, nth: int, visits: int) -> int:
         """Return how often their nth round visits these cases for their first calls alone.
 
-        That is as often as was planned, less whole visits. Where only times end the rounds, the first rounds do it: a
+        That is the planned number, less whole visits. If only times end the rounds, only the first rounds do this: a
         case that needs more rounds gets enough first calls with them.
         """
         if nth > FEWEST_ROUNDS and not self.plan.decides and not self.cold.intersection(case.label for case in group):
@@ -115,7 +115,7 @@ class Rotation:
     def choose(self, cases: Sequence[Case], number: int) -> tuple[list[Group], int, list[str]]:
         """Return the groups that the next round visits, how often, and the cases that are left for later.
 
-        These are all groups, or those that the budget lets come to a verdict. More of them do so with single visits.
+        These are all groups, or those that can reach a verdict within the budget. More of them can with single visits.
         """
         groups = self.groups([case for case in cases if case.label not in self.unreached])
         overtime_s = 0.0 if number == self.rounds.first_round else self.budget.overtime_s
@@ -128,6 +128,6 @@ class Rotation:
         left_out = [index for index, each in enumerate(waiting) if each.is_short and index not in chosen]
         later = [*self.unreached, *(case.label for index in left_out for case in groups[index])]
         if chosen and not any(each.is_short for each in waiting):
-            # Which of them the last round leaves out is left to chance.
+            # Chance decides which of them the last round leaves out.
             return list(groups), visits, later
         return [groups[index] for index in sorted(chosen)], visits, later

@@ -18,7 +18,9 @@ class RoundRange:
     budget_s: float | None
     seed: int
     first_round: int = 1
+    # Whether a program is measured on although the rounds ahead can decide nothing.
+    keep_going: bool = False
 
 
-def first_rounds(plan: Plan) -> RoundRange:
-    return RoundRange(cases=plan.cases, looks=plan.looks, budget_s=plan.budget_s, seed=plan.seed)
+def first_rounds(plan: Plan, *, keep_going: bool = False) -> RoundRange:
+    return RoundRange(cases=plan.cases, looks=plan.looks, budget_s=plan.budget_s, seed=plan.seed, keep_going=keep_going)

@@ -3,6 +3,7 @@
 import random
 import time
 from collections.abc import Iterable, Sequence
+from statistics import median
 
 from orchestrator.measure import pacing
 from orchestrator.measure.budget import Budget
@@ -12,14 +13,20 @@ from orchestrator.measure.pilot_phase import PilotPhase
 from orchestrator.measure.rotation import Rotation
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.measure.session import Session
-from orchestrator.measure.visit import Group, Visit, Visitor, make_gpu_code
+from orchestrator.measure.visit import Group, Visit, Visitor, compile_gpu_code
 from orchestrator.measure.workers import Workers
 from orchestrator.metrics import METRICS, describe_verdict
 from orchestrator.model import Case, Comparison, Evaluation, Pair, Postponed
 from orchestrator.plan.order import round_order
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.past import Progress, find_undecided
-from orchestrator.terminal.counts import name_some
+from orchestrator.stats.comparisons import DIFFERENCE_ERROR
+from orchestrator.stats.futility import can_decide, find_smallest_shown
+from orchestrator.stats.looks import FEWEST_ROUNDS, Stretch, make_schedule
+from orchestrator.stats.slowdown import LARGEST_SHOWN, format_slowdown
+from orchestrator.stats.verdict import smallest_shown
+from orchestrator.terminal.counts import format_count, name_some
+from orchestrator.terminal.view import RoundDone
 
 # Of the cases that are postponed at once, in one line; the journal and the reports have all.
 MOST_NAMED = 10
@@ -47,6 +54,8 @@ class RoundLoop:
         self.rotation = Rotation(session.plan, workers, rounds, self.progress, self.budget, keep_workers)
         self.pilots = PilotPhase(session, self.visitor, self.rotation)
         self.decided: set[Pair] = set()
+        # The spread of open comparisons at the last look.
+        self.seen_spread: float | None = None
 
     def measure(self) -> str:
         """Measure until the last look; return a sentence on why it ended early, or ''."""
@@ -70,10 +79,15 @@ class RoundLoop:
             self.workers.sync(number)
             if left_out:
                 return self._end(open_cases, f"during round {number}")
-            if number in self.rotation.rounds.looks:
+            looks = self.rotation.rounds.looks
+            if number in looks or (self.view.draws_tables and number < looks[0]):
                 evaluation = judge_run(self.run, at_look=True)
+                self.view.show_table(evaluation)
+            if number in looks:
                 self._show_decided(evaluation, number)
                 open_cases = find_undecided(evaluation, open_cases, self.rotation.is_closed)
+                if how := self._find_futile(evaluation, open_cases, number):
+                    return how
             number += 1
         return ""
 
@@ -81,8 +95,34 @@ class RoundLoop:
         comparisons = (*evaluation.comparisons, *evaluation.of_metrics)
         decided = {comparison.pair: comparison for comparison in comparisons if comparison.verdict != "inconclusive"}
         new = [describe_decision(comparison) for pair, comparison in decided.items() if pair not in self.decided]
+        spreads = [each.spread for each in comparisons if each.spread and each.pair not in decided]
+        self.seen_spread = median(spreads) if spreads else self.seen_spread
         self.decided |= decided.keys()
         self.view.look_done(number, new, len(decided), len(comparisons))
+
+    def _find_futile(self, evaluation: Evaluation, open_cases: Sequence[Case], number: int) -> str:
+        """Return why a program is measured no further if the rounds that its budget still holds can decide nothing."""
+        rounds = self.rotation.rounds
+        labels = {case.label for case in open_cases}
+        open_ = [
+            each
+            for each in evaluation.comparisons
+            if each.verdict == "inconclusive" and labels.intersection(label for label, _ in each.pair.arms)
+        ]
+        if not evaluation.plan.program or rounds.keep_going or not open_:
+            return ""
+        round_s = sum(self.rotation.round_s(group, 1) for group in self.rotation.groups(list(open_cases)))
+        ahead = rounds.looks[-1] - number
+        if rounds.budget_s is not None:
+            ahead = min(ahead, pacing.rounds_that_fit(round_s + self.rotation.start_s, self.budget.left_s))
+        if ahead < 1 or any(can_decide(each, ahead, rounds.looks, evaluation.plan.margin) for each in open_):
+            return ""
+        shown = [find_smallest_shown(each, ahead, rounds.looks) for each in open_ if each.spread is not None]
+        least = min(shown, default=LARGEST_SHOWN)
+        size = f": they show no difference below {format_slowdown(least)}" if least < LARGEST_SHOWN else ""
+        more = format_count(ahead, "more round")
+        why = f"the {more} of its budget would decide nothing{size}"
+        return f"the run ended after {number} rounds, since {why}; --keep-going measures on"
 
     def _end(self, cases: Iterable[Case], when: str) -> str:
         """End the run at its budget, which leaves cases with too few rounds for later."""
@@ -100,7 +140,7 @@ class RoundLoop:
 
     def _warm(self) -> None:
         if self.slow_starts:
-            make_gpu_code(
+            compile_gpu_code(
                 self.visitor,
                 self.slow_starts,
                 self.rotation.rounds.cases,
@@ -140,15 +180,37 @@ class RoundLoop:
                     left_out += 1
             order = draw.sample(groups, len(groups))
         self._visit_once(visited, number, visits, draw)
-        if not pending and visits == 1:
-            return 0
-        last = self.rotation.rounds.looks[-1]
+        looks = self.rotation.rounds.looks
         round_s = sum(self.rotation.round_s(group, visits) for group in order) + self.rotation.start_s
-        # An upper limit: cases leave the rotation as their verdicts come in.
-        ahead_s = min((last - number) * round_s, self.budget.left_s)
-        cases = sum(map(len, order))
-        self.view.round_done(number, last, cases, self.budget.passed_s - begun_s, ahead_s)
+        # The pilot may have been the first round.
+        took_s = self.budget.passed_s - begun_s if pending or visits > 1 else round_s
+        next_look = next((look for look in looks if look > number), None)
+        self.view.round_done(
+            RoundDone(
+                number=number,
+                most=looks[-1],
+                cases=sum(map(len, order)),
+                took_s=took_s,
+                left_s=min((looks[-1] - number) * round_s, self.budget.left_s),
+                next_look=next_look,
+                next_s=(next_look - number) * round_s if next_look else None,
+                shows=self._foresee(next_look),
+            )
+        )
         return left_out
+
+    def _foresee(self, look: int | None) -> float | None:
+        """Return the smallest difference that a look typically shows, or None if that is unknown or very large."""
+        if look is None or self.spread is None or look < FEWEST_ROUNDS:
+            return None
+        level = make_schedule([Stretch(self.rotation.rounds.looks)]).level(look, DIFFERENCE_ERROR)
+        shown = smallest_shown(self.spread, look, level)
+        return shown if shown <= LARGEST_SHOWN else None
+
+    @property
+    def spread(self) -> float | None:
+        """By how much the ratio of two arms differs from round to round: as the last look or the pilot saw it."""
+        return self.seen_spread or self.pilots.spread
 
     def _visit_quietly(self, order: Sequence[Group], position: int, number: int, turn: int) -> None:
         """Visit cases that are compared with each other, and repeat the visit if something unusual disturbed it.

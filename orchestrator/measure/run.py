@@ -24,7 +24,7 @@ from orchestrator.measure.session import (
     pin_workloads,
     prepare_environments,
 )
-from orchestrator.measure.workers import Employed, Workers, employ
+from orchestrator.measure.workers import RunningWorkers, Workers, employ
 from orchestrator.model import ArmKey, Ended, Evaluation, Finished, Machine, Plan, Shares
 from orchestrator.options import PROFILED_CALLS
 from orchestrator.plan.planning import plan_run
@@ -64,7 +64,8 @@ def measure(planned: PlannedRun, view: View, *, alone: bool = False) -> Done:
         seal_run(session.folder, session.plan, make_manifest(opened.planned, {}))
         session.folder.write_plan(session.plan)
         session.folder.write_manifest(make_manifest(opened.planned, session.environments, session.plan.large))
-        return measure_rounds(session, first_rounds(session.plan), Progress())
+        rounds = first_rounds(session.plan, keep_going=planned.options.keep_going)
+        return measure_rounds(session, rounds, Progress())
 
 
 def measure_rounds(session: Session, rounds: RoundRange, progress: Progress) -> Done:
@@ -76,7 +77,7 @@ def measure_rounds(session: Session, rounds: RoundRange, progress: Progress) -> 
     folder.sync_workloads()
     folder.sync()
 
-    def record_end(employed: Employed) -> None:
+    def record_end(employed: RunningWorkers) -> None:
         folder.record(Machine(when="end", readings=moment()))
         # What is not on the disk yet has not ended.
         folder.sync()

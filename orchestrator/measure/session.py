@@ -1,4 +1,4 @@
-"""A run on its way: the engine and the run folder, then the workloads, the environments and the frozen plan."""
+"""A run in progress: the engine and the run folder, then the workloads, the environments and the frozen plan."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -33,9 +33,9 @@ from orchestrator.terminal.view import View
 
 @dataclass(frozen=True)
 class Session:
-    """A run on its way: its plan, its locked folder and, once they are ready, what its workers need.
+    """A run in progress: its plan, its locked folder and, once they are ready, what its workers need.
 
-    The plan is final when the environments are ready: only then the engine is known for certain.
+    The plan is final when the environments are ready, because the engine is not known for certain before.
     """
 
     plan: Plan
@@ -44,23 +44,23 @@ class Session:
     own_workloads: Path | None = None
     fitting: Fitting = NO_GPUS
     failures: tuple[EnvironmentFailed, ...] = ()
-    # What workloads require beyond a target's own packages, by target and workload.
+    # A layer has what a workload requires beyond a target's own packages; the keys are targets and workloads.
     layers: Mapping[Target, Mapping[str, Layer]] = field(default_factory=dict)
     view: View = field(default_factory=View)
-    # Released at the end of the run.
+    # These resources are released at the end of the run.
     held: ExitStack = field(default_factory=ExitStack)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NewSession(Session):
-    """A run that begins, with the request from which its plan is frozen."""
+    """A run that begins, with the request that its plan is made from."""
 
     planned: PlannedRun
     # A fleet has its engines on other machines.
     engine: Engine | None
 
     def begin(self) -> None:
-        """Write what is measured, before anything is."""
+        """Write and seal what is measured, before anything is measured."""
         manifest = make_manifest(self.planned, {})
         seal_run(self.folder, self.plan, manifest)
         self.folder.write_begun(self.plan, manifest)
@@ -68,7 +68,7 @@ class NewSession(Session):
 
 @contextmanager
 def open_session(planned: PlannedRun, path: Path, view: View, *, of_fleet: str = "") -> Iterator[NewSession]:
-    """Choose the engine, unless it is that `of_fleet`, then create and lock the run folder."""
+    """Choose the engine, unless `of_fleet` names that of a fleet; then create and lock the run folder."""
     options = planned.options
     with ExitStack() as held:
         name, engine = of_fleet, None
@@ -124,7 +124,7 @@ def prepare_environments(session: NewSession, *, enough: Callable[[Collection[st
         view.say(f"warning: {message}")
     record_lost(failures, folder)
     plan = planned.freeze(engine_name, session.plan.large)
-    of_targets = add_control(environments, plan)
+    of_targets = assign_environments(environments, plan)
     return replace(
         session,
         plan=plan,
@@ -141,7 +141,7 @@ def make_layers(
     options: EngineOptions,
     view: View,
 ) -> dict[Target, dict[str, Layer]]:
-    """Make what workloads require beyond each target's packages; what cannot be had is a refusal of these arms."""
+    """Make what workloads require beyond each target's packages; if it is not available, these arms are refused."""
     layers: dict[Target, dict[str, Layer]] = {}
     for workload in workloads:
         for target, environment in environments.items() if workload.requirements else ():
@@ -206,8 +206,8 @@ def record_lost(failures: Mapping[str, EnvironmentFailed], folder: RunFolder) ->
         )
 
 
-def add_control(environments: Mapping[str, Environment], plan: Plan) -> dict[Target, Environment]:
-    """Return the environment of each target, given those of the numbers; the control arm takes the baseline's."""
+def assign_environments(environments: Mapping[str, Environment], plan: Plan) -> dict[Target, Environment]:
+    """Return the environment of each target, given those by version; the control arm takes the baseline's."""
     controls = [version for version in plan.targets if version.control and version.name in environments]
     own = {Target(number): environment for number, environment in environments.items()}
     return own | {target: environments[target.name] for target in controls}

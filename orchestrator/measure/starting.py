@@ -9,7 +9,7 @@ from packaging.version import Version as Number
 
 from orchestrator.engines import Environment, WorkerPaths
 from orchestrator.engines.worker.channel import ChannelClosed
-from orchestrator.engines.worker.client import Ready, SeenGpu, WorkerClient, WorkerDied
+from orchestrator.engines.worker.client import Ready, VisibleGpu, WorkerClient, WorkerDied
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.files import read_last_line
 from orchestrator.machine.evidence import MemoryMark
@@ -21,32 +21,32 @@ from orchestrator.plan.order import seed_of_round
 from orchestrator.results.streams import Stream
 
 START_TIMEOUT_S = 180.0
-# While a driver makes a version's code for its GPU: half an hour was reported, and an hour and a half for four GPUs.
+# A driver may first have to compile a version's GPU code: half an hour was reported, and 90 minutes for four GPUs.
 SLOW_START_TIMEOUT_S = 7200.0
 POST = re.compile(r"\.post\d+")
 
 
 @dataclass
 class WorkerSlot:
-    """What is known of a version's worker, and of those before it."""
+    """The state of a version's worker, and of those before it."""
 
     target: Target
     environment: Environment
-    # The number of its worker, or of the last one if none runs now.
+    # This is the number of its worker, or of the last one if none runs now.
     parts: int
     isolated: bool
     client: WorkerClient | None = None
-    # It has not yet said that it is ready.
+    # This worker has not yet reported that it is ready.
     starting: WorkerClient | None = None
     stream: Stream | None = None
-    # Where the log of this worker begins in the log of its version.
+    # The log of this worker begins at this byte in the log of its version.
     log_begin: int = 0
-    # The case that has filled the scratch folder of this worker's container.
+    # This case has filled the scratch folder of this worker's container.
     filler: str = ""
     started: bool = False
     deaths: int = 0
     lost: bool = False
-    # Why its TensorFlow has not the GPUs of the run, or ''.
+    # This says why its TensorFlow does not see the GPUs of the run; it is '' if it does.
     blind: str = ""
 
 
@@ -61,9 +61,9 @@ class WorkerStarter:
         self._session = session
         self._slots = slots
         self._scene = scene
-        # Workers of a detached engine have a limit of memory, in their containers.
+        # Workers of a detached engine have a memory limit in their containers.
         self._detached = detached
-        # Then no worker is started any more.
+        # If this is true, no worker is started any more.
         self.giving_up = False
 
     def give_up(self) -> None:
@@ -74,7 +74,7 @@ class WorkerStarter:
                 client.channel.close()
 
     def start(self, slot: WorkerSlot, number: int) -> Ready:
-        """Start a worker for this round; raise NotStarted if it does not come up as the plan has it."""
+        """Start a worker for this round; raise NotStarted if it does not start as planned."""
         plan, output = self._session.plan, self._session.folder.worker_output
         slot.parts += 1
         slot.filler = ""
@@ -112,7 +112,7 @@ class WorkerStarter:
                     f"{OTHER_TENSORFLOW}: its TensorFlow states {stated}, and {slot.target} is {started.tensorflow}; "
                     f"{started.remedy}"
                 )
-            # A GPU can be lost between two rounds. Where each replicate has its own worker, checking all of them would
+            # A GPU can be lost between two rounds. If each replicate has its own worker, checking all of them would
             # take too long.
             if plan.device == "gpu" and not (slot.started and slot.isolated):
                 slot.blind = self._find_blindness(client)
@@ -154,7 +154,7 @@ class WorkerStarter:
         return f"--gpu: TensorFlow {client.target} {wrong}; {hint}"
 
 
-def misfit(requested: Sequence[Gpu], seen: Sequence[SeenGpu], place: str) -> str:
+def misfit(requested: Sequence[Gpu], seen: Sequence[VisibleGpu], place: str) -> str:
     """Describe how the GPUs that TensorFlow sees differ from those requested; return '' if they match.
 
     If no particular GPU was requested, any GPU will do.
@@ -168,7 +168,7 @@ def misfit(requested: Sequence[Gpu], seen: Sequence[SeenGpu], place: str) -> str
     return ""
 
 
-def _alike(requested: Sequence[Gpu], seen: Sequence[SeenGpu]) -> bool:
+def _alike(requested: Sequence[Gpu], seen: Sequence[VisibleGpu]) -> bool:
     """Return whether the same GPUs were requested and seen, in any order.
 
     CUDA lists the fastest GPU first, and the driver lists GPUs by slot.
@@ -182,7 +182,7 @@ def _alike(requested: Sequence[Gpu], seen: Sequence[SeenGpu]) -> bool:
     return True
 
 
-def _same(gpu: Gpu, candidate: SeenGpu) -> bool:
+def _same(gpu: Gpu, candidate: VisibleGpu) -> bool:
     if gpu.capability and candidate.capability and gpu.capability != candidate.capability:
         return False
     # A slice of a GPU has the GPU's name and more; older drivers left out the maker's.
@@ -199,8 +199,7 @@ def _describe_gpus(gpus: Sequence[Gpu]) -> str:
 def _is_same_release(stated: str, expected: str) -> bool:
     """Return whether two numbers are of the same release.
 
-    Makers add to them: NVIDIA `+nv23.3`, and a wheel that was packed again has a `.post1` of which TensorFlow knows
-    nothing.
+    NVIDIA adds a suffix such as `+nv23.3`, and a repackaged wheel has a `.post1` that TensorFlow does not know about.
     """
     try:
         one, other = (Number(POST.sub("", Number(text).public)) for text in (stated, expected))

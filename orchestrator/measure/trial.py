@@ -6,6 +6,7 @@ from tempfile import TemporaryDirectory
 from typing import Literal
 
 from orchestrator.engines.worker.client import Burst, Died, Opened, Refused, WorkerDied
+from orchestrator.measure.failures import advise_package
 from orchestrator.measure.session import make_manifest, open_session, pin_workloads, prepare_environments
 from orchestrator.measure.workers import Workers, employ
 from orchestrator.model import Arm, Case, Plan, Target
@@ -13,15 +14,15 @@ from orchestrator.plan.request import PlannedRun
 from orchestrator.terminal.durations import format_time
 from orchestrator.terminal.view import View
 
-# Calls below cannot be timed one by one; of those above, few fit into a budget.
+# Shorter calls cannot be timed one by one, and few longer calls fit into a budget.
 SHORT_NS, LONG_NS = 5_000, 30 * 10**9
-# A busy machine may hold up any one call. If the second took less than this, some more are made, and the least counts.
+# A busy machine may delay any call. If the second took less than this, some more are made, and the shortest counts.
 REPEATED_NS, REPEATED = 10**8, 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class TriedArm:
-    """How an arm ended: the times of its build and of its first two calls, or why it has none."""
+    """The result of an arm: the times of its build and of its first two calls, or why it has none."""
 
     case: Case
     target: Target
@@ -29,16 +30,16 @@ class TriedArm:
     build_ns: int | None = None
     first_ns: int | None = None
     second_ns: int | None = None
-    # The shortest call after the first.
+    # The shortest call after the first took this long.
     least_ns: int | None = None
     steps: int = 1
-    # Type and shape of the first result.
+    # This describes the type and the shape of the first result.
     output: str = ""
     reason: str = ""
 
     @property
     def note(self) -> str:
-        """What is wrong with it, or may be."""
+        """A note about what is wrong with the arm, or may be."""
         if self.least_ns is None:
             return self.reason
         if self.least_ns < SHORT_NS:
@@ -92,9 +93,9 @@ def _try_one(plan: Plan, workers: Workers, arm: Arm, number: int) -> TriedArm:
         return TriedArm(case=case, target=target, outcome="died", reason=f"its worker died: {death}")
     if not isinstance(answer, Opened):
         outcome: Literal["refused", "died"] = "refused" if isinstance(answer, Refused) else "died"
-        return TriedArm(case=case, target=target, outcome=outcome, reason=answer.reason)
+        return TriedArm(case=case, target=target, outcome=outcome, reason=advise_package(answer.reason))
     if isinstance(repeated, Died):
-        return TriedArm(case=case, target=target, outcome="died", reason=repeated.reason)
+        return TriedArm(case=case, target=target, outcome="died", reason=advise_package(repeated.reason))
     return TriedArm(
         case=case,
         target=target,

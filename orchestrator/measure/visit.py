@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.engines import ENGINES
-from orchestrator.machine.host import Witness, find_stranger
+from orchestrator.machine.host import DisturbanceMonitor, describe_foreign_gpu_process
 from orchestrator.measure.capacity import Capacity
 from orchestrator.measure.replicate import REPEATED, LiveReplicate, Replicates
 from orchestrator.measure.session import Session
@@ -22,13 +22,13 @@ Group = tuple[Case, ...]
 
 
 @dataclass
-class Timed:
-    """What the replicates of an arm did in a visit; more than one if it was in several sittings."""
+class TimedArm:
+    """The work of an arm's replicates in a visit; there are several if the visit had several sittings."""
 
     replicates: tuple[int, ...]
     effort: Effort
     open_s: float
-    # Of the first of them.
+    # These are the bursts of the first replicate.
     bursts_ns: list[tuple[int, ...]] = field(default_factory=list)
 
     @property
@@ -38,9 +38,9 @@ class Timed:
 
 @dataclass(frozen=True)
 class Visit:
-    """What each arm did that was measured to its end, and what disturbed the bursts."""
+    """The result of a visit: what each arm did that was measured to its end, and what disturbed the bursts."""
 
-    timed: Mapping[Arm, Timed]
+    timed: Mapping[Arm, TimedArm]
     cause: str
     seconds: float
 
@@ -86,12 +86,12 @@ class Visitor:
     def visit(self, order: Sequence[Arm], number: int, efforts: Mapping[ArmKey, Effort] | None = None) -> Visit:
         """Measure these arms, side by side unless only one may hold the GPU, or not all of them fit.
 
-        Without efforts it is a pilot: each arm makes what its second call suggests.
+        Without efforts, the visit is a pilot: the time of an arm's second call suggests how many calls it makes.
         """
         begun, repeats = time.monotonic(), len(self.progress.repeats)
-        timed: dict[Arm, Timed] = {}
+        timed: dict[Arm, TimedArm] = {}
         causes = []
-        # By number and position, `results` recognises the replicates of a sitting.
+        # `results` recognises the replicates of a sitting by their numbers and positions.
         sittings = [(0, sitting) for sitting in divide_sittings(order, self.plan.pairs, self.capacity.fits)]
         if self.plan.exclusive:
             sittings = [(position, [arm]) for position, arm in enumerate(order)]
@@ -117,18 +117,18 @@ class Visitor:
 
     def _measure_together(
         self, order: Sequence[Arm], number: int, first: int, efforts: Mapping[ArmKey, Effort] | None
-    ) -> tuple[dict[Arm, Timed], str]:
+    ) -> tuple[dict[Arm, TimedArm], str]:
         """Measure these arms with all of them open at once and their bursts alternating.
 
         `first` is the position of the first arm in the visit.
         """
         live: dict[Arm, LiveReplicate] = {}
-        timed: dict[Arm, Timed] = {}
+        timed: dict[Arm, TimedArm] = {}
         # Nothing of this run is on the GPU before the first replicate is opened and after the last is closed.
-        stranger = find_stranger(self._gpus)
+        stranger = describe_foreign_gpu_process(self._gpus)
         for position, arm in enumerate(order, first):
             if arm.key in self.progress.ended:
-                # In an earlier sitting.
+                # This arm ended in an earlier sitting.
                 continue
             self.session.view.measuring(arm.target, arm.case, number)
             effort = efforts[arm.key] if efforts is not None else None
@@ -139,13 +139,13 @@ class Visitor:
             if effort is None:
                 patient = arm.case.label in self.patient
                 effort = ONCE if self.plan.program else first_effort(replicate.second_ns / 1e9, patient=patient)
-            live[arm], timed[arm] = replicate, Timed((replicate.number,), effort, time.monotonic() - begun)
+            live[arm], timed[arm] = replicate, TimedArm((replicate.number,), effort, time.monotonic() - begun)
         opened = [arm for arm in order if arm in live]
         cause = self._bursts(opened, number, live, timed)
         for arm, replicate in live.items():
             if not replicate.close():
                 timed.pop(arm, None)
-        return timed, cause or stranger or find_stranger(self._gpus)
+        return timed, cause or stranger or describe_foreign_gpu_process(self._gpus)
 
     @property
     def _gpus(self) -> Collection[str] | None:
@@ -153,7 +153,7 @@ class Visitor:
         return self.plan.gpus if self.plan.device == "gpu" else None
 
     def _bursts(
-        self, order: Sequence[Arm], number: int, live: dict[Arm, LiveReplicate], timed: dict[Arm, Timed]
+        self, order: Sequence[Arm], number: int, live: dict[Arm, LiveReplicate], timed: dict[Arm, TimedArm]
     ) -> str:
         """Let the bursts of all arms take turns over the visit; return what disturbed them."""
         witness, own_ns = self._witness(order), 0
@@ -184,20 +184,20 @@ class Visitor:
             self.session.folder.record(Watched(cases=cases, round=number, gpus=spans))
         return witness.disturbance(meanwhile)
 
-    def _witness(self, order: Iterable[Arm]) -> Witness:
+    def _witness(self, order: Iterable[Arm]) -> DisturbanceMonitor:
         # Containers are the engine's children, which this process's affinity does not bind.
         cpus = self.plan.cpus or (None if ENGINES[self.plan.engine].detached else os.sched_getaffinity(0))
         clients = [self.workers.client(target) for target in {target for _, target in order}]
         groups = [client.pid for client in clients if client and client.pid]
-        return Witness.begin(cpus, self._gpus, groups)
+        return DisturbanceMonitor.begin(cpus, self._gpus, groups)
 
 
-def make_gpu_code(
+def compile_gpu_code(
     visitor: Visitor, numbers: Collection[str], cases: Sequence[Case], is_closed: Callable[[ArmKey], bool]
 ) -> None:
     """Open a replicate of each case in the versions with these numbers, so that the driver compiles its code once.
 
-    The first one takes longest. A newer CUDA loads code only where it is called, so what other cases call is made then.
+    The first one takes longest. A newer CUDA loads code only when it is called, so each case may need more code.
     """
     for number in sorted(numbers):
         visitor.session.view.say(f"{number}: its GPU code is made first, which takes minutes unless it was made before")
@@ -208,7 +208,7 @@ def make_gpu_code(
                 continue
             opened = time.monotonic()
             replicate = visitor.replicates.open(arm, PILOT_ROUND, position=0, timeout_s=SLOW_START_TIMEOUT_S)
-            # Also what only calls in bursts run has to be made, and no replicate counts without one.
+            # A burst compiles the code that only its calls run, and no replicate counts without a burst.
             if replicate and replicate.burst(1):
                 replicate.close()
             elif time.monotonic() - opened > visitor.plan.timeout_s:

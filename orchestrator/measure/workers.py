@@ -27,9 +27,9 @@ from orchestrator.terminal.text import escape_unprintable
 
 # A version whose worker dies this often is not measured any further: its machine or its TensorFlow is broken.
 MOST_DEATHS = 3
-# The usual few versions all start at once.
+# At least this many workers may start at once, which is enough for the usual few versions.
 FEWEST_STARTING = 4
-# The last line of a worker's log if it had to end processes; workloads/processes.py writes it.
+# workloads/processes.py writes this as the last line of a worker's log if it had to end processes.
 STRAYS = re.compile(r"tfcompare: workloads left processes running, which were ended: (\d{1,6})")
 
 
@@ -39,16 +39,16 @@ class Workers:
         self._plan = session.plan
         self._run = session.folder
         self._view = session.view
-        # Workers of a detached engine have their scratch folder, and a limit of memory, in their containers.
+        # Workers of a detached engine have their scratch folder and a memory limit in their containers.
         self.limited = ENGINES[session.plan.engine].detached
         folders = (session.folder.path,) if self.limited else (session.folder.path, Path(gettempdir()))
         self.scene = Scene(folders, session.plan.gpus if session.plan.device == "gpu" else ())
         if isolated is None:
             isolated = () if session.plan.isolation == "fork" else session.environments
         self._round = FIRST_ROUND
-        # Taken once, by the first worker whose workloads left processes running.
+        # The first worker whose workloads left processes running takes this, and it is never released.
         self._first_strays = threading.Lock()
-        # The seconds that the resident workers last took to start.
+        # The resident workers last took this many seconds to start.
         self.start_s = 0.0
         parts = session.folder.worker_output.parts()
         self._slots = {
@@ -65,12 +65,12 @@ class Workers:
         return slot.client if slot else None
 
     def describe_loss(self, target: Target) -> str:
-        """Return why the version has no worker any more, as the journal has it."""
+        """Return why the version has no worker any more, according to the journal."""
         lost = [entry for entry in self._run.entries() if isinstance(entry, Lost) and entry.target == target]
         return "; ".join(f"{entry.stage}: {entry.reason}" for entry in lost[-1:])
 
     def mark_memory(self, pid: int | None) -> MemoryMark:
-        """Return this moment; a detached engine whose processes have no number here runs on another machine."""
+        """Return a mark of this moment; a detached engine whose processes have no pid here runs on another machine."""
         return MemoryMark.now(pid) if pid or not self.limited else MemoryMark.elsewhere()
 
     def slot(self, target: Target) -> WorkerSlot:
@@ -98,7 +98,7 @@ class Workers:
         if not self._plan.exclusive:
             started = self._start_together(self._slots)
         else:
-            # This only checks that it can start: each ends before the next one begins.
+            # This only checks that each worker can start, so each ends before the next one begins.
             for target, slot in self._slots.items():
                 if ready := self._start(target):
                     started[target] = ready
@@ -109,8 +109,8 @@ class Workers:
     def renew(self, targets: Collection[Target], number: int) -> None:
         """Replace the resident workers of these versions for this round.
 
-        A worker's address layout and its order of hashes are luck that all its replicates share. With new workers in
-        every round, the differences between rounds have that luck in them, and so do intervals.
+        A worker's address layout and its hash order are random, and all its replicates share them. With new workers in
+        every round, they vary between rounds, and so intervals include their effect.
         """
         self._round = number
         resident = [target for target in self.targets() if target in targets and not self._slots[target].isolated]
@@ -126,8 +126,8 @@ class Workers:
 
     def _start_together(self, targets: Collection[Target]) -> dict[Target, Ready]:
         begun = time.monotonic()
-        # An executor, whose end an interrupt waits for: no worker is started after all others were ended. Only as many
-        # at once as can each import TensorFlow within the deadline, whatever the number of versions.
+        # An interrupt waits for the end of the executor, so no worker is started after all others were ended. The
+        # number of threads is limited, so that each worker can import TensorFlow within the deadline.
         usable = len(self._plan.cpus or os.sched_getaffinity(0))
         with ThreadPoolExecutor(min(len(targets), max(FEWEST_STARTING, usable)) or 1) as pool:
             try:
@@ -195,7 +195,7 @@ class Workers:
         self._end_all(_kill, self._slots)
 
     def _end_all(self, end: Callable[[WorkerSlot], None], targets: Collection[Target]) -> None:
-        """End these workers at once, but settle what they wrote one after another, for that takes memory."""
+        """End these workers at once, but settle what they wrote one after another, because that takes memory."""
         slots = [self._slots[target] for target in targets]
         with ThreadPoolExecutor(len(slots) or 1) as pool:
             list(pool.map(end, slots))
@@ -226,7 +226,7 @@ class Workers:
             self._view.say(f"{target}: workloads left processes running, which were ended: {line[1]}")
 
     def sync(self, number: int) -> None:
-        """Write what a round has measured through to the disk, and say whose results are gone."""
+        """Flush what a round has measured to the disk, and name the versions whose results are gone."""
         for target, slot in self._slots.items():
             if slot.stream and not os.path.lexists(slot.stream.path):
                 lost = f"what it measured in round {number} is lost"
@@ -235,7 +235,7 @@ class Workers:
 
 
 @dataclass
-class Employed:
+class RunningWorkers:
     """The workers of a run while it needs them, and the error that ended their work early."""
 
     session: Session
@@ -243,7 +243,7 @@ class Employed:
     error: TfCompareError | None = None
 
     def start(self, number: int = FIRST_ROUND) -> dict[Target, Ready]:
-        """Start all of them for this round, and note in the manifest what those that are ready say of themselves."""
+        """Start all workers for this round, and record in the manifest what those that are ready state."""
         for target in self.session.environments:
             self.session.view.preparing(str(target), "starting its worker")
         ready = self.workers.start_all(number)
@@ -254,9 +254,11 @@ class Employed:
 
 
 @contextmanager
-def employ(session: Session, at_end: Callable[[Employed], object] = lambda employed: None) -> Iterator[Employed]:
-    """Yield the workers of a run, and end them whatever happens; `at_end` follows, and no interrupt comes between."""
-    employed = Employed(session, Workers(session))
+def employ(
+    session: Session, at_end: Callable[[RunningWorkers], object] = lambda employed: None
+) -> Iterator[RunningWorkers]:
+    """Yield the workers of a run, and end them whatever happens; then call `at_end`, with interrupts held back."""
+    employed = RunningWorkers(session, Workers(session))
     try:
         yield employed
         employed.workers.stop()

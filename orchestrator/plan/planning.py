@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 
+from orchestrator.catalog import workloads
 from orchestrator.catalog.changed import provide_targets
 from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.plan.gpus import describe_builds, fit
 from orchestrator.plan.request import PlannedRun, RunOptions, check_request
+from orchestrator.terminal.counts import name_some
 from orchestrator.terminal.view import View
 
 
@@ -20,7 +22,10 @@ def plan_elsewhere(options: RunOptions, view: View) -> PlannedRun:
 
 
 def _provide(options: RunOptions, view: View) -> RunOptions:
-    """Lock the targets, also those of claims: there, what cannot be locked costs only the claims that name it."""
+    """Lock the targets, also those of claims; if one of these cannot be locked, only its claims are left out."""
+    own = options.own_workloads if not options.program else None
+    if own and (helpers := [path.name for path in workloads.find_helpers(own)]):
+        view.say(f"note: without build(tf, params), and so no workload: {name_some(helpers)}")
     device = options.environments.device
     targets, found = provide_targets(options.versions, view, device), []
     for claim in options.claims:

@@ -40,23 +40,26 @@ from orchestrator.plan.shards import take_shard
 class RunOptions:
     """The options given on the command line."""
 
-    # The targets, as they were written.
+    # Targets are kept as the user wrote them.
     versions: tuple[str, ...] = ()
-    # Without one the cases of `own_workloads`, or else of the default suite.
+    # If this is None, the cases are those of `own_workloads`, or else of the default suite.
     suite: str | None = None
     selected: tuple[str, ...] = ()
-    # Which part of these cases, of how many; the others are for other machines.
+    # A shard is one part of the cases, given as its number and the number of parts. The others are for other machines.
     shard: tuple[int, int] | None = None
     own_workloads: Path | None = None
     engine: str = "auto"
     environments: EngineOptions = field(default_factory=EngineOptions)
     out: Path | None = None
     rounds: int | None = None
-    # Whether the run may have other looks than the usual ones: all parts of a run need the same.
+    # If set, the run may have other looks than the usual ones. It is not set for parts of a run, which need the same
+    # looks.
     prolong: bool = True
     budget_s: float | None = None
+    # Whether a program is measured to the end of its budget, although nothing more can be decided.
+    keep_going: bool = False
     margin: float = MARGIN
-    # Of metrics whose margin the user named.
+    # The user named these margins of metrics.
     margins: dict[Metric, float] = field(default_factory=dict)
     control: bool = False
     threads: tuple[int, int] | None = None
@@ -65,18 +68,18 @@ class RunOptions:
     isolation: Isolation = "fork"
     claims: tuple[Claim, ...] = ()
     hash_data: bool = False
-    # The words of a program in `own_workloads`, which is measured instead of workloads; and the packages it needs.
+    # A program in `own_workloads` may be measured instead of workloads. These are its words and the packages it needs.
     program: tuple[str, ...] = ()
     requirements: tuple[str, ...] = ()
-    # Of the program, by where it sees them.
+    # The keys are the places where the program sees its data.
     data: Mapping[str, Path] = field(default_factory=dict)
-    # What the user allows `own_workloads` to use outside of itself, by its place in the copy of that folder.
+    # The user allows `own_workloads` to use these places outside of it. The keys are their places in the folder's copy.
     outside: Mapping[str, Path] = field(default_factory=dict)
-    # What is compared in addition to times, if not the usual.
+    # These are compared in addition to times. If this is None, the usual metrics are compared.
     metrics: tuple[str, ...] | None = None
-    # What gates need besides; no rounds are measured for it.
+    # Gates also need these metrics, for which no rounds are measured.
     of_gates: tuple[str, ...] = ()
-    # Of these, those for whose verdicts rounds are measured as well.
+    # Rounds are also measured for the verdicts on these metrics.
     decided: tuple[Metric, ...] = ()
     judge: Judge = "wall"
     command: tuple[str, ...] = ()
@@ -95,7 +98,7 @@ class Selection:
 
 @dataclass(frozen=True, kw_only=True)
 class PlannedRun:
-    """The options, checked against what exists before any work starts; `freeze` makes the plan of them."""
+    """The options, checked against what exists before any work starts; `freeze` makes a plan from them."""
 
     options: RunOptions
     selection: Selection
@@ -113,7 +116,7 @@ class PlannedRun:
 
     @property
     def _is_whole(self) -> bool:
-        """Whether the run is no part of another: all parts need the same looks."""
+        """Whether the run is not part of another run; all parts of a run need the same looks."""
         return self.options.prolong and not self.options.shard
 
     @property
@@ -123,10 +126,10 @@ class PlannedRun:
         return FURTHER_LOOKS[-1] if prolonged else 0
 
     def isolate(self, engine: str) -> Isolation:
-        """Return what every replicate has for itself on this engine."""
+        """Return how replicates are isolated from each other on this engine."""
         if not self.options.environments.exclusive:
             return self.options.isolation
-        # A worker each: whatever holds the GPU ends with it, before the next begins.
+        # Each replicate has its worker, so that everything that holds the GPU ends before the next one begins.
         return "process" if engine == VENV else "container"
 
     def arms(self) -> tuple[Arm, ...]:
@@ -135,7 +138,7 @@ class PlannedRun:
         return list_arms(self.selection.cases, self.selection.targets, options.claims, options.environments.device)
 
     def freeze(self, engine: str, large: tuple[LargeFile, ...] = ()) -> Plan:
-        """Return the plan. The engine is the one that made the environments, which need not be the one asked for."""
+        """Return the plan. The engine is the one that made the environments, which may not be the requested one."""
         options, selection = self.options, self.selection
         metrics, outputs = find_metrics(options)
         return Plan(
@@ -200,7 +203,7 @@ def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
         _check_syntax(workload, selection.versions)
         if options.own_workloads and not workload.builtin:
             folder, outside = options.own_workloads, options.outside
-            # Refuses what leads out of the folder and is not allowed.
+            # This refuses links that lead out of the folder and are not allowed.
             pinned.divide_files(folder, outside)
             if workload.path.name in outside:
                 raise UsageError(
@@ -219,7 +222,7 @@ def check_request(options: RunOptions, fewest: int = 2) -> PlannedRun:
 
 
 def check_judge(judge: str, *, gpu: bool, metrics: Collection[str] = ()) -> None:
-    """Raise UsageError where CPU time says nothing, and for a metric that does not go with it."""
+    """Raise UsageError if CPU time says nothing, or if a metric does not go with it."""
     if judge == "cpu" and gpu:
         raise UsageError("--judge cpu: what a GPU computes takes no CPU time; leave it out")
     if judge == "cpu" and "cpu" in metrics:
@@ -228,12 +231,12 @@ def check_judge(judge: str, *, gpu: bool, metrics: Collection[str] = ()) -> None
 
 def _check_syntax(workload: Workload, versions: tuple[Version, ...]) -> None:
     """Refuse a user's workload whose syntax is too new for every Python that one of the versions may run on."""
-    # A program ends with the reason where it cannot be read.
+    # A program that cannot be read reports the reason itself.
     if workload.builtin or workload.path.is_dir():
         return
     for version in versions:
         pythons = [flavour.python.number for flavour in version.flavours]
-        # What Python an image of the user's own has is known once it is there.
+        # The Python of a user's own image is only known once the image is present.
         if not pythons:
             continue
         suites.check_syntax(workload.path, max(pythons, key=lambda number: tuple(map(int, number.split(".")))))
@@ -278,16 +281,16 @@ def suite_of(options: RunOptions, workloads: Mapping[str, Workload]) -> Suite:
 
 
 def _of_cases(options: RunOptions, workloads: dict[str, Workload], fewest: int) -> Selection:
-    # A version next to itself also is a comparison: of the machine with itself.
+    # A single version is enough for a control, which compares the machine with itself.
     versions = changed.resolve_targets(options.versions, 1 if options.control else fewest, options.environments.device)
     targets = tuple(Target(version.name) for version in versions)
     if options.control:
         targets = (targets[0], Target(targets[0].name, control=True), *targets[1:])
     if options.program:
         cases = tuple(Case(name, ()) for name in workloads)
-        # Of its steps only the wall time is known.
+        # Only the wall time of its steps is known.
         metrics: tuple[Metric, ...] = ("time",) if options.judge == "cpu" else ("time", "step")
-        # How long it runs is unknown.
+        # Its running time is unknown, so it has no usual budget.
         return Selection(versions, targets, cases, plan_program_pairs(cases, targets, metrics), options.budget_s)
     suite = suite_of(options, workloads)
     cases = select_cases(options.selected, suite.cases, workloads)

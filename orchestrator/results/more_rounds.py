@@ -1,4 +1,4 @@
-"""What more rounds of a run would be, and whether its sources still are those that were measured."""
+"""The plan for more rounds of a run, and the check that its sources are still those that were measured."""
 
 import secrets
 from dataclasses import dataclass, field
@@ -16,9 +16,9 @@ from orchestrator.results.past import Past
 from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.counts import name_some
 
-# A budget that is proposed has this much, for rounds that take longer than those before.
+# A proposed budget is longer by this factor, because later rounds may take longer.
 RESERVE = 1.5
-# Rounds that an extension takes where no planned look is left and no number was asked for.
+# An extension has this many rounds if no planned look is left and the user gave no number.
 EXPLORATORY_ROUNDS = 10
 
 
@@ -29,13 +29,14 @@ class ResumeOptions:
     run: Path
     rounds: int | None = None
     budget_s: float | None = None
+    keep_going: bool = False
     own_workloads: Path | None = None
     environments: EngineOptions = field(default_factory=EngineOptions)
     command: tuple[str, ...] = ()
 
 
 def extension(options: ResumeOptions, plan: Plan, past: Past) -> Extended:
-    """Decide what the new rounds are, before the first of them."""
+    """Plan the new rounds, before the first of them is measured."""
     planned = looks_left(past.looks or plan.looks, past.rounds)
     if options.rounds:
         looks: tuple[int, ...] = (past.rounds + options.rounds,)
@@ -53,7 +54,7 @@ def extension(options: ResumeOptions, plan: Plan, past: Past) -> Extended:
 
 
 def same_sources(plan: Plan, manifest: Manifest, folder: RunFolder, own: Path | None) -> None:
-    """Raise UsageError unless the workloads are the measured ones: those that the run keeps, and those named."""
+    """Raise UsageError unless the workloads that the run keeps and those that the user names are the measured ones."""
     if manifest.contract != contract.FINGERPRINT:
         raise UsageError(
             f"{plan.run} was measured under contract {manifest.contract}, this tfcompare has {contract.FINGERPRINT}; "

@@ -235,7 +235,14 @@ class Play:
 
 
 def play(
-    folder: Path, plan: Plan, stage: Stage, fitting: Fitting = NO_GPUS, view: View | None = None, **loop: Any
+    folder: Path,
+    plan: Plan,
+    stage: Stage,
+    fitting: Fitting = NO_GPUS,
+    view: View | None = None,
+    *,
+    keep_going: bool = False,
+    **loop: Any,
 ) -> Play:
     """A whole run, from the workers' start to the judged comparison."""
     run = run_folder(folder / "run", plan)
@@ -246,7 +253,7 @@ def play(
     workers = Workers(session)
     try:
         workers.start_all()
-        ending = RoundLoop(session, workers, first_rounds(plan), **loop).measure()
+        ending = RoundLoop(session, workers, first_rounds(plan, keep_going=keep_going), **loop).measure()
         with suppress(ChannelClosed):
             workers.stop()
     finally:

@@ -1,8 +1,8 @@
-"""Views for tests: one that keeps its lines, and one that hands them to functions."""
+"""Views for tests: those that keep what they are told, and one that hands it to functions."""
 
 from collections.abc import Callable
 
-from orchestrator.terminal.view import View
+from orchestrator.terminal.view import RoundDone, View
 
 
 class Heard(View):
@@ -11,6 +11,19 @@ class Heard(View):
 
     def say(self, text: str) -> None:
         self.lines.append(text)
+
+
+class Told(Heard):
+    """Keeps its lines and its rounds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rounds: list[tuple[int, int]] = []
+        self.left_s: list[float] = []
+
+    def round_done(self, done: RoundDone) -> None:
+        self.rounds.append((done.number, done.cases))
+        self.left_s.append(done.left_s)
 
 
 class Listener(View):

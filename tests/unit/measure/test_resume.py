@@ -198,8 +198,8 @@ def test_a_version_that_no_table_has_any_more_is_left_out_and_reported(
     remaining = tuple(version for version in catalog.all_versions() if version.number != "1.14.0")
     monkeypatch.setattr(catalog, "all_versions", lambda: remaining)
     done = add_rounds(ResumeOptions(run=run.path, rounds=2), View())
-    assert str(done.error) == "1.14.0: left out, it is no longer in the table of versions"
-    lost = "1.14.0 was lost (environment: left out, it is no longer in the table of versions)"
+    assert str(done.error) == "1.14.0: left out because it is no longer in the table of versions"
+    lost = "1.14.0 was lost (environment: left out because it is no longer in the table of versions)"
     assert lost in done.evaluation.warnings
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.machine.host import Witness
+from orchestrator.machine.host import DisturbanceMonitor
 from orchestrator.measure import pacing
 from orchestrator.model import Disturbed, Postponed
 from orchestrator.results.endings import read_endings
@@ -16,6 +16,7 @@ from orchestrator.terminal.view import View
 from tests.support.actors import Part, Play, Stage, play
 from tests.support.builders import NEW, OLD, case, case_pair, plan, version_pair
 from tests.support.clock import Clock, noisy
+from tests.support.heard import Told
 
 A, B = case("a"), case("b")
 LOOKS = (4, 6, 8, 10, 13, 16, 20)
@@ -24,7 +25,7 @@ LOOKS = (4, 6, 8, 10, 13, 16, 20)
 @pytest.fixture
 def busy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Somebody disturbs every visit, but nobody has done so before."""
-    monkeypatch.setattr(Witness, "disturbance", lambda witness, meanwhile: "somebody else")
+    monkeypatch.setattr(DisturbanceMonitor, "disturbance", lambda witness, meanwhile: "somebody else")
     monkeypatch.setattr(pacing, "is_exception", lambda disturbed, visits: True)
 
 
@@ -69,7 +70,7 @@ def test_a_budget_that_does_not_hold_the_pilot_measures_the_first_cases_and_name
     assert read_endings(played.run).postponed == set(MANY) - judged
     reasons = {comparison.pair.case.label: comparison.reason for comparison in played.evaluation.comparisons}
     assert {reasons[name] for name in set(MANY) - judged} == {
-        "postponed: the budget holds too few rounds; --resume measures it"
+        "postponed: too few rounds fit into the budget; --resume measures it"
     }
 
 
@@ -141,25 +142,11 @@ def test_cases_that_would_get_too_few_rounds_are_postponed_the_longest_first(tmp
     assert played.ending == "the budget of 82 s ended the run after 16 rounds"
     reasons = {comparison.pair.case.label: comparison.reason for comparison in played.evaluation.comparisons}
     so_far = "2.5x so far (1 round; 3 more needed for a verdict)"
-    assert reasons["a"] == reasons["c"] == f"postponed: the budget holds too few rounds; --resume measures it; {so_far}"
+    assert (
+        reasons["a"] == reasons["c"] == f"postponed: too few rounds fit into the budget; --resume measures it; {so_far}"
+    )
     assert "postponed" not in reasons["b"]
     assert {arm.outcome for arm in played.evaluation.arms} == {"measured"}
-
-
-class Told(View):
-    """A view that keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-        self.rounds: list[tuple[int, int]] = []
-        self.left_s: list[float] = []
-
-    def say(self, text: str) -> None:
-        self.lines.append(text)
-
-    def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
-        self.rounds.append((number, cases))
-        self.left_s.append(left_s)
 
 
 def test_what_the_budget_is_good_for_and_what_it_postpones_is_said_after_the_pilot(tmp_path: Path, clock: Clock):
@@ -172,13 +159,11 @@ def test_what_the_budget_is_good_for_and_what_it_postpones_is_said_after_the_pil
     assert left_out == "postponed, because the budget is too short for them: a; --resume measures them"
 
 
-def test_a_first_round_that_was_the_pilot_is_not_reported_and_later_ones_name_what_they_visited(
-    tmp_path: Path, clock: Clock
-):
+def test_each_round_names_what_it_visited_also_the_first_if_it_was_the_pilot(tmp_path: Path, clock: Clock):
     view = Told()
     measure(tmp_path, clock.stage({"a": 30.0, "b": 2.0}), 40.0, view=view)
-    assert view.rounds == [(2, 1), (3, 1), (4, 1), (5, 1)]
-    assert view.left_s == [pytest.approx(left_s) for left_s in (6.0, 4.0, 2.0, 0.0)]
+    assert view.rounds == [(number, 1) for number in (1, 2, 3, 4, 5)]
+    assert view.left_s == [pytest.approx(left_s) for left_s in (8.0, 6.0, 4.0, 2.0, 0.0)]
 
 
 def test_no_case_has_fewer_calls_where_the_budget_holds_enough_rounds(tmp_path: Path, clock: Clock):
@@ -289,7 +274,7 @@ def test_what_disturbs_most_visits_disturbs_none_of_them_twice(
         "in all but the pilot": chain([""], repeat("somebody else")),
         "always": repeat("somebody else"),
     }[disturbed]
-    monkeypatch.setattr(Witness, "disturbance", lambda witness, meanwhile: next(hits))
+    monkeypatch.setattr(DisturbanceMonitor, "disturbance", lambda witness, meanwhile: next(hits))
     stage = Stage({("a", NEW): Part(lambda number: noisy(number) if number else 0.1)})
     played = play(tmp_path, plan([A], looks=(6,)), stage)
     assert [number for _, number in repeated(played)] == repeated_rounds

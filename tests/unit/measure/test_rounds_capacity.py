@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.machine.host import Witness
+from orchestrator.machine.host import DisturbanceMonitor
 from orchestrator.measure.capacity import Capacity
 from orchestrator.model import Calibrated, Disturbed, Ended
 from tests.support.actors import Part, Play, Stage, play
@@ -63,7 +63,7 @@ def test_a_disturbed_visit_is_repeated_with_all_of_its_sittings(
 ):
     # In the pilot there are four sittings.
     causes = iter(["", "", "", "", "", "somebody else"])
-    monkeypatch.setattr(Witness, "disturbance", lambda witness, meanwhile: next(causes, ""))
+    monkeypatch.setattr(DisturbanceMonitor, "disturbance", lambda witness, meanwhile: next(causes, ""))
     played = play(tmp_path, ASKED, stage)
     entries = list(played.run.entries())
     disturbed = [entry for entry in entries if isinstance(entry, Disturbed)]

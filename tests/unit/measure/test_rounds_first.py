@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from orchestrator.machine.host import Witness
+from orchestrator.machine.host import DisturbanceMonitor
 from orchestrator.measure import pacing
 from orchestrator.model import Calibrated, Metric
 from orchestrator.results.evaluation import gather
@@ -170,7 +170,7 @@ def test_a_visit_that_was_repeated_takes_no_part_in_first_calls_either(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
     causes = iter(["", "", "", "somebody else"])
-    monkeypatch.setattr(Witness, "disturbance", lambda witness, meanwhile: next(causes, ""))
+    monkeypatch.setattr(DisturbanceMonitor, "disturbance", lambda witness, meanwhile: next(causes, ""))
     stage = stage_of(clock, dict.fromkeys((OLD, NEW), constant))
     gathered = gather(measure(tmp_path, stage).run)
     assert len(gathered.endings.redone) == 2

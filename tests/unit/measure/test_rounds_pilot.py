@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from orchestrator.contract import PILOT_ROUND
-from orchestrator.machine.host import Meanwhile, Witness
+from orchestrator.machine.host import DisturbanceMonitor, Interference
 from orchestrator.measure.pilot import describe_remedy, describe_rounds, prolong, typical_spread
 from orchestrator.measure.round_range import RoundRange
 from orchestrator.model import BESIDE, Calibrated, Ended, Load, Metric, Prolonged
@@ -96,7 +96,7 @@ def test_a_pilot_is_no_round_where_the_first_opening_is_compared(tmp_path: Path,
 
 def test_a_pilot_that_was_disturbed_does_not_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     causes = iter(["somebody else"])
-    monkeypatch.setattr(Witness, "disturbance", lambda witness, meanwhile: next(causes, ""))
+    monkeypatch.setattr(DisturbanceMonitor, "disturbance", lambda witness, meanwhile: next(causes, ""))
     played = play(tmp_path, plan([A, B], looks=(2,)), stage := Stage())
     assert {entry.case: entry.counts for entry in efforts(played).values()} == {"a": False, "b": True}
     assert (stage.opened("a", NEW), stage.opened("b", NEW)) == ([0, 1, 2], [0, 2])
@@ -144,8 +144,8 @@ def test_a_pilot_in_which_nothing_was_measured_is_no_round(tmp_path: Path):
 
 
 def test_what_others_did_in_each_visit_is_in_the_journal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    meanwhile = Meanwhile(foreign_cores=1.5, steal_share=0.02, cpus=64, waiting_share=0.1, idle_share=0.9)
-    monkeypatch.setattr(Witness, "meanwhile", lambda witness, own_s: meanwhile)
+    meanwhile = Interference(foreign_cores=1.5, steal_share=0.02, cpus=64, waiting_share=0.1, idle_share=0.9)
+    monkeypatch.setattr(DisturbanceMonitor, "meanwhile", lambda witness, own_s: meanwhile)
     asked = plan([A, B], pairs=(version_pair(A), case_pair(A, B)), looks=(2,))
     played = play(tmp_path, asked, Stage())
     loads = [entry for entry in played.run.entries() if isinstance(entry, Load)]

@@ -95,14 +95,18 @@ def test_a_first_round_that_the_pilot_is_no_part_of_has_all_its_visits(
     tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ):
     causes = iter(["somebody else"])
-    monkeypatch.setattr("orchestrator.machine.host.Witness.disturbance", lambda witness, meanwhile: next(causes, ""))
+    monkeypatch.setattr(
+        "orchestrator.machine.host.DisturbanceMonitor.disturbance", lambda witness, meanwhile: next(causes, "")
+    )
     played = play(tmp_path, plan([A], looks=(4,)), slow_to_start(clock, {"a": 2.0}, 1.0))
     assert visits_of(played) == {0: 1, 1: 2, 2: 2, 3: 2, 4: 2}
 
 
 def test_a_disturbed_visit_is_repeated_in_its_turn(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch):
     causes = iter(["", "somebody else"])
-    monkeypatch.setattr("orchestrator.machine.host.Witness.disturbance", lambda witness, meanwhile: next(causes, ""))
+    monkeypatch.setattr(
+        "orchestrator.machine.host.DisturbanceMonitor.disturbance", lambda witness, meanwhile: next(causes, "")
+    )
     stage = slow_to_start(clock, {"a": 2.0}, 1.0)
     played = play(tmp_path, plan([A], looks=(4,)), stage)
     assert visits_of(played) == {0: 1, 1: 2, 2: 2, 3: 2, 4: 2}

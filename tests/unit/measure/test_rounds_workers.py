@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from orchestrator.catalog.gpu_support import NO_GPUS, Fitting, Match
-from orchestrator.machine.host import Meanwhile, Reading, Witness
+from orchestrator.machine.host import DisturbanceMonitor, Interference, Reading
 from orchestrator.measure.round_range import first_rounds
 from orchestrator.measure.rounds import RoundLoop
 from orchestrator.measure.session import Session
@@ -105,18 +105,18 @@ def test_a_worker_that_is_killed_with_several_replicates_costs_one_death_and_one
 ):
     """Its other replicates are asked of nobody, and their cases are measured again with its arm."""
     rig = Rig(tmp_path, KILLING)
-    begin = Witness.begin
+    begin = DisturbanceMonitor.begin
     visits = iter(range(1, 9))
 
-    def announce(*values: Any) -> Witness:
+    def announce(*values: Any) -> DisturbanceMonitor:
         if next(visits) == 3:
             (rig.own / "kill").touch()
         return begin(*values)
 
-    monkeypatch.setattr(Witness, "begin", announce)
+    monkeypatch.setattr(DisturbanceMonitor, "begin", announce)
     # A pilot that was disturbed is not the first round.
     causes = iter(["somebody else"])
-    monkeypatch.setattr(Witness, "disturbance", lambda witness, meanwhile: next(causes, ""))
+    monkeypatch.setattr(DisturbanceMonitor, "disturbance", lambda witness, meanwhile: next(causes, ""))
     evaluation = rig.measure(plan(CASES, pairs=PAIRS, looks=(3,)))
     killed, *others = rig.deaths()
     assert (killed.case, killed.how, killed.round) == ("tick[n=a]", "worker", 2)
@@ -148,18 +148,18 @@ FILLING = """
 def test_what_threads_do_while_another_arm_has_its_turn_is_own_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     in_own_bursts: list[float] = []
     counted: list[float] = []
-    meanwhile, until = Witness.meanwhile, Reading.until
+    meanwhile, until = DisturbanceMonitor.meanwhile, Reading.until
 
-    def witness(self: Witness, own_s: float) -> Meanwhile | None:
+    def witness(self: DisturbanceMonitor, own_s: float) -> Interference | None:
         in_own_bursts.append(own_s)
         return meanwhile(self, own_s)
 
-    def count(self: Reading, later: Reading, own: float) -> Meanwhile | None:
+    def count(self: Reading, later: Reading, own: float) -> Interference | None:
         counted.append(own)
         return until(self, later, own)
 
-    monkeypatch.setattr(Witness, "meanwhile", witness)
-    monkeypatch.setattr(Witness, "disturbance", lambda witness, meanwhile: "")
+    monkeypatch.setattr(DisturbanceMonitor, "meanwhile", witness)
+    monkeypatch.setattr(DisturbanceMonitor, "disturbance", lambda witness, meanwhile: "")
     monkeypatch.setattr(Reading, "until", count)
     Rig(tmp_path, FILLING).measure(plan(CASES[:1], pairs=PAIRS[:1], looks=(2,)))
     # Both have a thread, and each of them a turn for half of the time.

@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.catalog.gpu_support import Fitting, Match
 from orchestrator.engines import Environment, Started, WorkerPaths
-from orchestrator.engines.worker.client import DriverAnswer, SeenGpu, Sight, WorkerClient
+from orchestrator.engines.worker.client import DriverAnswer, VisibleGpu, VisibleGpus, WorkerClient
 from orchestrator.errors import EngineUnavailable, EnvironmentFailed
 from orchestrator.machine.gpu import Gpu
 from orchestrator.measure.session import Session
@@ -23,7 +23,7 @@ from tests.support.builders import NEW, OLD, environment_facts, plan, run_folder
 
 A100 = Gpu(0, "GPU-4d6a", "NVIDIA A100-SXM4-80GB", "8.0", "550.54", 81_920, 400, True, False)
 T4 = Gpu(1, "GPU-9f31", "Tesla T4", "7.5", "550.54", 15_360, 70, True, None)
-SEES_A100, SEES_T4 = SeenGpu("NVIDIA A100-SXM4-80GB", "8.0"), SeenGpu("Tesla T4", "7.5")
+SEES_A100, SEES_T4 = VisibleGpu("NVIDIA A100-SXM4-80GB", "8.0"), VisibleGpu("Tesla T4", "7.5")
 
 
 @pytest.mark.parametrize(
@@ -34,9 +34,9 @@ SEES_A100, SEES_T4 = SeenGpu("NVIDIA A100-SXM4-80GB", "8.0"), SeenGpu("Tesla T4"
         ((A100,), (SEES_A100,)),
         ((A100, T4), (SEES_T4, SEES_A100)),
         ((A100, A100), (SEES_A100, SEES_A100)),
-        ((A100,), (SeenGpu("A100-SXM4-80GB", ""),)),
-        ((A100,), (SeenGpu("", ""),)),
-        ((replace(A100, mig=True),), (SeenGpu("NVIDIA A100-SXM4-80GB MIG 1g.10gb", "8.0"),)),
+        ((A100,), (VisibleGpu("A100-SXM4-80GB", ""),)),
+        ((A100,), (VisibleGpu("", ""),)),
+        ((replace(A100, mig=True),), (VisibleGpu("NVIDIA A100-SXM4-80GB MIG 1g.10gb", "8.0"),)),
         ((replace(A100, name=None, capability=None),), (SEES_T4,)),
     ],
 )
@@ -53,8 +53,8 @@ def test_what_was_asked_for_is_seen(asked, seen):
         ((A100,), (SEES_A100, SEES_T4), "sees NVIDIA A100-SXM4-80GB (compute capability 8.0), Tesla T4"),
         ((A100, T4), (SEES_A100,), "where GPU 0 (NVIDIA A100-SXM4-80GB) GPU-4d6a (compute capability 8.0), GPU 1"),
         ((A100, T4), (SEES_A100, SEES_A100), "sees NVIDIA A100"),
-        ((A100,), (SeenGpu("NVIDIA A100-SXM4-80GB", "8.6"),), "compute capability 8.6"),
-        ((A100,), (SeenGpu("NVIDIA H100", ""),), "sees NVIDIA H100 inside"),
+        ((A100,), (VisibleGpu("NVIDIA A100-SXM4-80GB", "8.6"),), "compute capability 8.6"),
+        ((A100,), (VisibleGpu("NVIDIA H100", ""),), "sees NVIDIA H100 inside"),
     ],
 )
 def test_what_was_not_asked_for_is_told_beside_what_was(asked, seen, words: str):
@@ -99,7 +99,9 @@ def test_a_version_that_sees_no_gpu_costs_only_itself(tmp_path: Path, monkeypatc
     monkeypatch.setattr(
         WorkerClient,
         "gpus",
-        lambda self, timeout_s: Sight((), driver) if self.target == target(OLD) else Sight((SEES_T4,), DriverAnswer()),
+        lambda self, timeout_s: (
+            VisibleGpus((), driver) if self.target == target(OLD) else VisibleGpus((SEES_T4,), DriverAnswer())
+        ),
     )
     made = workers(tmp_path, Stage(), Fitting(gpus=(T4,)), OLD, NEW)
     assert set(made.start_all()) == {NEW}
@@ -119,9 +121,9 @@ def test_workers_that_see_what_was_asked_for_are_ready(tmp_path: Path):
 def test_a_version_without_code_for_the_card_is_given_time_and_so_is_its_control(tmp_path: Path, monkeypatch):
     given: dict[Target, float] = {}
 
-    def gpus(self: WorkerClient, timeout_s: float) -> Sight:
+    def gpus(self: WorkerClient, timeout_s: float) -> VisibleGpus:
         given[self.target] = timeout_s
-        return Sight((SEES_A100,), DriverAnswer())
+        return VisibleGpus((SEES_A100,), DriverAnswer())
 
     monkeypatch.setattr(WorkerClient, "gpus", gpus)
     fitting = Fitting(gpus=(A100,), matches=(Match(OLD, "", "unsupported", ""), Match(NEW, "", "fine", "")))
