@@ -12,7 +12,7 @@ from orchestrator.measure.outline import REPLICATE_S
 from orchestrator.plan.pairs import LOOKS
 from orchestrator.terminal.view import View
 
-# Seconds until three versions side by side have imported TensorFlow.
+# Three versions that start side by side take this many seconds to import TensorFlow.
 START_S = 12.0
 SIDE_BY_SIDE = 3
 

@@ -1,13 +1,13 @@
 """Evaluates one run of a search: how each of its pairs compares, or that a version cannot be measured.
 
-A search is for a release, and its runs have no control arm: it knows versions by their numbers. Whatever changes them
-changes all of them.
+A search knows versions by their numbers, because it looks for a release and its runs have no control arm. Changes apply
+to all versions alike.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from orchestrator.bisect.search import BisectFinding, Wanted, swap_versions
+from orchestrator.bisect.search import BisectFinding, PlannedStep, swap_versions
 from orchestrator.bisect.state import Skipped
 from orchestrator.contract import PILOT_ROUND
 from orchestrator.errors import ArmsDied, NothingSelected, TfCompareError
@@ -32,7 +32,7 @@ OF_RESULTS: Mapping[OutputVerdict, VerdictName] = {"differs": "slower", "not com
 
 
 def learn(
-    evaluation: Evaluation, wanted: Wanted, timeouts: Mapping[str, bool], metric: Followed = TIME
+    evaluation: Evaluation, wanted: PlannedStep, timeouts: Mapping[str, bool], metric: Followed = TIME
 ) -> tuple[tuple[BisectFinding, ...], tuple[Skipped, ...]]:
     """Return what a run has found of a metric, and which version it cannot measure.
 
@@ -63,7 +63,7 @@ def version_of(target: Target) -> str:
     return re.split(r"\+(?=[^+=]+=)", target.name, maxsplit=1)[0]
 
 
-def order(wanted: Wanted) -> tuple[str, ...]:
+def order(wanted: PlannedStep) -> tuple[str, ...]:
     """Return the versions in the order that the run takes them.
 
     The one in the middle is the baseline, because both others are compared with it.
@@ -77,8 +77,8 @@ def order(wanted: Wanted) -> tuple[str, ...]:
 def versions_out_of_time(run: RunFolder, earlier: Iterable[RunFolder] = ()) -> dict[str, bool]:
     """Return the versions in which the case exceeded its deadline, and whether each counts as slow.
 
-    It does where no round was measured. A single timeout after measured rounds may be the machine's, so it counts where
-    an earlier run of the search had one in that version as well.
+    It counts if no round was measured. The machine may have caused a single timeout after measured rounds, so that
+    counts only if an earlier run of the search had one in that version as well.
     """
     before = {version for each in earlier for version in _timeouts(each)}
     measured = {
@@ -94,7 +94,7 @@ def _timeouts(run: RunFolder) -> set[str]:
     return {version_of(entry.target) for entry in ended if entry.how == "timeout"}
 
 
-def end_lost(evaluation: Evaluation, wanted: Wanted, timeouts: Mapping[str, bool]) -> TfCompareError | None:
+def find_end_error(evaluation: Evaluation, wanted: PlannedStep, timeouts: Mapping[str, bool]) -> TfCompareError | None:
     """Return an error if the first run lacks an end, without which nothing can be searched."""
     lost = [arm for arm in evaluation.arms if version_of(arm.target) in wanted.versions and not _usable(arm, timeouts)]
     if not lost:
@@ -141,7 +141,7 @@ def _not_compared(
 
 
 def _against(baseline: str, evaluation: Evaluation, thorough: bool, metric: Followed) -> Iterator[BisectFinding]:
-    """Yield what a run says of each version against its first one."""
+    """Yield what a run found about each version in comparison with its first one."""
     if metric == RESULTS:
         for output in evaluation.outputs:
             yield BisectFinding(
@@ -163,7 +163,7 @@ def _from_comparison(baseline: str, comparison: Comparison, *, thorough: bool = 
         earlier=baseline,
         later=version_of(comparison.pair.arms[1].target),
         verdict=comparison.verdict,
-        # A search has another rule for what is certain.
+        # A search has a different rule for what is certain, so this reason does not apply to it.
         reason="" if comparison.row_only else comparison.reason,
         ratio=comparison.ratio,
         ci_low=comparison.ci_low,
@@ -178,7 +178,7 @@ def _from_comparison(baseline: str, comparison: Comparison, *, thorough: bool = 
     )
 
 
-def learn_sizes(case: Case, wanted: Wanted, sizes: Mapping[str, int], margin: float) -> tuple[BisectFinding, ...]:
+def learn_sizes(case: Case, wanted: PlannedStep, sizes: Mapping[str, int], margin: float) -> tuple[BisectFinding, ...]:
     """Return what the sizes of environments show of each pair of versions; no round is measured for them."""
     spec = METRICS["size"]
     findings = []

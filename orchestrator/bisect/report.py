@@ -64,7 +64,7 @@ def join_ratios(first: str, findings: Iterable[BisectFinding], metric: Followed)
 SCHEMA = "tfcompare.bisect/1"
 FINDING = f"earlier later verdict size {OF_RATIO} {OF_DIFFERENCE} rounds reason?"
 WIDE = 100
-# Below it, a table of three-part versions has no room for the count of versions that were left out.
+# A narrower table of three-part versions has no room for the count of versions that were left out.
 COUNTS_FROM = 70
 PLOT = "plot: ratio to {first} with its interval on a log scale, multiplied over the runs on the way · "
 LEGEND = "step: {figure} to the row above, both measured in one run · share: of the whole change"
@@ -106,7 +106,7 @@ def describe_search(state: State) -> str:
     with_changes = f"every version with {changes}" if changes else ""
     metric = state.question.metric
     about = "" if (metric, run.judge) == (TIME, "wall") else describe_followed(metric, run.judge)
-    # Of results, no share counts as a difference.
+    # Results have no margin, because any difference beyond the tolerance counts.
     margin = "" if metric == RESULTS else f"margin {METRICS[metric].scale.show_margin(state.question.margin)}"
     seconds = sum(step.seconds for step in state.steps)
     effort = f"{format_count(len(state.measured), 'step')} in {seconds / 60:.1f} min"
@@ -115,7 +115,7 @@ def describe_search(state: State) -> str:
 
 
 def name_figure(metric: Followed) -> str:
-    """Return what versions are compared by: their ratio or, of a metric like leaks, their difference."""
+    """Return what versions are compared by: their ratio or, for a metric like leaks, their difference."""
     return DIFFERENCE if metric != RESULTS and METRICS[metric].units else RATIO
 
 
@@ -199,7 +199,7 @@ def _path_table(state: State, result: SearchResult, width: int, notes: Notes) ->
             RatioColumn(header="share", cell=lambda row: row.share_text if changed else "", right=True),
             *([between_column] if any(row.between for row in rows) else []),
         ),
-        # Not every version that was visited is on the path.
+        # The axis also covers visited versions that are not on the path.
         also=[(joined.ratio, joined.ci_low, joined.ci_high) for joined in visited],
     )
 

@@ -12,14 +12,14 @@ from orchestrator import catalog, contract, files
 from orchestrator.bisect import state as state_file
 from orchestrator.bisect.candidates import is_nightly_number, releases_between, with_nightlies
 from orchestrator.bisect.findings import (
-    end_lost,
+    find_end_error,
     learn,
     learn_sizes,
     order,
     version_of,
     versions_out_of_time,
 )
-from orchestrator.bisect.search import SearchResult, Wanted
+from orchestrator.bisect.search import PlannedStep, SearchResult
 from orchestrator.bisect.state import SIZE, Question, Skipped, State, Step
 from orchestrator.bisect.wording import announce_step, describe_search_progress
 from orchestrator.bundled import find_own_number
@@ -47,31 +47,31 @@ from orchestrator.model import Case, Metric, Target
 from orchestrator.plan.planning import plan_run
 from orchestrator.plan.request import PlannedRun, RunOptions, check_judge, suite_of
 from orchestrator.results.run_folder import RunFolder, refuse_strangers
-from orchestrator.terminal.view import View
+from orchestrator.terminal.view import RoundDone, View
 
-# Rounds if the usual ones decide nothing; they are judged only once.
+# A step gets this many rounds if the usual ones decide nothing; they are judged only once.
 MORE_ROUNDS = 40
-# Times --rounds and --budget, if they were given.
+# Such a step gets this multiple of the budget, and of --rounds if it was given.
 MORE_TIMES = 2
 # A step ends with its verdicts; this limits a case that takes minutes per round.
 BUDGET_S = 600.0
 
 
 @dataclass(frozen=True)
-class Hands:
+class SearchActions:
     """The functions through which a search acts on the outside world."""
 
     measure: Callable[[RunOptions, View], Done] = running.plan_and_measure
     provide: Callable[[Sequence[str], View, FlavourName], tuple[str, ...]] = changed.provide_targets
     nightlies: Callable[[], Iterable[str]] = lock_on_demand.nightlies
     obstacle: Callable[[RunOptions, str, RunFolder, View], TfCompareError | None] | None = None
-    # The machine that measures, and whether another one is the same.
+    # These describe the machine that measures, and check whether another one is the same.
     host: Callable[[], Facts] = host_facts
     is_here: Callable[[Mapping[str, object]], bool] = is_here
 
 
 @dataclass(frozen=True)
-class Bisected:
+class SearchOutcome:
     """A search as far as it has gone, and the error that determines its exit code."""
 
     state: State
@@ -80,12 +80,14 @@ class Bisected:
     error: TfCompareError | None
 
 
-def begin(question: Question, folder: Path | None, view: View, hands: Hands | None = None) -> tuple[Path, State]:
+def begin(
+    question: Question, folder: Path | None, view: View, hands: SearchActions | None = None
+) -> tuple[Path, State]:
     """Check the question, and return the folder and the state of its search.
 
     If the folder already holds this search, it is resumed.
     """
-    hands = hands or Hands()
+    hands = hands or SearchActions()
     if question.metric == SIZE and hands.obstacle:
         raise UsageError("--metric size compares the environments of this machine; leave --on out")
     changes = common_changes(question.good, question.bad)
@@ -94,7 +96,7 @@ def begin(question: Question, folder: Path | None, view: View, hands: Hands | No
     question = replace(question, good=good, bad=bad, changes=changes, run=replace(question.run, command=()))
     candidates = releases_between(good, bad)
     case = one_case(question.run)
-    # By its full name, which selects one case whatever the suite holds.
+    # The full name selects one case, whatever the suite holds.
     options = of_metric(resolve_paths(replace(question.run, selected=(case.label,))), question.metric)
     check_judge(options.judge, gpu=options.environments.gpu, metrics=options.metrics or ())
     question = replace(question, run=options)
@@ -132,7 +134,7 @@ def common_changes(good: str, bad: str) -> tuple[str, ...]:
     return changed[0].changes
 
 
-def lock_version(name: str, device: FlavourName, hands: Hands, view: View) -> str:
+def lock_version(name: str, device: FlavourName, hands: SearchActions, view: View) -> str:
     """Return the full number of one version, which is locked on first use."""
     (provided,) = hands.provide((name,), view, device)
     versions = catalog.resolve_versions((provided,), 1)
@@ -177,7 +179,7 @@ def sources(options: RunOptions, case: Case) -> dict[str, str]:
 
 
 def resume_search(
-    folder: Path, question: Question | None = None, index_url: str | None = None, hands: Hands | None = None
+    folder: Path, question: Question | None = None, index_url: str | None = None, hands: SearchActions | None = None
 ) -> State:
     """Return the state of a search to resume, unless something that it depends on has changed.
 
@@ -197,22 +199,22 @@ def resume_search(
         raise UsageError(
             f"the workload has changed since {folder} was started; old and new times do not mix, so start a new search"
         )
-    if not (hands or Hands()).is_here(state.host):
+    if not (hands or SearchActions()).is_here(state.host):
         raise UsageError(
             f"{folder} was measured on another machine ({state.host.get('cpu')}): continue it there, or "
             "start a new search here"
         )
-    return state_file.once_more(replace(state, question=state.question.with_index(index_url)))
+    return state_file.retry_skipped(replace(state, question=state.question.with_index(index_url)))
 
 
 def run_search(
-    folder: Path, state: State, view: View, most_steps: int | None = None, hands: Hands | None = None
-) -> Bisected:
+    folder: Path, state: State, view: View, most_steps: int | None = None, hands: SearchActions | None = None
+) -> SearchOutcome:
     """Measure step after step, and save each one, until the version is found that made most of the change.
 
     With a number of steps, that many are done, as long as any are informative.
     """
-    hands = hands or Hands()
+    hands = hands or SearchActions()
     begun = len(state.measured)
     if not state.search_result.wanted and (state.deepened or not _deep(state)):
         return _finish(folder, state)
@@ -250,7 +252,7 @@ def _deep(state: State) -> bool:
     return state.question.nightlies or any(map(is_nightly_number, (state.question.good, state.question.bad)))
 
 
-def _add_nightlies(state: State, result: SearchResult, view: View, hands: Hands) -> State:
+def _add_nightlies(state: State, result: SearchResult, view: View, hands: SearchActions) -> State:
     """Return the state with the nightlies between neighbouring releases that differ."""
     neighbours = [(part.earlier, part.later) for part in result.parts if part.kind == "change"]
     candidates, notes = with_nightlies(state.candidates, neighbours, hands.nightlies() if neighbours else ())
@@ -261,7 +263,7 @@ def _add_nightlies(state: State, result: SearchResult, view: View, hands: Hands)
     return replace(state, candidates=candidates, notes=(*state.notes, *notes), deepened=True)
 
 
-def _step(folder: Path, state: State, wanted: Wanted, view: View, hands: Hands) -> State:
+def _step(folder: Path, state: State, wanted: PlannedStep, view: View, hands: SearchActions) -> State:
     """Return the state after one more step: a run, or a version that cannot be made ready."""
     number = len(state.measured) + 1
     view.say(announce_step(wanted, number))
@@ -287,10 +289,10 @@ def _step(folder: Path, state: State, wanted: Wanted, view: View, hands: Hands) 
     done = hands.measure(replace(how(options, wanted), versions=measured_as, out=path), view)
     _check_run(done, path, state)
     metric = state.question.metric
-    # A call that is not over tells nothing but its time.
+    # A call that does not end within its deadline says something only about its time.
     earlier = (RunFolder(folder / step.run) for step in state.steps if step.run)
     late = versions_out_of_time(RunFolder(done.path), earlier) if metric == TIME else {}
-    if wanted.kind == "ends" and (lost := end_lost(done.evaluation, wanted, late)):
+    if wanted.kind == "ends" and (lost := find_end_error(done.evaluation, wanted, late)):
         raise done.error if isinstance(done.error, EnvironmentFailed) else lost
     findings, unmeasured = learn(done.evaluation, wanted, late, metric)
     for skipped in unmeasured:
@@ -307,7 +309,7 @@ def _step(folder: Path, state: State, wanted: Wanted, view: View, hands: Hands) 
 
 
 def _measure_sizes(
-    folder: Path, wanted: Wanted, options: RunOptions, state: State, view: View
+    folder: Path, wanted: PlannedStep, options: RunOptions, state: State, view: View
 ) -> tuple[dict[str, int], str]:
     """Make the environments of a step ready; return what each takes of the disk, and the name of their engine."""
     planned = plan_run(replace(options, versions=state.question.targets(wanted.versions)), view)
@@ -321,7 +323,7 @@ def _measure_sizes(
 
 
 def _skip_middle(
-    folder: Path, wanted: Wanted, options: RunOptions, state: State, view: View, hands: Hands
+    folder: Path, wanted: PlannedStep, options: RunOptions, state: State, view: View, hands: SearchActions
 ) -> Skipped | None:
     """Return why the version in the middle cannot be made ready, or None."""
     if len(wanted.versions) < 3:
@@ -347,7 +349,7 @@ def _check_run(done: Done, path: Path, state: State) -> None:
         )
 
 
-def how(options: RunOptions, wanted: Wanted) -> RunOptions:
+def how(options: RunOptions, wanted: PlannedStep) -> RunOptions:
     """Return the options of a step, with more rounds and time if the usual ones decided nothing."""
     budget_s = options.budget_s or BUDGET_S
     if not wanted.thorough:
@@ -385,16 +387,16 @@ def _free(folder: Path, number: int) -> Path:
     return next(folder / name for name in names if not (folder / name).exists())
 
 
-def _finish(folder: Path, state: State) -> Bisected:
+def _finish(folder: Path, state: State) -> SearchOutcome:
     result = state.search_result
     error = None
     if result.overall is not None and not result.wanted and not result.overall.changed and not state.question.every:
         ends = f"{state.question.good} and {state.question.bad}"
         error = NothingSelected(f"nothing to find: {ends} are not shown to differ")
-    return Bisected(state, result, folder, error)
+    return SearchOutcome(state, result, folder, error)
 
 
-class Once(View):
+class DeduplicatingView(View):
     """A view that shows a line only the first time: the engine, a version that is ready, or an unchanged plan."""
 
     def __init__(self, view: View) -> None:
@@ -412,8 +414,8 @@ class Once(View):
     def measuring(self, version: Target, case: Case, number: int) -> None:
         self._view.measuring(version, case, number)
 
-    def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
-        self._view.round_done(number, most, cases, took_s, left_s)
+    def round_done(self, done: RoundDone) -> None:
+        self._view.round_done(done)
 
     def look_done(self, number: int, new: Sequence[str], decided: int, comparisons: int) -> None:
         self._view.look_done(number, new, decided, comparisons)

@@ -13,7 +13,7 @@ from typing import Literal
 from orchestrator.metrics.followed import TIME, Followed, describe_change
 from orchestrator.model import STRICT, Magnitude, VerdictName
 
-# The middle of an interval, and its neighbours if the middle does not show on which side the change is.
+# A split tries the middle of an interval, and its neighbours if the middle does not show on which side the change is.
 MOST_MIDDLES = 3
 # A change smaller than this share of the overall change is not worth more rounds.
 WORTH = 0.1
@@ -62,7 +62,7 @@ class BisectFinding(Magnitude):
 
 
 @dataclass(frozen=True)
-class Wanted:
+class PlannedStep:
     """Versions to be measured side by side, earliest first.
 
     They are the two ends of an interval and, if it is to be split, one version between them. `of` is what is known
@@ -120,7 +120,7 @@ class SearchResult:
 
     overall: BisectFinding | None
     parts: tuple[PathPart, ...]
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[PlannedStep, ...]
 
     @property
     def main(self) -> PathPart | None:
@@ -177,16 +177,16 @@ class _Walk:
     skipped: Collection[str]
     worth: float
     every: bool
-    wanted: list[Wanted] = field(default_factory=list)
+    wanted: list[PlannedStep] = field(default_factory=list)
 
     def parts(self, first: int, last: int) -> list[PathPart]:
         ends = self.candidates[first], self.candidates[last]
         finding = self.by_pair.get(ends)
         if finding is None:
-            return self._open(first, last, Wanted("ends", ends))
+            return self._open(first, last, PlannedStep("ends", ends))
         matters = (first, last) == (0, len(self.candidates) - 1) or finding.most > self.worth
         if finding.verdict == "inconclusive" and not finding.thorough and matters:
-            return self._open(first, last, Wanted("again", ends, finding))
+            return self._open(first, last, PlannedStep("again", ends, finding))
         inside = [index for index in range(first + 1, last) if self.candidates[index] not in self.skipped]
         if inside and (finding.changed or self.every):
             return self._split(first, last, inside, finding)
@@ -200,7 +200,7 @@ class _Walk:
             halves = self.by_pair.get((earlier, middle)), self.by_pair.get((middle, later))
             if halves[0] is None or halves[1] is None:
                 kind: StepKind = "beside" if attempt else "split"
-                return self._open(first, last, Wanted(kind, (earlier, middle, later), finding, len(inside)))
+                return self._open(first, last, PlannedStep(kind, (earlier, middle, later), finding, len(inside)))
             before = len(self.wanted)
             parts = [*self.parts(first, index), *self.parts(index, last)]
             located = any(half is not None and half.changed for half in halves)
@@ -224,7 +224,7 @@ class _Walk:
 
         return sorted(inside, key=key)[:MOST_MIDDLES]
 
-    def _open(self, first: int, last: int, wanted: Wanted) -> list[PathPart]:
+    def _open(self, first: int, last: int, wanted: PlannedStep) -> list[PathPart]:
         self.wanted.append(wanted)
         return [self._part(first, last, "open")]
 

@@ -27,7 +27,7 @@ from orchestrator.plan.request import RunOptions
 from orchestrator.results.damaged import damage_error, format_error
 
 STATE_FILE = "bisect.json"
-# What a search compares without rounds.
+# A search compares this metric without rounds.
 SIZE: Metric = "size"
 # No state of a search is larger.
 MOST_BYTES = 2**28
@@ -42,11 +42,11 @@ class Question:
     good: str
     bad: str
     run: RunOptions
-    # What every version is measured with, each as a target has it, such as TF_ENABLE_ONEDNN_OPTS=0.
+    # Every version is measured with these changes, each written as in a target, such as TF_ENABLE_ONEDNN_OPTS=0.
     changes: tuple[str, ...] = ()
     nightlies: bool = False
     every: bool = False
-    # What is searched for a change.
+    # The search looks for a change in this metric.
     metric: Followed = TIME
 
     def targets(self, numbers: Iterable[str]) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class Question:
 
     @property
     def margin(self) -> float:
-        """What counts as a difference of the metric; of results none does, so it is that of times."""
+        """The smallest difference of the metric that counts; results have none, so they take that of times."""
         run, spec = self.run, METRICS[TIME if self.metric == RESULTS else self.metric]
         return run.margins.get(spec.name, run.margin if spec.margin is None else spec.margin)
 
@@ -85,7 +85,7 @@ class Skipped:
 class Step:
     """A run and what was learned from it.
 
-    Without a run, it is what the sizes of environments show, or that a version cannot be measured.
+    A step without a run has what the sizes of environments show, or a version that cannot be measured.
     """
 
     __pydantic_config__ = STRICT
@@ -111,7 +111,7 @@ class State:
     case: Case
     candidates: tuple[str, ...]
     engine: str | None = None
-    # Whether the nightlies between neighbouring releases were added, and notes about them.
+    # This is true once the nightlies between neighbouring releases were added; the notes are about them.
     deepened: bool = False
     notes: tuple[str, ...] = ()
     steps: tuple[Step, ...] = field(default=())
@@ -147,12 +147,12 @@ def exists(folder: Path) -> bool:
 
 
 def seal(folder: Path, state: State) -> None:
-    """Record that this user asked the question, or has looked at it; what follows from it changes with every step."""
+    """Record that this user asked the question, or has looked at it; the steps that follow are not sealed."""
     seals.write_seal(folder, _dump_question(state))
 
 
 def require_search_seal(folder: Path, state: State) -> None:
-    """Raise UsageError unless the user asked the question of a search: to continue it runs code that it names."""
+    """Raise UsageError unless the user asked the question of a search, because it names code that will be executed."""
     seals.require(folder, _dump_question(state))
 
 
@@ -192,7 +192,7 @@ def read_state(folder: Path) -> State:
         raise format_error(path, error) from error
 
 
-def once_more(state: State) -> State:
+def retry_skipped(state: State) -> State:
     """Return the state to resume with, in which versions that could not be made ready are tried again.
 
     The reason may have been the network or the disk.

@@ -1,13 +1,13 @@
 """The words of a search: each step before it is measured, and the result at the end."""
 
-from orchestrator.bisect.search import BisectFinding, PathPart, SearchResult, Wanted
+from orchestrator.bisect.search import BisectFinding, PathPart, PlannedStep, SearchResult
 from orchestrator.bisect.state import State
 from orchestrator.metrics.followed import compare_words
 from orchestrator.reports.magnitudes import show_estimate, show_interval, show_magnitude
 from orchestrator.terminal.counts import format_count
 
 
-def announce_step(wanted: Wanted, number: int) -> str:
+def announce_step(wanted: PlannedStep, number: int) -> str:
     earlier, later = wanted.versions[0], wanted.versions[-1]
     if wanted.kind == "ends":
         return f"step {number}: do {earlier} and {later} differ?"

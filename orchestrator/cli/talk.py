@@ -10,15 +10,16 @@ from orchestrator.terminal.view import View
 
 def say(text: str) -> None:
     """Print a text on stderr."""
-    # A Tab prints no message and does not wait for rich.
+    # Completion prints no message, so it must not wait for the import of rich.
     from rich.console import Console
 
     from orchestrator.terminal.text import escape_lines
 
-    Console(stderr=True).print(escape_lines(text), soft_wrap=True)
+    console = Console(stderr=True)
+    console.print(escape_lines(text), soft_wrap=not console.is_terminal)
 
 
-class Aloud(View):
+class PrintingView(View):
     """A view that prints lines, and shows no progress."""
 
     def say(self, text: str) -> None:

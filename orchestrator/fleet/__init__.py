@@ -1,18 +1,18 @@
-"""Runs whose cases are measured on several machines: each case as a whole on one of them.
+"""Runs whose cases are measured on several machines, each case as a whole on one of them.
 
-units.py         what is measured together, and how much of the budget it gets
-model.py         what the parts of a fleet tell each other
-place.py         which host may measure which unit; pure
-roster.py        the machines that there are, and what they say they are
-dispatch.py      hands units to hosts, one at a time each, and answers to failures; knows no ssh and no Ray
-machines.py      machines that ssh reaches
+units.py         divides a run into units, and gives each its share of the budget
+model.py         the types that the parts of a fleet exchange
+place.py         decides which host may measure which unit; pure
+roster.py        keeps track of the machines, and of their reports about themselves
+dispatch.py      hands units to hosts, one at a time each, and handles failures; knows neither ssh nor Ray
+machines.py      machines that are reached by ssh
 cluster.py       machines of a Ray cluster; the only module that knows Ray
-packets.py        what a command and a host say to each other
-host_process.py  a process on a host, and what it says
-host.py          what a host does: it says what it is, and has units measured
+packets.py       the packets that a command and a host send each other
+host_process.py  a process that does one thing on a host, and sends packets
+host.py          the part of a host: it describes itself, and has units measured
 measure.py       the process that measures a unit
-arrive.py        checks what comes back, and adds it to the run folder
-conduct.py       the course of such a run, from top to bottom, also of one that continues
-replicas.py      whether two hosts that measured the same agree
-single.py        one run after another on the same host
+arrive.py        checks results that arrive, and adds them to the run folder
+conduct.py       the course of such a run from top to bottom, also if it is continued
+replicas.py      compares two hosts that measured the same cases
+single.py        measures one run after another on the same host
 """

@@ -1,7 +1,7 @@
 """Checks what hosts send, and adds it to the run folder as it arrives.
 
-What a unit has measured so far is kept below `unused/`, by unit and attempt. Once all of it is there and in order, it
-moves to `parts/`, and is part of the run. What stays behind belongs to attempts that were lost, and counts nowhere.
+The results of a unit are kept below `unused/`, by unit, copy and attempt. Once they are complete and in order, they
+move to `parts/` and belong to the run. Whatever stays behind is from attempts that were lost, and does not count.
 """
 
 from collections.abc import Mapping
@@ -27,29 +27,29 @@ from orchestrator.results.run_folder import PARTS, RunFolder
 from orchestrator.results.streams import read_stream
 
 UNUSED = "unused"
-# No honest unit comes near it, and all units together stay far below what a column can hold.
+# No real unit has nearly this many, and a column can hold the numbers of all units together.
 MOST_REPLICATES_OF_UNIT = 100_000
-# Claims name different targets, and a program may be measured on any number of machines.
-OF_UNITS = {name: word for name, word in OF_PLANS.items() if name not in ("targets", "definitions")}
+# A unit for claims has only the targets and changed versions that its claims name.
+UNIT_FIELDS = {name: word for name, word in OF_PLANS.items() if name not in ("targets", "definitions")}
 
 
 class Arrivals:
-    """The run folder of a fleet's run, as results arrive."""
+    """The run folder of a fleet's run, to which results are added as they arrive."""
 
     def __init__(self, run: RunFolder, plan: Plan, manifest: Manifest) -> None:
         self._run = run
         self._plan = plan
         self._manifest = manifest
-        # By attempt, what has been kept of it, which is not written again.
+        # These files of each attempt have been written already, and are not written again.
         self._kept: dict[Path, Contents] = {}
 
     def keep(self, unit: Unit, copy: int, attempt: int, contents: Contents) -> Path:
-        """Keep what a unit has measured so far; what is kept of it already is replaced."""
+        """Keep what a unit has measured so far, in place of what was kept of it before."""
         check_files(contents)
         place = self._run.path / UNUSED / f"{unit.number}-{copy}-{attempt}"
         before = self._kept.get(place, {})
         with files.writing(place, "make room, and continue the run"):
-            # Streams of workers move when these end.
+            # When a worker ends, its stream moves to another place.
             for name in before.keys() - contents.keys():
                 (place / name).unlink(missing_ok=True)
             write_files(place, {name: data for name, data in contents.items() if before.get(name) != data})
@@ -59,7 +59,7 @@ class Arrivals:
     def accept(self, unit: Unit, copy: int, attempt: int, report: HostReport, contents: Contents) -> None:
         """Add a unit that was measured to its end; raise ContractBroken if it is not in order.
 
-        Whether its rows are those of its journal is found where they are judged.
+        Whether its rows match its journal is checked later, when they are judged.
         """
         place = self.keep(unit, copy, attempt, contents)
         try:
@@ -74,11 +74,11 @@ class Arrivals:
         parts = self._run.path / PARTS
         with files.writing(parts, "make room, and continue the run"):
             files.sync_tree(place)
-            # The part comes last: without it the unit is measured again.
+            # The part is moved last, since a unit without a part is measured again.
             self._run.write_manifest(self._manifest)
             parts.mkdir(mode=0o700, exist_ok=True)
             for before in parts.glob(f"{unit.number}-{copy}-*"):
-                # It was continued because cases were left for later, and all of it is here again.
+                # An earlier part left cases out, and the whole unit has been measured again.
                 before.rename(place.parent / before.name)
             place.rename(parts / place.name)
             files.sync(self._run.path, parts)
@@ -91,7 +91,7 @@ class Arrivals:
         return max((int(number) for number in numbers if number.isdecimal()), default=0)
 
     def _check(self, unit: Unit, part: MergedPart) -> None:
-        if told := find_difference(self._plan, part.plan, OF_UNITS) or find_difference(
+        if told := find_difference(self._plan, part.plan, UNIT_FIELDS) or find_difference(
             self._manifest, part.manifest, OF_MANIFESTS
         ):
             raise ContractBroken(f"it measured something else: {told}")
@@ -109,9 +109,9 @@ class Arrivals:
 
 
 def add_host(manifest: Manifest, part: MergedPart, host: Mapping[str, str | int | float | None]) -> Manifest:
-    """Return the manifest of a run with what a part was measured on and in."""
+    """Return the manifest of a run, with the host and the environments of a part added."""
     cases = tuple(case.label for case in part.plan.cases)
-    # A unit whose part never came into place is measured again, perhaps on another host.
+    # If the part of a unit was never moved into place, the unit is measured again, perhaps on another host.
     again = set(cases)
     known = [
         each

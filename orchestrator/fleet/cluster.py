@@ -1,8 +1,8 @@
-"""A fleet of machines that Ray holds together. The only module that knows Ray, an optional extra.
+"""A fleet of machines in a Ray cluster. This is the only module that knows Ray, an optional extra.
 
 Each node that takes units has a resource, `bench_slot`, and a unit takes all of it. So Ray gives a machine one unit at
-a time, also if several people measure on one cluster. We decide which machine gets which unit: each goes to a named
-node, and Ray never repeats one by itself.
+a time, even if several people measure on one cluster. tfcompare decides which machine gets which unit: each is sent to
+a named node, and Ray never repeats one by itself.
 """
 
 import logging
@@ -22,10 +22,10 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from orchestrator.errors import EngineUnavailable, UsageError
 from orchestrator.fleet import host
 from orchestrator.fleet.model import (
-    BY_CLIENT,
+    CLIENT_SCHEME,
     EXISTING,
     LOCAL,
-    OF_NAME,
+    NAME_LABEL,
     Contents,
     FleetNode,
     TaskLost,
@@ -36,20 +36,20 @@ from orchestrator.terminal.view import View
 
 SLOT = "bench_slot"
 EXTRA = "pip install 'tfcompare[ray]'"
-# For a port to answer; and for Ray's client, three times.
+# A port has KNOCK_S to answer, and Ray's client PATIENCE_S for each attempt.
 KNOCK_S, PATIENCE_S = 5.0, "4"
 ATTEMPTS = 3
-# The messages of a unit that a driver has not fetched; more are dropped.
+# Only this many messages wait to be fetched; more are dropped.
 MOST_MESSAGES = 1000
 PATIENCE = ("RAY_CLIENT_INITIAL_CONNECTION_TIMEOUT_S", "RAY_CLIENT_MAX_CONNECTION_TIMEOUT_S")
-# Without a connection, Ray would start another cluster.
+# Ray would otherwise start a cluster if it finds none.
 ONLY_THESE = {"RAY_ENABLE_AUTO_CONNECT": "0"}
 AUTH_MODE, TOKEN_PATH = "RAY_AUTH_MODE", "RAY_AUTH_TOKEN_PATH"
-ADDRESS = re.compile(rf"{BY_CLIENT}[^\s/]+:\d{{1,5}}")
-# What hosts send: JSON, and contents of files by their names.
+ADDRESS = re.compile(rf"{CLIENT_SCHEME}[^\s/]+:\d{{1,5}}")
+# Hosts send JSON, and the contents of files by name.
 ANSWER = TypeAdapter(tuple[bytes, dict[str, bytes]], config=ConfigDict(strict=True))
 MESSAGES = TypeAdapter(list[tuple[bytes, dict[str, bytes]]], config=ConfigDict(strict=True))
-# What became of a task, in our words: Ray's own fill a page.
+# These words replace the messages of Ray's errors, which fill a page.
 LOSSES = {
     "WorkerCrashedError": "its process on the host died",
     "NodeDiedError": "its host is gone",
@@ -66,26 +66,26 @@ OPEN_CLUSTER = (
 
 
 def check_address(on: str) -> None:
-    """Raise UsageError for what names no fleet."""
+    """Raise UsageError if a value of --on names no fleet."""
     if on not in (LOCAL, EXISTING) and not ADDRESS.fullmatch(on):
         raise UsageError(
             f"--on {on}: it takes {LOCAL}, {EXISTING} for the machines of `tfcompare fleet up` or the cluster of this "
-            f"machine, or an address such as {BY_CLIENT}HEAD:10001"
+            f"machine, or an address such as {CLIENT_SCHEME}HEAD:10001"
         )
 
 
 @contextmanager
 def connect_cluster(on: str, view: View, work: Work | None = None) -> Iterator["Cluster"]:
-    """Connect to a cluster; raise UsageError without Ray, and EngineUnavailable if no cluster takes us.
+    """Connect to a cluster; raise UsageError without Ray, and EngineUnavailable if no cluster accepts it.
 
-    `work` stands for what a host does with a unit, for a benchmark of everything around it.
+    `work` replaces what a host does with a unit, so that a benchmark can measure everything around it.
     """
     check_address(on)
     ray = _import_ray(on)
     said: list[str] = []
     try:
         with _listening(said):
-            _knock(on)
+            _try_port(on)
             _init(ray, on)
     except Exception as error:
         raise EngineUnavailable(*_explain(f"--on {on}", error, said)) from error
@@ -111,20 +111,20 @@ def _import_ray(on: str) -> Any:
 
 
 def _init(ray: Any, on: str) -> Any:
-    # Nothing of ours is sent with it: the same tfcompare is installed on all machines.
+    # No code has to be sent, since the same tfcompare is installed on all machines.
     how = {"address": on, "logging_level": logging.ERROR, "log_to_driver": False}
     for _ in range(ATTEMPTS - 1):
-        # The server starts a process for each client, which at times does not come up, above all on a busy machine.
+        # The server starts a process for each client, which sometimes fails, mostly on a busy machine.
         with suppress(ConnectionAbortedError):
             return ray.init(**how)
     return ray.init(**how)
 
 
-def _knock(on: str) -> None:
+def _try_port(on: str) -> None:
     """Raise OSError at once where nothing listens; Ray would try for minutes."""
-    address = on.removeprefix(BY_CLIENT)
+    address = on.removeprefix(CLIENT_SCHEME)
     if on == EXISTING:
-        # Of the head to which this machine belongs, where Ray itself looks for it.
+        # Ray itself looks in these places for the address of the head to which this machine belongs.
         address = os.environ.get("RAY_ADDRESS", "")
         kept = Path(os.environ.get("RAY_TMPDIR") or os.environ.get("TMPDIR") or "/tmp", "ray", "ray_current_cluster")  # noqa: S108
         if not address and not kept.is_file():
@@ -138,7 +138,7 @@ def _knock(on: str) -> None:
 
 @contextmanager
 def _listening(said: list[str]) -> Iterator[None]:
-    """Collect what Ray prints and logs about a connection, most of it for its own developers."""
+    """Collect what Ray prints and logs about a connection, most of which is meant for Ray's developers."""
 
     class RayLog(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -180,7 +180,7 @@ def _explain(who: str, error: BaseException, said: Sequence[str]) -> tuple[str, 
 
 
 class Mailbox:
-    """Holds what units say until the run fetches it. It lives on the head node, which measures nothing."""
+    """A store of messages of units until the run fetches them. It is on the head node, which measures nothing."""
 
     def __init__(self) -> None:
         self._kept: list[tuple[bytes, Contents]] = []
@@ -195,14 +195,14 @@ class Mailbox:
 
 
 class Cluster:
-    """Ray's machines as a fleet."""
+    """A fleet of the machines of a Ray cluster."""
 
     def __init__(self, ray: Any, work: Work) -> None:
         from grpc import RpcError
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
         self._ray = ray
-        # What its client raises once its channel is closed, or the process at the other end is gone.
+        # Ray's client raises these once its channel is closed or the process at the other end is gone.
         self._gone = (ConnectionError, RpcError)
         self._on_node = NodeAffinitySchedulingStrategy
         self._report = ray.remote(num_cpus=0, max_retries=0)(host.describe_host)
@@ -216,11 +216,11 @@ class Cluster:
         with self._speak():
             listed = self._ray.nodes()
         found = [node for node in listed if node["Alive"] and node["Resources"].get(SLOT)]
-        named = [node["Labels"].get(OF_NAME) or node["NodeManagerHostname"] for node in found]
+        named = [node["Labels"].get(NAME_LABEL) or node["NodeManagerHostname"] for node in found]
         return [
             FleetNode(
                 id=node["NodeID"],
-                # Two with one name are distinguished by what Ray calls them.
+                # Nodes of the same name are distinguished by their ids in Ray.
                 name=name if named.count(name) == 1 else f"{name}-{node['NodeID'][:6]}",
                 labels={key: value for key, value in node["Labels"].items() if not key.startswith("ray.io/")},
             )
@@ -244,7 +244,7 @@ class Cluster:
             ended, _ = self._ray.wait(list(begun), num_returns=1, timeout=seconds)
             if not ended:
                 return ()
-            # All that have ended by now.
+            # Others may have ended at the same time.
             ended, _ = self._ray.wait(list(begun), num_returns=len(begun), timeout=0)
         return list(ended)
 
@@ -257,7 +257,7 @@ class Cluster:
         except self._ray.exceptions.RayError as error:
             name = type(error).__name__
             raise TaskLost(LOSSES.get(name, f"{name}: {_list_lines(error)[0]}")) from error
-        # Ray has made objects of what the host sent; of these, only bytes and their names are used.
+        # Ray has turned what the host sent into objects, of which only bytes and names are accepted.
         if isinstance(answer, bytes):
             return answer
         try:
@@ -267,7 +267,7 @@ class Cluster:
             raise TaskLost("its answer is none of tfcompare's") from error
 
     def heard(self) -> Sequence[tuple[bytes, Contents]]:
-        """Fetch what units say, while the next question is under way already."""
+        """Return what has been fetched from the mailbox, without waiting for a fetch that is under way."""
         with self._speak():
             if self._fetching is None:
                 self._fetching = self._mailbox.take.remote()
@@ -289,7 +289,7 @@ class Cluster:
 
     @contextmanager
     def _speak(self) -> Iterator[None]:
-        """Let Ray speak; raise EngineUnavailable if the cluster no longer answers."""
+        """Call Ray in this block; raise EngineUnavailable if the cluster no longer answers."""
         try:
             yield
         except self._gone as error:
@@ -297,10 +297,10 @@ class Cluster:
 
 
 def _measure(work: Work, task: bytes, files: Contents, mailbox: Any) -> tuple[bytes, Contents]:
-    """Do a unit on the host that Ray chose, which may speak to the run's mailbox meanwhile."""
+    """Measure a unit on this host, whose messages go to the mailbox of the run."""
     return work(task, files, mailbox.put.remote)
 
 
 def _list_lines(error: BaseException) -> list[str]:
-    """Return the lines of an error's message; one without a message has its name."""
+    """Return the lines of an error's message, or the error's name if it has no message."""
     return [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]

@@ -60,7 +60,7 @@ from orchestrator.terminal.view import View
 
 TASK = TypeAdapter(UnitTask)
 REPLICAS = "replicas"
-# Exit codes of units that measured what they could: what died or was refused would do so elsewhere.
+# Units with these exit codes measured what they could; the rest would also fail on another host.
 MEASURED = (
     0,
     NothingSelected.exit_code,
@@ -68,9 +68,9 @@ MEASURED = (
     ArmsDied.exit_code,
     ContractBroken.exit_code,
 )
-# How a fleet's part in a run ended; it says nothing of rounds.
+# These texts say how the work of the fleet ended, and nothing about rounds.
 OF_FLEET = re.compile(r"interrupted|an error ended the run|.* could not be measured")
-# Of the hosts in one line.
+# A line names at most this many hosts.
 MOST_HOSTS = 20
 OpenFleet = Callable[[str, View], AbstractContextManager[Fleet]]
 NO_SLOTS = (
@@ -81,14 +81,14 @@ NO_SLOTS = (
 
 @dataclass(frozen=True, kw_only=True)
 class FleetRequest:
-    """What a fleet was asked for: all that continues it."""
+    """The options of a run on a fleet: all that is needed to continue it."""
 
     options: RunOptions
     fleet: FleetOptions
 
 
 REQUEST = TypeAdapter(FleetRequest)
-# With a login in it, the address of an index is stored nowhere.
+# The address of an index may contain a login, so it is never stored.
 SECRET = {"options": {"environments": {"index_url"}}}
 
 
@@ -96,7 +96,7 @@ SECRET = {"options": {"environments": {"index_url"}}}
 def join(on: str, view: View, work: Work | None = None) -> Iterator[Fleet]:
     """Join the machines that `tfcompare fleet up` named, or the cluster that `on` names.
 
-    `work` stands for what a host of a cluster does with a unit, for a benchmark of everything around it.
+    `work` replaces what a host of a cluster does with a unit, so that a benchmark can measure everything around it.
     """
     named = read_fleet() if on == EXISTING and not os.environ.get("RAY_ADDRESS") else None
     if named:
@@ -108,7 +108,7 @@ def join(on: str, view: View, work: Work | None = None) -> Iterator[Fleet]:
 
 
 class HostRules:
-    """Decides which machines belong to a fleet."""
+    """The rules that decide which machines belong to a fleet."""
 
     def __init__(self, fleet: FleetOptions, engine: str) -> None:
         self._fleet = fleet
@@ -126,14 +126,14 @@ class HostRules:
 
 
 class RunRules(HostRules):
-    """Decides for a run which hosts get which units, and what of their answers is good."""
+    """The rules that decide which hosts get which units of a run, and which of their answers are accepted."""
 
     def __init__(self, planned: PlannedRun, fleet: FleetOptions) -> None:
         super().__init__(fleet, planned.options.engine)
         self._planned = planned
         self.hosts = 1
         self.workloads: tuple[Contents, SentFolder] = {}, SentFolder()
-        # By copy: with two hosts a case, each copy is a run.
+        # The keys are numbers of copies: if two hosts measure each case, each copy is a run.
         self.arrivals: dict[int, Arrivals] = {}
 
     def suits(self, unit: Unit, report: HostReport) -> str:
@@ -158,7 +158,7 @@ class RunRules(HostRules):
         return TASK.dump_json(task), contents
 
     def keep(self, job: UnitJob, files: Contents) -> None:
-        # What is wrong with them is found when all of it has come.
+        # An error in them is reported when the answer of the unit has arrived.
         with suppress(ContractBroken):
             self.arrivals[job.copy].keep(job.unit, job.copy, job.attempt, files)
 
@@ -168,7 +168,7 @@ class RunRules(HostRules):
         try:
             self.arrivals[job.copy].accept(job.unit, job.copy, job.attempt, report, answer.files)
         except ContractBroken as error:
-            # What is wrong with a result often follows from what ended it.
+            # An error in a result often follows from the error that ended the unit.
             return answer.end.error or error.headline
         return ""
 
@@ -178,7 +178,7 @@ def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View, ope
     path = planned.options.out or RUNS / planned.run
     RunFolder.refuse_taken(path)
     with open_fleet(options.on, view) as fleet:
-        rules, roster = _meet(planned, options, fleet, view)
+        rules, roster = _choose_hosts(planned, options, fleet, view)
         with open_session(planned, path, view, of_fleet=rules.engine) as session:
             session = pin_workloads(session)
             run, plan = session.folder, session.plan
@@ -193,10 +193,10 @@ def measure_on_fleet(planned: PlannedRun, options: FleetOptions, view: View, ope
 
 
 def forecast_fleet(planned: PlannedRun, options: FleetOptions, view: View) -> list[str]:
-    """Return what a run on a fleet would measure, and where: `--dry-run`."""
+    """Return what a run on a fleet would measure, and where, for `--dry-run`."""
     with join(options.on, view) as fleet:
-        # What is forecast must not depend on which machine answers first.
-        rules, roster = _meet(planned, options, fleet, view, PATIENCE_S)
+        # The forecast must not depend on which machine answers first.
+        rules, roster = _choose_hosts(planned, options, fleet, view, PATIENCE_S)
         units = divide_run(planned)
         lines = [_outline(planned, len(units), options.replicate_hosts)]
         for host in roster.members:
@@ -226,7 +226,7 @@ def continue_on_fleet(path: Path, options: FleetOptions, view: View, open_fleet:
     options = replace(asked.fleet, on=options.on, where=options.where or asked.fleet.where)
     with open_fleet(options.on, view) as fleet, run.hold():
         planned = _plan_again(run, asked.options, view)
-        rules, roster = _meet(planned, options, fleet, view)
+        rules, roster = _choose_hosts(planned, options, fleet, view)
         if rules.engine != run.read_plan().engine:
             raise UsageError(f"{path} was measured on the engine {run.read_plan().engine}, which no host has now")
         rules.workloads = _read_workloads(run, run.read_plan().large)
@@ -250,17 +250,17 @@ def _plan_again(run: RunFolder, options: RunOptions, view: View) -> PlannedRun:
     return planned
 
 
-def meet_hosts(options: FleetOptions, engine: str, view: View) -> list[tuple[str, HostReport]]:
+def list_hosts(options: FleetOptions, engine: str, view: View) -> list[tuple[str, HostReport]]:
     """Return the machines of a fleet that can measure on an engine, by name."""
     with join(options.on, view) as fleet:
         roster = Roster(fleet, HostRules(options, engine), view)
-        # Which machine is chosen must not depend on which one answers first.
+        # The choice of a machine must not depend on which one answers first.
         _ask(roster, options, PATIENCE_S)
         return sorted(((host.name, host.report) for host in roster.members if host.report), key=itemgetter(0))
 
 
 def _ask(roster: Roster, options: FleetOptions, patience_s: float) -> tuple[HostReport, ...]:
-    """Ask all machines what they are; raise EngineUnavailable if none can measure."""
+    """Ask all machines to describe themselves; raise EngineUnavailable if none can measure."""
     roster.ask(patience_s)
     if not roster.reports:
         what = "no machine of the cluster can measure; see above" if roster.hosts else NO_SLOTS
@@ -268,7 +268,7 @@ def _ask(roster: Roster, options: FleetOptions, patience_s: float) -> tuple[Host
     return roster.reports
 
 
-def _meet(
+def _choose_hosts(
     planned: PlannedRun, options: FleetOptions, fleet: Fleet, view: View, patience_s: float = ASKING_S
 ) -> tuple[RunRules, Roster]:
     """Find the hosts of a run, and the engine that they measure on."""
@@ -286,7 +286,7 @@ def _meet(
 
 
 def _read_workloads(run: RunFolder, large: Sequence[LargeFile]) -> tuple[Contents, SentFolder]:
-    """Return the user's own workloads, which are sent with every unit; data have to be on the hosts."""
+    """Return the user's own workloads, which are sent with every unit; their data must be on the hosts already."""
     if not run.workloads.is_dir():
         return {}, SentFolder()
     if big := [file.name for file in large if not pinned.find_data_name(file)]:
@@ -348,7 +348,7 @@ def _measure(
             copy.record(Finished(how=how, seconds=time.monotonic() - begun, start_s=0.0, cut=cut, at_budget=at_budget))
             copy.sync_journal()
     if len(copies) > 1:
-        _note_replicas(run, copies)
+        _add_replica_notes(run, copies)
     evaluation = judge_run(run)
     return Done(evaluation, run.path, error or find_error(evaluation.arms, (), evaluation.broken))
 
@@ -367,7 +367,7 @@ def _open_copy(run: RunFolder, number: int) -> RunFolder:
 
 
 def _describe_end(run: RunFolder, jobs: Sequence[UnitJob], options: FleetOptions) -> tuple[str, TfCompareError | None]:
-    """Return what a run has to say of its end, and the error if some units were not measured."""
+    """Return how a run ended, and the error if some units were not measured."""
     lacking = [job for job in jobs if not job.is_done]
     ends = [entry.how for entry in run.entries() if isinstance(entry, Finished)]
     hows = dict.fromkeys(how for how in ends if how and not OF_FLEET.fullmatch(how))
@@ -386,16 +386,16 @@ def _resume(run: RunFolder, options: FleetOptions) -> str:
     return f"tfcompare run --resume {run.path} --on {options.on}"
 
 
-def _note_replicas(run: RunFolder, copies: Mapping[int, RunFolder]) -> None:
-    """Compare what the two hosts of each case found, and add it to what every report of the run shows."""
+def _add_replica_notes(run: RunFolder, copies: Mapping[int, RunFolder]) -> None:
+    """Compare what the two hosts of each case found, and add it to the notes of the run, which every report shows."""
     manifest = run.read_manifest()
-    # They replace those of before the run was continued, and any that a host has made up.
+    # The new notes replace those from before the run was continued, and any that a host has made up.
     others = (note for note in manifest.notes if not note.startswith(OF_REPLICAS))
     run.write_manifest(replace(manifest, notes=(*others, *describe_replicas(*copies.values()))))
 
 
 def read_fleet_request(run: RunFolder) -> FleetRequest | None:
-    """Return what a fleet was asked for by a run, or None if no fleet measured it."""
+    """Return the options of a run that a fleet measured, or None if no fleet did."""
     try:
         data = files.read(run.path, run.fleet, 2**26, names=None)
         return REQUEST.validate_json(data)

@@ -1,7 +1,7 @@
-"""Hands units to hosts, one at a time each, until each unit is measured or no host can.
+"""Hands units to hosts, one at a time each, until each unit is measured or no host can measure it.
 
-A host that dies, or that cannot measure, costs the units that it had: they begin again on another one. It knows no Ray,
-and reads no result.
+If a host dies or cannot measure, its unit begins again on another one. This module knows neither ssh nor Ray, and reads
+no results.
 """
 
 import time
@@ -20,23 +20,24 @@ from orchestrator.terminal.text import clip
 from orchestrator.terminal.view import View
 
 MESSAGE = TypeAdapter(UnitMessage)
-# Losing a machine is no fault of a unit, which begins again; one that loses this many is at fault itself.
+# A unit whose machine is lost begins again; if it loses this many, the unit itself is at fault.
 MOST_LOST = 3
 # A host that fails this many units in a row is left out.
 MOST_FAILURES = 2
-# A host that lost a unit may be gone: others come first, until that is known.
-DOUBT_S = 10.0
-# When a host that measures something else is asked again, and how long a unit waits that only such hosts suit.
+# A host that lost a unit may be gone, so it gets no unit for this long.
+LOST_REST_S = 10.0
+# A host that measures something else is asked again after REST_S. A unit is given up if all hosts that suit it have
+# been busy for MOST_BUSY_S.
 REST_S, MOST_BUSY_S = 20.0, 600.0
-# Of what a host says.
+# Longer texts of hosts are cut.
 LONGEST = 1000
-# For units to free their containers.
+# Units have this long to free their containers.
 ENDING_S = 30.0
 OTHER_COPY = "it has the other copy, and each copy needs another host"
 
 
 class UnitRules(Protocol):
-    """What decides about units and answers; dispatching only asks."""
+    """The rules about units and answers, which dispatching only applies."""
 
     def suits(self, unit: Unit, report: HostReport) -> str:
         """Return why a machine cannot measure a unit, or ''."""
@@ -61,19 +62,19 @@ class Dispatch:
         self._clock = clock
         self.jobs: list[UnitJob] = []
         self._copies: dict[int, list[UnitJob]] = {}
-        # By unit and node: why they do not suit each other. A run has thousands of units.
+        # The rules are asked only once about each unit and node, since a run has thousands of units.
         self._misfits: dict[tuple[int, str], str] = {}
-        # Whether a host or a unit has become one that nothing suits, perhaps.
-        self._is_doubtful = True
+        # This is set when a change may have left a unit without any host that can measure it.
+        self._needs_check = True
 
     def measure(self, jobs: Iterable[UnitJob]) -> None:
-        """Measure units on the hosts that there are; what none can measure is reported at once."""
+        """Measure units on the available hosts; report at once each unit that none of them can measure."""
         self.jobs = list(jobs)
         self._copies = {number: list(group) for number, group in groupby(self.jobs, lambda job: job.unit.number)}
         try:
             while any(job.is_open for job in self.jobs):
                 for host in self._roster.look():
-                    self._is_doubtful = True
+                    self._needs_check = True
                     if host.job:
                         with suppress(Exception):
                             self._fleet.end(host.begun)
@@ -90,18 +91,18 @@ class Dispatch:
 
     def _drop_hopeless(self) -> None:
         """Give up the units that no host can measure, as soon as that is known."""
-        if not self._is_doubtful or not self._roster.is_settled:
+        if not self._needs_check or not self._roster.is_settled:
             return
-        self._is_doubtful = False
+        self._needs_check = False
         members = self._roster.members
         for job in self._waiting():
-            if all(self._misfit(job, host) for host in members):
-                told = "; ".join(f"{host.name}: {self._misfit(job, host)}" for host in members)
+            if all(self._find_misfit(job, host) for host in members):
+                told = "; ".join(f"{host.name}: {self._find_misfit(job, host)}" for host in members)
                 told = job.reason or told or "the fleet has no host"
                 self._give_up(job, told, f"no host can measure {job.unit.title}")
 
     def _give_up(self, job: UnitJob, reason: str, told: str) -> None:
-        """Take the answer that lacks a version, if a host has sent one; give the unit up without."""
+        """Give a unit up, unless a host has sent an answer that only lacks a version, which is then taken."""
         job.reason = reason
         if job.spare and self._take_spare(job, *job.spare):
             return
@@ -112,7 +113,7 @@ class Dispatch:
         taken = {host.job for host in self._roster.hosts.values()}
         return [job for job in self.jobs if job.is_open and not job.is_answered and job not in taken]
 
-    def _misfit(self, job: UnitJob, host: FleetHost) -> str:
+    def _find_misfit(self, job: UnitJob, host: FleetHost) -> str:
         """Return why a host can never have a unit, or ''."""
         assert host.report
         if host.id in self._find_hosts_of_copies(job):
@@ -132,19 +133,19 @@ class Dispatch:
     def _hand_out(self) -> None:
         free = [host for host in self._roster.members if host.job is None and host.rests_until <= self._clock()]
         waiting = self._waiting() if free else []
-        # Those that were busy come last, so that each host is asked once before any is asked again.
+        # Hosts that were busy come last, so that each host is asked once before any is asked again.
         for host in sorted(free, key=lambda host: host.busy_since is not None):
-            if job := next((job for job in waiting if not self._misfit(job, host)), None):
+            if job := next((job for job in waiting if not self._find_misfit(job, host)), None):
                 waiting.remove(job)
                 job.attempt += 1
                 job.host, host.job, host.rests_until = host, job, 0.0
-                self._is_doubtful |= len(self._copies[job.unit.number]) > 1
+                self._needs_check |= len(self._copies[job.unit.number]) > 1
                 host.begun = self._fleet.begin(host.node, *self._rules.request(job))
                 self._view.preparing(host.name, f"{job.unit.title}: begins")
 
     def _hear(self, ended: Sequence[Any]) -> None:
         self._pass_on(self._fleet.heard())
-        self._is_doubtful |= self._roster.learn(ended)
+        self._needs_check |= self._roster.learn(ended)
         measured = []
         for host in list(self._roster.hosts.values()):
             if (job := host.job) and host.begun in ended and (answer := self._free(host, job)):
@@ -153,13 +154,13 @@ class Dispatch:
                     measured.append((host, job, answer))
                 else:
                     self._take(host, job, answer)
-        # What is measured is written while hosts measure the next.
+        # Results are written while the hosts already measure their next units.
         self._hand_out()
         for host, job, answer in measured:
             self._take(host, job, answer)
 
     def _pass_on(self, heard: Sequence[tuple[bytes, Contents]]) -> None:
-        """Show and keep what hosts say of the units that they measure."""
+        """Show the messages of hosts about their units, and keep the files that come with them."""
         measuring = {
             (job.unit.number, job.copy, job.attempt): (host, job)
             for host in self._roster.hosts.values()
@@ -185,7 +186,7 @@ class Dispatch:
             if not isinstance(answer, UnitAnswer):
                 raise TaskLost("it sent no answer to its unit")
         except TaskLost as error:
-            host.rests_until = self._clock() + DOUBT_S
+            host.rests_until = self._clock() + LOST_REST_S
             self._lose(job, str(error))
             return None
         if answer.end.occupied:
@@ -195,19 +196,19 @@ class Dispatch:
         return answer
 
     def _take(self, host: FleetHost, job: UnitJob, answer: UnitAnswer) -> None:
-        """Take an answer, or let another host try; a host that fails again and again is left out."""
+        """Take an answer, or let another host try; leave out a host that fails several times in a row."""
         assert host.report
         job.is_answered = False
         error = clip(answer.end.error, LONGEST)
         if answer.end.exit_code == EnvironmentFailed.exit_code and job.spare is None and answer.files:
             self._rules.keep(job, answer.files)
-            self._is_doubtful = True
+            self._needs_check = True
             job.refused_by.add(host.id)
             job.host, job.reason, job.spare = None, f"{host.name}: {error}", (host, answer)
             self._view.say(f"warning: {host.name} lacks a version, and another host is asked: {error}")
         elif reason := self._rules.accept(job, host.report, answer):
             reason = clip(reason, LONGEST)
-            self._is_doubtful = True
+            self._needs_check = True
             job.refused_by.add(host.id)
             job.host, job.reason = None, f"{host.name}: {reason}"
             host.failures += 1
@@ -219,7 +220,7 @@ class Dispatch:
             self._finish(job, host.name)
 
     def _take_spare(self, job: UnitJob, host: FleetHost, answer: UnitAnswer) -> bool:
-        """Take an answer that lacks a version, unless its host has another copy by now; return whether it counts."""
+        """Take an answer that lacks a version, unless its host has another copy by now; return whether it was taken."""
         assert host.report
         if host.id in self._find_hosts_of_copies(job):
             job.reason = f"{host.name}: {OTHER_COPY}"
@@ -236,18 +237,18 @@ class Dispatch:
         self._view.say(f"{name}: {job.unit.title} is measured, {done} of {len(self.jobs)}")
 
     def _rest(self, host: FleetHost, job: UnitJob, reason: str) -> None:
-        """Let a host be for a while that measures something else; the unit goes to whichever host is free first."""
+        """Let a host rest because it measures something else; the unit goes to the first host that is free."""
         job.host, job.reason = None, f"{host.name}: {reason}"
         host.rests_until = self._clock() + REST_S
         if host.busy_since is None:
             host.busy_since = self._clock()
             self._view.say(f"{host.name} is asked again every {REST_S:.0f} s: {reason}")
-        since = [other.busy_since for other in self._roster.members if not self._misfit(job, other)]
+        since = [other.busy_since for other in self._roster.members if not self._find_misfit(job, other)]
         if all(at is not None and self._clock() - at >= MOST_BUSY_S for at in since):
             self._give_up(job, job.reason, f"no host had time for {job.unit.title}")
 
     def _lose(self, job: UnitJob, reason: str) -> None:
-        """Put a unit back whose host or process is gone; it begins again, and what it had measured does not count."""
+        """Put back a unit whose host or process is gone; it begins again, and what it had measured does not count."""
         job.host = None
         job.lost += 1
         if job.lost >= MOST_LOST:

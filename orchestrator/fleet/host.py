@@ -1,4 +1,4 @@
-"""What a host of a fleet does: it says what it is, and it measures units, each in a separate process."""
+"""The work of a host in a fleet: it describes itself, and measures units, each in a separate process."""
 
 import os
 import shutil
@@ -13,14 +13,14 @@ from orchestrator.bundled import find_own_number
 from orchestrator.engines import ENGINES
 from orchestrator.errors import EngineUnavailable
 from orchestrator.fleet.host_process import HostProcess
-from orchestrator.fleet.model import Contents, HostReport, TaskLost, Tell, UnitEnd, UnitTask
+from orchestrator.fleet.model import Contents, HostReport, SendMessage, TaskLost, UnitEnd, UnitTask
 from orchestrator.fleet.packets import Packet, write_packet
 from orchestrator.machine.gpu import find_gpus
 from orchestrator.machine.host import host_facts
 from orchestrator.machine.occupied import find_simulated_name
 from orchestrator.options import EngineOptions
 
-# Of the machine's Python. Without -P a file in the working directory could pose as one of our modules.
+# The machine's Python gets these arguments. -P keeps files in the working directory from posing as our modules.
 DESCRIBE, MEASURE = (("-P", "-m", f"orchestrator.fleet.{name}") for name in ("host", "measure"))
 REPORT, TASK, END = TypeAdapter(HostReport), TypeAdapter(UnitTask), TypeAdapter(UnitEnd)
 
@@ -49,7 +49,7 @@ def describe_host() -> bytes:
     return REPORT.dump_json(found)
 
 
-def measure_unit(task: bytes, workloads: Contents, tell: Tell) -> tuple[bytes, Contents]:
+def measure_unit(task: bytes, workloads: Contents, tell: SendMessage) -> tuple[bytes, Contents]:
     """Measure a unit in a separate process, and return how it ended, as JSON, and the files of its run folder."""
     environment = dict(os.environ)
     # Ray hides all GPUs from a task that asks it for none.
@@ -67,7 +67,7 @@ def measure_unit(task: bytes, workloads: Contents, tell: Tell) -> tuple[bytes, C
         while message := said.get():
             tell(*message)
     except BaseException:
-        # As if it were interrupted; what does not end then is killed with all that it started.
+        # The process is asked to end as if it were interrupted; if it does not, it is killed with all that it started.
         process.end()
         process.ended.wait(interrupts.POLITE_S)
         process.kill()

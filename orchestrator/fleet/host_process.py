@@ -1,4 +1,4 @@
-"""A process that does one thing on a host, here or behind ssh, and answers; it ends once its answer is not wanted."""
+"""A process that does one thing on a host, here or behind ssh, and answers. It ends early if nothing waits for it."""
 
 import subprocess
 import threading
@@ -8,14 +8,14 @@ from typing import IO
 
 from orchestrator.child_process import Process, end_group, has_ended
 from orchestrator.errors import ContractBroken
-from orchestrator.fleet.model import Tell
+from orchestrator.fleet.model import SendMessage
 from orchestrator.fleet.packets import Packet, read_packet, write_packet
 
-# A host that hears nothing for so long ends what it does; it hears something every few seconds.
+# A host that hears nothing for SILENT_S ends its work; the command writes a line to it every BEAT_S.
 SILENT_S, BEAT_S = 30.0, 5.0
-# For a process that has said all to end.
+# A process that has sent everything has this long to end.
 CLOSING_S = 5.0
-# Of what it prints to stderr, the end.
+# Only the last bytes of its stderr are kept.
 MOST_PRINTED = 2**12
 
 
@@ -24,13 +24,13 @@ class HostProcess:
         self,
         words: Sequence[str],
         question: Packet,
-        tell: Tell,
+        tell: SendMessage,
         *,
         environment: Mapping[str, str] | None = None,
         at_end: Callable[[], object] = lambda: None,
     ) -> None:
         self.answer: Packet | None = None
-        # Why there is no answer.
+        # This says why there is no answer.
         self.reason = ""
         self.ended = threading.Event()
         self._tell = tell
@@ -40,7 +40,7 @@ class HostProcess:
         self._process: Process | None = None
         pipe = subprocess.PIPE
         try:
-            # An interrupt at the terminal is not for it: the command ends it, politely.
+            # An interrupt at the terminal must not reach it: the command ends it politely.
             process = subprocess.Popen(
                 words, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True
             )
@@ -59,7 +59,7 @@ class HostProcess:
         threading.Thread(target=self._listen, args=(process, process.stdout, errors), daemon=True).start()
 
     def end(self) -> None:
-        """Say that its answer is not wanted: it frees what it holds, and ends."""
+        """Let the process know that its answer is not wanted, so that it frees what it holds and ends."""
         self._unwanted.set()
 
     def kill(self) -> None:

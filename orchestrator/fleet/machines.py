@@ -1,7 +1,7 @@
-"""The machines of a fleet that ssh reaches: `tfcompare fleet up` asks each what it is, and remembers their names.
+"""Machines that are reached by ssh: `tfcompare fleet up` asks each to describe itself, and stores their names.
 
-Nothing of a fleet runs on them, and nothing listens there, until a run wants something: then ssh starts a process that
-does this one thing, carries what it says, and ends it.
+No part of tfcompare runs or listens on them until a run needs something. Then ssh starts a process that does this one
+thing, carries its messages, and ends it.
 """
 
 import shlex
@@ -21,29 +21,29 @@ from orchestrator.catalog import user_data
 from orchestrator.errors import EngineUnavailable, UsageError
 from orchestrator.fleet.host import DESCRIBE, END, MEASURE, REPORT
 from orchestrator.fleet.host_process import HostProcess
-from orchestrator.fleet.model import OF_NAME, Contents, FleetNode, TaskLost, UnitAnswer
+from orchestrator.fleet.model import NAME_LABEL, Contents, FleetNode, TaskLost, UnitAnswer
 from orchestrator.fleet.packets import Packet
 from orchestrator.formats import FLEET
 from orchestrator.model import STRICT
 from orchestrator.terminal.view import View
 
 HERE = "localhost"
-# To reach a machine, and for it to say what it is: an engine may take its time.
+# A machine has to be reached within CONNECT_S, and to describe itself within ANSWER_S, since its engines may be slow.
 CONNECT_S, ANSWER_S = 10, 60.0
-# So ssh never asks for a password, and notices within 15 s that a network is gone.
+# These options keep ssh from asking for a password, and let it notice within 15 s that a network is gone.
 UNATTENDED = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}", "-o", "ServerAliveInterval=5")
-# A machine that does not say what it is is asked again after this.
+# A machine that does not describe itself is asked again after this time.
 AGAIN_S = 60.0
-# The messages of units that have not been fetched; more are dropped.
+# Only this many messages wait to be fetched; more are dropped.
 MOST_MESSAGES = 1000
-# For units to end politely once a run is over.
+# Units have this long to end politely once a run is over.
 CLOSING_S = 10.0
 LONGEST = 200
 
 
 @dataclass(frozen=True, kw_only=True)
 class FleetMachine:
-    """A machine of a fleet, as ssh knows it, and what `--where` selects it by."""
+    """A machine of a fleet: its name for ssh, and the labels by which `--where` selects it."""
 
     __pydantic_config__ = STRICT
 
@@ -62,7 +62,7 @@ class NamedFleet:
     machines: tuple[FleetMachine, ...] = ()
 
     def words(self, host: str, program: Sequence[str]) -> tuple[str, ...]:
-        """Return the command that runs a program of tfcompare's on a machine."""
+        """Return the command that runs a program of tfcompare on a machine."""
         if host == HERE:
             return (self.python, *program)
         return (*self.ssh, *UNATTENDED, "--", host, shlex.quote(self.python), *program)
@@ -84,18 +84,21 @@ def read_fleet() -> NamedFleet | None:
         raise UsageError(f"{state_file()} cannot be used: {str(error).splitlines()[0]}; remove it") from error
 
 
-def name_machines(
+def register_machines(
     hosts: Sequence[str], labels: Mapping[str, Mapping[str, str]], ssh: Sequence[str], prefix: Path, view: View
 ) -> None:
-    """Ask machines what they are, and remember those that answer; one that does not costs itself alone."""
+    """Ask machines to describe themselves, and store those that answer; warn of those that do not."""
     machines = tuple(
         FleetMachine(
             host=host,
-            labels={OF_NAME: socket.gethostname() if host == HERE else host.rpartition("@")[2], **labels.get(host, {})},
+            labels={
+                NAME_LABEL: socket.gethostname() if host == HERE else host.rpartition("@")[2],
+                **labels.get(host, {}),
+            },
         )
         for host in hosts
     )
-    if len({machine.labels[OF_NAME] for machine in machines}) < len(machines):
+    if len({machine.labels[NAME_LABEL] for machine in machines}) < len(machines):
         raise UsageError("a machine is named twice: it measures one thing at a time")
     fleet = NamedFleet(ssh=tuple(ssh), python=str(prefix / "bin" / "python"), machines=machines)
     answered = []
@@ -117,10 +120,10 @@ def name_machines(
             view.say(f"{machine.host}: ready ({','.join(f'{name}={value}' for name, value in machine.labels.items())})")
     if not answered:
         raise EngineUnavailable("no machine answers; see above")
-    keep_named(replace(fleet, machines=tuple(answered)))
+    write_fleet(replace(fleet, machines=tuple(answered)))
 
 
-def keep_named(fleet: NamedFleet) -> None:
+def write_fleet(fleet: NamedFleet) -> None:
     with files.writing(state_file(), user_data.REMEDY):
         state_file().parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         files.write_atomically(state_file(), FLEET.stamp(NAMED.dump_json(fleet, indent=1)) + b"\n", 0o600)
@@ -144,7 +147,7 @@ def open_machines(fleet: NamedFleet) -> Iterator["SshFleet"]:
 
 @dataclass(eq=False)
 class SshTask:
-    """Something that a machine does, and the process here that carries what it says."""
+    """A task of a machine, and the process here that carries its messages."""
 
     node: FleetNode
     process: HostProcess
@@ -152,12 +155,12 @@ class SshTask:
 
 
 class SshFleet:
-    """Machines that ssh reaches, as a fleet."""
+    """A fleet of machines that are reached by ssh."""
 
     def __init__(self, fleet: NamedFleet) -> None:
         self._fleet = fleet
-        self._machines = {machine.labels[OF_NAME]: machine for machine in fleet.machines}
-        # How often a machine was lost: it then has to say again what it is, since it may have been restarted.
+        self._machines = {machine.labels[NAME_LABEL]: machine for machine in fleet.machines}
+        # A machine that was lost gets a new id and has to describe itself again, since it may have been restarted.
         self._losses = dict.fromkeys(self._machines, 0)
         self._back_at = dict.fromkeys(self._machines, 0.0)
         self._under_way: set[SshTask] = set()
@@ -198,7 +201,7 @@ class SshFleet:
         return [task for task in begun if task.process.ended.is_set()]
 
     def answer(self, begun: SshTask) -> Any:
-        """Return the answer of a task; one that has not ended has had its time."""
+        """Return the answer of a task; kill a task that has not ended, since its time is over."""
         self._under_way.discard(begun)
         answer = begun.process.answer
         if answer is None:

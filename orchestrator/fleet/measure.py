@@ -1,8 +1,8 @@
 """Measures a unit in a process of its host: `python -m orchestrator.fleet.measure`.
 
-The task and the user's workloads come by stdin. Messages go to stdout, at times with what is measured so far, and at
-last how the unit ended, with the files of its run folder. When stdin is closed, or silent for too long, the unit is no
-longer wanted, and the process ends as if it were interrupted.
+The task and the user's workloads come through stdin. Messages go to stdout, some of them with the results so far; the
+last one says how the unit ended, and has the files of its run folder. When stdin is closed, or silent for too long, the
+unit is no longer wanted, and the process ends as if it were interrupted.
 """
 
 import os
@@ -26,12 +26,12 @@ from orchestrator.fleet.packets import Packet, read_packet, write_packet
 from orchestrator.measure.run import measure
 from orchestrator.plan.planning import plan_run
 from orchestrator.results.part_files import read_files, write_files
-from orchestrator.terminal.view import View
+from orchestrator.terminal.view import RoundDone, View
 
 TASK, MESSAGE, END = TypeAdapter(UnitTask), TypeAdapter(UnitMessage), TypeAdapter(UnitEnd)
 
 
-class Voice(View):
+class PacketView(View):
     """A view whose lines go to the process that asked for the unit."""
 
     def __init__(self, task: UnitTask, run: Path, out: BinaryIO) -> None:
@@ -48,8 +48,8 @@ class Voice(View):
     def preparing(self, version: str, text: str) -> None:
         self._tell(f"{version}: {text}")
 
-    def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
-        self._tell(f"round {number} of at most {most}")
+    def round_done(self, done: RoundDone) -> None:
+        self._tell(f"round {done.number} of at most {done.most}")
 
     def _tell(self, text: str, *, stays: bool = False) -> None:
         task = self._task
@@ -57,21 +57,21 @@ class Voice(View):
         with self._speaking:
             is_due = time.monotonic() - self._sent >= task.sent_every_s
             self._sent = time.monotonic() if is_due else self._sent
-            # Once the other end of the pipe is closed, this process is about to be ended.
+            # If the other end of the pipe is closed, this process is about to be ended.
             with suppress(BrokenPipeError):
                 write_packet(self._out, Packet(MESSAGE.dump_json(message), read_files(self._run) if is_due else {}))
 
 
 def main() -> None:
-    # Whatever prints to stdout must not be taken for a message.
+    # Text that other code prints to stdout must not be taken for a message.
     out = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)
     interrupts.catch_signals()
-    # The user who asks sends it, and workloads may be of any size.
+    # The user's own command sends it, so workloads may have any size.
     question = read_packet(sys.stdin.buffer, most_bytes=None)
     if question is None:
         return
-    # It leads a session, unless a shell between ssh and it does; then it begins one.
+    # If a shell between ssh and this process leads the session, this process begins a new one.
     with suppress(PermissionError):
         os.setsid()
     interrupts.end_with_stdin(SILENT_S)
@@ -84,7 +84,7 @@ def measure_task(task: UnitTask, workloads: Contents, out: BinaryIO) -> Packet:
     with Scratch() as scratch:
         run, own = scratch.path / "run", scratch.path / "workloads"
         options = replace(task.options, out=run, own_workloads=own if workloads else None)
-        voice = Voice(task, run, out)
+        voice = PacketView(task, run, out)
         try:
             write_files(own, workloads, task.workloads.executable, task.workloads.folders)
             end = _describe(measure(plan_run(options, voice), voice, alone=True).error)

@@ -1,4 +1,4 @@
-"""What the parts of a fleet tell each other."""
+"""The types that the parts of a fleet exchange, and the interface of a fleet."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,20 +8,20 @@ from orchestrator.machine.gpu import Gpu
 from orchestrator.model import STRICT
 from orchestrator.plan.request import RunOptions
 
-# Contents of files by their names.
+# The keys are names of files.
 Contents = Mapping[str, bytes]
-# Receives a message as JSON, and files if there are any.
-Tell = Callable[[bytes, Contents], object]
-# Does a unit: takes the task as JSON, workloads and what to tell, and returns its end as JSON, and files.
-Work = Callable[[bytes, Contents, Tell], tuple[bytes, Contents]]
-LOCAL, EXISTING, BY_CLIENT = "local", "auto", "ray://"
-# The label that every host has by itself: its name.
-OF_NAME = "host"
+# It receives a message as JSON, and any files that belong to it.
+SendMessage = Callable[[bytes, Contents], object]
+# It measures a unit: it takes the task as JSON, the workloads and a `Tell`, and returns a UnitEnd as JSON, and files.
+Work = Callable[[bytes, Contents, SendMessage], tuple[bytes, Contents]]
+LOCAL, EXISTING, CLIENT_SCHEME = "local", "auto", "ray://"
+# Every host has this label, whose value is its name.
+NAME_LABEL = "host"
 
 
 @dataclass(frozen=True, kw_only=True)
 class FleetOptions:
-    """Which fleet measures, on which of its hosts, and on how many of them each case."""
+    """The choice of a fleet, of hosts in it, and of the number of hosts that measure each case."""
 
     __pydantic_config__ = STRICT
 
@@ -36,7 +36,7 @@ class FleetOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class FleetNode:
-    """A machine as the cluster knows it."""
+    """A machine as the fleet knows it."""
 
     id: str
     name: str
@@ -52,11 +52,11 @@ class HostReport:
     tool: str
     contract: str
     facts: dict[str, str | int | float | None]
-    # By engine, why it does not answer; '' if it does.
+    # Each engine has the reason why it does not answer, or ''.
     engines: dict[str, str]
     gpus: tuple[Gpu, ...] = ()
     free_mb: int = 0
-    # What simulates a host, where several share a machine.
+    # If simulated hosts share a machine, this is the name of one.
     simulated: str = ""
 
     @property
@@ -68,7 +68,7 @@ class HostReport:
 
 @dataclass(frozen=True, kw_only=True)
 class SentFolder:
-    """What is not content of the workloads that are sent: their folders, and which of their files can be executed."""
+    """The folders of the workloads that are sent, and which of their files are executable."""
 
     __pydantic_config__ = STRICT
 
@@ -78,15 +78,15 @@ class SentFolder:
 
 @dataclass(frozen=True, kw_only=True)
 class UnitTask:
-    """What a host has to measure: a run of some cases."""
+    """A unit that a host has to measure: a run of some cases."""
 
     __pydantic_config__ = STRICT
 
     unit: int
-    # With several hosts a case, which of them this is for.
+    # If several hosts measure each case, this is the number of the host's copy.
     copy: int = 1
     attempt: int
-    # What was measured so far is sent at most this often.
+    # The host sends its results so far at most once in this time.
     sent_every_s: float
     options: RunOptions
     workloads: SentFolder = SentFolder()
@@ -94,7 +94,7 @@ class UnitTask:
 
 @dataclass(frozen=True, kw_only=True)
 class UnitMessage:
-    """What a host says while it measures a unit."""
+    """A message that a host sends while it measures a unit."""
 
     __pydantic_config__ = STRICT
 
@@ -102,25 +102,25 @@ class UnitMessage:
     copy: int = 1
     attempt: int
     text: str = ""
-    # Whether the text is worth a line that stays.
+    # A text that stays is printed on a line that later messages do not replace.
     stays: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class UnitEnd:
-    """How a unit ended on a host: by itself, or with an error of tfcompare."""
+    """The outcome of a unit on a host: success, or an error of tfcompare."""
 
     __pydantic_config__ = STRICT
 
     exit_code: int
     error: str = ""
-    # Whether only something else on the machine was in the way.
+    # If only other work occupied the machine, the unit may succeed later.
     occupied: bool = False
 
 
 @dataclass(frozen=True)
 class UnitAnswer:
-    """How a unit ended, and the files of its run folder."""
+    """The outcome of a unit, and the files of its run folder."""
 
     end: UnitEnd
     files: Contents
@@ -131,25 +131,25 @@ class TaskLost(Exception):
 
 
 class Fleet(Protocol):
-    """The machines that measure. What it returns for a task that was begun stands for that task."""
+    """The machines that measure. `ask` and `begin` return a handle of the task that they begin."""
 
     def nodes(self) -> Sequence[FleetNode]:
         """Return the machines that are alive and take units."""
 
     def ask(self, node: FleetNode) -> Any:
-        """Begin to ask a machine what it is; the answer is a HostReport as JSON."""
+        """Begin to ask a machine for its description; the answer is a HostReport as JSON."""
 
     def begin(self, node: FleetNode, task: bytes, files: Contents) -> Any:
-        """Begin a unit on a machine; the answer is a UnitAnswer, with its end as JSON."""
+        """Begin a unit on a machine; the answer is a UnitAnswer."""
 
     def wait(self, begun: Collection[Any], seconds: float) -> Sequence[Any]:
-        """Return those that have ended, after this time at most; without any, wait that long."""
+        """Wait this long at most, and return the tasks that have ended; without any task, wait the whole time."""
 
     def answer(self, begun: Any) -> Any:
-        """Return the answer of one that has ended; raise TaskLost if there is none."""
+        """Return the answer of a task that has ended; raise TaskLost if there is none."""
 
     def heard(self) -> Sequence[tuple[bytes, Contents]]:
-        """Return the messages since the last call, each as JSON, and with files if there are any."""
+        """Return the messages since the last call, each as JSON, with any files that belong to it."""
 
     def end(self, begun: Any) -> None:
         """Let a task end, as politely as it can."""

@@ -1,4 +1,4 @@
-"""What a command and a host say to each other over a pipe: texts, each with files. Nothing in it is executed."""
+"""Packets that a command and a host send each other over a pipe: texts with files. Nothing in them is executed."""
 
 import json
 from collections.abc import Mapping
@@ -10,11 +10,11 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from orchestrator.errors import ContractBroken
 from orchestrator.results.part_files import MOST_BYTES
 
-# A line that begins otherwise was printed by something else, such as a start-up file of a shell.
+# A line that begins differently was printed by something else, such as a start-up file of a shell.
 MARK = b"\x1etfcompare "
-# Of the line in front of a text and its files, and of the text.
+# The head is the line before a text and its files. It and the text have at most this many bytes.
 MOST_HEAD, MOST_TEXT = 2**23, 2**26
-# What a host says while it works, and at its end.
+# A host sends messages while it works, and an answer at its end.
 Kind = Literal["message", "answer"]
 
 
@@ -38,7 +38,7 @@ def write_packet(out: IO[bytes], packet: Packet) -> None:
 
 
 def read_packet(source: IO[bytes], most_bytes: int | None = MOST_BYTES) -> Packet | None:
-    """Return the next packet, or None at the end; raise ContractBroken for what is none."""
+    """Return the next packet, or None at the end; raise ContractBroken for a malformed one."""
     head = source.readline(MOST_HEAD)
     while head and not head.startswith(MARK):
         head = source.readline(MOST_HEAD)

@@ -1,26 +1,26 @@
-"""Which hosts belong to a fleet, and which of them may measure a unit. Pure."""
+"""Rules that decide which hosts belong to a fleet, and which of them may measure a unit. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
 from orchestrator.catalog.gpu_support import match_gpu
 from orchestrator.catalog.version import Version
 from orchestrator.errors import EngineUnavailable
-from orchestrator.fleet.model import OF_NAME, FleetNode, HostReport
+from orchestrator.fleet.model import NAME_LABEL, FleetNode, HostReport
 
-# What a run needs of the disk at least, next to environments that are there already.
+# A run needs at least this much free space, in addition to environments that already exist.
 LEAST_FREE_MB = 500
 
 Where = Sequence[tuple[str, str]]
 
 
 def find_mismatch(node: FleetNode, where: Where) -> str:
-    """Return the labels that were asked for and that a machine does not have, or ''."""
-    labels = {**node.labels, OF_NAME: node.name}
+    """Return the requested labels that a machine does not have, or ''."""
+    labels = {**node.labels, NAME_LABEL: node.name}
     return ", ".join(f"{name}={value}" for name, value in where if labels.get(name) != value)
 
 
 def find_host_obstacle(report: HostReport, tool: str, contract: str) -> str:
-    """Return why a machine cannot be of this fleet, or ''."""
+    """Return why a machine cannot belong to this fleet, or ''."""
     if report.contract != contract or report.tool != tool:
         theirs = f"it has tfcompare {report.tool} (contract {report.contract})"
         return f"{theirs}, this is {tool} ({contract}): install this one there"
@@ -29,8 +29,8 @@ def find_host_obstacle(report: HostReport, tool: str, contract: str) -> str:
     return ""
 
 
-def find_double(report: HostReport, others: Mapping[str, HostReport]) -> str:
-    """Return what is wrong if another host has the same id, or ''; `others` are by name."""
+def find_duplicate(report: HostReport, others: Mapping[str, HostReport]) -> str:
+    """Return what is wrong if another host has the same id, or ''; the keys of `others` are names."""
     for name, other in others.items():
         if other.id == report.id:
             return (
@@ -43,7 +43,7 @@ def find_double(report: HostReport, others: Mapping[str, HostReport]) -> str:
 def choose_fleet_engine(wanted: str, reports: Iterable[HostReport]) -> str:
     """Return the engine that measures on all hosts: the one asked for, or the one that most of them have.
 
-    Raises EngineUnavailable if no host has it.
+    Raise EngineUnavailable if no host has it.
     """
     reports = tuple(reports)
     names = [name for name in reports[0].engines if wanted in ("auto", name)] if reports else []

@@ -1,4 +1,4 @@
-"""Says whether two hosts that measured the same cases agree; their ratios are never averaged."""
+"""Reports whether two hosts that measured the same cases agree; their ratios are never averaged."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -10,12 +10,12 @@ from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.counts import format_count, name_some
 
 MOST_NAMED = 5
-# How each line begins.
+# Each line begins with one of these.
 OF_REPLICAS = ("two hosts ", "one host ")
 
 
 def describe_replicas(first: RunFolder, second: RunFolder) -> tuple[str, ...]:
-    """Return which cases two hosts measured and what they found, in lines for every report; it shows the `first`."""
+    """Return which cases two hosts measured and what they found, in lines for reports, which show the `first` run."""
     hosts = find_hosts(first), find_hosts(second)
     cases = [case.label for case in first.read_plan().cases]
     ids = {case: [of_copy[case] for of_copy in hosts if case in of_copy] for case in cases}

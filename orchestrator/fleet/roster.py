@@ -1,4 +1,4 @@
-"""The machines of a fleet: they come, say what they are, and go."""
+"""The machines of a fleet, which come, describe themselves, and go."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -8,40 +8,40 @@ from typing import Any, Protocol
 from pydantic import TypeAdapter, ValidationError
 
 from orchestrator.fleet.model import Fleet, FleetNode, HostReport, TaskLost, UnitAnswer
-from orchestrator.fleet.place import find_double
+from orchestrator.fleet.place import find_duplicate
 from orchestrator.fleet.units import Unit
 from orchestrator.terminal.counts import name_some
 from orchestrator.terminal.view import View
 
 REPORT = TypeAdapter(HostReport)
-# Between two looks at what happens.
+# One wait for answers of hosts takes at most this long.
 WAIT_S = 0.2
-# Between two looks at which machines there are.
+# The list of machines is read again after this time.
 LOOK_S = 1.0
-# For machines to say what they are: what cannot be placed by then is reported.
+# Machines have this long to describe themselves; then units that no host can measure are reported.
 ASKING_S = 8.0
-# Where none that can measure has answered by then, or none may be missed: on a busy machine, Ray is slow to start a
-# process. After a first one that took long, the others have a moment more.
+# Machines have PATIENCE_S if none that can measure has answered, or if none may be missed, since Ray is slow to start a
+# process on a busy machine. After the first has answered, the others have at least LATER_S more.
 PATIENCE_S, LATER_S = 60.0, 2.0
 
 
 @dataclass
 class FleetHost:
-    """A machine of the cluster, and what it is doing."""
+    """A machine of the fleet, and what it is doing."""
 
     node: FleetNode
-    # The question what it is, as long as it is open, and since when.
+    # `asked` is the task that asks the machine to describe itself, or None once it has ended.
     asked: Any
     asked_at: float
     report: HostReport | None = None
     left_out: str = ""
-    # Whether only another host with the same id is in its way.
-    is_double: bool = False
+    # The host is left out only because another one has the same id.
+    is_duplicate: bool = False
     job: "UnitJob | None" = None
     begun: Any = None
     failures: int = 0
     rests_until: float = 0.0
-    # Since when something else is measured on it, whenever it was asked.
+    # Every attempt since this time has found something else measured on the host.
     busy_since: float | None = None
 
     @property
@@ -50,7 +50,7 @@ class FleetHost:
 
     @property
     def id(self) -> str:
-        """Return the id of the machine: that of its node is a new one whenever it joins the cluster."""
+        """Return the id of the machine, since its node gets a new id whenever it joins the cluster."""
         return self.report.id if self.report else ""
 
     @property
@@ -60,23 +60,23 @@ class FleetHost:
 
 @dataclass(eq=False)
 class UnitJob:
-    """A unit to be measured, and what became of it so far; with several hosts a case, one of its copies."""
+    """A unit to be measured, and its progress; if several hosts measure each case, one of its copies."""
 
     unit: Unit
     copy: int = 1
-    # Numbers of attempts are never used twice, also where a run is continued.
+    # The number of an attempt is never used again, even if the run is continued.
     attempt: int = 0
     lost: int = 0
-    # The ids of hosts that failed, and the last reason.
+    # These hosts, by their ids, have failed; `reason` is the last reason.
     refused_by: set[str] = field(default_factory=set)
     reason: str = ""
-    # The host that measures it, or has measured it.
+    # This host measures the unit, or has measured it.
     host: FleetHost | None = None
-    # The ids of hosts that measured other copies of the unit before this call.
+    # These hosts, by their ids, measured other copies of the unit before the run was continued.
     measured_by: frozenset[str] = frozenset()
-    # An answer that lacks a version, for which no host may have more.
+    # This answer lacks a version, and is used if no other host has a complete one.
     spare: tuple[FleetHost, UnitAnswer] | None = None
-    # Whether its answer is there, and not yet judged.
+    # The answer has arrived, and is not judged yet.
     is_answered: bool = False
     is_done: bool = False
     is_given_up: bool = False
@@ -87,10 +87,10 @@ class UnitJob:
 
 
 class AdmissionRules(Protocol):
-    """What decides which machines belong to a fleet."""
+    """The rules that decide which machines belong to a fleet."""
 
     def admit(self, node: FleetNode, report: HostReport) -> str:
-        """Return why a machine is left out, whatever others there are, or ''."""
+        """Return why a machine is left out, regardless of other machines, or ''."""
 
 
 class Roster:
@@ -107,11 +107,11 @@ class Roster:
         self._clock = clock
         self._began = clock()
         self._looked = -LOOK_S
-        # The hosts that are left out, each with the reason that was reported: a reason is reported once.
+        # Each reason for leaving out a host is reported only once.
         self._told: set[tuple[str, str]] = set()
-        # When the first machine said what it is, of those that can measure.
+        # The first machine that can measure described itself at this time.
         self._first: float | None = None
-        # By the id of their nodes.
+        # The keys are the ids of nodes.
         self.hosts: dict[str, FleetHost] = {}
 
     @property
@@ -128,11 +128,11 @@ class Roster:
 
     @property
     def is_settled(self) -> bool:
-        """Whether all machines have said what they are, or have had the time for it."""
+        """Whether all machines have described themselves, or have had enough time to."""
         return not self._has_open_question(ASKING_S)
 
     def ask(self, patience_s: float = ASKING_S) -> None:
-        """Ask every machine what it is, and wait for the answers; say which do not answer."""
+        """Ask every machine to describe itself, and wait for the answers; warn of those that do not answer."""
         self.look()
         is_told = False
         while self._has_open_question(patience_s):
@@ -144,7 +144,7 @@ class Roster:
             self._view.say(f"warning: no answer after {self._clock() - self._began:.0f} s from {name_some(silent)}")
 
     def _has_open_question(self, patience_s: float) -> bool:
-        """Return whether a machine still has time to say what it is."""
+        """Return whether a machine still has time to describe itself."""
 
         def find_limit(host: FleetHost) -> float:
             if self._first is None or not self.members:
@@ -155,7 +155,7 @@ class Roster:
         return any(self._clock() < find_limit(host) for host in hosts)
 
     def look(self) -> list[FleetHost]:
-        """Find machines that have come, and return those that have gone."""
+        """Add machines that have come, and return those that have gone."""
         if self._clock() - self._looked < LOOK_S:
             return []
         self._looked = self._clock()
@@ -164,19 +164,19 @@ class Roster:
             if id not in self.hosts:
                 self.hosts[id] = FleetHost(node, self._fleet.ask(node), self._clock())
         gone = [self.hosts.pop(id) for id in sorted(self.hosts.keys() - nodes.keys())]
-        # One that was lost for a moment is another node of the same name.
+        # A machine that was lost for a moment comes back as another node of the same name.
         names = {node.name for node in nodes.values()}
         for host in gone:
             if host.is_member and host.name not in names:
                 self._view.say(f"warning: {host.name} is gone")
-        # A host that came back may have waited for what it was before to go.
+        # A host that came back may have been left out until its former node was gone.
         for host in self.hosts.values() if gone else ():
-            if host.is_double:
+            if host.is_duplicate:
                 self._admit(host)
         return gone
 
     def learn(self, ended: Sequence[Any]) -> bool:
-        """Read what machines say they are; return whether any did."""
+        """Read the descriptions that machines have sent; return whether any machine has answered."""
         answered = [host for host in self.hosts.values() if host.asked is not None and host.asked in ended]
         for host in answered:
             try:
@@ -195,11 +195,11 @@ class Roster:
         """Take a host into the fleet, unless something is in the way."""
         assert host.report
         others = {other.name: other.report for other in self.members if other is not host and other.report}
-        double = find_double(host.report, others)
-        host.left_out, host.is_double = "", False
+        double = find_duplicate(host.report, others)
+        host.left_out, host.is_duplicate = "", False
         if reason := self._rules.admit(host.node, host.report) or double:
             self.leave_out(host, reason)
-            host.is_double = reason == double
+            host.is_duplicate = reason == double
 
     def leave_out(self, host: FleetHost, reason: str) -> None:
         host.left_out = reason

@@ -1,10 +1,10 @@
-"""Measures one run after another on the same host of a fleet, as a search and a night have to."""
+"""Measures one run after another on the same host of a fleet, as searches and nightly runs need."""
 
 from dataclasses import dataclass, replace
 
 from orchestrator.errors import EngineUnavailable, UsageError
-from orchestrator.fleet.conduct import measure_on_fleet, meet_hosts
-from orchestrator.fleet.model import OF_NAME, FleetOptions
+from orchestrator.fleet.conduct import list_hosts, measure_on_fleet
+from orchestrator.fleet.model import NAME_LABEL, FleetOptions
 from orchestrator.machine.host import Facts
 from orchestrator.measure.run import Done
 from orchestrator.plan.planning import plan_elsewhere
@@ -14,7 +14,7 @@ from orchestrator.terminal.view import View
 
 @dataclass(frozen=True)
 class SingleHost:
-    """A host of a fleet, which alone measures."""
+    """The only host of a fleet that measures."""
 
     fleet: FleetOptions
     facts: Facts
@@ -24,8 +24,8 @@ class SingleHost:
 
 
 def find_single(options: FleetOptions, engine: str, view: View, id: object = None, *, only: bool = False) -> SingleHost:
-    """Return the host with this id, or else the first; with `only`, there may be no other one."""
-    found = meet_hosts(options, engine, view)
+    """Return the host with this id, or else the first; with `only`, raise UsageError if there are several."""
+    found = list_hosts(options, engine, view)
     if id is not None:
         found = [(name, report) for name, report in found if report.id == id]
         if not found:
@@ -36,5 +36,5 @@ def find_single(options: FleetOptions, engine: str, view: View, id: object = Non
             f"a night is of one machine, and the fleet has {names}: choose one, e.g. --where host={found[0][0]}"
         )
     name, report = found[0]
-    where = (*(pair for pair in options.where if pair[0] != OF_NAME), (OF_NAME, name))
+    where = (*(pair for pair in options.where if pair[0] != NAME_LABEL), (NAME_LABEL, name))
     return SingleHost(replace(options, where=where), {**report.facts, "id": report.id})

@@ -7,13 +7,14 @@ from orchestrator.model import Case, Claim, list_arms
 from orchestrator.plan.request import PlannedRun, RunOptions
 from orchestrator.plan.shards import group_cases
 
-# A host sends what it has measured so far every 5 s, and all hosts together 10 times a second: one command writes it.
+# A host sends its results so far every 5 s, or less often if all hosts together would send more than 10 times a second,
+# since a single process writes them.
 SENT_EVERY_S, SENT_A_SECOND = 5.0, 10.0
 
 
 @dataclass(frozen=True)
 class Unit:
-    """What one host measures as a whole, with all its arms and rounds."""
+    """The cases that one host measures as a whole, with all their arms and rounds."""
 
     number: int
     cases: tuple[Case, ...]
@@ -39,7 +40,7 @@ def divide_run(planned: PlannedRun) -> tuple[Unit, ...]:
 def _group_claims(
     claims: Sequence[Claim], cases: Sequence[Case]
 ) -> Iterator[tuple[tuple[Case, ...], tuple[Claim, ...]]]:
-    """Yield the claims that share cases, with these: each case is measured once."""
+    """Yield groups of claims that share cases, with these cases, so that each case is measured once."""
     groups: list[tuple[set[Case], list[Claim]]] = []
     for claim in claims:
         own, together = set(claim.cases), [claim]
@@ -55,17 +56,17 @@ def _group_claims(
 
 
 def find_sending_s(hosts: int) -> float:
-    """Return the time between two messages of a host that hold what it has measured so far."""
+    """Return the time between two messages of a host that hold its results so far."""
     return max(SENT_EVERY_S, hosts / SENT_A_SECOND)
 
 
 def request(unit: Unit, planned: PlannedRun, engine: str, at_once: float) -> RunOptions:
-    """Return what a host is asked for: the run's options for the cases of a unit.
+    """Return the options with which a host measures a unit: those of the run, for the cases of the unit.
 
-    A budget is that of the whole run, of which this many units are measured at once: each unit gets its share.
+    A budget is that of the whole run, which measures `at_once` units at the same time: each unit gets its share.
     """
     options = planned.options
-    # Without one of the user's, the usual budget of these cases is that of the host.
+    # If the user has set no budget, the host takes the usual one of these cases.
     budget_s = planned.selection.budget_s if options.budget_s or options.claims else None
     if budget_s is not None:
         arms = list_arms(unit.cases, planned.selection.targets, unit.claims, options.environments.device)

@@ -9,19 +9,19 @@ from orchestrator import files
 
 
 def check_output(path: Path) -> None:
-    """Raise UsageError if no file can be written here, so that nothing is read and drawn in vain."""
+    """Raise UsageError if no file can be written here, so that no time is wasted on reading and drawing."""
     with writing_output(path):
         if path.is_dir():
             raise IsADirectoryError(errno.EISDIR, "it is a folder")
         if path.is_file():
             path.open("ab").close()
         elif not path.exists():
-            # Permissions are not enough: a superuser has them in folders that take no file.
+            # Permissions do not suffice: a superuser has them even in folders where no file can be created.
             tempfile.TemporaryFile(dir=path.parent).close()
 
 
 def write_output(path: Path, text: str, flag: str = "--output", *, within: bool = False) -> None:
-    """Write a file that a user names or, `within` a run folder, one of ours that no link may replace."""
+    """Write a file that a user names or, with `within`, a file of a run folder, where links are not followed."""
     with writing_output(path, flag):
         if within:
             files.write_atomically(path, text.encode())

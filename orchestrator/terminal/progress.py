@@ -1,61 +1,71 @@
-"""What a run shows while it is in progress, always on stderr: live in a terminal, plain lines elsewhere."""
+"""What a run shows while it is in progress, always on stderr: a live table in a terminal, plain lines elsewhere."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, Group, RenderableType, RenderResult
 from rich.live import Live
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from orchestrator.model import Case, Target
+from orchestrator.model import Case, Evaluation, Target
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.durations import format_minutes_seconds
 from orchestrator.terminal.text import escape_lines, safe_text
-from orchestrator.terminal.view import View
+from orchestrator.terminal.view import RoundDone, View
 
-# What a look decides beyond these is only counted.
+# More than this many decisions of a look are only counted.
 MOST_NAMED = 3
-# Of the lines that are overwritten.
+# At most this many lines are overwritten while versions are prepared.
 MOST_SHOWN = 20
+# Each redraw takes a little of a machine that measures.
+REDRAWN_PER_S = 2
+# These lines of the screen are left to what a table is followed by.
+BELOW_TABLE = 3
+
+DrawTable = Callable[[Evaluation, int], RenderableType]
 
 
 class Plain(View):
-    """A view for logs: the lines that stay, and one line per round."""
+    """A view for logs: the lines that stay, and one line per look."""
 
     def __init__(self, console: Console, *, verbose: bool) -> None:
         self._console = console
         self._verbose = verbose
+        self._last: RoundDone | None = None
 
     def say(self, text: str) -> None:
-        self._console.print(escape_lines(text), soft_wrap=True)
+        # A log keeps its lines whole; a terminal would break them inside of words.
+        self._console.print(escape_lines(text), soft_wrap=not self._console.is_terminal)
 
     def preparing(self, version: str, text: str) -> None:
         if self._verbose:
             self.say(f"{version}: {text}")
 
-    def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
-        done, remaining = format_count(cases, "case"), format_minutes_seconds(left_s)
-        self.say(f"round {number} of at most {most}: {done} in {took_s:.0f} s, at most {remaining} left")
+    def round_done(self, done: RoundDone) -> None:
+        self._last = done
 
     def look_done(self, number: int, new: Sequence[str], decided: int, comparisons: int) -> None:
-        if new:
-            shown = "; ".join(new[:MOST_NAMED])
-            more = f"; and {len(new) - MOST_NAMED} more" if len(new) > MOST_NAMED else ""
-            self.say(f"after round {number}, {decided} of {comparisons} comparisons are decided; new: {shown}{more}")
+        more = f"; and {len(new) - MOST_NAMED} more" if len(new) > MOST_NAMED else ""
+        named = f"; new: {'; '.join(new[:MOST_NAMED])}{more}" if new else ""
+        ahead = f"; {describe_ahead(self._last)}" if self._last else ""
+        self.say(f"after round {number}, {decided} of {comparisons} comparisons are decided{named}{ahead}")
 
 
 class Animated(Plain):
-    """A view for terminals: one line per version during preparation, then one line that shows where the run is."""
+    """A view for terminals: one line per version during preparation, then a table, and below it what is measured."""
 
-    def __init__(self, console: Console, *, verbose: bool) -> None:
+    def __init__(self, console: Console, *, verbose: bool, draw_table: DrawTable | None = None) -> None:
         super().__init__(console, verbose=verbose)
-        self._live = Live(console=console, transient=True, refresh_per_second=8)
+        self.draws_tables = draw_table is not None
+        self._draw_table = draw_table
+        self._live = Live(console=console, transient=True, refresh_per_second=REDRAWN_PER_S)
         self._stages: dict[str, str] = {}
         self._where = ""
-        self._time = ""
+        self._table: Drawn | None = None
         # Versions are prepared by several threads.
         self._drawing = threading.Lock()
 
@@ -72,7 +82,7 @@ class Animated(Plain):
         super().preparing(version, text)
         with self._drawing:
             if len(self._stages) > MOST_SHOWN:
-                # Of many hosts, those are shown that spoke last.
+                # If there are many hosts, those are shown that spoke last.
                 self._stages.pop(version, None)
             self._stages[version] = text
             self._draw()
@@ -80,11 +90,21 @@ class Animated(Plain):
     def measuring(self, version: Target, case: Case, number: int) -> None:
         with self._drawing:
             self._stages = {}
-            self._where = f"{'pilot' if number == 0 else f'round {number}'} · {version} · {case.label}"
+            self._where = f"{f'round {number}' if number else 'pilot'} · {version} · {case.label}"
             self._draw()
 
-    def round_done(self, number: int, most: int, cases: int, took_s: float, left_s: float) -> None:
-        self._time = f"{cases} cases open · at most {format_minutes_seconds(left_s)} left"
+    def show_table(self, evaluation: Evaluation) -> None:
+        if self._draw_table:
+            width, height = self._console.size
+            lines = self._console.render_lines(self._draw_table(evaluation, width), pad=False)
+            with self._drawing:
+                self._table = Drawn(lines[: max(height - BELOW_TABLE, 1)])
+                self._draw()
+
+    def look_done(self, number: int, new: Sequence[str], decided: int, comparisons: int) -> None:
+        # The table shows it.
+        if not self.draws_tables:
+            super().look_done(number, new, decided, comparisons)
 
     def _draw(self) -> None:
         grid = Table.grid(padding=(0, 1))
@@ -92,17 +112,42 @@ class Animated(Plain):
             grid.add_row(Text(version, style="bold"), _one_line(text))
         if not self._stages:
             grid.add_row(_one_line(self._where))
-            grid.add_row(Text(self._time, style="dim"))
-        self._live.update(grid)
+            grid.add_row(_one_line(describe_ahead(self._last) if self._last else "", style="dim"))
+        self._live.update(Group(self._table, grid) if self._table and not self._stages else grid)
 
 
-def _one_line(text: str) -> Text:
-    line = safe_text(text)
+class Drawn:
+    """Lines that were drawn once, so that it takes no time to show them again."""
+
+    def __init__(self, lines: Sequence[Sequence[Segment]]) -> None:
+        self._lines = lines
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for line in self._lines:
+            yield from line
+            yield Segment.line()
+
+
+def describe_ahead(done: RoundDone) -> str:
+    """Say how long a round takes, when the next look comes and what it could show, and how long the rest may take."""
+    parts = [f"a round of {format_count(done.cases, 'case')} takes {format_minutes_seconds(done.took_s)}"]
+    if done.next_look and done.next_s is not None:
+        shows = f", can show differences of {done.shows:.0%}" if done.shows is not None else ""
+        soon = format_minutes_seconds(done.next_s)
+        parts.append(f"the next look is after round {done.next_look} of {done.most}, in about {soon}{shows}")
+        parts.append(f"at most {format_minutes_seconds(done.left_s)} left")
+    return "; ".join(parts)
+
+
+def _one_line(text: str, style: str = "") -> Text:
+    line = safe_text(text, style=style)
     line.overflow, line.no_wrap = "ellipsis", True
     return line
 
 
-def choose_view(console: Console, *, quiet: bool, verbose: bool) -> View:
+def choose_view(console: Console, *, quiet: bool, verbose: bool, draw_table: DrawTable | None = None) -> View:
     if quiet:
         return View()
-    return Animated(console, verbose=verbose) if console.is_terminal else Plain(console, verbose=verbose)
+    if console.is_terminal:
+        return Animated(console, verbose=verbose, draw_table=draw_table)
+    return Plain(console, verbose=verbose)

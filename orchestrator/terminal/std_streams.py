@@ -24,7 +24,7 @@ class Output(io.FileIO):
     def __init__(self, descriptor: int, *, needed: bool) -> None:
         super().__init__(descriptor, "w", closefd=False)
         self._needed = needed
-        # Of one that is gone later, the system no longer says that it was one.
+        # The system no longer recognizes a terminal that is gone.
         self._terminal = self.isatty()
         self._gone = False
 
@@ -47,7 +47,7 @@ def guard() -> None:
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         stream = getattr(sys, name)
         if stream is None:
-            # In this order each stream gets its usual descriptor, so that no other file can.
+            # This order gives each stream its usual descriptor, so that no other file can take it.
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
         elif mode == "w":
             # Measuring continues even if no process reads progress and warnings.

@@ -1,4 +1,4 @@
-"""JSON that every reader accepts, without NaN and infinities; one string names what it has of a type."""
+"""JSON that every reader accepts, without NaN and infinities, and a short notation for the attributes it takes."""
 
 import json
 import math
@@ -6,30 +6,30 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-# How many of one unit another is, by the ends of their names.
+# An attribute whose name has the second ending is divided by this if its name in JSON has the first ending.
 UNITS = {("_s", "_ms"): 1e3, ("_s", "_ns"): 1e9, ("_ms", "_ns"): 1e6}
-# What a magnitude consists of.
+# A magnitude consists of these.
 OF_RATIO, OF_DIFFERENCE = "ratio ci_low ci_high", "difference difference_low difference_high"
 
 
 def dump(value: Any, **form: Any) -> str:
-    """Return a value as JSON, with null for each number that JSON cannot hold, such as a loss that is no number.
+    """Return a value as JSON, with null for each number that JSON cannot hold, such as a loss that is NaN.
 
     `form` goes to `json.dumps`.
     """
     try:
         return json.dumps(value, allow_nan=False, **form)
     except ValueError:
-        # Only then is it copied, for a page holds a million figures.
+        # The value is copied only in this case, because a page holds a million figures.
         return json.dumps(_replace_unknown(value), allow_nan=False, **form)
 
 
 def pick(value: object, names: str) -> dict[str, Any]:
     """Return these attributes of a value, in the types that JSON has: `target reason? workload=case.workload`.
 
-    A name may differ from the attribute's, which may lie in another; without that one it is null. An empty text is null
-    if its name ends with a question mark. A time changes its unit if the two names end with different ones, and
-    parameters are an object.
+    A name may differ from that of the attribute, which may belong to another attribute; if that one is None, the value
+    is null. An empty text is null if its name ends with a question mark. A time changes its unit if the two names end
+    with different units, and parameters become an object.
     """
     picked = {}
     for word in names.split():

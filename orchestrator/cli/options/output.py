@@ -3,16 +3,19 @@
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from orchestrator.cli.options.declare import Group, choice
-from orchestrator.cli.talk import Aloud
+from orchestrator.cli.talk import PrintingView
 from orchestrator.errors import TfCompareError
 from orchestrator.exports import EXPORTS
 from orchestrator.metrics.gates import Gate, Gated, describe_uncounted, find_gate_error, parse_gates
 from orchestrator.terminal.view import View
+
+if TYPE_CHECKING:
+    from orchestrator.terminal.progress import DrawTable
 
 FORMATS = ("table", "json")
 REPORT_FORMATS = (*FORMATS, "html")
@@ -128,18 +131,18 @@ class QuietFlags(Group):
 
     @property
     def view(self) -> View:
-        return View() if self.quiet else Aloud()
+        return View() if self.quiet else PrintingView()
 
     def say(self, text: str) -> None:
         self.view.say(text)
 
-    def watch(self) -> View:
-        """Return the view of something that takes long, to be opened."""
+    def watch(self, draw_table: "DrawTable | None" = None) -> View:
+        """Return the view of something that takes long, to be opened; on a terminal, it may draw what it measured."""
         from rich.console import Console
 
         from orchestrator.terminal.progress import choose_view
 
-        return choose_view(Console(stderr=True), quiet=self.quiet, verbose=self.verbose)
+        return choose_view(Console(stderr=True), quiet=self.quiet, verbose=self.verbose, draw_table=draw_table)
 
 
 @dataclass(frozen=True, kw_only=True)

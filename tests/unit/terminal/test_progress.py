@@ -2,32 +2,62 @@
 
 import io
 import threading
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 from rich.table import Table
 
+from orchestrator.reports.matrix import layout_tables
 from orchestrator.terminal import progress
-from orchestrator.terminal.progress import Animated, Plain, choose_view
-from orchestrator.terminal.view import View
+from orchestrator.terminal.progress import Animated, Plain, choose_view, describe_ahead
+from orchestrator.terminal.view import RoundDone, View
+from tests.support import scenes
 from tests.support.builders import case, target
 
+FIRST = RoundDone(number=1, most=20, cases=8, took_s=3.2, left_s=61.0, next_look=4, next_s=9.6, shows=0.12)
+AHEAD = (
+    "a round of 8 cases takes 3 s; the next look is after round 4 of 20, in about 10 s, can show differences of 12%; "
+    "at most 1 min 1 s left"
+)
 
-def shown(*, terminal: bool = False, quiet: bool = False, verbose: bool = False) -> tuple[type, str]:
+
+def shown(
+    *, terminal: bool = False, quiet: bool = False, verbose: bool = False, table: bool = False, width: int = 200
+) -> tuple[type, str]:
     """Which view is taken, and what it writes of a short run."""
     buffer = io.StringIO()
-    console = Console(file=buffer, force_terminal=terminal, width=80, color_system=None)
-    with choose_view(console, quiet=quiet, verbose=verbose) as watching:
+    console = Console(file=buffer, force_terminal=terminal, width=width, height=40, color_system=None)
+    with choose_view(console, quiet=quiet, verbose=verbose, draw_table=layout_tables if table else None) as watching:
         watching.say("engine: [red]x[/red]")
         watching.preparing("2.0.0", "installing")
         watching.measuring(target("2.0.0"), case(), 1)
-        watching.round_done(1, 20, 8, 3.2, 61)
+        watching.round_done(FIRST)
+        watching.show_table(scenes.everything())
+        watching.look_done(1, ["a", "b", "c", "d"], 4, 9)
         watching.measuring(target("2.0.0"), case(), 2)
     return type(watching), buffer.getvalue()
 
 
-def test_a_pipe_gets_what_stays_and_one_line_a_round():
-    assert shown() == (Plain, "engine: [red]x[/red]\nround 1 of at most 20: 8 cases in 3 s, at most 1 min 1 s left\n")
+def test_a_pipe_gets_what_stays_and_one_line_a_look():
+    look = f"after round 1, 4 of 9 comparisons are decided; new: a; b; c; and 1 more; {AHEAD}"
+    assert shown() == (Plain, f"engine: [red]x[/red]\n{look}\n")
+
+
+def test_the_last_look_says_nothing_of_a_next_one():
+    last = replace(FIRST, number=20, next_look=None, next_s=None, shows=None)
+    assert describe_ahead(last) == "a round of 8 cases takes 3 s"
+    assert describe_ahead(replace(FIRST, shows=None)) == AHEAD.replace(", can show differences of 12%", "")
+
+
+def test_a_line_wraps_between_words_on_a_terminal_and_stays_whole_in_a_log():
+    text = "no Docker engine answers " * 6
+    for terminal, lines in ((True, 3), (False, 1)):
+        buffer = io.StringIO()
+        Plain(Console(file=buffer, force_terminal=terminal, width=60, color_system=None), verbose=False).say(text)
+        written = buffer.getvalue().rstrip("\n").split("\n")
+        assert len(written) == lines
+        assert {word for line in written for word in line.split()} == set(text.split())
 
 
 def test_a_pipe_gets_builds_too_where_they_are_asked_for():
@@ -43,7 +73,39 @@ def test_a_terminal_shows_where_the_run_is():
     assert kind is Animated
     assert "engine: [red]x[/red]" in text
     assert "round 2 · 2.0.0 · power" in text
-    assert "8 cases open · at most 1 min 1 s left" in text
+    assert AHEAD in text
+    # Without a table, a look is a line that stays.
+    assert "4 of 9 comparisons are decided" in text
+
+
+def test_a_terminal_shows_the_table_of_a_run_and_what_is_measured_below_it():
+    kind, text = shown(terminal=True, table=True)
+    assert kind is Animated
+    assert "▲ 250x" in text
+    assert text.rindex("▲ 250x") < text.rindex("round 2 · 2.0.0 · power")
+    assert "comparisons are decided" not in text
+
+
+def test_a_table_leaves_room_for_what_is_below_it():
+    buffer = io.StringIO()
+    console = Console(file=buffer, force_terminal=True, width=80, height=6, color_system=None)
+    with choose_view(console, quiet=False, verbose=False, draw_table=layout_tables) as watching:
+        watching.round_done(FIRST)
+        watching.show_table(scenes.everything())
+        watching.measuring(target("2.0.0"), case(), 2)
+    drawn = buffer.getvalue()
+    assert "round 2 · 2.0.0 · power" in drawn
+    assert "a round of 8 cases" in drawn
+
+
+def test_only_a_terminal_with_a_table_asks_for_what_was_measured():
+    console = Console(file=io.StringIO(), force_terminal=True)
+    assert choose_view(console, quiet=False, verbose=False, draw_table=layout_tables).draws_tables
+    assert not choose_view(console, quiet=False, verbose=False).draws_tables
+    assert not choose_view(
+        Console(file=io.StringIO()), quiet=False, verbose=False, draw_table=layout_tables
+    ).draws_tables
+    assert not View.draws_tables
 
 
 def test_what_a_workload_says_moves_no_cursor_and_keeps_its_lines():
