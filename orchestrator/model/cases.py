@@ -1,4 +1,4 @@
-"""Workloads, their cases, the targets that these run in, and the arms: a case in a target."""
+"""Workloads, their cases, the targets that cases run in, and arms, each of which is a case in a target."""
 
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -19,7 +19,8 @@ class Workload:
     comparisons: dict[str, str]
     exclude: tuple[dict[str, str], ...]
     builtin: bool
-    # Packages beyond those of TensorFlow; and folders or files by the names under which the workload knows them.
+    # `requirements` are packages beyond those of TensorFlow. `data` are folders or files by the workload's names for
+    # them.
     requirements: tuple[str, ...] = ()
     data: dict[str, Path] = field(default_factory=dict)
 
@@ -40,16 +41,16 @@ class Case:
         return params_text(self.params)
 
 
-# What a control arm has after the name of the baseline.
+# The name of a control arm is that of the baseline with this suffix.
 _CONTROL = "+control"
 
 
 @dataclass(frozen=True, order=True)
 class Target:
-    """What a case runs in, by its name: the number of a version, or a name for a version with changes.
+    """The environment of a case, by name: the number of a version, or a name for a version with changes.
 
-    The control arm is the baseline again, in a separate worker: what it differs by is this machine's noise. Files,
-    streams, tables and exports have `str(target)`; nothing else knows how it is written.
+    The control arm is the baseline again, in a separate worker, so that any difference is noise of this machine. Files,
+    streams, tables and exports contain `str(target)`, and only this class knows its format.
     """
 
     name: str
@@ -59,8 +60,8 @@ class Target:
         if not self.name or self.name.endswith(_CONTROL):
             raise ValueError(f"{self.name!r} is no name of a target")
 
-    # The border of the library: programs that use `load_run` write `arm.version == "2.0"`, look versions up by name and
-    # print them. Inside tfcompare no target is compared with a text.
+    # Programs that use `load_run` write `arm.version == "2.0"`, look versions up by name and print them. No target is
+    # compared with a string inside tfcompare.
     def __eq__(self, other: object) -> bool:
         if isinstance(other, str):
             return str(self) == other
@@ -79,7 +80,7 @@ class Target:
     @classmethod
     @lru_cache(1000)
     def parse(cls, name: str) -> "Target":
-        """Return the target with this name; raise ValueError if it is no target's."""
+        """Return the target with this name; raise ValueError if it is not the name of a target."""
         return cls(name.removesuffix(_CONTROL), name.endswith(_CONTROL))
 
     @staticmethod

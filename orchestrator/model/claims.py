@@ -7,14 +7,14 @@ from orchestrator.model.cases import ArmKey, Case, Target
 from orchestrator.model.pairs import Cases, Pair, TargetPair
 from orchestrator.model.strict import STRICT
 
-# What starts with "not" is a control: a pair that must not show the effect.
+# An effect that starts with "not" makes a pair a control, which must not show the effect.
 Effect = Literal[
     "slower", "faster", "more", "less", "same", "not slower", "not faster", "not more", "not less",
 ]  # fmt: skip
 Winning = Literal["slower", "faster"]
-# Of two results; what is equal within tolerance is equal.
+# Results that are equal within tolerance count as equal.
 Returned = Literal["equal", "differs"]
-# Figures of one arm by itself, medians over its rounds, each with its unit.
+# These figures of one arm are medians over its rounds. A name ends with the unit if there is one.
 ArmMetric = Literal[
     "traces", "traces_per_call", "memory_mb", "import_s", "build_s", "first_s", "time_s", "first_over_time",
 ]  # fmt: skip
@@ -24,9 +24,9 @@ ArmMetric = Literal[
 class Expectation:
     """A statement about a pair: the result that a claim expects of it.
 
-    `published` is the ratio that the source gives for this workload, as slower or faster. `read_as` is what words
-    of the source such as "orders of magnitude" are read as. At most one of them is set. The pair's margin says how
-    much of it must be observed; of a control, what it must stay below.
+    `published` is the ratio that the source gives for this workload, as slower or faster. `read_as` is the ratio that
+    words of the source such as "orders of magnitude" are read as. At most one of them is set. The pair's margin says
+    how much of the effect must be observed or, for a control, what it must stay below.
     """
 
     __pydantic_config__ = STRICT
@@ -35,7 +35,7 @@ class Expectation:
     effect: Effect
     published: float | None
     read_as: float | None
-    # Whether the source lacks this comparison. If only controls of ours fail, the claim is open and not refuted.
+    # If set, the source lacks this comparison. A claim is open, and not refuted, if only such controls fail.
     ours: bool
 
     @property
@@ -55,7 +55,8 @@ class Expectation:
 class CaseSet:
     """A statement about several cases together, each of which is a pair of versions.
 
-    Either the geometric mean of their ratios is so near to 1, or more of them are slower than faster, or the reverse.
+    It limits how far the geometric mean of their ratios is from 1, or says that more of them are slower than faster, or
+    the reverse.
     """
 
     __pydantic_config__ = STRICT
@@ -71,7 +72,7 @@ class CaseSet:
 
 @dataclass(frozen=True, kw_only=True)
 class Part:
-    """A statement about two pairs with one baseline: the first has so large a part of the second's effect, in logs."""
+    """A statement about two pairs with one baseline: the first has a minimum part of the second's effect, in logs."""
 
     __pydantic_config__ = STRICT
 
@@ -124,7 +125,7 @@ class Share(ArmStatement):
 
 @dataclass(frozen=True, kw_only=True)
 class Holds(ArmStatement):
-    """A statement that an arm checks itself: its workload raises an AssertionError where it is false."""
+    """A statement that an arm checks itself: its workload raises an AssertionError if it is false."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +157,7 @@ Statement = Expectation | CaseSet | Part | Bound | Share | Holds | Returns
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """A published statement, and what tests it; the headline comes first."""
+    """A published statement and its tests, of which the headline comes first."""
 
     __pydantic_config__ = STRICT
 
@@ -167,11 +168,11 @@ class Claim:
     suite: str
     devices: tuple[str, ...]
     withdrawn: bool
-    # What the source says, in its own words.
+    # The quote repeats the source word for word.
     quote: str
-    # The devices and systems that the source speaks of.
+    # The source mentions these devices and systems.
     said_of: tuple[str, ...]
-    # Every case that it names.
+    # The claim names all of these cases.
     cases: Cases
     expectations: tuple[Expectation, ...]
     holds: tuple[ArmKey, ...]
@@ -180,7 +181,7 @@ class Claim:
     bounds: tuple[Bound, ...]
     shares: tuple[Share, ...]
     returns: tuple[Returns, ...]
-    # Its versions with changes, as targets are written.
+    # These are the claim's versions with changes, as users write targets.
     definitions: tuple[str, ...]
 
     @property
@@ -200,7 +201,7 @@ class Claim:
 
     @property
     def arms(self) -> tuple[ArmKey, ...]:
-        """The names of everything that must be measured."""
+        """The names of all arms that must be measured."""
         return tuple(dict.fromkeys(arm for statement in self.statements for arm in statement.arms))
 
     @property

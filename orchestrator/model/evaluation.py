@@ -39,26 +39,27 @@ class ArmResult:
     target: Target
     outcome: Outcome
     reason: str = ""
-    # Whether it died because its workload found a statement to be false.
+    # If set, the arm died because its workload found a statement to be false.
     refuted: bool = False
-    # What it died of, and whether that came from outside of its code: then --resume tries it again.
+    # `failure` is what the arm died of. If its own code did not cause it, it is external, and --resume tries the arm
+    # again.
     failure: FailureKind | None = None
     external: bool = False
     rounds: int = 0
-    # Of every metric that it has, in milliseconds, in bytes or as a count.
+    # Each figure is in milliseconds, in bytes or a count.
     figures: Mapping[Metric, float] = field(default_factory=dict)
-    # Of a call; a program is one step.
+    # This is the number of steps per call. A program is one step.
     steps: float = 1.0
-    # By the step.
+    # The second call is timed per step.
     second_ms: float | None = None
     train_s: float | None = None
-    # With pages of files that it maps.
+    # This includes the pages of mapped files.
     resident_bytes: float | None = None
-    # The wall time of a step, where the time is its CPU time.
+    # This is the wall time of a step if the time in `figures` is CPU time.
     wall_ms: float | None = None
-    # Examples that a step handles, if the workload says so.
+    # A step handles this many examples, if the workload reports it.
     items: int | None = None
-    # Of a program that calls Keras' fit: the first step, and the loss after each epoch.
+    # Only a program that calls Keras' fit has a first step, and a loss after each epoch.
     first_step_ms: float | None = None
     losses: tuple[float, ...] = ()
     drift: Drift | None = None
@@ -69,7 +70,7 @@ class ArmResult:
 
     @property
     def ending(self) -> str:
-        """The outcome in words, with what it died of."""
+        """The outcome in words, with the kind of failure."""
         return self.outcome + describe_failure(self.failure, external=self.external)
 
     @property
@@ -88,32 +89,33 @@ class ArmResult:
 
 @dataclass(frozen=True, kw_only=True)
 class Comparison(ReportRow):
-    """By how much two arms differ, paired by round, and whether to believe it."""
+    """The difference of two arms, paired by round, and the verdict on it."""
 
     pair: Pair
     rounds: int
-    # Of ratios only.
+    # Only ratios have the next three figures.
     mde: float | None = None
     seed_percent: float | None = None
     second_ratio: float | None = None
     sign_flip_p: float | None = None
     exploratory: bool = False
-    # How far the ratio of a round is from that of another: the standard deviation of their logs.
+    # The spread is the standard deviation of the log ratios of rounds.
     spread: float | None = None
-    # The same of CPU times, which a busy machine disturbs less: judged by the same rule, but for a run on a GPU. No
-    # other verdict depends on them.
+    # CPU times are less disturbed by a busy machine. They are judged by the same rule, except for a run on a GPU, and
+    # no other verdict depends on them.
     cpu_ratio: float | None = None
     cpu_low: float | None = None
     cpu_high: float | None = None
     cpu_spread: float | None = None
     cpu_verdict: VerdictName | None = None
-    # How many rounds are missing for a verdict, and the ratio of the pilot where no round was measured.
+    # `missing` is how many more rounds a verdict needs. `pilot_ratio` is the ratio of the pilot if no round was
+    # measured.
     missing: int = 0
     pilot_ratio: float | None = None
 
     @property
     def is_decided_by_cpu(self) -> bool:
-        """Whether CPU times have a verdict where wall times have none."""
+        """Whether CPU times have a verdict and wall times have none."""
         is_open = self.verdict == "inconclusive" and not self.exploratory
         return is_open and self.cpu_verdict not in (None, "inconclusive")
 
@@ -124,7 +126,7 @@ class Comparison(ReportRow):
 
     @property
     def so_far(self) -> str:
-        """What rounds show that are too few for a verdict: `10.3x so far (2 rounds; 2 more needed for a verdict)`."""
+        """The result of too few rounds for a verdict: `10.3x so far (2 rounds; 2 more needed for a verdict)`."""
         if not self.missing:
             return ""
         rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
@@ -153,11 +155,11 @@ class MeanRatio:
 
 @dataclass(frozen=True, kw_only=True)
 class OutputComparison:
-    """What the first and the fifth call of two versions of a case returned, and how far apart it is.
+    """The results of the first and the fifth call of two versions of a case, and how far apart they are.
 
-    All is about the `call` in which they are farther apart. `difference` is the largest one of a single value, relative
-    to its size or to the typical size of values, and at least this where not all values were kept (`complete`). `ulps`
-    counts the steps of the coarser type. Neither is known where the results have different forms.
+    Everything is about the `call` whose results are farther apart. `difference` is the largest difference of a single
+    value, relative to its size or to the typical size of values. It is a lower bound if not all values were kept
+    (`complete`). `ulps` counts the steps of the coarser type. Neither is known if the results have different forms.
     """
 
     case: Case
@@ -167,9 +169,9 @@ class OutputComparison:
     call: OutputCall = "first"
     difference: float | None = None
     ulps: float | None = None
-    # By how much replicates of one version differ among themselves.
+    # Replicates of one version differ from each other by this much.
     floor: float | None = None
-    # Values that differ, of those compared one by one.
+    # This many of the values that were compared one by one differ.
     changed: int = 0
     compared: int = 0
     complete: bool = True
@@ -186,23 +188,26 @@ class Evaluation:
     comparisons: tuple[Comparison, ...]
     warnings: tuple[str, ...]
     broken: tuple[str, ...] = ()
-    # Whether all cores were shared with other work in most visits.
+    # If set, all cores were shared with other work in most visits.
     crowded: bool = False
-    # How the budget ended the run, or ''.
+    # This describes how the budget ended the run, or is ''.
     ended_by_budget: str = ""
-    # Each version against the one before it, where there are three or more.
+    # Measuring took this long. 0 means that it is not known.
+    seconds: float = 0.0
+    # Each version is compared with the one before it if there are three or more.
     neighbours: tuple[Comparison, ...] = ()
-    # Of a case whose baseline has no time, each version against the oldest that has one.
+    # If the baseline of a case has no time, each version is compared with the oldest that has one.
     references: tuple[Comparison, ...] = ()
-    # Of the arms that claims wanted profiled.
+    # Only arms that claims wanted profiled have shares.
     shares: Mapping[ArmKey, Shares] = field(default_factory=dict)
-    # What else is compared across versions: separate families of comparisons, for which no rounds were measured.
+    # Other metrics that are compared across versions are separate families, for which no rounds were measured.
     metrics: Mapping[Metric, tuple[Comparison, ...]] = field(default_factory=dict)
     outputs: tuple[OutputComparison, ...] = ()
-    # Over the cases that all versions have, of each metric and version; and over the cases that claims are about.
+    # `means` has a mean per metric and version over the cases that all versions have, `set_means` over the cases of
+    # claims.
     means: tuple[MeanRatio, ...] = ()
     set_means: Mapping[CaseSet, MeanRatio] = field(default_factory=dict)
-    # How many comparisons the verdicts of the report as a whole are corrected for.
+    # The verdicts of the report as a whole are corrected for this many comparisons.
     judged_together: int = 0
 
     @property

@@ -1,4 +1,4 @@
-"""The kinds of failure: what an arm or a worker died of, and whether it is tried again when its run is continued."""
+"""The kinds of failure of an arm or a worker, and whether it is tried again when its run is continued."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,15 +7,15 @@ from typing import Literal
 FailureKind = Literal[
     "disk", "memory", "signal", "deadline", "gpu", "start", "import", "worker", "workload", "contract"
 ]
-# A kind whose name says too little.
+# Kinds whose names say too little have a title.
 TITLES: Mapping[FailureKind, str] = {"gpu": "lost GPU"}
 
 
 @dataclass(frozen=True)
 class DeathCause:
-    """What an arm or a worker died of.
+    """The cause of death of an arm or a worker.
 
-    External is what its code did not cause: a full disk, a machine without memory, a signal from another process, a
+    It is external if the code did not cause it: a full disk, a machine without memory, a signal from another process, a
     lost GPU, a worker that died with it. `reason` is the one line that people read.
     """
 

@@ -25,7 +25,7 @@ def check_looks(looks: tuple[int, ...]) -> tuple[int, ...]:
 class Calibrated:
     """The amount of work in each replicate of an arm.
 
-    `counts` says that the pilot did just as much, undisturbed, so that it is the first round of its case.
+    If `counts` is set, the pilot did the same work and was not disturbed, so it is the first round of its case.
     """
 
     __pydantic_config__ = STRICT
@@ -40,13 +40,13 @@ class Calibrated:
     counts: bool
 
 
-# How a replicate ends whose worker died in the hands of another one.
+# A replicate ends like this if its worker died with another replicate.
 BESIDE = "beside"
-# How a replicate ends whose workload found a statement to be false.
+# A replicate ends like this if its workload found a statement to be false.
 ASSERTED = "asserted"
 
 
-# A long run has tens of thousands of them: what most of them lack has a default, and is not written.
+# A long run has tens of thousands of these, so fields that most of them lack have a default and are not written.
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ended:
     """The end of one replicate."""
@@ -62,14 +62,15 @@ class Ended:
     how: str = ""
     reason: str = ""
     log: str = ""
-    # Of one that was measured, which worker of its version closed it, and how many rows that worker then announced.
+    # If it was measured, `part` is the worker of its version that closed it, and `rows` how many rows it then
+    # announced.
     part: int | None = None
     rows: int | None = None
-    # Inter-op and intra-op threads as TensorFlow states them, 0 where it chooses; None where it did not say.
+    # TensorFlow reports these inter-op and intra-op threads: 0 if it chooses, and None if it did not report any.
     threads: tuple[int, ...] | None = None
-    # Whether it was to make its first call and no other.
+    # If set, it was to make only its first call.
     once: bool = False
-    # What it died of, and whether that came from outside of its code.
+    # `failure` is what it died of, which is external if its own code did not cause it.
     failure: FailureKind | None = None
     external: bool = False
 
@@ -85,7 +86,7 @@ class Ended:
 
     @property
     def closes_arm(self) -> bool:
-        """Whether the replicate's arm is not measured any further; what died from outside may be, once resumed."""
+        """Whether the arm is no longer measured; a resumed run may measure it again after an external failure."""
         return self.outcome != "measured" and self.how != BESIDE
 
     @property
@@ -112,7 +113,7 @@ class Discarded:
 
 @dataclass(frozen=True, kw_only=True)
 class Strays:
-    """Processes that workloads had left running, and that were ended with their replicate or their worker."""
+    """Processes that workloads had left running, and that were ended together with their replicate or worker."""
 
     __pydantic_config__ = STRICT
 
@@ -143,7 +144,7 @@ class Disturbed:
 class GpuSpan:
     """A GPU over several readings.
 
-    Holds its slowest and fastest clock, its highest temperature and power, and every reason why its clock was held
+    This holds its slowest and fastest clock, its highest temperature and power, and every reason why its clock was held
     back.
     """
 
@@ -157,18 +158,18 @@ class GpuSpan:
     throttled: tuple[str, ...]
 
 
-# Below this share of idle CPU time, and above this share that other work takes, all cores are shared if tasks wait for
-# most of the time or, where the kernel does not say, if less than this is left of one core.
-LEAST_IDLE, MOST_TAKEN, MOST_WAITING, LEAST_LEFT = 0.05, 0.15, 0.5, 0.75
+# All cores are shared if less than LEAST_IDLE of the CPU time is idle and other work takes more than MOST_TAKEN, and if
+# tasks wait for more than MOST_WAITING of the time or less than LEAST_LEFT of one core is left.
+LEAST_IDLE, MOST_TAKEN, LONGEST_QUEUE, LEAST_LEFT = 0.05, 0.15, 0.5, 0.75
 
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What others did to the machine during the bursts of a visit.
+    """The load on the machine from other processes and a hypervisor during the bursts of a visit.
 
     `foreign` is how many of the `cpus` other processes kept busy, `steal` the share of CPU time that a hypervisor took,
-    `idle` the share that was left, and `waiting` the share of the time in which some task waited for a CPU, where the
-    kernel says so.
+    `idle` the share that was left, and `waiting` the share of the time in which some task waited for a CPU, if the
+    kernel reports it.
     """
 
     __pydantic_config__ = STRICT
@@ -189,13 +190,13 @@ class Load:
         Threads of the run also wait for each other, and leave no core idle, so both count only next to other work.
         """
         taken = self.foreign + self.steal * self.cpus
-        waited = self.waiting is not None and self.waiting > MOST_WAITING
+        waited = self.waiting is not None and self.waiting > LONGEST_QUEUE
         return self.idle < LEAST_IDLE and taken > MOST_TAKEN * self.cpus and (waited or self.cpus - taken < LEAST_LEFT)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Postponed:
-    """Cases for which the budget had too few rounds; more rounds measure them."""
+    """Cases for which the budget had too few rounds; they are measured if the run gets more rounds."""
 
     __pydantic_config__ = STRICT
 
@@ -207,7 +208,7 @@ class Postponed:
 class Shares:
     """The shares of an arm's time that functions take in a profile, as far as claims ask for them.
 
-    Without a profile, `reason` says why.
+    If there is no profile, `reason` says why.
     """
 
     __pydantic_config__ = STRICT
@@ -312,11 +313,11 @@ class Finished:
     kind: Literal["finished"] = "finished"
     how: str
     seconds: float
-    # What its workers last took to start; the first of them are not in `seconds`.
+    # The last start of its workers took this long. Their first start is not part of `seconds`.
     start_s: float
-    # Whether it may have ended in the middle of a replicate.
+    # If set, it may have ended in the middle of a replicate.
     cut: bool
-    # Whether `how` says that a budget ended it, which is what the run was asked for.
+    # If set, `how` says that a budget ended the run, as the user requested.
     at_budget: bool
 
 

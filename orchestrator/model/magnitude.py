@@ -1,19 +1,19 @@
-"""By how much two arms differ, and the verdict on it: what comparisons, changes and findings have in common."""
+"""The difference of two arms and the verdict on it, which comparisons, changes and findings have in common."""
 
 import math
 from dataclasses import dataclass
 from typing import Literal
 
 VerdictName = Literal["faster", "slower", "same", "inconclusive"]
-# Of a certain difference: inside the margin, possibly on both sides of it, or with its whole interval outside.
+# A certain difference is slight inside the margin, and beyond if its whole interval is outside. Else it is clear.
 Size = Literal["slight", "clear", "beyond"]
-# A verdict as reports show it.
+# Reports show these verdicts.
 ShownVerdict = Literal["faster", "slower", "slightly faster", "slightly slower", "same", "inconclusive"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Magnitude:
-    """A judged difference with its interval: a ratio or, of a metric of differences, a difference in its unit."""
+    """A judged difference with its interval: a ratio or, for a metric of differences, a difference in its unit."""
 
     ratio: float | None = None
     ci_low: float | None = None
@@ -23,7 +23,7 @@ class Magnitude:
     difference_high: float | None = None
     verdict: VerdictName = "inconclusive"
     reason: str = ""
-    # How large a certain difference is; a slight one has the verdict `same`.
+    # Only a certain difference has a size. A slight one has the verdict `same`.
     size: Size | None = None
 
     @property
@@ -55,9 +55,9 @@ class Magnitude:
 class ReportRow(Magnitude):
     """A judged difference that is one of many in a report.
 
-    `p` is the probability, over all looks, of a difference as large as this if there were none; without rounds it has
-    none. With `row_only`, the difference is certain for its row, but chance may explain it among all comparisons of the
-    report.
+    `p` is the probability, over all looks, of a difference at least this large if there were none; it is None if there
+    are no rounds. With `row_only`, the difference is certain for its row, but chance may explain it among all
+    comparisons of the report.
     """
 
     p: float | None = None

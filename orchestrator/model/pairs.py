@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter, ValidationInfo
 
 ComparisonKind = Literal["target", "case"]
-# The names of all metrics, each of which has its entry in orchestrator/metrics/table.py.
+# `orchestrator.metrics` adds the names of all metrics, each of which has an entry in its table.py.
 METRIC_NAMES: set[str] = set()
 # Each comparison is about one metric: time, unless a run or a claim asks for another.
 Metric = Annotated[str, OneOf(METRIC_NAMES)]
@@ -19,7 +19,7 @@ Metric = Annotated[str, OneOf(METRIC_NAMES)]
 
 @dataclass(frozen=True, kw_only=True)
 class FlatPair:
-    """A pair of either kind as files and tables have it: cases and versions by name, null for what the kind lacks."""
+    """A pair of either kind as stored in files and tables: cases and versions by name, and null for missing fields."""
 
     __pydantic_config__ = STRICT
 
@@ -154,7 +154,7 @@ def _read_pair(value: object, info: "ValidationInfo") -> TargetPair | CasePair:
 
 
 class _CasesOfFile:
-    """How pydantic reads cases; it asks when it reads the first file, so nothing else has to import it."""
+    """The way pydantic reads cases; it asks when it reads the first file, so nothing else has to import it."""
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:
@@ -164,7 +164,7 @@ class _CasesOfFile:
 
 
 class _PairOfFile:
-    """How pydantic reads and writes pairs: in the form of a FlatPair."""
+    """The way pydantic reads and writes pairs: in the form of a FlatPair."""
 
     @staticmethod
     def __get_pydantic_core_schema__(source: Any, handler: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What a run will do, and what it is made with: plan.json and manifest.json."""
+"""The plan of a run, and the manifest of what it is made with: plan.json and manifest.json."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,9 +10,9 @@ from orchestrator.model.pairs import Cases, Metric, Pair
 from orchestrator.model.strict import STRICT
 
 GpuRequest = Literal["runtime", "device", "cdi"]
-# Whether a replicate is forked from a resident worker, or has a separate process or container.
+# A replicate is forked from a resident worker, or has a separate process or container.
 Isolation = Literal["fork", "process", "container"]
-# What the time of a call in a burst is: that which passes meanwhile, or that which CPUs spend on it.
+# The time of a call in a burst is either its wall time or its CPU time.
 Judge = Literal["wall", "cpu"]
 
 
@@ -33,7 +33,7 @@ class LargeFile:
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What a run will do, fixed before its first measurement. With claims, only the arms that they name."""
+    """The plan of a run, fixed before its first measurement. With claims, it has only the arms that they name."""
 
     __pydantic_config__ = STRICT
 
@@ -55,32 +55,34 @@ class Plan:
     isolation: Isolation
     cpus: tuple[int, ...] | None
     memory_mb: int | None
-    # What runs containers, if it is not the engine's own.
+    # This runtime runs containers, if it is not the engine's own.
     runtime: str
     claims: tuple[Claim, ...]
-    # By UUID; with device gpu and none named, all that the engine gives. Exclusive: one process at a time holds them.
+    # GPUs are named by UUID. If device is gpu and none is named, all that the engine gives are used. Exclusive GPUs are
+    # held by one process at a time.
     gpus: tuple[str, ...]
     exclusive: bool
-    # The frequency at which the clocks of the GPUs are held.
+    # The clocks of the GPUs are held at this frequency.
     lock_mhz: int | None
-    # Of the user's own workload folder, what was not copied into the run folder.
+    # These files of the user's own workload folder were not copied into the run folder.
     large: tuple[LargeFile, ...]
-    # Of the targets that change a version: from these they can be made again.
+    # Targets that change a version can be created again from these definitions.
     definitions: tuple[str, ...]
-    # The words of the program that is measured instead of workloads, and the packages that it needs.
+    # A program may be measured instead of workloads. These are the words of its command and the packages that it needs.
     program: tuple[str, ...]
     requirements: tuple[str, ...]
-    # What is judged across versions in addition to the pairs, from the rounds that these take.
+    # These metrics are judged across versions in addition to the pairs, from the rounds that the pairs take.
     metrics: tuple[Metric, ...]
-    # Of these, those that get more rounds while a comparison of theirs is open.
+    # Some of the metrics get more rounds while one of their comparisons is open.
     decides: tuple[Metric, ...]
-    # Whether what calls return is compared as well.
+    # If set, the results of calls are also compared.
     outputs: bool
-    # What counts as a difference of a metric, where the user named it: a share or, of differences, an amount.
+    # The user named these margins of metrics. Each is a share or, for a metric of differences, an amount.
     margins: dict[Metric, float]
-    # Which time verdicts on times rest on.
+    # Verdicts on times rest on this kind of time.
     judge: Judge
-    # How many rounds the pilot may plan where those of the looks would not show the margin; 0 if no more than these.
+    # The pilot may plan up to this many rounds if those of the looks would not show the margin. 0 allows no further
+    # rounds.
     most_rounds: int
 
     def arms(self) -> tuple[Arm, ...]:
@@ -109,10 +111,10 @@ class EnvironmentFacts:
     lock: str
     python: str
     details: dict[str, str]
-    # What is installed, by name with its number; and the variables that this target alone gets.
+    # `packages` has the number of each installed package, and `variables` those that this target alone gets.
     packages: dict[str, str]
     variables: dict[str, str]
-    # What it takes of the disk.
+    # The environment takes this much disk space.
     size_bytes: int | None
 
 
@@ -129,7 +131,7 @@ class MergedHost:
 
 @dataclass(frozen=True, kw_only=True)
 class Manifest:
-    """What a run was made with: tool, machine, sources and environments. `notes` are shown in every report."""
+    """The record of how a run was made: tool, machine, sources and environments. Every report shows its `notes`."""
 
     __pydantic_config__ = STRICT
 
@@ -141,7 +143,7 @@ class Manifest:
     environments: dict[Target, EnvironmentFacts]
     workers: dict[Target, dict[str, str | bool | None]]
     notes: tuple[str, ...]
-    # Those of the caller that reached every worker, such as XLA_FLAGS.
+    # These variables of the caller, such as XLA_FLAGS, reached every worker.
     variables: dict[str, str]
-    # Of a run that was put together from others.
+    # Only a run that was merged from other runs has hosts.
     hosts: tuple[MergedHost, ...]

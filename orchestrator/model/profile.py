@@ -1,4 +1,4 @@
-"""What a worker's profile of an arm is."""
+"""The types of a worker's profile of an arm."""
 
 import statistics
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ class Stacks:
 
 @dataclass(frozen=True, kw_only=True)
 class Profile:
-    """Where the time of a case went in one version.
+    """The profile of a case in one version.
 
     The times were taken under a profiler, so none of them is a measurement.
     """
@@ -102,7 +102,7 @@ class Profile:
     def share(self, name: str) -> float:
         """Return the share of the later calls' time that a function of this name takes, with all that it calls.
 
-        A method counts under its own name too: newer Pythons put its class before it.
+        A method also counts under its own name, because newer Pythons put its class before it.
         """
         whole_ns = sum(function.later.own_ns for function in self.functions)
         named = [function for function in self.functions if name in (function.name, function.name.rpartition(".")[2])]
@@ -112,7 +112,7 @@ class Profile:
 
 @dataclass(frozen=True, kw_only=True)
 class LayerOutput:
-    """What a layer returned, and its weights, as sketches."""
+    """The output of a layer and its weights, as sketches."""
 
     __pydantic_config__ = STRICT
 
@@ -134,5 +134,5 @@ class ProfiledArm:
     reason: str = ""
     log: str = ""
     profile: Profile | None = None
-    # What the layers of Keras returned, if that was asked for instead.
+    # The outputs of Keras layers are only set if they were requested instead of a profile.
     layers: tuple[LayerOutput, ...] | None = None

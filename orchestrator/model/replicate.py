@@ -1,4 +1,4 @@
-"""What a replicate told, in one row: what metrics are read of."""
+"""The summary of a replicate in one row, from which metrics are read."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -35,42 +35,42 @@ class Replicate(NamedTuple):
     psi_us: int | None
     traces: int | None
     calls: int | None
-    # In arrays, since a tuple holds each number as a separate object.
+    # These are arrays, since a tuple holds each number as a separate object.
     bursts: Sequence[float]
     cpu_bursts: Sequence[float]
     position: int
-    # The whole first call: what it costs once, such as tracing, is no property of a step.
+    # This is the whole first call, because costs that occur once, such as tracing, are not a property of a step.
     first_call_ns: float
     items: int | None
-    # Of a program that calls Keras' fit; the loss of each epoch is JSON.
+    # Only a program that calls Keras' fit has these. The losses of its epochs are JSON.
     first_step_ns: int | None
     step_ns: int | None
     losses: str | None
-    # On a GPU.
+    # Only replicates on a GPU have these two.
     device: str | None
     gpu_memory_kb: int | None
-    # What it held after the first calls, by how much later ones made that grow, sketches of what the first and the
-    # fifth call returned, and the functions that a thousand later calls trace.
+    # Memory is read after the first calls, and its growth is per later call. Outputs are sketches of what the first and
+    # the fifth call returned. Later traces are those of a thousand later calls.
     memory_kb: int | None
     growth_bytes: int | None
     growth_calls: int | None
     output: str | None
     fifth_output: str | None
     later_traces: int | None
-    # The calls before bursts, which are not timed one by one.
+    # This is the time of the calls before bursts, which are not timed one by one.
     untimed_ns: int | None
-    # Logs of the 50th, 95th and 99th percentile of its calls in bursts, if there are enough of them.
+    # These are the logs of the 50th, 95th and 99th percentile of its calls in bursts, if there are enough calls.
     percentiles: tuple[float, ...]
     wall_ns: float | None
 
     @property
     def once(self) -> bool:
-        """Whether it made its first call and no other."""
+        """Whether it made only its first call."""
         return not self.bursts
 
     @property
     def sitting(self) -> int:
-        """A number that replicates have in common if they were open at once, and nearly so if a worker was missing."""
+        """A number that replicates share if they were open at once, or nearly share if a worker was missing."""
         return self.number - self.position
 
     @property

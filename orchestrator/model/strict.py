@@ -1,4 +1,4 @@
-"""How pydantic checks the stored types, without an import of pydantic: whatever starts imports this."""
+"""Rules by which pydantic checks stored types. They do not import pydantic, because every command imports them."""
 
 from collections.abc import Container
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ STRICT: dict[str, str] = {"extra": "forbid"}
 
 @dataclass(frozen=True, eq=False)
 class OneOf:
-    """Lets a string be one of some names, which need not be known before the first one is read."""
+    """Restricts a string to certain names, which need not be known before the first string is read."""
 
     names: Container[str]
 

@@ -1,6 +1,6 @@
 """Reports of a judged run: one file per table or format, and one line per report here.
 
-A report's file is imported when the report is made: the command line reads these lines for its help.
+A report's module is imported only when the report is made, because the command line reads these lines for its help.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ class Report:
     """A table of a run, for people and for programs."""
 
     name: str
-    # One clause for the help of `--table`.
+    # The help of `--table` shows this clause.
     about: str
-    # The module with `layout(comparison, width)`, to which `arrangement` and `columns` are passed if it takes them.
+    # This module has `layout(evaluation, width)`, which also gets `arrangement` and `columns` if it takes them.
     module: str
     arranged: bool = False
     takes_columns: bool = False
-    # The module with `as_json(comparison)`, if programs can have this report.
+    # This module has `as_json(evaluation)`, if the report is also for programs.
     json: str = ""
-    # Whether its JSON holds all of a run, so that it can be the default for programs.
+    # Its JSON can be the default for programs only if it holds all of a run.
     complete: bool = False
-    # Whether a run is usually read in this report.
+    # This decides whether a run is usually read in this report.
     suits: Callable[[Plan], bool] = lambda plan: False
 
     def layout(
@@ -72,9 +72,8 @@ def _is_trend(plan: Plan) -> bool:
     return is_trend(plan)
 
 
-# The second takes columns.
 DEFAULT, DETAILS, METRICS = "verdicts", "details", "metrics"
-# The first that suits a run is taken, and otherwise the default.
+# The first report that suits a run is its usual one; if none does, it is the default.
 REPORTS: dict[str, Report] = {
     report.name: report
     for report in (
@@ -101,7 +100,7 @@ FORMATS = ("table", "json", *PAGES)
 
 
 def usual_report(plan: Plan, *, complete: bool) -> Report:
-    """Return the report that a run is usually read in; where it has to be complete, only of those that are."""
+    """Return the report that a run is usually read in; with `complete`, only complete reports count."""
     return next(
         (report for report in REPORTS.values() if report.suits(plan) and (report.complete or not complete)),
         REPORTS[DEFAULT],

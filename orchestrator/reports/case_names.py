@@ -1,11 +1,11 @@
-"""Short names of cases, and of pairs of cases: what sets them apart from the others of their workload."""
+"""Short names of cases and of pairs of cases, which distinguish them from the others of their workload."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from orchestrator.model import Case, CasePair, Comparison, Params, params_text
 from orchestrator.terminal.text import clip
 
-# Characters of a case's name: a parameter of a workload may hold a long text.
+# A name is clipped to this many characters, because a parameter of a workload may hold a long text.
 LONGEST = 240
 
 

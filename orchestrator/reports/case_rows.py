@@ -1,4 +1,4 @@
-"""The rows of a report, whatever draws them: a case each, what every target has for it, and how they are grouped."""
+"""The rows of a report, whatever draws them: a case each, what every target has for it, and their order."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,7 +18,7 @@ from orchestrator.model import (
     Target,
 )
 from orchestrator.reports.case_names import make_pair_namer, short_names
-from orchestrator.reports.columns import ABOUT_SMALL_MARKS, MARKS, MEASURES, OTHER_MARKS, STAR, WAVE, mark_verdict
+from orchestrator.reports.columns import ABOUT_SMALL_MARKS, MEASURES, OTHER_MARKS, STAR, WAVE, mark_verdict
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.magnitudes import show_figures
 from orchestrator.reports.steps import as_arms_of_steps, comparisons_of_steps
@@ -27,12 +27,6 @@ from orchestrator.results.sketches import show_share
 from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.terminal.durations import format_time
 
-# How a row is grouped, in this order: by the first of these verdicts that one of its targets has.
-GROUPS: Mapping[str, tuple[ShownVerdict, ...]] = {
-    "slower": ("slower",), "faster": ("faster",), "same": ("slightly slower", "slightly faster", "same"),
-    "not decided": ("inconclusive",),
-}  # fmt: skip
-OPEN, ALONE = "not decided", "not compared"
 NO_MEAN = "no geometric mean: no two cases have an interval in every version, from the same rounds"
 OUTPUT_MARKS: Mapping[OutputVerdict, str] = {
     "equal": "=", "equal within tolerance": "≈", "differs": "≠", "not comparable": "?",
@@ -107,20 +101,13 @@ class CaseRow:
         return CaseCell(self.show(arm.time_ms) if arm and arm.time_ms else "")
 
     @property
-    def group(self) -> str:
-        known = (each for each in self.comparisons.values() if each.estimate is not None or each.seen_ratio is not None)
-        verdicts = {comparison.shown_verdict for comparison in known}
-        return next((name for name, own in GROUPS.items() if verdicts.intersection(own)), ALONE)
-
-    def has_progress(self) -> bool:
-        """Return whether a comparison has rounds that are too few for a verdict."""
-        return any(comparison.missing and comparison.seen_ratio is not None for comparison in self.comparisons.values())
-
-    @property
-    def size(self) -> float:
-        """The largest distance from no difference, of those that decide the group."""
-        deciding = GROUPS.get(self.group, ())
-        return max((each.distance for each in self.comparisons.values() if each.shown_verdict in deciding), default=0.0)
+    def rank(self) -> tuple[int, float]:
+        """Its place in a table: the largest difference that is decided comes first, then what is open or missing."""
+        decided = [each.distance for each in self.comparisons.values() if each.verdict != "inconclusive"]
+        if decided:
+            return 0, -max(decided)
+        is_open = any(each.estimate is not None or each.seen_ratio is not None for each in self.comparisons.values())
+        return 1 if is_open else 2, 0.0
 
 
 @dataclass(frozen=True)
@@ -131,8 +118,7 @@ class OutputRow:
     label: str
     outputs: Mapping[Target, OutputComparison]
     time: str = ""
-    group: str = "first and fifth calls"
-    size: float = 0.0
+    rank: tuple[int, float] = (0, 0.0)
 
     def has(self, target: Target) -> bool:
         return target in self.outputs
@@ -144,23 +130,6 @@ class OutputRow:
         share = show_share(output.difference) if output.difference else ""
         mark, verdict = OUTPUT_MARKS[output.verdict], LIKE_VERDICTS[output.verdict]
         return CaseCell(share, "", verdict, mark, output.verdict, reason=output.reason)
-
-
-@dataclass(frozen=True)
-class RowGroup:
-    """The rows that have a verdict in common; without one, nothing could be compared."""
-
-    title: str
-    verdict: ShownVerdict | None
-    rows: Sequence[CaseRow | OutputRow]
-
-    @property
-    def mark(self) -> str:
-        return MARKS[self.verdict] if self.verdict else "-" if self.title == ALONE else ""
-
-    @property
-    def style(self) -> str:
-        return (self.verdict or "").replace(" ", "-")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -187,15 +156,9 @@ class CaseBlock:
         return any(row.time for row in self.rows)
 
     @property
-    def groups(self) -> list[RowGroup]:
-        by_group: dict[str, list[CaseRow | OutputRow]] = {}
-        for row in sorted(self.rows, key=lambda row: -row.size) if self.worst_first else self.rows:
-            by_group.setdefault(row.group, []).append(row)
-        return [
-            RowGroup(describe_verdict(self.metric, title), GROUPS[title][-1] if title in GROUPS else None, own)
-            for title in dict.fromkeys((*GROUPS, ALONE, *by_group))
-            if (own := by_group.get(title))
-        ]
+    def ranked(self) -> Sequence[CaseRow | OutputRow]:
+        """The rows in the order of the table."""
+        return sorted(self.rows, key=lambda row: row.rank) if self.worst_first else self.rows
 
     @property
     def mean_name(self) -> str:
@@ -306,7 +269,9 @@ def block_of_results(evaluation: Evaluation) -> CaseBlock:
     for each in evaluation.outputs:
         outputs.setdefault(each.case.label, {})[each.candidate] = each
     rows = [OutputRow(names[label], label, of_case) for label, of_case in outputs.items()]
-    return CaseBlock(id="results", title=f"results, against {baseline}", asked=others, rows=rows)
+    return CaseBlock(
+        id="results", title=f"results of the first and fifth calls, against {baseline}", asked=others, rows=rows
+    )
 
 
 def _means(evaluation: Evaluation, metric: Metric) -> dict[Target, MeanRatio]:

@@ -51,7 +51,7 @@ OWN_TIMES_RULE = "The machine has not restarted in between; what else it did cou
 
 @dataclass(frozen=True)
 class ChangeRow:
-    """A ratio in both runs, or a version's own time, for whatever draws it."""
+    """A ratio in both runs, or a version's own time, as tables and pages show it."""
 
     name: str
     target: str
@@ -116,8 +116,8 @@ def summarize_changes(changes: Sequence[RatioChange]) -> str:
     return f"{_count(changes, 'ratio')}."
 
 
-def describe_weighed(changes: Changes) -> list[str]:
-    """Say of how many changes the interval includes what earlier runs differ by."""
+def describe_between_runs(changes: Changes) -> list[str]:
+    """Say how many intervals include the differences between earlier runs of this machine."""
     if not changes.weighed:
         return []
     return [f"{format_count(changes.weighed, 'interval')} with what runs of this machine differ by, from its history"]
@@ -144,7 +144,7 @@ def _head(changes: Changes) -> Text:
                 + (", of differences: later - earlier" if any(METRICS[each.metric].units for each in rows) else ""),
                 style="dim",
             ),
-            *(safe_text(line, style="dim") for line in describe_weighed(changes)),
+            *(safe_text(line, style="dim") for line in describe_between_runs(changes)),
             safe_text(summarize_changes(changes.changes)),
         ]
     )

@@ -49,16 +49,16 @@ STYLES: dict[Answer, str] = {
 MARKS: dict[Answer, str] = {
     "reproduced": "✓", "reproduced, smaller": "✓", "not reproduced": "✗", "inconclusive": "?", "needs a GPU": "-",
 }  # fmt: skip
-# The colours of verdicts, for answers that mean as much.
+# Each answer has the colour of the verdict that comes closest to it.
 COLOURS: dict[Answer, str] = {
     "reproduced": "faster", "reproduced, smaller": "slightly-faster", "not reproduced": "slower",
     "inconclusive": "inconclusive", "needs a GPU": "refused",
 }  # fmt: skip
-# The figures of an arm: what they are, and their unit.
+# Each figure of an arm has a name and a unit.
 FIGURES: dict[ArmMetric, tuple[str, str]] = {
     "traces": ("traces", ""), "traces_per_call": ("traces per call", ""), "memory_mb": ("peak memory", " MB"),
     "import_s": ("import", " s"), "build_s": ("build", " s"), "first_s": ("first call", " s"),
-    "time_s": ("time a step", " s"), "first_over_time": ("first call over a later one", "x"),
+    "time_s": ("time per step", " s"), "first_over_time": ("first call over a later one", "x"),
 }  # fmt: skip
 
 
@@ -134,7 +134,7 @@ def _about(claim: Claim) -> Iterator[str]:
 
 
 def format_seen(finding: ClaimCheck) -> str:
-    """Return what was measured of a statement, or ''."""
+    """Return what was measured for a statement, or ''."""
     statement, seen, output = finding.statement, finding.seen, finding.output
     if output is not None:
         return describe_output(output.verdict, output.difference, output.reason)
@@ -293,5 +293,5 @@ def _least(statement: Statement) -> float | None:
 
 
 def _bound_of(pair: Pair) -> float:
-    """Return the margin of a pair as a ratio or, of a metric of differences, as it is."""
+    """Return the margin of a pair as a ratio, or unchanged if its metric is judged by differences."""
     return (0.0 if METRICS[pair.metric].units else 1.0) + (pair.margin or 0.0)

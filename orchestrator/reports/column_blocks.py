@@ -35,7 +35,7 @@ class TargetCells:
 
 @dataclass(frozen=True)
 class ColumnBlock:
-    """Parts that are read together, and the lead that the others are compared with."""
+    """Parts that are read together, and the lead that they are compared with."""
 
     title: str
     lead: tuple[TargetCells, ...]
@@ -55,9 +55,9 @@ class BlockColumn:
     header: tuple[str, ...]
     cells: tuple[Text, ...]
     justify: JustifyMethod = "right"
-    # Only names may wrap: squeezed, a figure would lose digits and look like another.
+    # Only names may wrap, because a squeezed figure would lose digits and look like another.
     wraps: bool = False
-    # Blanks before a piece, in addition to the one between any two columns.
+    # A piece has this many blanks before it, in addition to the one between any two columns.
     gap: int = 0
 
     @property

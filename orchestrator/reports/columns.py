@@ -122,11 +122,11 @@ class Column:
     justify: JustifyMethod = "right"
 
 
-def ratio(value: float) -> str:
-    """Format a ratio with two or three figures, as many as such a measurement justifies."""
+def ratio(value: float, decimals: int = 2) -> str:
+    """Format a ratio with two or three figures, as many as such a measurement justifies, or with more next to 1."""
     if value < 0.1:
         return f"{value:.2g}x"
-    return f"{value:.0f}x" if value >= 100 else f"{value:.1f}x" if value >= 10 else f"{value:.2f}x"
+    return f"{value:.0f}x" if value >= 100 else f"{value:.1f}x" if value >= 10 else f"{value:.{decimals}f}x"
 
 
 def mark_verdict(magnitude: Magnitude) -> str:
@@ -184,24 +184,38 @@ def format_interval(comparison: Bounded) -> str:
 
 
 def format_ends(low: float, high: float) -> str:
-    """Return an interval as in `1.05-1.16`; one that excludes 1 never seems to end there, as in `0.94-0.997`."""
-    return f"{_format_end(low, apart=low > 1)}-{_format_end(high, apart=high < 1)}"
+    """Return an interval as in `1.05-1.16`; one that excludes 1 never seems to end there, as in `0.944-0.996`."""
+    decimals = _count_decimals(low, high)
+    return "-".join(_format_beside_one(end, decimals).removesuffix("x") for end in (low, high))
 
 
-def _format_end(end: float, *, apart: bool) -> str:
-    text, decimals = ratio(end).removesuffix("x"), 2
-    while apart and float(text) == 1:
-        decimals += 1
-        text = f"{end:.{decimals}f}"
-    return text
+def format_estimate(comparison: Bounded) -> str:
+    """Return a ratio without its interval, with as many digits as the interval needs."""
+    if comparison.ratio is None:
+        return ""
+    if comparison.ci_low is None or comparison.ci_high is None:
+        return ratio(comparison.ratio)
+    return _format_beside_one(comparison.ratio, _count_decimals(comparison.ci_low, comparison.ci_high))
 
 
 def format_ratio(comparison: Bounded) -> str:
     """Return a ratio as in `1.10x (1.05-1.16)`; too few rounds give no interval."""
-    if comparison.ratio is None:
-        return ""
     bounds = format_interval(comparison)
-    return f"{ratio(comparison.ratio)} ({bounds})" if bounds else ratio(comparison.ratio)
+    return format_estimate(comparison) + (f" ({bounds})" if bounds else "")
+
+
+def _format_beside_one(value: float, decimals: int) -> str:
+    """Format a ratio with three decimals at most, unless it would look like 1 with them."""
+    text = ratio(value, min(decimals, 3))
+    return ratio(value, decimals) if float(text.removesuffix("x")) == 1 else text
+
+
+def _count_decimals(low: float, high: float) -> int:
+    """Return how many decimals show that an interval excludes 1, if it does."""
+    decimals = 2
+    while (low > 1 and float(f"{low:.{decimals}f}") == 1) or (high < 1 and float(f"{high:.{decimals}f}") == 1):
+        decimals += 1
+    return decimals
 
 
 def bar(value: float, verdict: ShownVerdict | None = None, cells: int = BAR_CELLS) -> str:
@@ -230,6 +244,12 @@ def _bar(cells: int) -> Cell:
         return Text(bar(comparison.ratio, verdict, cells), style=STYLES[verdict])
 
     return cell
+
+
+def _ratio(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> str:
+    if comparison is None or comparison.seen_ratio is None:
+        return ""
+    return format_estimate(comparison) or ratio(comparison.seen_ratio)
 
 
 def _interval(arm: ArmResult, comparison: Comparison | None, notes: Notes) -> str:
@@ -319,8 +339,7 @@ COLUMNS: Mapping[str, Column] = {
             cell=_of_arm(lambda arm: arm.train_s, _seconds), meaning="all calls of a replicate, the first included",
         ),
         Column(
-            name="ratio", header="ratio", of="comparison", usual=True,
-            cell=_of_comparison(lambda comparison: comparison.seen_ratio, ratio),
+            name="ratio", header="ratio", of="comparison", usual=True, cell=_ratio,
         ),
         Column(name="interval", header="interval", of="comparison", usual=True, cell=_interval),
         Column(

@@ -1,4 +1,4 @@
-"""What CPU times decide where a busy or noisy machine leaves many wall times open."""
+"""Sentences about what CPU times decide if a busy or noisy machine leaves many wall times open."""
 
 import math
 from collections.abc import Iterator, Mapping

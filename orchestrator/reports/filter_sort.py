@@ -12,7 +12,7 @@ from orchestrator.reports.summary import by_candidate
 
 T = TypeVar("T")
 
-# What is `slight` is also `same`.
+# A comparison that is `slight` is also `same`.
 KINDS = ("slower", "faster", "same", "slight", "inconclusive", "refused", "died", "postponed", "not measured")
 SORTS = ("case", "name", "ratio", "time")
 
@@ -108,11 +108,11 @@ def arrangement(only: str | None, sort: str | None) -> Arrangement:
     kinds = tuple(name.strip() for name in only.split(",")) if only else ()
     for kind in kinds:
         if kind not in KINDS:
-            raise UsageError(f"--only {kind!r}{did_you_mean(kind, KINDS)}; it is {', '.join(KINDS)}")
+            raise UsageError(f"--only {kind!r}{did_you_mean(kind, KINDS)}; choose from {', '.join(KINDS)}")
     name = (sort or "case").removeprefix("-")
     if name not in SORTS:
         raise UsageError(
-            f"--sort {name!r}{did_you_mean(name, SORTS)}; it is {', '.join(SORTS)}, or the same backwards, e.g. -ratio"
+            f"--sort {name!r}{did_you_mean(name, SORTS)}; choose from {', '.join(SORTS)}, or reverse one, e.g. -ratio"
         )
     return Arrangement(kinds, name, (sort or "").startswith("-"))
 

@@ -1,4 +1,4 @@
-"""A table without frames, drawn line by line: rich's own takes seconds for a run with thousands of rows."""
+"""A table without frames, drawn line by line, because rich's own takes seconds for thousands of rows."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from rich.text import Text
 from orchestrator.terminal.text import escape_unprintable, safe_text
 
 RULE = "─"
-# A name breaks between words, and inside of a word only if that is longer than this.
+# A name breaks between words, and inside a word only if the word is longer than this.
 WIDEST_WORD = 24
 
 
@@ -69,7 +69,7 @@ class Grid:
     def _line(self, console: Console, cells: Sequence[str | Text], widths: Sequence[int]) -> Iterator[Segment]:
         """Yield the segments of one line.
 
-        Neighbours without a style become one segment, because it is segments that take time.
+        Neighbours without a style become one segment, because each segment takes time.
         """
         pending = " "
         for index, (cell, width) in enumerate(zip(cells, widths, strict=False)):

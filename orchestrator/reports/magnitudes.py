@@ -1,16 +1,16 @@
-"""By how much two arms differ, as it is printed: a ratio or, of a metric that is judged by it, a difference."""
+"""Printed forms of how much two arms differ: a ratio or, for a metric that is judged by it, a difference."""
 
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS, Followed
 from orchestrator.metrics.units import Units
 from orchestrator.model import Comparison, Magnitude
-from orchestrator.reports.columns import describe_rounds_so_far, format_interval, ratio
+from orchestrator.reports.columns import describe_rounds_so_far, format_estimate, format_interval, ratio
 
 
 def show_estimate(magnitude: Magnitude, metric: Followed) -> str:
     """Return a ratio as in `1.10x`, or the difference of a metric that is judged by it, as in `+8.0 KiB per call`."""
     if magnitude.difference is None:
-        return "" if magnitude.ratio is None else ratio(magnitude.ratio)
+        return format_estimate(magnitude)
     return _units(metric).show_difference(magnitude.difference)
 
 

@@ -1,44 +1,37 @@
-"""The comparison at a glance: a row per case, a column per version, worst first; undecided cases are only counted."""
+"""The comparison at a glance: a row per case, a column per version, the largest change first, open cases last."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from orchestrator.model import Evaluation, Target
-from orchestrator.reports.case_rows import (
-    ALONE,
-    OPEN,
-    CaseBlock,
-    CaseCell,
-    CaseRow,
-    block_of_cases,
-    block_of_pairs,
-)
-from orchestrator.reports.columns import LONGEST, MARKS, STYLES, format_ratio, ratio
+from orchestrator.model import Evaluation, Plan, Target
+from orchestrator.reports.case_rows import CaseBlock, CaseCell, CaseRow, block_of_cases, block_of_pairs
+from orchestrator.reports.closing_rows import ClosingRow, closing_rows
+from orchestrator.reports.columns import LONGEST, MARKS, SMALL_MARKS, STYLES, WAVE
 from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.grid import Grid
-from orchestrator.reports.metric_sentences import metric_sentences
+from orchestrator.reports.metric_sentences import describe_other_results
 from orchestrator.reports.reasons import describe_reasons
-from orchestrator.reports.summary import sentences
 from orchestrator.reports.table import (
     MOST_CASES,
-    WHOLE_REPORT,
-    describe_errors,
     describe_hosts,
-    describe_place,
+    describe_machine,
     note_what_is_left_out,
     render_differences,
     render_losses,
     render_warnings,
 )
 from orchestrator.stats.slowdown import format_margin
+from orchestrator.terminal.counts import format_count
+from orchestrator.terminal.durations import format_minutes_seconds
 from orchestrator.terminal.text import clip, render_plain, safe_text
 
-# From this many versions on, cells hold a mark and a ratio only.
-MANY_VERSIONS = 6
-INDENT = "  "
+# From this many versions on, cells hold a mark and a ratio only; of more than these, a title has the number.
+MANY_VERSIONS, MOST_NAMED = 6, 3
+# A ratio such as 1.05x is as wide as this, so that intervals begin below each other.
+RATIO_WIDTH = 5
 
 
 def render_matrix(evaluation: Evaluation, arrangement: Arrangement | None = None) -> str:
@@ -48,92 +41,125 @@ def render_matrix(evaluation: Evaluation, arrangement: Arrangement | None = None
 def layout(evaluation: Evaluation, width: int, arrangement: Arrangement | None = None) -> RenderableType:
     """Lay out the matrix; versions that do not fit continue in further blocks with the same rows."""
     arrangement = arrangement or Arrangement()
-    blocks = block_of_cases(evaluation, arrangement), block_of_pairs(evaluation, arrangement)
-    head = [
-        safe_text(f"tfcompare run {evaluation.plan.run}", style="bold"),
-        safe_text(describe_place(evaluation), style="dim"),
-        *(safe_text(line, style="dim") for line in describe_hosts(evaluation.manifest, MOST_CASES)),
-        *map(safe_text, sentences(evaluation)),
-        *map(safe_text, metric_sentences(evaluation)),
-        *map(safe_text, describe_cpu_times(evaluation)),
-    ]
-    left_out = note_what_is_left_out(evaluation, arrangement) if arrangement.only else ""
-    marks = [mark for block in blocks for mark in block.describe_marks(evaluation.plan.alpha)]
+    across, inside = block_of_cases(evaluation, arrangement), block_of_pairs(evaluation, arrangement)
+    closing = [] if arrangement.only else closing_rows(evaluation, _case_rows(across))
+    left_out = [note_what_is_left_out(evaluation, arrangement)] if arrangement.only else []
+    notes = (*describe_reasons(evaluation), *describe_other_results(evaluation), *describe_cpu_times(evaluation))
     return Group(
-        Text("\n").join(head),
-        *([safe_text(left_out, style="dim")] if left_out else []),
-        *(grid for block in blocks for grid in draw_block(block, width)),
-        Text(),
-        *(safe_text(clip(line, LONGEST), style="dim") for line in describe_reasons(evaluation)),
+        safe_text(describe_compared(evaluation.plan), style="bold").append_text(
+            safe_text(f" · run {evaluation.plan.run}", style="not bold dim")
+        ),
+        *(safe_text(line, style="dim") for line in (*_describe_run(evaluation), *left_out)),
+        *draw_block(across, width, closing),
+        *draw_block(inside, width),
+        *(safe_text(clip(line, LONGEST), style="dim") for line in notes),
         *render_losses(evaluation),
         *render_differences(evaluation),
         *render_warnings(evaluation),
-        _legend(evaluation, [*dict.fromkeys(marks), *([] if arrangement.only else blocks[0].describe_means())]),
+        _legend(evaluation, (across, inside), closing, [] if arrangement.only else across.describe_means()),
     )
 
 
-def draw_block(block: CaseBlock, width: int) -> Iterator[RenderableType]:
+def layout_tables(evaluation: Evaluation, width: int) -> RenderableType:
+    """Lay out the tables alone, without anything around them: while a run measures, they are drawn again and again."""
+    arrangement = Arrangement()
+    blocks = block_of_cases(evaluation, arrangement), block_of_pairs(evaluation, arrangement)
+    return Group(*(grid for block in blocks for grid in draw_block(block, width)))
+
+
+def describe_compared(plan: Plan) -> str:
+    """Return which targets are compared, as in `2.0.0 and 2.13.0 against 1.14.0`."""
+    baseline, *others = map(str, plan.targets)
+    if not others:
+        return baseline
+    if len(others) > MOST_NAMED:
+        return f"{len(others)} targets against {baseline}"
+    *first, last = others
+    return f"{', '.join(first)} and {last} against {baseline}" if first else f"{last} against {baseline}"
+
+
+def draw_block(block: CaseBlock, width: int, closing: Sequence[ClosingRow] = ()) -> Iterator[RenderableType]:
     """Yield as many grids as it takes for all versions to fit into the width, each with as many as fit."""
     left = block.targets
     short = len(left) >= MANY_VERSIONS
     while left:
         count = len(left)
-        while count > 1 and _draw(block, left[:count], short=short).least_width > width:
+        while count > 1 and _draw(block, left[:count], closing, short=short).least_width > width:
             count -= 1
-        # A block without a title begins with the empty line of the title.
-        if not block.has_times:
-            yield Text()
-        yield _draw(block, left[:count], short=short)
+        yield _draw(block, left[:count], closing, short=short)
         left = left[count:]
 
 
-def _draw(block: CaseBlock, targets: Sequence[Target], *, short: bool) -> Grid:
-    words = [word for row in block.rows for word in row.name.split()]
+def _draw(block: CaseBlock, targets: Sequence[Target], closing: Sequence[ClosingRow], *, short: bool) -> Grid:
+    words = [word for row in (*block.rows, *closing) for word in row.name.split()]
     times = [str(block.baseline)] if block.has_times else []
     grid = Grid(
-        title=Text() if block.has_times else safe_text(block.title, style="bold"),
-        headers=("", *times, *map(str, targets)),
+        title=Text(),
+        headers=("" if times else block.title, *times, *map(str, targets)),
         right=(False, *(True for _ in times), *(False for _ in targets)),
         # A word never breaks.
-        narrowest=max((len(INDENT) + len(word) for word in words), default=1),
+        narrowest=max(map(len, words), default=1),
     )
-    groups = block.groups
-    decided = any(group.title not in (OPEN, ALONE) for group in groups)
-    for group in groups:
-        style = STYLES[group.verdict] if group.verdict else ""
-        grid.add(Text(f"{group.mark} {group.title} ({len(group.rows)})".lstrip(), style=style))
-        # Undecided cases hide nothing where there is nothing else to see.
-        only_open = group.title == OPEN and decided
-        for row in group.rows:
-            if not only_open or (isinstance(row, CaseRow) and row.has_progress()):
-                cells = [_draw_cell(row.cell(target), short=short) for target in targets]
-                grid.add(INDENT + row.name, *([row.time] if times else []), *cells)
-    means = [block.means.get(target) for target in targets]
-    if any(means):
-        grid.end_section()
-        figures = [mean and (ratio(mean.ratio) if short else format_ratio(mean)) for mean in means]
-        grid.add(block.mean_name, *([""] if times else []), *(f"  {each}" if each else "" for each in figures))
+    for row in (*block.ranked, *closing):
+        cells = [_draw_cell(row.cell(target), short=short) for target in targets]
+        grid.add(row.name, *([row.time] if times else []), *cells)
     return grid
 
 
 def _draw_cell(cell: CaseCell, *, short: bool) -> str | Text:
+    if not cell.mark and cell.word:
+        return cell.word
+    more = "" if short else cell.more
+    figure = cell.figure.ljust(RATIO_WIDTH) if more and cell.figure else cell.figure
+    text = f"{cell.mark or ' '} {' '.join(filter(None, (figure, more)))}{cell.notes}"
     if cell.verdict is None:
-        return cell.word or (f"  {cell.figure}" if cell.figure else "")
-    more = f" ({cell.more})" if cell.more and not short else ""
-    return Text(f"{cell.mark} {cell.figure}{more}{cell.notes}", style=STYLES[cell.verdict])
+        return cell.word or (text if cell.figure else "")
+    return Text(text, style=STYLES[cell.verdict])
 
 
-def _legend(evaluation: Evaluation, marks: Sequence[str]) -> Text:
+def _case_rows(block: CaseBlock) -> list[CaseRow]:
+    return [row for row in block.rows if isinstance(row, CaseRow)]
+
+
+def _describe_run(evaluation: Evaluation) -> Iterator[str]:
+    """Yield what was measured, and where; and which machine measured which cases, if there were several."""
     plan = evaluation.plan
-    shown = {comparison.shown_verdict for comparison in evaluation.comparisons}
-    unit = "of the whole program" if plan.program else "per step"
-    lines = [
-        "  ".join(f"{mark} {verdict}" for verdict, mark in MARKS.items() if verdict in shown),
-        *marks,
-        f"{'CPU time' if plan.judge == 'cpu' else 'time'}: {unit} in {plan.targets[0]} · "
-        "ratio: relative to it, paired by round, with its interval",
-        f"margin {format_margin(plan.margin)} · {describe_errors(plan)}",
-        WHOLE_REPORT,
-        "all comparisons with times and reasons: --table details",
+    rounds = sorted({arm.rounds for arm in evaluation.arms if arm.rounds})
+    several = f"{rounds[0]} to {rounds[-1]} rounds" if len(rounds) > 1 else ""
+    count = several or (format_count(rounds[0], "round") if rounds else "")
+    took = format_minutes_seconds(evaluation.seconds) if evaluation.seconds else ""
+    # The rounds and the time say it already, unless the run ended before its budget did.
+    ended = evaluation.ended_by_budget
+    is_full = ended.startswith("the budget of ") and bool(took)
+    parts = (
+        describe_machine(evaluation),
+        count,
+        f"{took}, the whole budget" if is_full else took,
+        "" if is_full else ended,
+        f"{'CPU time' if plan.judge == 'cpu' else 'time'} {'of the program' if plan.program else 'per step'}",
+    )
+    yield " · ".join(filter(None, parts))
+    yield from describe_hosts(evaluation.manifest, MOST_CASES)
+
+
+def _legend(
+    evaluation: Evaluation, blocks: Sequence[CaseBlock], closing: Sequence[ClosingRow], about_means: Sequence[str]
+) -> Text:
+    """Explain the marks that are shown, in a line, and what is special about some of the rows in further ones."""
+    rows: Iterable[CaseRow | ClosingRow] = (*(row for block in blocks for row in _case_rows(block)), *closing)
+    targets = evaluation.plan.targets
+    shown = {cell.mark for row in rows for cell in map(row.cell, targets) if cell.verdict}
+    within = f" within {format_margin(evaluation.plan.margin)}"
+    marks = [
+        f"{mark} {verdict}{within if verdict == 'same' else ''}"
+        for verdict, mark in MARKS.items()
+        if shown.intersection((mark, SMALL_MARKS[verdict]))
     ]
-    return Text("\n").join(safe_text(line, style="dim") for line in lines if line)
+    # The wave has room in the line of the other marks.
+    described = dict.fromkeys(line for block in blocks for line in block.describe_marks(evaluation.plan.alpha))
+    wave = [line for line in described if line.startswith(WAVE)]
+    notes = [line for line in described if line not in wave]
+    marks += [f"{WAVE} not settled"] if wave else []
+    legend = " · ".join([*(["  ".join(marks)] if marks else []), "more: --table details"])
+    lines = [legend, *notes, *about_means]
+    return Text("\n").join(safe_text(line, style="dim") for line in lines)

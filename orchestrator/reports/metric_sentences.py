@@ -12,7 +12,7 @@ from orchestrator.reports.case_names import short_names
 from orchestrator.reports.magnitudes import show_estimate
 from orchestrator.reports.reasons import UNCERTAIN, count_uncertain
 from orchestrator.results.sketches import show_share
-from orchestrator.stats.slowdown import MOST_TOLD
+from orchestrator.stats.slowdown import LARGEST_SHOWN
 from orchestrator.terminal.counts import format_count
 
 # Versions with a sentence for each metric.
@@ -32,7 +32,8 @@ def metric_sentences(evaluation: Evaluation) -> tuple[str, ...]:
                 *_describe_reach(METRICS[metric], _to_tell(comparisons), asked=metric in evaluation.plan.decides),
             )
         ),
-        *_of_outputs([each for each in evaluation.outputs if not each.candidate.control], names),
+        *describe_other_results(evaluation),
+        *_count_results([each for each in evaluation.outputs if not each.candidate.control]),
     )
 
 
@@ -70,7 +71,7 @@ def _describe_reach(spec: MetricSpec, comparisons: Sequence[Comparison], *, aske
     reach = [each.mde for each in comparisons if each.verdict == "inconclusive" and each.mde is not None]
     if spec.of_openings and reach:
         typical = median(reach)
-        size = f"changes beyond {typical:.0%}" if typical <= MOST_TOLD else "changes beyond a factor of two"
+        size = f"changes beyond {typical:.0%}" if typical <= LARGEST_SHOWN else "changes beyond a factor of two"
         more = "" if asked else f"; --metric {spec.name} measures more rounds for them"
         yield f"{spec.about}: only {size} would have been seen in {format_count(len(reach), 'open comparison')}{more}."
 
@@ -126,9 +127,10 @@ def _figures(spec: MetricSpec, comparison: Comparison, arms: Mapping[ArmKey, Arm
     return f"{estimate}: {spec.show(old)} to {spec.show(new)}"
 
 
-def _of_outputs(outputs: Sequence[OutputComparison], names: Mapping[str, str]) -> Iterator[str]:
-    if not outputs:
-        return
+def describe_other_results(evaluation: Evaluation) -> Iterator[str]:
+    """Yield which targets return other results than the baseline, and the command that finds the reason."""
+    names = short_names(arm.case for arm in evaluation.arms)
+    outputs = [each for each in evaluation.outputs if not each.candidate.control]
     by_target: dict[Target, list[OutputComparison]] = {}
     for each in outputs:
         by_target.setdefault(each.candidate, []).append(each)
@@ -141,6 +143,11 @@ def _of_outputs(outputs: Sequence[OutputComparison], names: Mapping[str, str]) -
                 f"{target} returns other results than {worst.baseline} in {len(differing)} of "
                 f"{format_count(len(own), 'case')} ({most}{names.get(worst.case.label, worst.case.label)}: {how})."
             )
+    if any(each.verdict == "differs" for each in outputs):
+        yield "`tfcompare profile --explain-output` names the first layer of Keras that returns something else."
+
+
+def _count_results(outputs: Sequence[OutputComparison]) -> Iterator[str]:
     counts = Counter(each.verdict for each in outputs)
     rest = [
         f"{counts[verdict]} {verdict}"
@@ -149,8 +156,6 @@ def _of_outputs(outputs: Sequence[OutputComparison], names: Mapping[str, str]) -
     ]
     if rest:
         yield f"results of {format_count(len(outputs), 'comparison')}: {', '.join(rest)}."
-    if counts["differs"]:
-        yield "`tfcompare profile --explain-output` names the first layer of Keras that returns something else."
 
 
 def _describe_difference(output: OutputComparison) -> str:

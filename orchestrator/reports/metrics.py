@@ -1,4 +1,4 @@
-"""What is compared in addition to times, in full: a row per case and a column per version for each metric."""
+"""The full report on everything but times: for each metric, one row per case and one column per version."""
 
 from rich.console import Group, RenderableType
 from rich.text import Text
@@ -6,6 +6,7 @@ from rich.text import Text
 from orchestrator.metrics import METRICS, find_margin
 from orchestrator.model import Evaluation
 from orchestrator.reports.case_rows import OUTPUT_MARKS, CaseBlock, block_of_metric, block_of_results
+from orchestrator.reports.closing_rows import mean_row
 from orchestrator.reports.columns import LONGEST, STYLES, Notes
 from orchestrator.reports.grid import Grid
 from orchestrator.reports.matrix import draw_block
@@ -33,7 +34,9 @@ def layout(evaluation: Evaluation, width: int) -> RenderableType:
     for metric in evaluation.metrics:
         spec, block = METRICS[metric], block_of_metric(evaluation, metric)
         margin = spec.scale.show_margin(find_margin(plan, metric))
-        parts += [Text(), safe_text(f"{spec.about}, margin {margin}", style="bold"), *draw_block(block, width)]
+        mean = mean_row(evaluation, metric, evaluation.metrics[metric])
+        tables = draw_block(block, width, [mean] if mean.cells else [])
+        parts += [Text(), safe_text(f"{spec.about}, margin {margin}", style="bold"), *tables]
         parts += [safe_text(line, style="dim") for line in block.describe_means()]
     if evaluation.outputs:
         results = _draw_results(block_of_results(evaluation), notes)

@@ -17,9 +17,9 @@ from orchestrator.results.run_folder import RunFolder
 from orchestrator.stats.looks import FEWEST_ROUNDS
 from orchestrator.terminal.durations import format_budget
 
-# A few rounds more decide little: it takes half as many again.
+# A few more rounds decide little, so the command takes half as many again.
 WORTHWHILE = 1.5
-# The flags of the first command line that decide which environments the versions get.
+# These flags of the first command line decide which environments the versions get.
 OF_ENVIRONMENTS = ("--base", "--ca-bundle", "--wheelhouse", "--gpu-request")
 
 
@@ -45,12 +45,12 @@ def next_command(path: Path, evaluation: Evaluation) -> tuple[str, ...]:
     if len(arms) < 2 or not _continues_here(plan, manifest, path):
         return ()
     carried = [word for pair in flag_values(manifest.command, OF_ENVIRONMENTS) for word in pair]
-    # Without a calibration the run ended in its pilot, so the length of a round is unknown.
+    # A run that ended in its pilot has no calibration, so the length of a round is unknown.
     if not past.progress.efforts:
         return "tfcompare", "run", "--resume", str(path), *carried
     looks = extension(ResumeOptions(run=path), plan, past).looks
     rounds = next((look for look in looks if look >= past.rounds * WORTHWHILE), looks[-1]) - past.rounds
-    # What was postponed needs all of its first rounds.
+    # A postponed case needs all of its first rounds.
     rounds = max(rounds, FEWEST_ROUNDS - min(past.progress.rounds[case.label] for case in cases))
     budget = format_budget(min(rounds * round_s(evaluation, entries, arms) * RESERVE, LONGEST_S))
     return "tfcompare", "run", "--resume", str(path), "--budget", budget, *carried
@@ -67,7 +67,7 @@ def flag_values(command: Sequence[str], names: Sequence[str]) -> Iterator[tuple[
 def round_s(evaluation: Evaluation, entries: Sequence[Entry], arms: Sequence[ArmKey]) -> float:
     """Estimate the time of a round of these arms.
 
-    This is the start of its workers, the calls of each arm, and what a replicate takes in addition.
+    It consists of the start of its workers, the calls of each arm, and the overhead of each replicate.
     """
     timed = [(arm, arm.figures.get("build", 0.0) / 1e3) for arm in evaluation.arms if arm.train_s is not None]
     calls_s = {arm.key: build_s + (arm.train_s or 0.0) for arm, build_s in timed}

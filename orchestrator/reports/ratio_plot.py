@@ -12,7 +12,7 @@ LEAST = math.log(1.1)
 FEWEST_CELLS, MOST_CELLS = 12, 40
 ONE, WHISKER, POINT, CUT_LOW, CUT_HIGH = "│", "─", "●", "◂", "▸"
 
-# A ratio and the bounds of its interval.
+# A span consists of a ratio and the bounds of its interval.
 Span = tuple[float | None, float | None, float | None]
 
 
@@ -71,5 +71,5 @@ class RatioScale:
 
 
 def cells_for(width: int, others: Sequence[int]) -> int:
-    """Return the number of cells left for the strip next to columns of these widths."""
+    """Return the number of cells left for the plot next to columns of these widths."""
     return min(max(width - 1 - sum(other + 2 for other in others), FEWEST_CELLS), MOST_CELLS)

@@ -30,13 +30,11 @@ def describe_reasons(evaluation: Evaluation) -> Iterator[str]:
     ]
     if undecided:
         parts = [_describe(name, own) for name, own in _by_class(undecided)]
-        verb = "is" if len(undecided) == 1 else "are"
-        yield f"? {len(undecided)} of {len(evaluation.comparisons)} comparisons {verb} not decided: {'; '.join(parts)}"
+        yield f"? {len(undecided)} of {len(evaluation.comparisons)} inconclusive: {'; '.join(parts)}"
     if uncertain := count_uncertain((*evaluation.comparisons, *evaluation.of_metrics)):
-        verb = "is" if uncertain == 1 else "are"
         yield (
-            f"{uncertain} of all {evaluation.judged_together} comparisons {verb} certain in the row, but not among so "
-            "many: a new run of the case alone, or with --rounds 20, can decide it"
+            f"{uncertain} of {evaluation.judged_together} certain in the row, not among all: run the case alone, or "
+            "with --rounds 20"
         )
     untimed: dict[tuple[str, str], list[str]] = {}
     for arm in evaluation.arms:
@@ -71,4 +69,4 @@ def _describe(name: str, comparisons: Sequence[Comparison]) -> str:
         return f"{len(comparisons)} {name}"
     least, most = format_slowdown(visible[0]), format_slowdown(visible[-1])
     span = least if least == most else f"{least} to {most}"
-    return f"{len(comparisons)} {name} (only slowdowns above {span} would show)"
+    return f"{len(comparisons)} {name} (slowdowns below {span} are not seen)"

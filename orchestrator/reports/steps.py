@@ -1,4 +1,4 @@
-"""What a program's calls of Keras' `fit` took: its steps, which are compared like its whole time, and its losses."""
+"""The steps of a program that calls Keras' `fit`, which are compared like its whole time, and its losses."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -13,7 +13,7 @@ def comparisons_of_steps(evaluation: Evaluation) -> dict[ArmKey, Comparison]:
 
 
 def as_arms_of_steps(arms: Iterable[ArmResult]) -> list[ArmResult]:
-    """Return the arms that have steps, with the time of a step as theirs."""
+    """Return the arms that have steps, with the time of a step in place of their time."""
     return [
         replace(arm, figures={**arm.figures, "time": arm.figures["step"]}, drift=None)
         for arm in arms
@@ -26,7 +26,7 @@ def columns_of_steps(judging: Iterable[Column]) -> list[Column]:
 
 
 def describe_losses(evaluation: Evaluation) -> Iterable[str]:
-    """Yield one line with what training came to in each target: quick steps that learn nothing are no gain."""
+    """Yield one line with the last loss in each target, because fast steps that learn nothing are no gain."""
     ends = [f"{arm.target} {arm.loss:.4g}" for arm in evaluation.arms if arm.loss is not None]
     if ends:
         yield f"loss after the last epoch: {', '.join(ends)}"

@@ -1,4 +1,4 @@
-"""A run as the study of the training loops prints it.
+"""The table of a run in the form of the study of training loops.
 
 There is one block per loop, API and input, and one row per size of model and data. Times and percentages are as in the
 study. The ratio and its interval, which the study lacks, are next to them or below them.
@@ -219,7 +219,7 @@ def _shows_why(comparison: Comparison, margin: float) -> bool:
 
 
 def _sizes_without_column(study: Study, block: Block, notes: Notes) -> Iterator[str]:
-    """Yield what has no column because none of its sizes was measured."""
+    """Yield a line per outcome of the versions and modes that have no column, because nothing was measured in them."""
     by_outcome: dict[str, list[str]] = {}
     for target in study.targets:
         for mode in MODES:

@@ -41,9 +41,9 @@ Row = TypeVar("Row")
 
 # A row's name may wrap down to this width before its columns are laid out in two tables.
 NARROWEST_NAME = 8
-# Of each machine's, in a run that was put together.
+# A run that was merged from several machines names this many cases of each.
 MOST_CASES = 3
-# What the sentences promise, next to what the rows do.
+# The sentences keep this promise, which differs from that of the rows.
 WHOLE_REPORT = f"sentences and --fail-on name equal arms in at most {MOST_REPORTS_WRONG:.0%} of reports"
 
 
@@ -97,11 +97,15 @@ def describe_measurement(evaluation: Evaluation) -> str:
 
 def describe_place(evaluation: Evaluation) -> str:
     """Say where a run was measured, and how its budget ended it."""
+    return " · ".join(filter(None, [describe_machine(evaluation), evaluation.ended_by_budget]))
+
+
+def describe_machine(evaluation: Evaluation) -> str:
+    """Say on what a run was measured, and by which time it is judged if not by wall time."""
     plan, host = evaluation.plan, evaluation.manifest.host
     gpus = _name_gpus(str(host.get("gpus") or ""), plan.gpus) if plan.device == "gpu" else ""
     place = f"{plan.engine} · {gpus or plan.device} · {host.get('cpu')}, {host.get('usable_cores')} cores"
-    judge = "judged by CPU time" if plan.judge == "cpu" else ""
-    return " · ".join(filter(None, [place, judge, evaluation.ended_by_budget]))
+    return f"{place} · judged by CPU time" if plan.judge == "cpu" else place
 
 
 def _name_gpus(listed: str, chosen: Sequence[str]) -> str:
@@ -184,7 +188,7 @@ def _fit_with_cpu(
     columns: Sequence[Column],
     width: int,
 ) -> list[RenderableType]:
-    """Return the table of the rows, and for those that are undecided CPU times: below it if they do not fit into it."""
+    """Return the table of the rows, with CPU times for undecided ones, in a separate table if they do not fit."""
     if not undecided:
         return _fit(partial(draw, rows), columns, width)
     grid = draw(rows, [*columns, CPU_OF_OPEN])

@@ -1,4 +1,4 @@
-"""What targets differ in besides TensorFlow, in one line each: the ratios include it."""
+"""Lines on what targets differ in besides TensorFlow, because the ratios include these differences."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from orchestrator.results.differences import find_differences
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.strict_json import pick
 
-# Of many targets, a report names the first ones. Packages are named where these are all.
+# A report names at most this many targets, and the packages of a target only if there are at most this many.
 MOST_TARGETS, MOST_PACKAGES = 6, 4
 
 
@@ -17,7 +17,8 @@ def describe_differences(evaluation: Evaluation) -> Iterator[str]:
         count = len(difference.packages)
         packages = difference.packages if count <= MOST_PACKAGES else [format_count(count, "package")]
         parts = ", ".join(map(str, (*difference.facts, *packages)))
-        yield f"{difference.candidate} also differs from {difference.baseline} in {parts}"
+        against = "" if difference.baseline == evaluation.plan.targets[0] else f" against {difference.baseline}"
+        yield f"Also changed in {difference.candidate}{against}: {parts}"
     if len(found) > MOST_TARGETS:
         yield f"and {format_count(len(found) - MOST_TARGETS, 'more target')}: --format json lists what they differ in"
 

@@ -22,7 +22,7 @@ from orchestrator.terminal.strict_json import OF_RATIO, pick
 from orchestrator.terminal.text import safe_text
 
 SCHEMA = "tfcompare.trend/1"
-# From this terminal width there is room for intervals next to the plot.
+# A terminal of at least this width has room for intervals next to the plot.
 WIDE = 92
 MOST_NAMED = 5
 LEGEND = (
@@ -160,7 +160,7 @@ def _ratio_point(point: TrendPoint) -> RatioPoint:
 def summarize_trend(of_case: Sequence[TrendPoint]) -> str:
     """Summarize which neighbours differ, naming those that differ most."""
     steps = [point.step for point in of_case if point.step]
-    # Those that are certain among all comparisons of the report.
+    # Only the steps that are certain among all comparisons of the report count.
     differing = [step for step in steps if step.report_verdict in ("slower", "faster")]
     undecided = sum(step.verdict == "inconclusive" for step in steps)
     rest = f"; {undecided} {'is' if undecided == 1 else 'are'} inconclusive" if undecided else ""

@@ -1,1 +1,1 @@
-"""From a run folder to its evaluation: streams, replicates, comparisons, tables."""
+"""The way from a run folder to its evaluation: streams, replicates, comparisons, and tables."""

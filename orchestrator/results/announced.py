@@ -13,12 +13,12 @@ from orchestrator.model import ArmKey, Ended, Entry, Finished, Machine, Plan, Re
 from orchestrator.results.replicates import ReadStream
 from orchestrator.results.run_folder import Journal
 
-# By version and number.
+# A replicate is identified by its version and its number.
 Key = tuple[Target, int]
 
 
 @dataclass
-class Announced:
+class JournalRecord:
     """The journal's record of how each replicate ended; it admits streams one by one, and each replicate once.
 
     A run that was cut short, or whose journal is damaged, may hold rows that the journal does not name; they are left
@@ -26,12 +26,12 @@ class Announced:
     """
 
     arms: frozenset[ArmKey]
-    # By number; numbers are unique within a version.
+    # The inner keys are numbers of replicates, which are unique within a version.
     ends: Mapping[Target, Mapping[int, Ended]]
     cut: bool
-    # Those that the journal says were measured more than once.
+    # The journal says that these were measured more than once.
     doubled: frozenset[Key] = frozenset()
-    # Those that were measured shortly before a run was cut short: with the power, their rows may be lost.
+    # These were measured shortly before a run was cut short; after a power failure, their rows may be missing.
     unsynced: frozenset[Key] = frozenset()
     _seen: dict[Target | None, set[int]] = field(default_factory=lambda: defaultdict(set))
 
@@ -63,9 +63,9 @@ class Announced:
         return frozenset(admitted), (note,)
 
     def missing(self, unread: Container[tuple[Target | None, int]]) -> tuple[list[str], list[str]]:
-        """Return one line per version about replicates that are lost or doubled, and one about those of a lost power.
+        """Return lines about lost or doubled replicates, and lines about those that were not yet on the disk.
 
-        Replicates of streams that could not be read are not listed.
+        Each line is about one version. Replicates of streams that could not be read are not listed.
         """
         lost = [
             (target, number)
@@ -115,7 +115,7 @@ def _by_target(keys: Iterable[Key]) -> list[tuple[Target, int]]:
 
 
 def _describe_wrong(path: Path, wrong: Mapping[str, Sequence[Replicate]]) -> str:
-    """Return one line about the replicates of a stream that are not as the journal says: how many, and the first."""
+    """Return one line that counts the replicates of a stream that differ from the journal, and describes the first."""
     what, (first, *_) = next(iter(wrong.items()))
     count = sum(map(len, wrong.values()))
     others = f", and {count - 1} more are not as the journal says" if count > 1 else ""
@@ -125,7 +125,7 @@ def _describe_wrong(path: Path, wrong: Mapping[str, Sequence[Replicate]]) -> str
     )
 
 
-def of_journal(plan: Plan, journal: Journal) -> Announced | None:
+def read_journal_record(plan: Plan, journal: Journal) -> JournalRecord | None:
     """Return the journal's record of replicates.
 
     Returns None if the journal belongs to no measurement: then there is nothing to check streams against.
@@ -138,7 +138,7 @@ def of_journal(plan: Plan, journal: Journal) -> Announced | None:
     for entry in measured:
         ends[entry.target][entry.replicate] = entry
     counts = Counter((end.target, end.replicate) for end in measured if end.outcome == "measured")
-    return Announced(
+    return JournalRecord(
         arms=frozenset(arm.key for arm in plan.arms()),
         ends=ends,
         cut=bool(journal.skipped) or _was_cut(entries),
@@ -148,7 +148,7 @@ def of_journal(plan: Plan, journal: Journal) -> Announced | None:
 
 
 def _find_unsynced(entries: Sequence[Entry]) -> frozenset[Key]:
-    """Return the measured replicates of which the journal does not say that their rows are on the disk."""
+    """Return the measured replicates whose rows may not be on the disk, according to the journal."""
     unsynced: set[Key] = set()
     pending: set[Key] = set()
     for entry in entries:

@@ -1,6 +1,6 @@
-"""What the messages of an Arrow stream state about themselves, read before Arrow unpacks any of them.
+"""The headers of the messages in an Arrow stream, read before Arrow unpacks any message.
 
-Arrow itself has no way to refuse a compressed batch, of which a few kilobytes can take gigabytes of memory. A message
+Arrow itself has no way to refuse a compressed batch, and a few kilobytes of one can take gigabytes of memory. A message
 begins with a flatbuffer: tables whose fields are found by offsets (arrow/format/Message.fbs).
 """
 
@@ -10,23 +10,23 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-# Positions of the fields in their tables.
+# These are the positions of the fields in their tables.
 HEADER_TYPE, HEADER, METADATA = 1, 2, 4
 LENGTH, COMPRESSION = 0, 3
 DATA = 1
-# Values of the header's type.
+# These are the values of the header's type.
 SCHEMA, DICTIONARY_BATCH, RECORD_BATCH = 1, 2, 3
-# Of the header of one message; those of our streams have a few kilobytes.
+# The headers in streams of tfcompare's workers have a few kilobytes.
 MOST_HEADER_BYTES = 2**20
 
 
 class OddMessage(ValueError):
-    """A message that no worker of ours writes; the text says what is odd about it."""
+    """A message that none of tfcompare's workers writes; the text says what is odd about it."""
 
 
 @dataclass(frozen=True)
 class Batch:
-    """The header of a batch: of rows or, if `labels`, of the labels of a column."""
+    """The header of a batch, which has rows or, if `labels` is true, the labels of a column."""
 
     labels: bool
     length: int
@@ -75,7 +75,7 @@ class _Table:
         self._fields_bytes = _at(header, "<H", self._fields)
 
     def offset(self, field: int) -> int | None:
-        """Return where a field is, or None if it is not stated."""
+        """Return the position of a field, or None if the table does not have it."""
         place = 4 + 2 * field
         if place + 2 > self._fields_bytes:
             return None

@@ -1,4 +1,4 @@
-"""What has to be true of a plan beyond its types, before anything is computed from it."""
+"""Conditions that a plan must meet beyond its types, before anything is computed from it."""
 
 import math
 

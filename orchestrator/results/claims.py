@@ -36,21 +36,21 @@ from orchestrator.stats.looks import FEWEST_ROUNDS
 
 Answer = Literal["reproduced", "reproduced, smaller", "not reproduced", "inconclusive", "needs a GPU"]
 
-# Of a claim's statements, the first of these answers that one of them has is that of the claim.
+# A claim gets the first of these answers that any of its statements has.
 WORST: tuple[Answer, ...] = ("not reproduced", "inconclusive", "reproduced, smaller")
-# The verdict at the pair's margin that an effect needs; of a control, the one that it must not show.
-SEEN: Mapping[Effect, str] = {
+# An effect needs this verdict at the pair's margin; a control must not show it.
+REQUIRED_VERDICTS: Mapping[Effect, str] = {
     "slower": "slower", "more": "slower", "faster": "faster", "less": "faster", "same": "same",
     "not slower": "slower", "not more": "slower", "not faster": "faster", "not less": "faster",
 }  # fmt: skip
-# Each round shows these as well as any number of rounds does.
+# A single round shows these as well as many rounds do.
 COUNTS: frozenset[ArmMetric] = frozenset({"traces", "traces_per_call"})
-# The metric of other bounds, and how many of its units theirs is.
-OF_BOUNDS: Mapping[ArmMetric, tuple[Metric, float]] = {
+# The figure of this metric, divided by this number, has the unit of the bound.
+BOUND_METRICS: Mapping[ArmMetric, tuple[Metric, float]] = {
     "traces": ("traces", 1), "traces_per_call": ("traces_per_call", 1), "memory_mb": ("memory", 2**20),
     "import_s": ("import", 1e3), "build_s": ("build", 1e3), "time_s": ("time", 1e3),
 }  # fmt: skip
-# A profiler makes all of Python slower, each function in its own way: this part of a published share has to be seen.
+# A profiler slows each Python function down differently, so this part of a published share is enough.
 SHARE_SEEN = 0.5
 
 
@@ -89,7 +89,7 @@ class ClaimResult:
 
     @property
     def headline(self) -> Magnitude | None:
-        """What represents the claim in one line."""
+        """The magnitude that represents the claim in one line."""
         return self.findings[0].seen if self.findings else None
 
     @property
@@ -118,10 +118,9 @@ def judge_claims(evaluation: Evaluation, claims: Sequence[Claim]) -> tuple[Claim
             judged.append(ClaimResult(claim, "needs a GPU" if "gpu" in claim.devices else "inconclusive", ()))
             continue
         findings = tuple(map(judge.check, claim.statements))
-        # A control that the source lacks refutes nothing: if it shows the effect as well, what shows it elsewhere may
-        # have another cause.
+        # A control that the source lacks refutes nothing. If it shows the effect, the effect may have another cause.
         answers = {"inconclusive" if finding.is_failed_control else finding.answer for finding in findings}
-        # All statements must hold, so one that fails fails the claim.
+        # All statements must hold, so the claim fails if one of them does.
         answer: Answer = next((worse for worse in WORST if worse in answers), "reproduced")
         judged.append(ClaimResult(claim, answer, findings))
     return tuple(judged)
@@ -161,8 +160,8 @@ def _effect(expectation: Expectation, comparison: Comparison) -> ClaimCheck:
     def check(answer: Answer, reason: str = "") -> ClaimCheck:
         return ClaimCheck(expectation, answer, reason, comparison)
 
-    if comparison.verdict == SEEN[expectation.effect]:
-        # The verdict `slower` does not ask for an estimate that is beyond the margin.
+    if comparison.verdict == REQUIRED_VERDICTS[expectation.effect]:
+        # The verdict `slower` does not require an estimate beyond the margin.
         margin = scale_of(comparison.pair.metric).to_scale(expectation.pair.margin or 0.0)
         if comparison.verdict != "same" and comparison.distance < margin:
             return check("inconclusive", "it differs, but not clearly by as much as that")
@@ -181,7 +180,7 @@ def _effect(expectation: Expectation, comparison: Comparison) -> ClaimCheck:
 
 
 def _strongest(comparison: Comparison) -> float:
-    """Return the end of the interval that is farther from 1, as a factor above it."""
+    """Return the end of the interval that is farther from 1, as a factor above 1."""
     if comparison.ci_low is None or comparison.ci_high is None:
         return math.inf
     return comparison.ci_high if (comparison.ratio or 1.0) > 1 else 1 / comparison.ci_low
@@ -193,7 +192,7 @@ def _control(expectation: Expectation, comparison: Comparison) -> ClaimCheck:
         return ClaimCheck(expectation, "inconclusive", comparison.reason, comparison)
     bound = scale_of(comparison.pair.metric).to_scale(expectation.pair.margin or 0.0)
     low, high = comparison.ends
-    least, most = (low, high) if SEEN[expectation.effect] == "slower" else (-high, -low)
+    least, most = (low, high) if REQUIRED_VERDICTS[expectation.effect] == "slower" else (-high, -low)
     if most < bound:
         return ClaimCheck(expectation, "reproduced", seen=comparison)
     if least >= bound:
@@ -238,7 +237,7 @@ def _part(part: Part, step: Comparison, whole: Comparison) -> ClaimCheck:
     """Judge by the ends of both intervals, because the two share their baseline and are not independent."""
     if missing := next((each for each in (step, whole) if not each.ci_low or not each.ci_high), None):
         return ClaimCheck(part, "inconclusive", missing.reason)
-    # Of each pair, the logs of the lower end, of the ratio and of the upper end.
+    # Both lists hold the logs of a lower end, a ratio, and an upper end.
     near, far = ([math.log(end or 1.0) for end in (each.ci_low, each.ratio, each.ci_high)] for each in (step, whole))
     if far[0] <= 0 <= far[2]:
         return ClaimCheck(part, "inconclusive", "the whole difference is not certain")
@@ -260,7 +259,7 @@ def _bound(bound: Bound, arm: ArmResult) -> ClaimCheck:
     elif bound.metric == "first_s":
         figure = first_ms / 1e3 if first_ms else None
     else:
-        name, divisor = OF_BOUNDS[bound.metric]
+        name, divisor = BOUND_METRICS[bound.metric]
         figure = arm.figures[name] / divisor if name in arm.figures else None
     if arm.outcome != "measured" or figure is None:
         return ClaimCheck(bound, "inconclusive", arm.reason or "its worker did not say")

@@ -1,8 +1,8 @@
 """Compares two runs of the same cases.
 
-Nothing pairs the runs, so what is compared are the ratios that each run found within itself. If both ran on one
-machine that has not restarted in between, the times of each version are set against each other as well: they tell which
-side of a ratio moved, and they move with the machine.
+Nothing pairs the rounds of two runs, so only the ratios within each run are compared. If both ran on one machine that
+has not restarted in between, the times of each version are compared as well: they show which side of a ratio moved, but
+they also move with the machine.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -44,18 +44,18 @@ from orchestrator.stats.welch import Across, BetweenRuns
 from orchestrator.terminal.counts import format_count
 
 ALPHA = 0.05
-# What a host's record holds that moves by itself.
+# These entries of a host's record change all the time.
 MOVING = frozenset({"load", "psi_cpu"})
-# Of a digest, as much as tells two apart.
+# This many characters of a digest are enough to distinguish two digests.
 SHORT = 12
 
-# What earlier runs of these cases say of how far runs differ, by pair.
+# It returns how far earlier runs of these cases differ from each other, by pair.
 FindBetween = Callable[[Run, Run], Mapping[Pair, BetweenRuns]]
 
 
 @dataclass(frozen=True, kw_only=True)
 class FigureChange(ReportRow):
-    """By how much a figure changed between the runs, and whether it did."""
+    """The change of a figure between two runs, with a verdict on it."""
 
     @property
     def metric(self) -> Metric:
@@ -76,7 +76,7 @@ class RatioChange(FigureChange):
 
     @property
     def exploratory(self) -> bool:
-        """Whether either ratio has rounds for which no error was left."""
+        """Whether either ratio has rounds that were added after the whole error was spent."""
         return self.earlier.exploratory or self.later.exploratory
 
 
@@ -111,13 +111,13 @@ class Changes:
     changes: tuple[RatioChange, ...]
     differences: tuple[Difference, ...]
     left_out: tuple[str, ...]
-    # What only one run has, or has of another source.
+    # Only one run has these pairs, or their source changed between the runs.
     missing: tuple[Pair, ...] = ()
-    # Of one machine since the same start; else nothing.
+    # This is empty unless one machine measured both runs without a restart in between.
     own_times: tuple[TimeChange, ...] = ()
-    # How many of these the correction over all of them counts.
+    # The correction for multiple comparisons counts this many of the changes.
     judged_together: int = 0
-    # How many of the changes were weighed against what earlier runs differ by.
+    # This many of the changes were compared with the differences between earlier runs.
     weighed: int = 0
 
     @property
@@ -207,7 +207,7 @@ def _measure_arms(run: Run, arms: Iterable[ArmKey]) -> list["Stopped | None"]:
 
 @dataclass(frozen=True)
 class Stopped:
-    """A ratio of a run, and the looks of the run, one of which ended it when it had decided enough."""
+    """A ratio of a run, and the looks at which the run could stop because enough was decided."""
 
     measured: Measured
     schedule: LookSchedule
@@ -222,10 +222,10 @@ class Stopped:
 
 @dataclass(frozen=True)
 class Compared:
-    """The change of a ratio between two runs that each stopped when they had decided enough.
+    """The change of a ratio between two runs that each stopped when enough was decided.
 
-    A run stops where its ratio happened to look certain, so a plain interval would miss the truth in one of ten. Here
-    it is as wide as at the stricter one of the two looks.
+    A run stops when its ratio happens to look certain, so a plain interval would miss the true value in one of ten
+    cases. This interval is as wide as at the stricter of the two looks.
     """
 
     earlier: Stopped
@@ -265,7 +265,7 @@ def _change(
 ) -> tuple[RatioChange, Compared | None]:
     change = RatioChange(pair=old.pair, earlier=old, later=new)
     if METRICS[old.pair.metric].exact and old.ratio and new.ratio:
-        # No rounds were measured for it, and nothing is left to chance.
+        # An exact metric has no rounds, and chance plays no part in it.
         exact = compare_figures(old.pair, old.ratio, new.ratio, margin)
         return replace(
             change, ratio=exact.ratio, ci_low=exact.ratio, ci_high=exact.ratio, verdict=exact.verdict, size=exact.size
@@ -313,7 +313,7 @@ def _by_chance(changes: list[tuple[AnyChange, Compared | None]]) -> tuple[AnyCha
     adjusted = {metric: iter(of_many(raw)) for metric, raw in families.items()}
     for change, compared in changes:
         raw = families[change.metric]
-        # What is exact, or has no verdict, is left as it is.
+        # A change that is exact or has no verdict stays as it is.
         chance = next(adjusted[change.metric]) if compared else 0.0
         if change.verdict in ("slower", "faster") and chance > FALSE_DISCOVERIES:
             reason = f"not significant after correcting for {len(raw)} comparisons"
@@ -348,7 +348,7 @@ def _setting(run: Run) -> dict[str, str]:
         **{f"variable {name}": value for name, value in manifest.variables.items()},
     }
     for file in plan.large:
-        # As a run recognises what is too large to copy; --hash-data records contents.
+        # A run recognises a file that is too large to copy by its size and time; --hash-data records contents.
         modified = datetime.fromtimestamp(file.modified_ns / 1e9, UTC)
         settings[file.name] = f"{file.bytes} bytes, modified at {modified:%Y-%m-%d %H:%M:%S} UTC"
     for target, facts in manifest.environments.items():

@@ -1,4 +1,4 @@
-"""The error for a file that is not what tfcompare writes: one line, however much of the file does not fit."""
+"""The error for a file that is not what tfcompare writes: one line, however many problems the file has."""
 
 from pathlib import Path
 
@@ -14,9 +14,9 @@ DAMAGED = "it is damaged, or another tfcompare wrote it"
 
 
 def damage_error(path: Path, error: ValidationError, line: int | None = None) -> ContractBroken:
-    """Return the error, with the first thing that does not fit."""
+    """Return the error, with the first problem in the file."""
     problems = error.errors(include_url=False, include_input=False, include_context=False)
-    # A key that is unknown says more than the one that it is missing under.
+    # An unknown key says more than a missing one, because it may be that key under a wrong name.
     problems.sort(key=lambda problem: problem["type"] not in UNKNOWN)
     place = ".".join(map(str, problems[0]["loc"]))
     what = "it is no JSON" if problems[0]["type"] == "json_invalid" else problems[0]["msg"]
@@ -27,7 +27,7 @@ def damage_error(path: Path, error: ValidationError, line: int | None = None) ->
 
 
 def format_error(path: Path, error: NoFormat | OtherFormat) -> ContractBroken:
-    """Return the error for a file without the mark of its format, or of another number."""
+    """Return the error for a file that has no mark of its format, or the mark of another format number."""
     if isinstance(error, NoFormat):
         return ContractBroken(f"{path} is not what this tfcompare writes ({error}): {DAMAGED}")
     return ContractBroken(f"{path} cannot be used: {error}")

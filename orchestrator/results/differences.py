@@ -1,19 +1,19 @@
-"""What differs between the targets of a run besides TensorFlow: it is in their ratios as well."""
+"""Differences between the targets of a run besides TensorFlow, which are part of their ratios as well."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from orchestrator.model import Manifest, Plan, Target, TargetPair
 
-# What a worker says of itself, and how it is called here.
+# The keys are facts that a worker states about itself, and the values are their names for users.
 TENSORFLOW = "TensorFlow"
 STATED = {
     "python": "Python", "tensorflow": TENSORFLOW, "tf_keras": "Keras", "onednn": "oneDNN", "tf32": "TF32",
     "xla": "XLA by default",
 }  # fmt: skip
-# What the user built.
+# These details describe what the user built.
 OWN = ("wheel", "image")
-# Their own facts tell of these.
+# These packages are left out, because other facts already state their versions.
 NAMED = frozenset(
     {"tensorflow", "tensorflow-cpu", "tensorflow-gpu", "tf-nightly", "tf-nightly-cpu", "keras", "tf-keras"}
 )
@@ -22,7 +22,7 @@ MISSING = "none"
 
 @dataclass(frozen=True)
 class DifferingFact:
-    """Something that two targets have differently."""
+    """A fact that differs between two targets."""
 
     name: str
     baseline: str
@@ -34,7 +34,7 @@ class DifferingFact:
 
 @dataclass(frozen=True)
 class TargetDifference:
-    """What a target has differently from its baseline, and which of its packages are others."""
+    """The facts and the packages in which a target differs from its baseline."""
 
     baseline: Target
     candidate: Target
@@ -43,7 +43,7 @@ class TargetDifference:
 
 
 def find_differences(plan: Plan, manifest: Manifest) -> tuple[TargetDifference, ...]:
-    """Return the differences of every two targets that are compared, if there are any."""
+    """Return the differences between each two targets that are compared, without pairs that have none."""
     known = manifest.environments
     compared = [
         (pair.baseline, pair.candidate)
@@ -55,7 +55,7 @@ def find_differences(plan: Plan, manifest: Manifest) -> tuple[TargetDifference, 
         if candidate.control:
             continue
         facts = _differing(_facts(manifest, baseline), _facts(manifest, candidate))
-        # The names of two releases say it.
+        # The names of two releases already say that their TensorFlow differs.
         facts = [fact for fact in facts if fact != DifferingFact(TENSORFLOW, baseline.name, candidate.name)]
         packages = _differing(_packages(manifest, baseline), _packages(manifest, candidate))
         if facts or packages:
@@ -74,7 +74,7 @@ def _differing(baseline: Mapping[str, str], candidate: Mapping[str, str]) -> lis
 def _facts(manifest: Manifest, target: Target) -> dict[str, str]:
     environment, stated = manifest.environments.get(target), dict(manifest.workers.get(target, {}))
     if not stated.get("is_cuda_build"):
-        # Others have the setting as well, and cannot use it.
+        # A build without CUDA states this setting as well, but cannot use it.
         stated.pop("tf32", None)
     facts = {words: _say(stated[name]) for name, words in STATED.items() if stated.get(name) is not None}
     if environment:

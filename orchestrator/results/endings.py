@@ -1,4 +1,4 @@
-"""What the journal says of the arms that are not simply measured."""
+"""Summary of a journal: how the arms of a run ended, and what disturbed its rounds."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
@@ -38,37 +38,39 @@ from orchestrator.stats.looks import (
 
 @dataclass(frozen=True)
 class Endings:
-    """What the journal says about arms that were not simply measured."""
+    """The journal's record of how the arms of a run ended, and what disturbed its rounds."""
 
     refused: dict[ArmKey, str] = field(default_factory=dict)
     died: dict[ArmKey, Ended] = field(default_factory=dict)
-    # Those that ended well at least once, whatever became of their results.
+    # These arms ended well at least once, even if their results were lost later.
     measured: set[ArmKey] = field(default_factory=set)
     lost: dict[Target, Lost] = field(default_factory=dict)
     redone: set[int] = field(default_factory=set)
     disturbed: list[Disturbed] = field(default_factory=list)
     watched: list[Watched] = field(default_factory=list)
     discarded: list[Discarded] = field(default_factory=list)
-    # How many processes workloads left running.
+    # This counts the processes that workloads left running.
     strays: Counter[Target] = field(default_factory=Counter)
-    # Of each arm, what TensorFlow stated.
+    # TensorFlow stated these numbers of threads for each arm.
     threads: dict[ArmKey, set[tuple[int, ...]]] = field(default_factory=lambda: defaultdict(set))
     loads: list[Load] = field(default_factory=list)
-    # Replicates of the pilot that count as a first round, and cases that the budget left no time for.
+    # These replicates of the pilot count as a first round, and the budget left no time for these cases.
     counted: set[int] = field(default_factory=set)
     postponed: set[str] = field(default_factory=set)
-    # The rounds at which each stretch but the last began more of them, and the looks of the new ones.
+    # Each extension has the number of rounds before it, and the looks of the new rounds.
     extended: list[tuple[int, tuple[int, ...]]] = field(default_factory=list)
-    # Those that the pilot planned instead of the plan's.
+    # If the pilot planned looks, these replace those of the plan.
     looks: tuple[int, ...] = ()
     shares: dict[ArmKey, Shares] = field(default_factory=dict)
     rounds: int = 0
-    # The rounds after which rounds were added although the error was spent.
+    # Rounds were added after these rounds although the error was spent.
     exploratory: tuple[int, ...] = ()
     finished: Finished | None = None
-    # Whether more rounds are being measured; without that, what has no end was cut short.
+    # This is the total of all stretches that ended.
+    seconds: float = 0.0
+    # This is true while rounds are measured; otherwise, a run that has no end was cut short.
     going: bool = False
-    # Of a run that is put together from others, what each of these says, and the labels of its cases.
+    # A merged run has the endings of each of its parts, and each part has the labels of its cases.
     parts: tuple["Endings", ...] = ()
     cases: frozenset[str] = frozenset()
 
@@ -77,7 +79,7 @@ class Endings:
         return {case: part for part in self.parts for case in part.cases}
 
     def of(self, case: str) -> "Endings":
-        """Return what is known where a case was measured: in its part, or here."""
+        """Return the endings of the part that measured a case, or these if there is no such part."""
         return self._by_case.get(case, self)
 
     def find_parts(self, planned: tuple[int, ...], *, is_bystander: bool = False) -> Parts:
@@ -90,7 +92,7 @@ class Endings:
 
     @property
     def broken(self) -> tuple[str, ...]:
-        """The streams that were not even files, and the versions whose TensorFlow was another one."""
+        """The streams that were not even files, and the versions in which another TensorFlow answered."""
         others = [entry for entry in self.lost.values() if (entry.stage, entry.failure) == ("start", "contract")]
         return (
             *(entry.what for entry in self.discarded if entry.stream),
@@ -98,7 +100,7 @@ class Endings:
         )
 
     def why_unmeasured(self, arm: ArmKey) -> str:
-        """Return why an arm has no result that nothing ended and no budget postponed."""
+        """Return why an arm has no result although nothing ended it and no budget postponed it."""
         if arm in self.measured:
             return "its results are lost"
         if self.finished is None:
@@ -113,7 +115,7 @@ class Endings:
     def schedule(self, planned: tuple[int, ...]) -> LookSchedule:
         """Return the looks that judge this run: those planned, and one wherever something else ended its rounds.
 
-        A run that was killed is judged as one that was interrupted; one that is still measuring, at its own looks only.
+        A killed run is judged like an interrupted one, and a run that is still measuring only at its own looks.
         Parts have their own looks.
         """
         return replace(make_schedule(self._stretches(planned, self._stopped)), strict=self.going)
@@ -151,7 +153,7 @@ def read_endings(run: RunFolder) -> Endings:
 
 
 def join_endings(own: Endings, parts: Iterable[tuple[Plan, Endings]]) -> Endings:
-    """Return what is known of a run that is put together from others; it has its own end.
+    """Return the endings of a merged run, which has its own end.
 
     A version that one part lost is lost for the cases of that part alone.
     """
@@ -175,7 +177,7 @@ def join_endings(own: Endings, parts: Iterable[tuple[Plan, Endings]]) -> Endings
 
 def summarise_endings(entries: Iterable[Entry]) -> Endings:
     endings = Endings()
-    finished = None
+    finished, seconds = None, 0.0
     exploratory: list[int] = []
     rounds = 0
     looks: tuple[int, ...] = ()
@@ -188,7 +190,7 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
         elif isinstance(entry, Ended) and entry.outcome == "died" and entry.closes_arm:
             endings.died[entry.arm] = entry
         elif isinstance(entry, Ended) and entry.outcome == "measured":
-            # More rounds had a worker for it again, and tried again what had died from outside.
+            # Later rounds had a worker for this version again, and repeated an arm that had died of an outside cause.
             endings.lost.pop(entry.target, None)
             endings.measured.add(entry.arm)
             if (death := endings.died.get(entry.arm)) and death.external:
@@ -229,5 +231,7 @@ def summarise_endings(entries: Iterable[Entry]) -> Endings:
             if endings.extended:
                 endings.extended[-1] = (endings.extended[-1][0], looks)
         elif isinstance(entry, Finished):
-            finished = entry
-    return replace(endings, looks=looks, rounds=rounds, exploratory=tuple(exploratory), finished=finished)
+            finished, seconds = entry, seconds + entry.seconds
+    return replace(
+        endings, looks=looks, rounds=rounds, exploratory=tuple(exploratory), finished=finished, seconds=seconds
+    )

@@ -25,7 +25,7 @@ from orchestrator.model import (
     Replicate,
 )
 from orchestrator.plan.pairs import metric_pairs, neighbour_pairs, reference_pairs
-from orchestrator.results.announced import of_journal
+from orchestrator.results.announced import read_journal_record
 from orchestrator.results.endings import Endings, join_endings, summarise_endings
 from orchestrator.results.outputs import compare_outputs
 from orchestrator.results.parts import number_parts, shift_numbers
@@ -54,20 +54,20 @@ from orchestrator.stats.drift import drift
 from orchestrator.stats.looks import LookSchedule
 
 FIRST_ROUND = 1
-POSTPONED = "the budget holds too few rounds; --resume measures it"
+POSTPONED = "too few rounds fit into the budget; --resume measures it"
 
 
 @dataclass(frozen=True)
-class Gathered:
+class RunContents:
     """Contents of a run folder, without discarded replicates."""
 
     plan: Plan
     manifest: Manifest
     endings: Endings
     replicates: tuple[Replicate, ...]
-    # Those that do not count.
+    # These replicates do not count.
     pilots: tuple[Replicate, ...]
-    # Those whose build and first call count.
+    # The build and the first call of these replicates count.
     openings: tuple[Replicate, ...]
     problems: tuple[str, ...]
     broken: tuple[str, ...]
@@ -77,11 +77,11 @@ class Gathered:
         return ByArm.of(self.replicates, self.openings)
 
 
-def gather(run: RunFolder, also: Callable[[pa.Table], None] | None = None, *, at_look: bool = False) -> Gathered:
+def gather(run: RunFolder, also: Callable[[pa.Table], None] | None = None, *, at_look: bool = False) -> RunContents:
     """Read a run folder; `also` is called with the rows of each stream, which are not kept.
 
-    Of a run that is still measuring, only the rounds up to its last look count, unless it is just taking one. A run
-    that is put together from others is read part by part.
+    If a run is still measuring, only the rounds up to its last look count, unless it is taking a look now. A merged run
+    is read part by part.
     """
     if not run.parts:
         return _gather_whole(run, also, at_look=at_look)
@@ -96,7 +96,7 @@ def gather(run: RunFolder, also: Callable[[pa.Table], None] | None = None, *, at
         parts.append(replace(part, replicates=replicates, pilots=pilots, openings=openings))
     journal = run.read_journal()
     endings = join_endings(summarise_endings(journal.entries), [(part.plan, part.endings) for part in parts])
-    return Gathered(
+    return RunContents(
         plan=run.read_plan(),
         manifest=run.read_manifest(),
         endings=replace(endings, going=endings.finished is None and run.is_held_elsewhere),
@@ -112,14 +112,14 @@ def _pass_on(also: Callable[[pa.Table], None], first: int, table: pa.Table) -> N
     also(shift_numbers(table, first))
 
 
-def _gather_whole(run: RunFolder, also: Callable[[pa.Table], None] | None, *, at_look: bool) -> Gathered:
-    """Read a run that is not put together from others."""
+def _gather_whole(run: RunFolder, also: Callable[[pa.Table], None] | None, *, at_look: bool) -> RunContents:
+    """Read a run that was not merged from others."""
     plan, manifest = run.read_plan(), run.read_manifest()
     journal = run.read_journal()
     endings = summarise_endings(journal.entries)
     if endings.finished is None:
         endings = replace(endings, going=at_look or run.is_held_elsewhere)
-    announced = of_journal(plan, journal)
+    announced = read_journal_record(plan, journal)
     loaded = load_replicates(run.worker_output.streams(), plan.run, also, announced)
     missing, unsynced = announced.missing(loaded.unread | endings.unread) if announced else ([], [])
     if loaded.replicates and not run.journal.exists():
@@ -134,7 +134,7 @@ def _gather_whole(run: RunFolder, also: Callable[[pa.Table], None] | None, *, at
         looks = endings.schedule(plan.looks).looks
         rounds, openings = _until_look(rounds, looks), _until_look(openings, looks)
     problems = (*filter(None, [journal.skipped]), *loaded.problems, *unsynced)
-    return Gathered(
+    return RunContents(
         plan, manifest, endings, rounds, pilots, openings, problems, (*loaded.broken, *endings.broken, *missing)
     )
 
@@ -157,7 +157,7 @@ def _split_pilots(
 
 
 def _until_look(replicates: Sequence[Replicate], looks: Sequence[int]) -> tuple[Replicate, ...]:
-    """Return the replicates of each arm up to the last look that it has come to; before the first, return all."""
+    """Return the replicates of each arm up to the last look that it has reached; before the first, return all."""
     reached: dict[ArmKey, int] = defaultdict(int)
     for each in replicates:
         reached[each.arm] = max(reached[each.arm], each.round)
@@ -168,9 +168,9 @@ def _until_look(replicates: Sequence[Replicate], looks: Sequence[int]) -> tuple[
 def _find_openings(
     written: Iterable[Replicate], rounds: Iterable[Replicate], endings: Endings
 ) -> tuple[Replicate, ...]:
-    """Return the replicates whose build and first call count: all of a round, also those of one call.
+    """Return the replicates whose build and first call count: those of rounds, and those that made a single call.
 
-    A pilot that is in its arm's first round was the first to read its files, so it does not count next to others.
+    A pilot that counts as a first round was the first to read its files, so it is left out if that round has others.
     """
     openings = [*rounds, *(each for each in written if each.once and each.number not in endings.redone)]
     warm = {each.arm for each in openings if each.round == FIRST_ROUND and each.number not in endings.counted}
@@ -180,8 +180,8 @@ def _find_openings(
 def judge_run(run: RunFolder, *, at_look: bool = False, metrics: Iterable[str] | None = None) -> Evaluation:
     """Judge a run folder.
 
-    A look delays the measurement, so it skips what needs no more rounds. `metrics` are compared in addition to
-    times instead of those of the plan.
+    A look delays the measurement, so it judges only what decides whether rounds end. `metrics` replace those of the
+    plan that are compared in addition to times.
     """
     gathered = gather(run, at_look=at_look)
     if metrics is not None:
@@ -190,7 +190,7 @@ def judge_run(run: RunFolder, *, at_look: bool = False, metrics: Iterable[str] |
     return judge_gathered(gathered, flip=not at_look)
 
 
-def judge_gathered(gathered: Gathered, *, flip: bool = True) -> Evaluation:
+def judge_gathered(gathered: RunContents, *, flip: bool = True) -> Evaluation:
     plan, endings = gathered.plan, gathered.endings
     arms, comparisons = compute_comparisons(
         plan, gathered.replicates, endings, gathered.pilots, gathered.openings, flip=flip
@@ -226,6 +226,7 @@ def judge_gathered(gathered: Gathered, *, flip: bool = True) -> Evaluation:
         broken=gathered.broken,
         crowded=is_crowded(endings),
         ended_by_budget=endings.ended_by_budget,
+        seconds=endings.seconds,
         shares=endings.shares,
         metrics=metrics,
         outputs=compare_outputs(plan, gathered.replicates) if flip and plan.outputs else (),
@@ -237,9 +238,9 @@ def judge_gathered(gathered: Gathered, *, flip: bool = True) -> Evaluation:
 
 
 def _add_cpu_times(
-    gathered: Gathered, comparisons: Sequence[Comparison], arms: Sequence[ArmResult]
+    gathered: RunContents, comparisons: Sequence[Comparison], arms: Sequence[ArmResult]
 ) -> tuple[Comparison, ...]:
-    """Add what CPU times say to each comparison of times; they are judged like these, as a separate family."""
+    """Add the result of CPU times to each comparison of times; CPU times are judged alike, as a separate family."""
     pairs = {each.pair: replace(each.pair, metric="cpu") for each in comparisons if each.pair.metric == "time"}
     of_cpu = dict(zip(pairs, further(gathered, tuple(pairs.values()), arms), strict=True))
     with_verdicts = gathered.plan.device == "cpu"
@@ -259,7 +260,7 @@ def _add_cpu_times(
 
 
 def _with_environments(arms: Sequence[ArmResult], manifest: Manifest) -> tuple[ArmResult, ...]:
-    """Add the size of its environment to each arm, measured or not; the control arm has that of its version."""
+    """Add the size of its environment to each arm, measured or not; a control arm has the size of its version's."""
     sizes = {target.name: facts.size_bytes for target, facts in manifest.environments.items() if facts.size_bytes}
     return tuple(
         replace(arm, figures={**arm.figures, "size": float(size)}) if (size := sizes.get(arm.target.name)) else arm
@@ -268,21 +269,21 @@ def _with_environments(arms: Sequence[ArmResult], manifest: Manifest) -> tuple[A
 
 
 def judge_metrics(
-    gathered: Gathered, metrics: Sequence[Metric], arms: Sequence[ArmResult]
+    gathered: RunContents, metrics: Sequence[Metric], arms: Sequence[ArmResult]
 ) -> dict[Metric, tuple[Comparison, ...]]:
-    """Judge each of these metrics across versions; those that no arm has a figure of are left out."""
+    """Judge each of these metrics across versions, except those for which no arm has a figure."""
     judged = {}
     for metric in metrics:
         spec = METRICS[metric]
         if gathered.endings.going and spec.of_openings and metric not in gathered.plan.decides:
-            # They are judged once, when their rounds have ended.
+            # Such a metric is judged once, when the rounds have ended.
             continue
         if any(metric in arm.figures for arm in arms):
             pairs = metric_pairs(gathered.plan, spec, arms)
             if not spec.exact:
                 judged[metric] = further(gathered, pairs, arms)
                 continue
-            # Nothing makes these figures uncertain; a pair without both is left out.
+            # These figures are exact; a pair that lacks one of them is left out.
             compared = []
             for pair in pairs:
                 baseline, candidate = (find_figure(spec, arms, key) for key in pair.arms)
@@ -320,7 +321,7 @@ def compute_comparisons(
     return arms, _compare(plan, by_arm, endings, arms, flip=flip)
 
 
-def further(gathered: Gathered, pairs: tuple[Pair, ...], arms: Sequence[ArmResult]) -> tuple[Comparison, ...]:
+def further(gathered: RunContents, pairs: tuple[Pair, ...], arms: Sequence[ArmResult]) -> tuple[Comparison, ...]:
     """Return a separate family of comparisons, for which no rounds were measured."""
     if not pairs:
         return ()
@@ -361,7 +362,7 @@ def _compare(
 
 
 def _mark(comparison: Comparison, own: Endings, looks: Schedule, of_arms: Samples) -> Comparison:
-    """Say of a comparison whether it has rounds after its last look, or none because its case was postponed."""
+    """Mark a comparison that has rounds after its last look, or whose case was postponed."""
     baseline, candidate = (of_arms.get((*name, comparison.pair.metric), {}) for name in comparison.pair.arms)
     rounds = baseline.keys() & candidate.keys()
     exploratory = any(
@@ -371,14 +372,14 @@ def _mark(comparison: Comparison, own: Endings, looks: Schedule, of_arms: Sample
     reason = comparison.reason
     is_postponed = own.postponed.intersection(label for label, _ in comparison.pair.arms)
     if comparison.verdict == "inconclusive" and is_postponed:
-        # What was never begun has nothing to add.
+        # A case that was never begun has nothing to add.
         so_far = comparison.so_far if comparison.seen_ratio is not None else ""
         reason = "; ".join(filter(None, [f"postponed: {POSTPONED}", so_far]))
     return replace(comparison, exploratory=exploratory, reason=reason)
 
 
 def _figures(replicates: Sequence[Replicate], openings: Sequence[Replicate]) -> dict[Metric, float]:
-    """Return the figure of an arm of every metric that it has."""
+    """Return the figure of an arm for every metric that it has."""
     figures = {metric: spec.typical(openings if spec.of_openings else replicates) for metric, spec in METRICS.items()}
     return {metric: figure for metric, figure in figures.items() if figure is not None}
 
@@ -391,7 +392,7 @@ def _median_ms(times_ns: Iterable[float | None]) -> float | None:
 def _read_losses(text: str | None) -> tuple[float, ...]:
     """Return the loss of each epoch; a worker is not trusted to have written a list of numbers."""
     try:
-        # NaN and the infinities are words.
+        # NaN and the infinities are stored as words.
         return tuple(map(float, json.loads(text))) if text else ()
     except (TypeError, ValueError, RecursionError, OverflowError):
         return ()

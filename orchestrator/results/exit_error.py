@@ -1,4 +1,4 @@
-"""The error that the exit code of a completed run or profile comes from."""
+"""The error that determines the exit code of a completed run or profile."""
 
 from collections.abc import Collection, Iterable, Sequence
 from typing import Protocol
@@ -46,7 +46,7 @@ def find_error(
     if failures:
         return EnvironmentFailed("\n".join(join_failures(failures)))
     if died := [arm for arm in arms if arm.outcome == "died"]:
-        # The table has just given each reason.
+        # The table above this message already gives each reason.
         advice = f"--resume tries {again} of them again" if again else ""
         by_reason: dict[str, list[str]] = {}
         for arm in died:

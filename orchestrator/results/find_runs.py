@@ -1,4 +1,4 @@
-"""Finds run folders, and says of each what it holds; nothing of a run is judged for that."""
+"""Search for run folders, with a short description of each; no run is judged for that."""
 
 import time
 from dataclasses import dataclass
@@ -6,12 +6,12 @@ from pathlib import Path
 
 from orchestrator.errors import ContractBroken, UsageError
 
-# What a run and a search of `bisect` have.
+# A run has the first of these files, and a search of `bisect` has the second.
 PLAN, SEARCH = "plan.json", "bisect.json"
-# Where runs without --output go.
+# Runs without --output are stored here.
 RUNS = Path("runs")
-# What is newer than this moment by more than this was written while the clock was ahead. The clock of a network's file
-# system and that of this machine may differ by less.
+# A file that is dated further in the future was written while the clock was ahead. The clocks of a network file system
+# and of this machine may differ by less.
 FUTURE_S = 600.0
 
 
@@ -26,9 +26,9 @@ class FoundRun:
 
 
 def runs_in(folder: Path, file: str = PLAN) -> list[Path]:
-    """Return the folders in a folder that hold this file, those of runs if none is named, the newest first.
+    """Return the subfolders that hold this file, the newest first; by default, these are run folders.
 
-    Last are those that claim to be of the future: the clock was set back after them, and all others may be newer.
+    Those that are dated in the future come last: the clock was set back after them, so all others may be newer.
     """
     plans = []
     latest = time.time() + FUTURE_S
@@ -56,12 +56,12 @@ def newest_search(folder: Path = RUNS) -> Path:
 
 
 def holds_runs(path: Path) -> bool:
-    """Return whether this is a folder of runs and no run itself."""
+    """Return whether this folder holds runs and is not a run itself."""
     return not any((path / name).exists() for name in ("plan.json", "begun.json")) and bool(runs_in(path))
 
 
 def describe_runs(folder: Path) -> list[FoundRun]:
-    # The Tab key lists runs as well, and needs nothing of them.
+    # Completion with the Tab key uses this module as well, and does not need to read runs.
     from orchestrator.results.run_folder import RunFolder
 
     found = []

@@ -1,4 +1,4 @@
-"""What `--fail-on` judges: the comparisons of a run, or of two runs, with those that could not be made."""
+"""The input of `--fail-on`: the comparisons of a run, or of two runs, with those that could not be made."""
 
 from collections import Counter
 
@@ -11,7 +11,7 @@ from orchestrator.results.outputs import find_output_pairs
 
 
 def name_compared(plan: Plan) -> tuple[str, ...]:
-    """Return the names of what a run compares, in addition to times or as its claims name it."""
+    """Return the names of what a run compares in addition to times, including what its claims name."""
     metrics = dict.fromkeys((*plan.metrics, *(pair.metric for pair in plan.pairs)))
     return with_output(metrics, outputs=plan.outputs)
 
@@ -37,7 +37,7 @@ def gate_run(evaluation: Evaluation) -> Gated:
 
 
 def gate_changes(changes: Changes) -> Gated:
-    """Return what gates judge of two runs; a comparison that only one of them has could not be made."""
+    """Return what gates judge about two runs; a comparison that only one of them has could not be made."""
     planned = {*changes.earlier.plan.pairs, *changes.later.plan.pairs}
     missing: Counter[str | None] = Counter(pair.metric for pair in changes.missing)
     missing[None] = sum(pair in planned for pair in changes.missing)

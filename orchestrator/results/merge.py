@@ -1,6 +1,6 @@
-"""Puts the runs of several machines together into one run folder, in which each stays as it was measured.
+"""Merges the runs of several machines into one run folder, in which each run stays as it was measured.
 
-Each case was measured on one machine, so no ratio is between two. What the runs have in common has to be the same.
+Each case was measured on one machine, so no ratio is between two machines. The runs must have the same settings.
 """
 
 import hashlib
@@ -17,7 +17,7 @@ from orchestrator.results.part_files import copy_files
 from orchestrator.results.run_folder import PARTS, RunFolder
 from orchestrator.terminal.counts import format_count
 
-# What has to be the same in all runs, in words for users.
+# These properties must be the same in all runs; the values are their names for users.
 OF_PLANS = {
     "targets": "targets",
     "definitions": "changes of targets",
@@ -43,7 +43,7 @@ LONGEST = 60
 
 @dataclass(frozen=True)
 class MergedPart:
-    """A run that is put together with others."""
+    """A run that is merged with others."""
 
     folder: RunFolder
     plan: Plan
@@ -63,7 +63,7 @@ def read_merged_part(path: Path) -> MergedPart:
 
 
 def merge_runs(paths: Sequence[Path], output: Path, command: Sequence[str]) -> RunFolder:
-    """Put runs together in a new folder, and return that."""
+    """Merge runs into a new folder, and return it."""
     parts = [read_merged_part(path) for path in paths]
     check_parts(parts)
     plan, manifest = merge_plans(parts), merge_manifests(parts, command)
@@ -71,7 +71,7 @@ def merge_runs(paths: Sequence[Path], output: Path, command: Sequence[str]) -> R
         try:
             run.write_manifest(manifest)
             run.write_plan(plan)
-            # The users' workloads, which all parts have alike as far as they have them.
+            # All parts that have a workload of the user have the same copy of it.
             for part in parts:
                 if part.folder.workloads.is_dir():
                     with files.writing(run.workloads, "choose another --output"):
@@ -79,19 +79,19 @@ def merge_runs(paths: Sequence[Path], output: Path, command: Sequence[str]) -> R
             for number, part in enumerate(parts, 1):
                 with files.writing(run.path, "choose another --output"):
                     copy_files(part.path, run.path / PARTS / str(number))
-            # Whether all of it can be read again.
+            # This checks that the merged run can be read again.
             gather(run)
             run.record(_finish(parts))
             run.sync_journal()
         except BaseException:
-            # All of it is still in the parts.
+            # Nothing is lost, because the parts still have all of it.
             files.remove_tree(run.path)
             raise
     return run
 
 
 def check_parts(parts: Sequence[MergedPart]) -> None:
-    """Raise UsageError for runs that do not belong together, or cannot be put together."""
+    """Raise UsageError for runs that do not belong together, or cannot be merged."""
     if len(parts) < 2:
         raise UsageError("a merge takes two runs or more, e.g. tfcompare merge shard-1 shard-2 --output whole")
     one = parts[0]
@@ -129,7 +129,7 @@ def check_parts(parts: Sequence[MergedPart]) -> None:
 
 
 def find_difference(one: object, other: object, names: Mapping[str, str]) -> str:
-    """Return the first of these properties that differs, by its word for users with both values, or ''."""
+    """Return the first of these properties that differs, with its name for users and both values, or ''."""
     for name, word in names.items():
         was, now = getattr(one, name), getattr(other, name)
         if was != now:
@@ -176,10 +176,10 @@ def merge_manifests(parts: Sequence[MergedPart], command: Sequence[str]) -> Mani
 
 
 def join_hosts(hosts: Sequence[MergedHost]) -> dict[str, str | int | float | None]:
-    """Return what is known of several machines; it is the description of none, so nothing is continued on one."""
+    """Return one record for all machines; if there are several, it matches none, so no run is continued on it."""
     by_id = {str(each.host.get("id")): each.host for each in hosts}
     if len(by_id) == 1:
-        # Parts that one machine has measured one after the other.
+        # One machine has measured all parts, one after the other.
         boots = {each.host.get("boot") for each in hosts}
         left_out = () if len(boots) == 1 else ("boot", "booted")
         return {name: value for name, value in hosts[0].host.items() if name not in left_out}
@@ -194,7 +194,7 @@ def join_hosts(hosts: Sequence[MergedHost]) -> dict[str, str | int | float | Non
 
 
 def _finish(parts: Sequence[MergedPart]) -> Finished:
-    """Return the end of the whole, after those of its parts, which have taken all the time that it took."""
+    """Return the end of the merged run; its seconds are 0, because those of its parts count."""
     ends = [next((entry for entry in reversed(part.entries) if isinstance(entry, Finished)), None) for part in parts]
     said = [f"{part.path.name}: {end.how}" for part, end in zip(parts, ends, strict=True) if end and end.how]
     said += [f"{part.path.name} was cut short" for part, end in zip(parts, ends, strict=True) if end is None]

@@ -1,6 +1,6 @@
-"""Whether two versions return the same: sketches of their results, against those of other replicates.
+"""Comparison of the results of two versions by sketches, against the differences between replicates of one version.
 
-What the first call returned is compared, and what the fifth did: an update of weights shows only in a later call.
+The results of the first and of the fifth call are compared, because an update of weights shows only in a later call.
 """
 
 import math
@@ -10,15 +10,15 @@ from dataclasses import replace
 from orchestrator.model import ArmKey, OutputCall, OutputComparison, OutputVerdict, Plan, Replicate, TargetPair
 from orchestrator.results.sketches import Distance, Sketch, find_distance, read_sketch, show_share
 
-# Each round has other seeds.
+# Each round has different seeds, so a single one does not show what depends on them.
 FEWEST_ROUNDS = 2
 VARYING = (
     "replicates of {target} already differ from each other{size}: give its model the same weights with "
     "compat.fix_weights, or seed what is random"
 )
-# Of two calls, the one whose verdict comes first here decides.
+# The call whose verdict comes first here decides.
 WORST: Sequence[OutputVerdict] = ("differs", "not comparable", "equal within tolerance", "equal")
-# The sketches of one call of an arm, each of those that differ once.
+# These are the distinct sketches of one call of an arm.
 Sketches = Sequence[Sketch | None]
 
 
@@ -30,7 +30,7 @@ def find_output_pairs(plan: Plan) -> tuple[TargetPair, ...]:
 
 
 def compare_outputs(plan: Plan, replicates: Iterable[Replicate]) -> tuple[OutputComparison, ...]:
-    """Compare what every version of a case returned with what its baseline did, where both were measured."""
+    """Compare the results of every version of a case with those of its baseline, if both were measured."""
     texts: dict[ArmKey, tuple[dict[str | None, None], dict[str | None, None]]] = {}
     rounds: dict[ArmKey, set[int]] = {}
     for replicate in sorted(replicates, key=lambda each: each.number):
@@ -108,7 +108,7 @@ def _compare_call(unknown: OutputComparison, baseline: Sketches, candidate: Sket
 
 
 def _describe_values(found: Distance, differs: bool) -> str:
-    """Return how many values differ, or how values were compared of which not all are kept."""
+    """Return how many values differ, or how they were compared if not all of them are kept."""
     if found.identical or (found.complete and not differs) or found.compared < 2:
         return ""
     if not differs:

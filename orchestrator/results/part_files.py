@@ -11,10 +11,10 @@ from orchestrator import files
 from orchestrator.contract import LARGEST_FILE
 from orchestrator.errors import ContractBroken
 
-# Of one file, and of all together.
+# These limits are for one file, and for all files together.
 MOST_BYTES_EACH, MOST_BYTES = 2**28, 2**29
 MOST_FILES = 20_000
-# Of a log, its end.
+# Only this much of the end of a log is kept.
 LOG_BYTES = 2**16
 LONGEST_NAME = 200
 PART = r"[^/\0.][^/\0]*"
@@ -24,14 +24,14 @@ NAMES = re.compile(
 
 
 def _list_names(run: Path) -> Iterator[str]:
-    """Yield the names of what makes up a run folder; what else workers left in it is no part of it."""
+    """Yield the names of the files that make up a run folder, without other files that workers left in it."""
     for inner, folders, names in os.walk(run):
         folders.sort()
         yield from filter(NAMES.fullmatch, (Path(inner, each).relative_to(run).as_posix() for each in sorted(names)))
 
 
 def read_files(run: Path) -> dict[str, bytes]:
-    """Return what makes up a run folder, also one that is still measured; what is too large is left out."""
+    """Return the files of a run folder, even while it is measured, without those that are too large."""
     contents: dict[str, bytes] = {}
     left = MOST_BYTES
     for name in islice(_list_names(run), MOST_FILES):
@@ -43,7 +43,7 @@ def read_files(run: Path) -> dict[str, bytes]:
 
 
 def copy_files(run: Path, place: Path) -> None:
-    """Copy what makes up a run folder, however large."""
+    """Copy the files of a run folder, however large they are."""
     for name in _list_names(run):
         write_files(place, {name: files.read(run, run / name, LARGEST_FILE, names=None)})
 
@@ -51,9 +51,9 @@ def copy_files(run: Path, place: Path) -> None:
 def write_files(
     folder: Path, contents: Mapping[str, bytes], executable: Container[str] = (), folders: Iterable[str] = ()
 ) -> None:
-    """Write files and folders into a new folder; the names have no way out of it.
+    """Write files and folders into a new folder; raise ContractBroken for a name that leads out of it.
 
-    Files can be executed or not, by their names; no sender sets other bits of a mode.
+    Files whose names are in `executable` can be executed; a sender cannot set any other bit of a mode.
     """
     for name in folders:
         _find_place(folder, name).mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def _find_place(folder: Path, name: str) -> Path:
 
 
 def check_files(contents: Mapping[str, bytes]) -> None:
-    """Raise ContractBroken unless these can be the files of a run folder: another machine sent them."""
+    """Raise ContractBroken unless these files, which another machine sent, can be those of a run folder."""
     if len(contents) > MOST_FILES or sum(map(len, contents.values())) > MOST_BYTES:
         raise ContractBroken(f"it sent more than {MOST_FILES} files, or more than {MOST_BYTES // 2**20} MB")
     for name in contents:

@@ -1,6 +1,7 @@
-"""The runs that a run is put together from: each stays as it was measured, and is read and judged as it is.
+"""The runs that a merged run consists of: each stays as it was measured, and is read and judged separately.
 
-A replicate's number is one of its part. In memory, the numbers of parts follow each other, so that no two are the same.
+On the disk, each part numbers its own replicates. In memory, the numbers of parts follow each other, so that no two are
+the same.
 """
 
 from collections.abc import Iterator
@@ -12,12 +13,12 @@ from orchestrator.errors import ContractBroken
 from orchestrator.model import Ended, Entry
 from orchestrator.results.run_folder import RunFolder
 
-# As the column of a stream can hold.
+# The column of a stream cannot hold a larger number.
 MOST_REPLICATES = 2**31 - 1
 
 
 def number_parts(run: RunFolder) -> Iterator[tuple[RunFolder, int]]:
-    """Yield the parts of a run, or else the run itself, with what is added to the numbers of the replicates in each."""
+    """Yield the parts of a run, or the run itself if it has none, with the number to add to those of its replicates."""
     first = 0
     for folder in run.parts or [run]:
         last = find_last_number(folder.entries())
@@ -32,7 +33,7 @@ def find_last_number(entries: Iterator[Entry]) -> int:
 
 
 def shift_numbers(table: pa.Table, first: int) -> pa.Table:
-    """Return rows with other numbers of replicates."""
+    """Return rows in which `first` is added to the numbers of replicates."""
     if not first:
         return table
     place = table.schema.get_field_index("replicate")

@@ -1,4 +1,4 @@
-"""What a run has behind it that continues: rounds, efforts, dead arms, and the cases that are still open."""
+"""The past of a run that continues: rounds, efforts, dead arms, and the cases that are still open."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,14 +21,14 @@ class Progress:
 
     efforts: dict[ArmKey, Effort] = field(default_factory=dict)
     ended: set[ArmKey] = field(default_factory=set)
-    # By case.
+    # The keys are labels of cases.
     rounds: Counter[str] = field(default_factory=Counter)
     redone: Counter[str] = field(default_factory=Counter)
     replicates: int = 0
-    # The visits since the command began, and those of them that something disturbed.
+    # These count the visits since the command began, and those of them that were disturbed.
     visits: int = 0
     disturbed: int = 0
-    # Why replicates are measured again that died, in order, and the arms that were killed from outside before.
+    # These are the reasons why dead replicates are measured again, in order, and the arms killed from outside so far.
     repeats: list[str] = field(default_factory=list)
     killed: set[ArmKey] = field(default_factory=set)
 
@@ -40,16 +40,16 @@ class Progress:
 
 @dataclass(frozen=True)
 class Past:
-    """What the journal says about the rounds that were already measured; `spent` is the share of the error.
+    """The journal's record of the rounds that were already measured; `spent` is the share of the error that they spent.
 
-    Arms that died of an outside cause are tried again, and those whose code failed are not. Nor is a version whose
+    Arms that died of an outside cause are tried again. Arms whose code failed are not, and neither is a version whose
     TensorFlow cannot be imported.
     """
 
     progress: Progress
     rounds: int
     spent: float = 0.0
-    # As the pilot planned them, if it did.
+    # The pilot planned these looks; if it planned none, this is empty.
     looks: tuple[int, ...] = ()
     again: Mapping[ArmKey, Ended] = field(default_factory=dict)
     given_up: Mapping[ArmKey, Ended] = field(default_factory=dict)

@@ -50,7 +50,7 @@ class Loaded:
 class ReadStream:
     """One good stream: its rows, one summary and the number of rows per replicate, and whether it was cut short.
 
-    Its `idle` replicates, which were to make bursts and have none, are left out.
+    Its `idle` replicates, which should have made bursts and have none, are left out.
     """
 
     stream: Stream
@@ -61,7 +61,7 @@ class ReadStream:
     idle: frozenset[int]
 
 
-# Which of a stream's replicates count, and why others do not; raises ContractBroken where none may.
+# It returns which replicates of a stream count and why others do not; it raises ContractBroken if none may count.
 Admit = Callable[[ReadStream], tuple[frozenset[int], tuple[str, ...]]]
 
 
@@ -104,7 +104,7 @@ def read_replicates(stream: Stream, run: str) -> ReadStream:
     table = check_rows(stream.path, table, run, stream.target)
     numbers = column_numbers(table, "replicate")
     once = np.setdiff1d(numbers[is_phase(table, "first")], numbers[is_phase(table, "second")])
-    # Those that went beyond their first call and have no burst; the others are sound.
+    # These replicates made more than their first call, and have no burst.
     idle = np.setdiff1d(numbers, np.union1d(numbers[is_phase(table, "burst")], once))
     if len(idle):
         table = table.filter(pa.array(~np.isin(numbers, idle)))
@@ -129,7 +129,7 @@ def admit_rows(read: ReadStream, admit: Admit | None) -> tuple[ReadStream, tuple
 def summarise(path: Path, table: pa.Table) -> list[Replicate]:
     """Return one summary per replicate: its build row, its first two calls, and its bursts.
 
-    One that makes a single call has no bursts, and its times of bursts are 0.
+    A replicate that makes a single call has no bursts, and the times of its bursts are 0.
     """
     if table.num_rows == 0:
         return []
@@ -137,7 +137,7 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
     _one_of_each(path, rows)
     wall, cpu = _bursts(rows)
     called = np.where(rows.phase("build"), 0, rows.wall_ns)
-    # In the order of the build rows, which is that of the stream.
+    # The summaries have the order of the build rows in the stream.
     built = np.flatnonzero(is_phase(table, "build"))
     groups = np.searchsorted(rows.numbers, column_numbers(table, "replicate")[built])
     facts = table.take(as_arrow(built))
@@ -158,7 +158,7 @@ def summarise(path: Path, table: pa.Table) -> list[Replicate]:
     }
     values = {name: _values(columns[name] if name in columns else facts[name]) for name in Replicate._fields}
     values["target"] = _targets(path, list(values["target"]))
-    # Every stream of a run has the same cases.
+    # All streams of a run have the same cases, so each label is kept in memory once.
     values["case"] = map(intern, values["case"])
     return list(map(Replicate._make, zip(*values.values(), strict=True)))
 
@@ -190,7 +190,7 @@ class Rows:
     @classmethod
     def of(cls, table: pa.Table) -> "Rows":
         replicates, ordinals = column_numbers(table, "replicate"), column_numbers(table, "ordinal")
-        # So a worker writes them; to find that out takes a tenth of the sorting.
+        # A worker writes its rows in this order, and the check takes a tenth of the time of sorting them.
         later = replicates[1:] - replicates[:-1]
         sorted_already = bool(np.all((later > 0) | ((later == 0) & (ordinals[1:] > ordinals[:-1]))))
         order = slice(None) if sorted_already else np.lexsort((ordinals, replicates))
@@ -215,7 +215,7 @@ class Rows:
         return self.phases == (self.words.index(name) if name in self.words else -1)
 
     def single(self, phase: str, ns: Any = None) -> Any:
-        """Return the time of the only call of a phase, by replicate; 0 if there was none. Times are of a step."""
+        """Return the time of the only call of a phase by replicate, usually per step; 0 if there was no such call."""
         chosen = self.phase(phase)
         times = np.zeros(len(self.numbers))
         times[self.group[chosen]] = (self.step_ns if ns is None else ns)[chosen]
@@ -257,7 +257,7 @@ def _bursts(rows: Rows) -> "tuple[list[array[float]], list[array[float]]]":
 
 
 def _percentiles(rows: Rows, groups: Any) -> list[tuple[float, ...]]:
-    """Return the logs of the percentiles of each replicate that made enough calls, and else nothing."""
+    """Return the logs of each replicate's percentiles; there are none if it made too few calls."""
     in_bursts = rows.phase("burst")
     counts = np.bincount(rows.group[in_bursts], minlength=len(rows.numbers))
     ends = np.r_[rows.starts[1:], len(rows.group)]

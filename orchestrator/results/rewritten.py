@@ -9,7 +9,7 @@ from orchestrator.results.run_folder import RunFolder
 from orchestrator.terminal.counts import name_some
 from orchestrator.terminal.text import escape_unprintable
 
-# Among a run's sources, the program that measures every workload.
+# The sources of a run list the program that measures workloads under this name.
 WORKER = "worker"
 
 
@@ -26,15 +26,15 @@ class Rewritten:
 
 
 def find_rewritten(earlier: Run, later: Run) -> Rewritten:
-    """Return the workloads whose source or data changed: their times reflect these as much as anything else."""
+    """Return the workloads whose source or data changed, because that changes their times as well."""
     old, new = earlier.manifest.sources, later.manifest.sources
     changed = [name for name in sorted((old.keys() | new.keys()) - {WORKER}) if old.get(name) != new.get(name)]
     if later.plan.program:
-        # It is alone in its folder, and all files in there are one source.
+        # A program is alone in its folder, and all files in it are one source.
         both = any(name in old and name in new for name in changed)
         return Rewritten(frozenset({later.plan.cases[0].workload} if both else ()))
     files = [name.removeprefix(NEIGHBOURS) for name in changed if name.startswith(NEIGHBOURS)]
-    # Any workload of the folder may read them.
+    # Any workload of the folder may read these files.
     affected = _find_own(earlier) & _find_own(later) if files else set()
     own = {_find_workload(name) for name in changed if name in old and name in new and not name.startswith(NEIGHBOURS)}
     return Rewritten(frozenset(own | affected), tuple(files if affected else ()))

@@ -28,7 +28,7 @@ class Run:
     path: Path
     evaluation: Evaluation
     replicates: tuple[Replicate, ...]
-    # Those whose build and first call count: also those that made no other call.
+    # The build and the first call of these replicates count, even if they made no other call.
     openings: tuple[Replicate, ...]
 
     @property
@@ -55,7 +55,9 @@ class Run:
     def to_arrow(self, what: str = "calls") -> pa.Table:
         """Return `arms`, `comparisons`, `metrics`, `replicates` or `calls`, as docs/library.md describes the tables."""
         if what not in tables.TABLES:
-            raise UsageError(f"no table {what!r}{did_you_mean(what, tables.TABLES)}; it is {', '.join(tables.TABLES)}")
+            raise UsageError(
+                f"no table {what!r}{did_you_mean(what, tables.TABLES)}; choose from {', '.join(tables.TABLES)}"
+            )
         if what == "calls":
             return tables.calls(RunFolder.open(self.path), self.replicates)
         if what == "replicates":

@@ -1,17 +1,17 @@
 """The run folder: everything needed to redraw every report.
 
 begun.json      when it began, by what command, and what it is going to do
-plan.json       what is done, known once environments are ready
+plan.json       what is measured, written once the environments are ready
 manifest.json   tool, machine, sources, environments
 journal.jsonl   how each replicate ended, in order
 results/        one folder per worker, the only place that it may write to while it runs
 streams/        the Arrow stream of each worker that has ended, taken out of its folder; no worker ever sees this place
 workloads/      the user's own workload folder as it was when the run began; workers load from here
 logs/           what workers, installs and image builds printed
-seal            that this user began the run as it is: only then it continues without a question
+seal            the mark that this user began the run as it is; without it, `tfcompare trust` is needed to continue
 fleet.json      what a fleet was asked for, if one measured the run
-parts/          the runs that this one is put together from, each a run folder as it was measured
-unused/         what hosts of a fleet had measured of cases that others then measured from the start
+parts/          the runs that this one is merged from, each a run folder as it was measured
+unused/         what hosts of a fleet had measured of cases that other hosts then measured from the start
 replicas/       the same cases on other hosts, each a run folder
 
 Only its owner may look into it. It may also come from another person, and workers may leave anything in their folders,
@@ -44,13 +44,13 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Begun:
-    """What is known of a run before its environments are ready; with a plan, it can be continued from there."""
+class RunStart:
+    """The facts about a run before its environments are ready; if they include a plan, the run can be continued."""
 
     created: datetime
     command: tuple[str, ...]
     plan: Plan | None = None
-    # Without environments.
+    # This manifest has no environments.
     manifest: Manifest | None = None
 
 
@@ -62,19 +62,19 @@ class Journal:
     skipped: str = ""
 
 
-BEGUN = TypeAdapter(Begun)
+BEGUN = TypeAdapter(RunStart)
 PLAN: TypeAdapter[Plan] = TypeAdapter(Annotated[Plan, AfterValidator(check_plan)])
 MANIFEST = TypeAdapter(Manifest)
-# By its kind: to try all kinds takes several times as long, and a large run has a hundred thousand lines.
+# Trying all kinds of entries would take several times as long, and a large run has a hundred thousand lines.
 ENTRY: TypeAdapter[Entry] = TypeAdapter(Annotated[Entry, Field(discriminator="kind")])
 
 BEGUN_NAME, PARTS = "begun.json", "parts"
-# What a kill leaves of a file that is being replaced.
+# A process that is killed while it replaces the file leaves such a name.
 LEFT = re.compile(r"\.begun\.json\.\w+")
 ANOTHER = "choose another --output"
-# No plan, manifest or journal is larger; to parse one takes ten times as much memory.
+# No plan, manifest or journal is larger; parsing one takes ten times as much memory.
 MOST_BYTES = 2**28
-# Of a replicate's end, where it is nothing.
+# These fields of a replicate's end are left out if they are empty.
 NOT_WRITTEN = ("how", "reason", "log", "once", "failure", "external")
 
 
@@ -99,7 +99,7 @@ class RunFolder:
         with run._creating():
             new = [each for each in (path, *path.parents) if not each.exists()]
             path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Also if it existed before: workers leave files here that no other user should reach.
+            # A folder that existed before gets this mode as well: no other user should reach the files of workers.
             path.chmod(0o700)
         with run.hold(f"wait for its end, or {ANOTHER}"):
             # Another process may have been here since.
@@ -109,10 +109,10 @@ class RunFolder:
                 seals.remove_seals(path)
                 for folder in (run.results, run.settled, run.logs):
                     folder.mkdir(exist_ok=True)
-                begun = Begun(datetime.now(UTC).replace(microsecond=0), tuple(command))
+                begun = RunStart(datetime.now(UTC).replace(microsecond=0), tuple(command))
                 files.replace(path, path / BEGUN_NAME, RUN.stamp(BEGUN.dump_json(begun, indent=1)) + b"\n")
                 for each in new:
-                    # A folder may be one that this user can write and cannot list.
+                    # This user may be able to write to a folder but not to list it.
                     with suppress(PermissionError):
                         files.sync(each.parent, each.parent)
             yield run
@@ -144,7 +144,7 @@ class RunFolder:
             raise UsageError(f"another tfcompare is measuring into {path}; wait for its end, or {ANOTHER}")
 
     def _has_nothing(self) -> bool:
-        """Return whether all that is here is what a run leaves that ends before it has a plan."""
+        """Return whether the folder holds only what a run leaves behind that ended before it had a plan."""
         names = {name for name in list_names(self.path) if not LEFT.fullmatch(name)}
         folders = {self.results.name, self.settled.name, self.logs.name}
         copied = {self.workloads.name, seals.NAME} if BEGUN_NAME in names else set()
@@ -161,7 +161,7 @@ class RunFolder:
     def open(cls, path: Path, *, unprepared: bool = False) -> "RunFolder":
         """Return a run folder; `unprepared` also takes one whose environments were not ready when it ended."""
         run = cls(path)
-        # Unlike Path's own, it says no to a folder that may not be looked into.
+        # Path.is_file would raise an error for a folder that this user may not enter.
         if not os.path.isfile(path / "plan.json"):
             # A profile has a manifest and no plan.
             if not os.path.isfile(path / BEGUN_NAME) or os.path.isfile(path / "manifest.json"):
@@ -180,7 +180,7 @@ class RunFolder:
         if begun.plan:
             advice = f"`tfcompare run --resume {self.path}`"
         else:
-            # The same command begins it again, in this folder: a run takes over one without a plan.
+            # The same command begins the run again in this folder, because a run takes over one without a plan.
             name, *flags = begun.command or ("run",)
             of_program = flags.index("--") if "--" in flags else len(flags)
             if not any(word.partition("=")[0] in ("--output", "-o") for word in flags[:of_program]):
@@ -193,12 +193,12 @@ class RunFolder:
 
     @contextmanager
     def hold(self, advice: str = "wait for its end") -> Iterator[None]:
-        """Lock the folder while a run is in progress, and mend what a killed process left in parts.
+        """Lock the folder while a run is in progress, and repair files that a killed process left incomplete.
 
         Raise UsageError if it belongs to another user, or is locked already.
         """
         refuse_strangers(self.path)
-        # Measuring runs the workloads that it holds, and its owner could exchange them meanwhile.
+        # A run executes the workloads in its folder, and the folder's owner could replace them meanwhile.
         if (owner := self.path.stat().st_uid) != os.getuid():
             raise UsageError(
                 f"{self.path} belongs to another user (uid {owner}); to measure with it, copy it: "
@@ -232,11 +232,11 @@ class RunFolder:
 
     @property
     def is_held_elsewhere(self) -> bool:
-        """Whether a run is in progress that is not this one's."""
+        """Whether a run is in progress that does not belong to this object."""
         return not self._held and self.is_held
 
     def _mend_journal(self) -> None:
-        """Drop a last line that a kill or a full disk cut short: what is appended would become part of it."""
+        """Drop a last line that a kill or a full disk cut short, because the next entry would become part of it."""
         if not self.journal.exists():
             return
         data = self._content("journal.jsonl")
@@ -268,28 +268,28 @@ class RunFolder:
         with writing_in(self.path, self.journal.name):
             lines = []
             for entry in entries:
-                # A long run has tens of thousands of these: what most of them lack is not written.
+                # A long run has tens of thousands of these entries, so fields that most of them lack are not written.
                 usual = {name for name in NOT_WRITTEN if not getattr(entry, name)} if isinstance(entry, Ended) else None
                 lines.append(ENTRY.dump_json(entry, exclude=usual) + b"\n")
             files.append(self.path, self.journal, b"".join(lines))
 
     def sync(self) -> None:
-        """Write all that was measured through to the disk, and then the journal, with a line that says so."""
+        """Flush all that was measured to the disk, and then the journal, with a line that records it."""
         with writing_in(self.path, self.results.name):
             for stream in self.worker_output.streams():
-                # What its worker has removed, exchanged or locked up is found when it is read.
+                # A stream that its worker has removed, replaced or made unreadable is found when it is read.
                 with suppress(FileNotFoundError, NotADirectoryError, PermissionError, files.RefusedEntry):
                     if stream.live:
                         files.sync(self.path, stream.path)
                         files.sync(self.path, stream.path.parent)
-            # A folder that a user has removed comes back with the next worker.
+            # If a user has removed the folder, the next worker creates it again.
             with suppress(FileNotFoundError):
                 files.sync(self.path, self.results)
         self.record(Synced())
         self.sync_journal()
 
     def sync_workloads(self) -> None:
-        """Write the copy of the user's own workloads through to the disk: more rounds need it."""
+        """Flush the copy of the user's own workloads to the disk, because more rounds need it."""
         with writing_in(self.path, self.workloads.name):
             files.sync_tree(self.workloads)
 
@@ -300,7 +300,7 @@ class RunFolder:
 
     @property
     def parts(self) -> list["RunFolder"]:
-        """The runs that this one is put together from; none if it was measured as a whole."""
+        """The runs that this one is merged from; none if it was measured as a whole."""
         return [RunFolder(self.path / PARTS / name) for name in list_names(self.path / PARTS)]
 
     @property
@@ -308,7 +308,7 @@ class RunFolder:
         """Whether its environments were once ready, so that it may have rounds."""
         return os.path.isfile(self.path / "plan.json") and os.path.isfile(self.path / "manifest.json")
 
-    def read_begun(self) -> Begun:
+    def read_begun(self) -> RunStart:
         return self._read(BEGUN_NAME, BEGUN, context={})
 
     def read_plan(self) -> Plan:
@@ -322,7 +322,7 @@ class RunFolder:
             return adapter.validate_json(RUN.unstamp(self._content(name)), context=context)
         except FileNotFoundError as error:
             missing = f"{self.path / name} is missing: it was removed, or the run ended before its first round"
-            # If what it was going to do is known, it can be continued.
+            # A run can be continued if begun.json has its plan.
             with suppress(ContractBroken, UsageError):
                 if name != BEGUN_NAME and self.read_begun().plan:
                     missing += f". In the second case, `tfcompare run --resume {self.path}` continues it"
@@ -337,7 +337,7 @@ class RunFolder:
             raise format_error(self.path / name, error) from error
 
     def _content(self, name: str) -> bytes:
-        # A backup may share these files: only what workers write has to have one name.
+        # A backup may have hard links to these files; only files that workers write must have a single name.
         return files.read(self.path, self.path / name, MOST_BYTES, names=None)
 
     def entries(self) -> Iterator[Entry]:
@@ -355,7 +355,7 @@ class RunFolder:
             raise ContractBroken(f"{self.journal} cannot be read: {error.strerror}") from error
         entries: list[Entry] = []
         damages: list[ContractBroken] = []
-        # Only what a line's end follows is a line; other ends of lines are none.
+        # Only `\n` ends a line; what follows the last one was cut short.
         for number, line in enumerate(journal.split(b"\n")[:-1], 1):
             try:
                 entries.append(ENTRY.validate_json(line))
@@ -366,7 +366,7 @@ class RunFolder:
 
 
 def refuse_strangers(path: Path) -> None:
-    """Raise UsageError if a folder holds a link, a pipe or a device: tfcompare writes none, and would follow one."""
+    """Raise UsageError if a folder holds a link, a pipe or a device, which tfcompare never writes but would follow."""
     for stranger in files.strangers(path, skip=("results",)):
         kind = "a link" if stranger.is_symlink() else "not a regular file"
         raise UsageError(f"{stranger} is {kind}; a run folder must not contain any. Remove it and try again")

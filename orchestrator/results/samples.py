@@ -1,6 +1,6 @@
-"""What verdicts are made from: the figures of each arm by round, from the replicates that count for a metric.
+"""The samples for verdicts: the figures of each arm by round, from the replicates that count for a metric.
 
-What a version has and not a case, such as the import of TensorFlow, has its figures from all cases by round.
+A metric of a version rather than a case, such as the import of TensorFlow, takes its figures from all cases of a round.
 """
 
 import math
@@ -27,7 +27,7 @@ MOST_KEPT = 16
 
 @dataclass(frozen=True)
 class TargetRound:
-    """What the workers of a version told in a round, by case; a worker that forked many replicates counts once."""
+    """The figures that a version's workers stated in a round, by case; a worker with many replicates counts once."""
 
     by_case: Mapping[str, Values]
 
@@ -35,7 +35,7 @@ class TargetRound:
         return fmean(dict.fromkeys(value for case in cases for value in self.by_case[case]))
 
     def __sub__(self, other: "TargetRound") -> float:
-        """Compare two versions in the cases that both have, since cases of a merged run are of several machines."""
+        """Compare two versions in the cases that both have, because several machines may have measured a merged run."""
         common = frozenset(self.by_case.keys() & other.by_case.keys())
         return self.mean(common or frozenset(self.by_case)) - other.mean(common or frozenset(other.by_case))
 
@@ -61,14 +61,14 @@ class ByArm:
 
     @classmethod
     def of(cls, replicates: Iterable[Replicate], openings: Iterable[Replicate] | None = None) -> "ByArm":
-        """Group replicates by arm; without others, their own builds and first calls count."""
+        """Group replicates by arm; if `openings` is not given, their own builds and first calls count."""
         whole = group_by_arm(replicates)
         return cls(whole, whole if openings is None else group_by_arm(openings))
 
     def samples(self, plan: Plan) -> Samples:
         metrics = {pair.metric for pair in plan.pairs}
         keys = [(*name, metric) for name in self.replicates for metric in metrics]
-        return _MadeWhenAsked(keys, lambda key: self._by_round(ArmKey(*key[:2]), key[2]))
+        return LazyMapping(keys, lambda key: self._by_round(ArmKey(*key[:2]), key[2]))
 
     def _by_round(self, arm: ArmKey, metric: Metric) -> Mapping[int, Sample]:
         spec = METRICS[metric]
@@ -77,8 +77,8 @@ class ByArm:
         return _by_round((self.openings if spec.of_openings else self.replicates)[arm], spec.values)
 
     def figures(self, values: Callable[[Replicate], Values]) -> Mapping[ArmKey, Mapping[int, RoundTimes]]:
-        """Return some other figure of each arm by round."""
-        return _MadeWhenAsked(self.replicates, lambda arm: _by_round(self.replicates[arm], values))
+        """Return another figure of each arm, by round."""
+        return LazyMapping(self.replicates, lambda arm: _by_round(self.replicates[arm], values))
 
 
 def samples(plan: Plan, replicates: Iterable[Replicate], openings: Iterable[Replicate] | None = None) -> Samples:
@@ -93,10 +93,10 @@ def group_by_arm(replicates: Iterable[Replicate]) -> dict[ArmKey, list[Replicate
     return by_arm
 
 
-class _MadeWhenAsked(Mapping[K, V]):
-    """Makes a value when it is asked for: the rounds of all arms at once would take as much as their replicates.
+class LazyMapping(Mapping[K, V]):
+    """A mapping that makes a value on demand: the rounds of all arms would take as much memory as their replicates.
 
-    It keeps the last few, since the arms of a pair are asked for again and again.
+    It keeps the last few values, because the arms of a pair are requested repeatedly.
     """
 
     def __init__(self, keys: Iterable[K], make: Callable[[K], V]) -> None:
@@ -127,5 +127,5 @@ def find_import_ms(by_arm: Mapping[ArmKey, Sequence[Replicate]], target: Target)
     """Return how long the workers of a version took to import TensorFlow, whichever case they measured."""
     rounds = gather_rounds(by_arm, target, METRICS["import"].values).values()
     logs = [each.mean(frozenset(each.by_case)) for each in rounds]
-    # Rounded, because logs do not keep the last digits.
+    # The result is rounded, because logs do not keep the last digits.
     return round(math.exp(median(logs))) / 1e6 if logs else None

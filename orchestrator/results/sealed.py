@@ -1,4 +1,4 @@
-"""What a run folder would do if it continued, sealed by the user who began it."""
+"""Seals of run folders: what a run would do if it continued, confirmed by the user who began it."""
 
 import hashlib
 import json
@@ -21,17 +21,17 @@ def seal_run(run: RunFolder, plan: Plan, manifest: Manifest) -> None:
 
 
 def require_seal(run: RunFolder, plan: Plan, manifest: Manifest) -> None:
-    """Raise UsageError unless the user began the run as it is now: to continue it runs the code that is in it."""
+    """Raise UsageError unless the user began the run as it is now, because continuing it executes the code in it."""
     seals.require(run.path, _list_content(run, plan, manifest))
 
 
 def read_request(folder: RunFolder) -> tuple[Plan, Manifest]:
-    """Return what a run is about to do; one that ended before its environments were ready has it in another file."""
+    """Return the plan and the manifest of a run, even if it ended before its environments were ready."""
     if folder.is_prepared:
         return folder.read_plan(), folder.read_manifest()
     begun = folder.read_begun()
     if begun.plan is None or begun.manifest is None:
-        # Says which file is missing.
+        # This raises the error that names the missing file.
         return folder.read_plan(), folder.read_manifest()
     return begun.plan, begun.manifest
 
@@ -63,5 +63,5 @@ def _list_content(run: RunFolder, plan: Plan, manifest: Manifest) -> bytes:
 
 
 def _list_files(folder: Path) -> list[Path]:
-    # Also hidden ones and caches: a worker could load code from them.
+    # Hidden files and caches are included, because a worker could load code from them.
     return sorted(Path(inner, name) for inner, _, names in os.walk(folder) for name in names)

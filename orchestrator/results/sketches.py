@@ -1,6 +1,6 @@
-"""Sketches of results, as workers send them: read like anything that a worker sends, and compared part by part.
+"""Sketches of results, which workers send: they are checked like everything from a worker, and compared part by part.
 
-How a sketch is made is written in workloads/sketches.py. Where only a sample of values is kept, the sums decide: the
+workloads/sketches.py describes how a sketch is made. If only a sample of values is kept, the sums decide: the
 difference of two sums with the same random signs is about as large as the norm of the difference of all values.
 """
 
@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 # No worker writes more.
 LONGEST, MOST_PARTS, MOST_GROUPS, MOST_BANDS, SUMS, BITS = 2**18, 16, 8, 13, 16, 4
-# The distance from 1 to the next number of each type, and the share that is not called a difference.
+# PRECISION is the distance from 1 to the next number of a type; a share up to TOLERANCE is not called a difference.
 PRECISION: Mapping[str, float] = {
     "float64": 2.0**-52, "complex128": 2.0**-52, "float128": 2.0**-52, "complex256": 2.0**-52, "float": 2.0**-23,
     "float32": 2.0**-23, "complex64": 2.0**-23, "float16": 2.0**-10, "bfloat16": 2.0**-7,
@@ -28,7 +28,7 @@ TOLERANCE: Mapping[str, float] = {
 EMPTY = ("NoneType", "dict", "list", "tuple")
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
-# No larger integer has its place in an array, and no larger array exists.
+# An array cannot hold a larger integer, and no larger array exists.
 Integer = Annotated[int, Field(ge=-(2**64), le=2**64)]
 Count = Annotated[int, Field(ge=0, le=2**62)]
 Word = Annotated[str, Field(max_length=80)]
@@ -90,7 +90,7 @@ class SketchPart(BaseModel):
 
     @property
     def size(self) -> int:
-        """How many numbers it has, of which a complex value is two."""
+        """The count of its numbers; a complex value has two."""
         return math.prod(self.shape) * (2 if self.type.startswith("complex") else 1)
 
     @property
@@ -107,7 +107,7 @@ class SketchPart(BaseModel):
 
 
 class Others(BaseModel):
-    """The parts of a result beyond those that have their own sketch; all of one type together."""
+    """The parts of a result beyond those that have their own sketch; all parts of one type share a sketch."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -122,7 +122,7 @@ class Sketch(BaseModel):
 
     parts: Annotated[tuple[SketchPart, ...], Field(max_length=MOST_PARTS)]
     others: Others
-    # Why the workload returns nothing that could be compared.
+    # This says why the workload returns nothing that could be compared.
     no_result: Annotated[str, Field(max_length=200)] = ""
 
     @property
@@ -133,11 +133,11 @@ class Sketch(BaseModel):
 
 @dataclass(frozen=True)
 class Distance:
-    """How far apart two results are.
+    """The distance between two results.
 
     `share` is the largest difference of one value, as a share of its size or, if that is larger, of the typical size in
     its part; it is infinite where the results have different forms. Where not all values are kept (`complete`), it is
-    the least that the largest difference can be. `allowed` is the share that is no difference. `changed` counts the
+    the least that the largest difference can be. `allowed` is the share that is not called one. `changed` counts the
     values that differ, of those `compared` one by one. `unknown` says which part cannot be compared.
     """
 
@@ -148,7 +148,7 @@ class Distance:
     changed: int = 0
     compared: int = 0
     complete: bool = True
-    # By the digests of all values.
+    # The digests of all values decide this.
     identical: bool = True
     unknown: str = ""
 
@@ -246,7 +246,7 @@ def _most_changed(changed: int, compared: int) -> float:
 
 
 def _share_of_sums(one: SketchPart, other: SketchPart, typical: float, fraction: float) -> float:
-    """Return the least share by which the value that differs most must differ, by the sums of all values.
+    """Return the least share by which the value that differs most must differ, according to the sums of all values.
 
     The root mean square of the differences of sums is about the norm of the differences of values. If at most this
     fraction of the values differ, then one of them does by this share or more.
@@ -268,7 +268,7 @@ def _share_of_sums(one: SketchPart, other: SketchPart, typical: float, fraction:
 
 @dataclass(frozen=True)
 class FilledBand:
-    """What all values of a part add to a band: from its lower end up to the value, or up to the band's upper end."""
+    """The amounts that all values of a part add to a band: from its lower end up to the value, or to its upper end."""
 
     count: int
     norm: float
@@ -278,7 +278,7 @@ class FilledBand:
 def _fill_bands(part: SketchPart, higher: Sequence[int], bottom: int) -> list[FilledBand]:
     """Return these bands of a part, the highest first; the last one has all that is below `bottom`.
 
-    A value just below a band's end and one just above it so add nearly the same to each band.
+    This way, a value just below a band's end and one just above it add nearly the same to each band.
     """
     bands = {band.level: band for band in part.bands}
     above, filled = np.zeros(SUMS), []

@@ -23,10 +23,10 @@ Duration = Annotated[int, Field(ge=0, le=86_400 * 10**9)]
 Amount = Annotated[int, Field(ge=0, le=2**62)]
 Change = Annotated[int, Field(ge=-(2**62), le=2**62)]
 
-# Some twenty million calls of one version; no run makes as many, and the machine's memory has to hold them.
+# No run makes twenty million calls of one version, and the machine's memory has to hold all rows.
 MOST_BYTES = contract.LARGEST_FILE
 MOST_ROWS = 20_000_000
-# Of the dictionaries of all batches; a replicate has about ten.
+# The dictionaries of all batches together have at most this many labels; a replicate has about ten.
 MOST_LABELS = 4_000_000
 
 
@@ -45,7 +45,7 @@ class Row(BaseModel):
     phase: Phase
     ordinal: Count
     wall_ns: Duration
-    # All threads together: more than the wall time on many cores.
+    # This is the sum of all threads, which may exceed the wall time.
     cpu_ns: Amount
     steps: Annotated[int, Field(ge=1, le=2**31 - 1)]
     import_ns: Duration | None
@@ -76,7 +76,7 @@ class Row(BaseModel):
 class Stream:
     """The results of one worker, the `part`-th of its version.
 
-    `version` is None if the file's name does not contain it. While `live`, the worker may still write to the stream.
+    `target` is None if the file's name does not contain it. While `live`, the worker may still write to the stream.
     """
 
     target: Target | None
@@ -97,9 +97,9 @@ class Stream:
 
 
 def read_stream(path: Path, root: Path | None = None, *, live: bool = False) -> tuple[pa.Table, bool]:
-    """Return the whole batches of a stream, and whether it was cut short. Follow no link below `root`."""
+    """Return the complete batches of a stream, and whether it was cut short. Follow no link below `root`."""
     try:
-        # All of it at one moment: a worker may change the file while it is read.
+        # The whole file is read at once, because a worker may change it meanwhile.
         data = files.read(root or path.parent, path, MOST_BYTES, names=1 if live else None)
     except OSError as error:
         raise ContractBroken(f"{path} cannot be read: {error.strerror}; run its version again") from error
@@ -113,7 +113,7 @@ def parse_stream(path: Path, data: bytes) -> tuple[pa.Table, bool]:
     try:
         _refuse_bombs(data)
         table, cut = _read_batches(path, data, expected)
-        # Arrow believes what it reads: a damaged offset or index would be followed out of memory.
+        # Arrow trusts its input, and would follow a damaged offset or index out of its memory.
         table.validate(full=True)
         _check_hidden_indices(table)
     except OddMessage as odd:
@@ -134,7 +134,7 @@ def _check_hidden_indices(table: pa.Table) -> None:
         for chunk in filter(len, column.chunks):
             _, buffer = chunk.indices.buffers()
             indices = np.frombuffer(buffer, dtype=np.int32, count=len(chunk), offset=4 * chunk.offset)
-            # Without any value there is no dictionary, and writers put a 0 below each null.
+            # A chunk that has only nulls has no dictionary, and writers put a 0 below each null.
             if not 0 <= indices.min() <= indices.max() <= max(0, len(chunk.dictionary) - 1):
                 raise pa.ArrowInvalid("an index below a null leads out of its dictionary")
 
@@ -190,7 +190,7 @@ def _read_batches(path: Path, data: bytes, expected: pa.Schema) -> tuple[pa.Tabl
             return reader.read_all(), False
         except (pa.ArrowException, OSError):
             pass
-    # One at a time takes long, but finds where a stream ends that was cut.
+    # Reading one batch at a time is slow, but finds where a stream was cut.
     batches: list[pa.RecordBatch] = []
     with pa.ipc.open_stream(pa.py_buffer(data)) as reader:
         while True:
@@ -205,8 +205,8 @@ def _read_batches(path: Path, data: bytes, expected: pa.Schema) -> tuple[pa.Tabl
 def check_rows(path: Path, table: pa.Table, run: str, target: Target | None = None) -> pa.Table:
     """Return the table if all its rows are valid; otherwise raise ContractBroken for the first row that is not.
 
-    Every value must be one that `Row` allows, and every row must belong to this run and, if `version` is given, to this
-    version.
+    Every value must be one that `Row` allows, and every row must belong to this run and, if `target` is given, to this
+    target.
     """
     bad = np.zeros(table.num_rows, dtype=bool)
     for column in contract.FIELDS:
@@ -284,7 +284,7 @@ def as_numpy(array: pa.Array) -> Any:
 
 
 def as_arrow(numbers: Any) -> pa.Array:
-    """Convert whole numbers back to Arrow in an equally short way."""
+    """Convert whole numbers back to Arrow, also without pandas."""
     return pa.Array.from_buffers(pa.int64(), len(numbers), [None, pa.py_buffer(numbers.astype(np.int64))])
 
 

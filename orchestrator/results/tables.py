@@ -11,7 +11,7 @@ from orchestrator import contract
 from orchestrator.errors import ContractBroken
 from orchestrator.metrics import METRICS
 from orchestrator.model import ArmResult, Comparison, Evaluation, Params, Plan, Replicate
-from orchestrator.results.announced import of_journal
+from orchestrator.results.announced import read_journal_record
 from orchestrator.results.parts import number_parts, shift_numbers
 from orchestrator.results.replicates import admit_rows, read_replicates
 from orchestrator.results.run_folder import RunFolder
@@ -95,7 +95,7 @@ def replicates(plan: Plan, replicates: Sequence[Replicate]) -> pa.Table:
         {**replicate._asdict(), "replicate": replicate.number, "target": str(replicate.target)}
         for replicate in replicates
     ]
-    # Without a journal, streams may hold cases that the plan does not have.
+    # If there is no journal, streams may hold cases that the plan does not have.
     return _table([cases.get(replicate.case, (None, replicate.case, ())) for replicate in replicates], rows, REPLICATE)
 
 
@@ -110,12 +110,12 @@ def streams_of_calls(run: RunFolder, replicates: Iterable[Replicate]) -> Iterato
     numbers = pa.array(sorted({replicate.number for replicate in replicates}), pa.int32())
     for folder, first in number_parts(run):
         plan = folder.read_plan()
-        admit = of_journal(plan, folder.read_journal())
+        admit = read_journal_record(plan, folder.read_journal())
         for stream in folder.worker_output.streams():
             try:
                 table = admit_rows(read_replicates(stream, plan.run), admit)[0].table
             except ContractBroken:
-                # Reported when the run was read.
+                # This error was reported when the run was read.
                 continue
             table = shift_numbers(table, first)
             yield table.filter(pc.is_in(table["replicate"], numbers))

@@ -13,12 +13,12 @@ import numpy as np
 from orchestrator.model import ArmKey, Load, Replicate
 from orchestrator.terminal.counts import format_count
 
-# A burst that computes more than usual, by this much in CPU time, is no evidence.
+# A burst whose CPU time differs from the usual one by more than this is no evidence.
 ALIKE = 0.15
 FEWEST_BURSTS = 8
-# Each of the two times has at least this share of the bursts, and the longer one is longer by this much.
+# Each of the two times has at least this share of the bursts, and the longer one is longer by at least this factor.
 SHARE, APART = 0.1, 1.2
-# Of the replicates, this share at least has bursts of both times. Replicates that differ as a whole have other reasons.
+# At least this share of the replicates has bursts of both times. Replicates that differ as a whole have other causes.
 BOTH = 0.25
 # Other processes that use this much of a core make calls wait as well.
 FOREIGN_CORES = 0.25

@@ -1,4 +1,4 @@
-"""What to warn of in addition to the verdicts: the control arm, noise, clocks, and what differs."""
+"""Warnings in addition to the verdicts: about the control arm, noise, clocks, and other differences."""
 
 import math
 from collections import Counter, defaultdict
@@ -9,18 +9,18 @@ from orchestrator.model import Comparison, Evaluation, GpuSpan, Manifest, Metric
 from orchestrator.results.endings import Endings
 from orchestrator.stats.comparisons import MOST_CALLED_DIFFERENT, Family
 from orchestrator.stats.dependence import Dependence
-from orchestrator.stats.slowdown import MOST_TOLD, format_margin
+from orchestrator.stats.slowdown import LARGEST_SHOWN, format_margin
 from orchestrator.terminal.counts import format_count
 
-# From this share of the comparisons on, those that noise leaves open say more of the machine than of the versions.
+# A machine is noisy if noise leaves at least this share of the comparisons open, and at least this many are timed.
 NOISY_SHARE, FEWEST_TO_TELL_NOISE = 1 / 3, 3
-# Of the visits that were watched, more than this share.
+# A run is crowded if it had to share all cores in more than this share of its visits.
 CROWDED_SHARE = 1 / 2
-# A clock that falls below this share of its highest has moved more than most margins.
+# A clock that falls below this share of its highest rate has changed by more than most margins.
 EVEN_CLOCK = 0.95
-# A control arm that chance makes come out different more often than this is no proof against the machine.
+# If chance alone makes the control arm differ more often than this, the difference proves nothing about the machine.
 PLAUSIBLE = 0.05
-# With fewer, it is not the machine that hides a difference.
+# A comparison with fewer rounds is open because of their number, and not because of the machine.
 ENOUGH_ROUNDS = 5
 GOING = "the run is still measuring; this is what its last look saw, and rounds since then are judged at the next"
 
@@ -40,7 +40,7 @@ def check_control(comparisons: Sequence[Comparison]) -> list[str]:
         baseline, _ = worst.pair.arms
         where = f"in {len(failed)} of {len(own)} cases: {baseline.target} against itself is {worst.verdict}"
         which = f"({worst.ratio:.2f}x in {baseline.case})"
-        # The largest probability that as many equal arms, or more, are called different.
+        # This is the largest probability that at least this many equal arms are called different.
         equal, share = len(own), MOST_CALLED_DIFFERENT
         fewer = (
             math.comb(equal, count) * share**count * (1 - share) ** (equal - count) for count in range(len(failed))
@@ -69,7 +69,7 @@ def check_noise(plan: Plan, comparisons: Sequence[Comparison]) -> list[str]:
     if not _are_many(hidden, timed):
         return []
     visible = median(comparison.mde or 0.0 for comparison in hidden)
-    size = f"slowdowns below {visible:.0%}" if visible <= MOST_TOLD else "even a slowdown by a factor of two"
+    size = f"slowdowns below {visible:.0%}" if visible <= LARGEST_SHOWN else "even a slowdown by a factor of two"
     decided = sum(comparison.is_decided_by_cpu for comparison in hidden)
     by_cpu = f"CPU time decides {decided} of these (--columns +cpu-ratio), " if decided else ""
     return [
@@ -79,7 +79,7 @@ def check_noise(plan: Plan, comparisons: Sequence[Comparison]) -> list[str]:
 
 
 def is_noisy(plan: Plan, comparisons: Sequence[Comparison]) -> bool:
-    """Return whether a run is warned of a noisy machine."""
+    """Return whether a run gets the warning about a noisy machine."""
     return _are_many(*_hidden_by_noise(plan, comparisons))
 
 
@@ -109,9 +109,9 @@ def _are_many(hidden: Sequence[Comparison], timed: int) -> bool:
 
 
 def find_open_times(evaluation: Evaluation) -> list[Comparison]:
-    """Return the comparisons of times that are open where CPU times may say more, or nothing.
+    """Return the open comparisons of times that CPU times may decide.
 
-    A busy or a noisy machine must leave many of them open.
+    There are none unless a busy or noisy machine left many comparisons open.
     """
     timed = [each for each in evaluation.comparisons if each.pair.metric == "time" and each.has_interval]
     open_ = [each for each in timed if each.verdict == "inconclusive" and each.cpu_verdict is not None]
@@ -137,7 +137,7 @@ def is_crowded(endings: Endings) -> bool:
 
 
 def check_dependence(found: Mapping[Family, Dependence]) -> list[str]:
-    """Warn if rounds depend on each other: they then tell less than as many rounds usually do."""
+    """Warn if rounds depend on each other, because they then tell less than the same number of independent ones."""
     of_metrics: dict[Metric, list[Dependence]] = defaultdict(list)
     for (metric, _), dependence in found.items():
         if dependence:

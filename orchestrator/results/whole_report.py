@@ -32,7 +32,7 @@ def correct_for_report(evaluation: Evaluation) -> Evaluation:
 
 # The mean of a single case is its ratio.
 FEWEST_CASES = 2
-# The looks at a case, by its label.
+# It returns the looks at the case with this label.
 FindLooks = Callable[[str], LookSchedule]
 
 
@@ -41,7 +41,7 @@ def find_means(
 ) -> Iterator[MeanRatio]:
     """Yield the mean of each metric and version, over the cases that have an interval in all versions.
 
-    A version that has none in any case is left out of this: there is nothing of it to be compared.
+    A version that has no interval in any case is left out, because it has nothing to compare.
     """
     families: dict[Metric, dict[Target, dict[str, TargetPair]]] = defaultdict(lambda: defaultdict(dict))
     for comparison in comparisons:

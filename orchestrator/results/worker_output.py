@@ -1,4 +1,4 @@
-"""What workers write: a folder for each while it runs, the streams of those that have ended, and logs."""
+"""The output of workers: a folder for each while it runs, the streams of those that have ended, and logs."""
 
 import os
 import re
@@ -20,7 +20,7 @@ LONGEST_NAME = 60
 
 
 class WorkerOutput:
-    """The files of workers in a run folder; `record` and `read_entries` are of its journal."""
+    """The files of workers in a run folder; `record` and `read_entries` write and read its journal."""
 
     def __init__(
         self, path: Path, record: Callable[[Entry], None], read_entries: Callable[[], Iterable[Entry]]
@@ -53,7 +53,7 @@ class WorkerOutput:
         return folder
 
     def create_worker_log(self, target: Target) -> Path:
-        """Return the log of a version's workers, in a folder that exists, also after a user has removed the logs."""
+        """Return the log of a version's workers; create its folder again if a user has removed it."""
         with writing_in(self.path, self.logs.name):
             self.logs.mkdir(exist_ok=True)
         return self.logs / f"worker-{target}.log"
@@ -100,7 +100,7 @@ class WorkerOutput:
         by_worker: dict[tuple[Target | None, int, str], Stream] = {}
         for folder in (self.settled, self.results):
             for name in list_names(folder):
-                # What a host that was killed had not finished writing.
+                # A host that was killed had not finished writing this file.
                 if name.startswith("."):
                     continue
                 target, part = _find_worker(name)
@@ -114,7 +114,7 @@ class WorkerOutput:
 
 @contextmanager
 def writing_in(path: Path, name: str) -> Iterator[None]:
-    """Turn an operating system's error into the user's: what cannot be written, why, and what to do."""
+    """Turn an operating system's error into a UsageError: what cannot be written, why, and what to do."""
     try:
         yield
     except OSError as error:
@@ -130,7 +130,7 @@ def writing_in(path: Path, name: str) -> Iterator[None]:
 
 
 def list_names(folder: Path) -> list[str]:
-    """Return the names in a folder, in order; there are none where it is a link or cannot be read."""
+    """Return the sorted names in a folder; there are none if it is a link or cannot be read."""
     with suppress(OSError):
         if not folder.is_symlink():
             return sorted(os.listdir(folder))
@@ -138,7 +138,7 @@ def list_names(folder: Path) -> list[str]:
 
 
 def _find_worker(name: str) -> tuple[Target | None, int]:
-    """Return the version and the number of the worker that a file or a folder is named after, if it is."""
+    """Return the version and the number of the worker that a file or a folder is named after, or None and 0."""
     with suppress(ValueError):
         if named := NAMED.fullmatch(name):
             return Target.parse(named["target"]), int(named["part"])

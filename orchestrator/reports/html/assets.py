@@ -1,4 +1,4 @@
-"""The parts of every page: the files next to this one, its templates, and what a browser may load and run."""
+"""What all pages share: the style sheet and the script, templates, and the policy of what a browser may load."""
 
 import base64
 import hashlib
@@ -19,7 +19,7 @@ def asset(name: str) -> str:
 
 
 def template_environment(folder: Path) -> "jinja2.Environment":
-    """Return an environment in which no value can be markup, redirect the reading or forge a line."""
+    """Return an environment in which no value can add markup, change the reading direction or forge a line."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -30,13 +30,13 @@ def template_environment(folder: Path) -> "jinja2.Environment":
         lstrip_blocks=True,
         finalize=escape_value,
     )
-    # A dash stands between the ends of an interval; those of differences have signs and the word "to".
+    # Intervals of ratios get a dash; those of differences have signs and the word "to".
     environment.filters["dash"] = lambda text: re.sub(r"(?<=\d)-(?=\d)", "–", text)
     return environment
 
 
 def policy(style: str, *scripts: str) -> str:
-    """Return a policy that lets the browser load nothing, and run only what is known here by its digest."""
+    """Return a policy that lets the browser load nothing, and run only these scripts, named by their digests."""
     digests = " ".join(f"'{_digest(script)}'" for script in scripts) or "'none'"
     return (
         f"default-src 'none'; script-src {digests}; style-src '{_digest(style)}'; base-uri 'none'; form-action 'none'"

@@ -1,8 +1,8 @@
 """The course of each arm's calls in bursts over time, summarized stream by stream: a run may have millions of calls.
 
 At most `MOST_POINTS` medians are kept of each replicate, each over 1, 2, 4, 8 ... neighbouring calls; this number is
-the same for all replicates of an arm. Medians are relative to the median of the replicate's own, so that
-differences between processes drop out and movements inside them remain.
+the same for all replicates of an arm. Medians are relative to the replicate's own median, so that
+differences between processes drop out and changes inside them remain.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ from orchestrator import contract
 from orchestrator.model import ArmKey, Target
 from orchestrator.results.streams import column_numbers, is_phase, labels
 
-# A power of two, so that medians over few calls can be combined into medians over more.
+# This is a power of two, so that medians over few calls can be combined into medians over more.
 MOST_POINTS = 64
 QUARTILES = (0.25, 0.5, 0.75)
 

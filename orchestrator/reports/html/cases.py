@@ -1,4 +1,4 @@
-"""The sections of the cases: a table each, and plots with a description in words and the figures behind them."""
+"""The sections of the cases, each with a table, plots that are described in words, and the figures behind them."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ COLUMNS = (
     TableColumn("build", "Build", True),
     TableColumn("first", "First call", True),
     TableColumn("second", "Second call", True),
-    TableColumn("time", "Time a step", True),
+    TableColumn("time", "Time per step", True),
     TableColumn("range", "Replicates from – to", True),
     TableColumn("ratio", "Ratio", True),
     TableColumn("interval", "Interval", True),
@@ -334,7 +334,7 @@ def draw_ratio(comparison: Comparison, name: str, margin: float = 0.0) -> DrawnR
 
 
 def _figures(results: CaseResults) -> dict[str, Any]:
-    """Return the times of the replicates, of which page.js makes a table, by their rounds."""
+    """Return the times of the replicates by round; page.js makes a table of them."""
     of_arms = [
         {replicate.round: round_figure(max(replicate.time_ns, 1.0) / 1e6) for replicate in replicates}
         for replicates in results.replicates

@@ -6,7 +6,7 @@ from orchestrator.reports.changes import (
     OWN_TIMES_RULE,
     RULE,
     ChangeRow,
-    describe_weighed,
+    describe_between_runs,
     list_own_times,
     list_ratios,
     summarize_changes,
@@ -20,7 +20,11 @@ from orchestrator.stats.slowdown import format_margin
 def render_changes(changes: Changes) -> str:
     """Return the page; it needs no script."""
     style = asset("page.css")
-    facts = (f"margin {format_margin(changes.margin)}", f"intervals at {1 - ALPHA:.0%}", *describe_weighed(changes))
+    facts = (
+        f"margin {format_margin(changes.margin)}",
+        f"intervals at {1 - ALPHA:.0%}",
+        *describe_between_runs(changes),
+    )
     return (
         template_environment(FOLDER)
         .get_template("changes.html.j2")

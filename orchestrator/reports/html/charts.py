@@ -1,7 +1,7 @@
 """One function per kind of plot. Each returns names or a scale on the left, and a drawing that fills the rest.
 
-Colours are those of the page's style, so that a theme or a printer can change them. Marks tell their figures as a
-title; the figure around a plot says in words what it shows.
+Colours come from the page's style sheet, so that a theme or a printer can change them. Marks have their figures as
+titles, and the element around a plot describes it in words.
 """
 
 import math
@@ -20,13 +20,13 @@ from orchestrator.terminal.durations import format_time
 
 ROW_PX, NARROW_PX = 34, 22
 PANEL_PX, TREND_PX = 64, 240
-# Room for names of versions at an angle.
+# The names of versions are written at an angle and need this height.
 NAMES_PX = 64
 AXIS_PX = 22
 MOST_TICKS = 5
-# The share of the width in which a label in the middle of its tick would leave the drawing.
+# A label that is centred closer than this to an edge, as a share of the width, would leave the drawing.
 EDGE = 0.06
-# Characters of a name that has room in every plot.
+# A name of at most this many characters fits into every plot.
 SHORT = 11
 Namer = Callable[[float, int], str]
 PHASE_MARKS = {"build": "■", "first": "◆", "second": "▶", "burst": "●"}
@@ -34,7 +34,7 @@ PHASE_MARKS = {"build": "■", "first": "◆", "second": "▶", "burst": "●"}
 
 @dataclass(frozen=True)
 class DrawnRatio:
-    """A ratio with its interval; without a figure, only its name has a place."""
+    """A ratio with its interval; if it has no figures, only its name is drawn."""
 
     name: str
     ratio: float | None = None
@@ -130,19 +130,19 @@ def draw_spread(arms: Sequence[DrawnTimes]) -> Markup:
         dots.append(svg.draw_path(svg.write_dots(places), "dots", arm.told))
     height = len(arms) * ROW_PX
     drawing = stretch(height, _grid(scale, height), svg.draw_path(boxes, "band"), svg.draw_path(middles, "line"), *dots)
-    return _panel([arm.name for arm in arms], [drawing]) + _axis_below(scale, _name_time, "time a step")
+    return _panel([arm.name for arm in arms], [drawing]) + _axis_below(scale, _name_time, "time per step")
 
 
 def draw_calls(courses: Mapping[str, Course]) -> Markup:
     """Draw one panel per version, since overlapping courses could not be distinguished.
 
-    A unit of the paths is a point across, and a thousandth upwards: page.js makes the table of the figures from them.
+    One unit of the paths is a point across and a thousandth upwards; page.js reads the figures of its table from them.
     """
     lines = [line for course in courses.values() for line in (course.low, course.high)]
     level = svg.fit_scale([-5.0, 5.0, *(1000 * (value - 1) for line in lines for value in line)], is_log=False)
     percents = AxisScale(level.low / 10, level.high / 10, is_log=False).ticks(3)
     last = max(course.calls for course in courses.values())
-    labels = [(_down(level, 10 * value, PANEL_PX), f"{value:+.{digits}f}%") for value, digits in percents]
+    labels = [(_y_of(level, 10 * value, PANEL_PX), f"{value:+.{digits}f}%") for value, digits in percents]
     panels = []
     for target, course in courses.items():
         lows, middles, highs = (
@@ -165,7 +165,7 @@ def draw_calls(courses: Mapping[str, Course]) -> Markup:
 
 
 def draw_phases(arms: Mapping[str, Mapping[str, float | None]]) -> Markup:
-    """Draw the time of each phase of a version, as one mark each."""
+    """Draw one mark for each phase of each version, at the time that it took."""
     # A log scale has no place for zero.
     drawable = [
         {phase: max(time, 1e-6) for phase, time in times.items() if time is not None} for times in arms.values()
@@ -187,7 +187,7 @@ def draw_trend(ratios: Sequence[DrawnRatio], steps: Iterable[DrawnStep]) -> Mark
     scale = svg.fit_scale([*(value for each in ratios for value in each.figures), 1.0])
     places = {each.name: place for place, each in enumerate(ratios)}
     across = svg.WIDTH / max(len(ratios), 1)
-    one = _down(scale, 1.0, TREND_PX)
+    one = _y_of(scale, 1.0, TREND_PX)
     paths = [svg.draw_path(f"M0 {one}H{svg.WIDTH}", "one")]
     for step in steps:
         x = round(places[step.after] * across)
@@ -197,10 +197,10 @@ def draw_trend(ratios: Sequence[DrawnRatio], steps: Iterable[DrawnStep]) -> Mark
     for each in ratios:
         if not each.ratio:
             continue
-        x, down = round((places[each.name] + 0.5) * across), _down(scale, each.ratio, TREND_PX)
+        x, down = round((places[each.name] + 0.5) * across), _y_of(scale, each.ratio, TREND_PX)
         points.append((x, down))
         if each.low and each.high:
-            d = f"M{x} {_down(scale, each.low, TREND_PX)}V{_down(scale, each.high, TREND_PX)}"
+            d = f"M{x} {_y_of(scale, each.low, TREND_PX)}V{_y_of(scale, each.high, TREND_PX)}"
             intervals.append(svg.draw_path(d, f"interval {each.style}"))
         marks.append(_mark(each, f"{100 * x / svg.WIDTH:.2f}%", down))
     paths += [*([svg.draw_path(svg.write_line(points), "faint")] if points else []), *intervals]
@@ -215,7 +215,7 @@ def draw_pace(arms: Sequence[DrawnTimes]) -> Markup:
         if not arm.times:
             continue
         x = round((place + 0.5) * svg.WIDTH / len(arms))
-        low, middle, high = (_down(scale, value, TREND_PX) for value in arm.quartiles)
+        low, middle, high = (_y_of(scale, value, TREND_PX) for value in arm.quartiles)
         points.append((x, middle))
         paths.append(svg.draw_path(f"M{x} {low}V{high}", "line"))
         told = f"{arm.name}: {format_time(arm.quartiles[1])}"
@@ -250,11 +250,11 @@ def _mark(each: DrawnRatio, x: str, y: int) -> Markup:
 
 
 def _sign(sign: str, style: str, x: str, y: int, told: str) -> Markup:
-    """Return a sign with its middle at this place; that of a letter is above its line."""
+    """Return a sign with its middle at this place; the middle of a character is above its baseline."""
     return svg.place_text(sign, x, y + 5, f"mark {style}", told)
 
 
-def _down(scale: AxisScale, value: float, height: int) -> int:
+def _y_of(scale: AxisScale, value: float, height: int) -> int:
     return round((1 - scale.share(value)) * height)
 
 
@@ -284,8 +284,8 @@ def _upright_panel(ticks: Iterable[tuple[int, str]], body: Markup, height: int, 
 def _in_order(
     names: Sequence[str], scale: AxisScale, name: Namer, paths: Sequence[Markup], marks: Sequence[Markup]
 ) -> Markup:
-    """Return a drawing with the versions from left to right, with their names below, at an angle."""
-    ticks = [(_down(scale, value, TREND_PX), name(value, digits)) for value, digits in scale.ticks(MOST_TICKS)]
+    """Return a drawing of the versions from left to right, with their names below it at an angle."""
+    ticks = [(_y_of(scale, value, TREND_PX), name(value, digits)) for value, digits in scale.ticks(MOST_TICKS)]
     grid = svg.draw_path("".join(f"M0 {down}H{svg.WIDTH}" for down, _ in ticks), "grid")
     labels = [
         element(
@@ -304,7 +304,7 @@ def _in_order(
 def _axis_below(scale: AxisScale, name: Namer, title: str) -> Markup:
     labels = []
     for value, digits in scale.ticks(MOST_TICKS):
-        # At an edge a label lies inside the drawing, where it meets no name.
+        # A label at an edge is moved into the drawing, where it cannot overlap a name.
         edge = " from" if scale.share(value) < EDGE else " to" if scale.share(value) > 1 - EDGE else ""
         labels.append(svg.place_text(name(value, digits), scale.percent(value), 14, f"tick{edge}"))
     axis = element("svg", *labels, class_="body", height=AXIS_PX)

@@ -1,4 +1,4 @@
-"""Assembles the page; this is the module that imports what is slow to import."""
+"""The assembly of the page, in a separate module because its imports are slow."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,7 @@ from orchestrator.plan.pairs import is_trend
 from orchestrator.reports import claims, table, trend
 from orchestrator.reports.case_names import short_names
 from orchestrator.reports.case_rows import CaseBlock, block_of_cases, block_of_metric, block_of_pairs, block_of_results
-from orchestrator.reports.columns import format_ratio
+from orchestrator.reports.columns import format_estimate, format_interval
 from orchestrator.reports.cpu_times import describe_cpu_times
 from orchestrator.reports.filter_sort import Arrangement
 from orchestrator.reports.html import charts, facts
@@ -70,7 +70,7 @@ def render_page(run: Run, calls: Calls) -> str:
             tables=_further(evaluation, names),
             workloads=list(dict.fromkeys(row.workload for row in rows)),
             targets=targets,
-            # To filter by.
+            # The page can be filtered by these.
             verdicts=[word for word in RANKED if word in words],
             cases=cases,
             case_columns=fit_columns(COLUMNS, evaluation.plan),
@@ -81,7 +81,8 @@ def render_page(run: Run, calls: Calls) -> str:
             blocks=blocks,
             anchors=names.anchors,
             alpha=evaluation.plan.alpha,
-            format_ratio=format_ratio,
+            format_estimate=format_estimate,
+            format_interval=format_interval,
             overview=_overview(evaluation, names, blocks),
             missing=_missing(evaluation, rows),
             seed=evaluation.plan.seed,
@@ -94,7 +95,7 @@ def render_page(run: Run, calls: Calls) -> str:
 
 
 def _blocks(evaluation: Evaluation) -> list[CaseBlock]:
-    """Return the tables across and inside targets, of each metric in which something changed, and of other results."""
+    """Return the tables across and inside targets, of each metric that changed, and of results if any differ."""
     blocks = [block_of_cases(evaluation, Arrangement()), block_of_pairs(evaluation, Arrangement())]
     for metric, comparisons in evaluation.metrics.items():
         if any(comparison.verdict in ("slower", "faster") for comparison in comparisons):
@@ -142,7 +143,7 @@ def _columns(comparisons: list[Comparison]) -> Any:
 
 
 def _overview(evaluation: Evaluation, names: Names, blocks: Sequence[CaseBlock]) -> dict[str, Any] | None:
-    """Return the ratio of every case in every version, in the order of the matrix, or None if that is no picture."""
+    """Return the ratio of each case and version in the order of the matrix, or None if there are too many or none."""
     timed = [
         comparison for comparison in evaluation.comparisons if comparison.pair.across and comparison.ratio is not None
     ]
@@ -150,8 +151,8 @@ def _overview(evaluation: Evaluation, names: Names, blocks: Sequence[CaseBlock])
         return None
     counts = {word: sum(comparison.shown_verdict == word for comparison in timed) for word in VERDICTS}
     listing = ", ".join(f"{count} {word}" for word, count in counts.items() if count)
-    # The steps of a program are another row of its case.
-    order = list(dict.fromkeys(row.label for block in blocks[:1] for group in block.groups for row in group.rows))
+    # The steps of a program are a second row with the same label.
+    order = list(dict.fromkeys(row.label for block in blocks[:1] for row in block.ranked))
     titles = short_names(names.cases.values())
     drawn = sorted(timed, key=lambda each: order.index(each.pair.arms[1].case))
     ratios = [

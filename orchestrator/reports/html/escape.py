@@ -8,7 +8,7 @@ from markupsafe import Markup
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import escape_unprintable
 
-# Enough for a plot; a page of hundreds of cases holds a million figures.
+# This many digits are enough for a plot, and a page with hundreds of cases holds a million figures.
 DIGITS = 4
 # These end a script block, open a comment in it, or count as line ends of JavaScript in older browsers.
 ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
@@ -17,7 +17,7 @@ ESCAPES = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u202
 def escape_value(value: Any) -> Any:
     """Escape characters that cannot be printed or that change the reading direction, in all texts of a value.
 
-    What is marked as safe is of this package, and stays as it is.
+    Markup stays as it is, because only this package creates it.
     """
     if isinstance(value, list | tuple):
         return [escape_value(part) for part in value]

@@ -1,4 +1,4 @@
-"""Tables of where and with what a run was measured, and the command that would repeat it."""
+"""Tables that show where and with what a run was measured, and the command that would repeat it."""
 
 import shlex
 from collections.abc import Callable, Mapping
@@ -8,7 +8,7 @@ from orchestrator.model import Evaluation, Manifest, Target
 from orchestrator.reports.table import WHOLE_REPORT, describe_errors, describe_hosts
 from orchestrator.stats.slowdown import format_margin
 
-# What the keys of a manifest mean; others are shown as they are.
+# The keys of a manifest are shown in these words; other keys are shown unchanged.
 HOST_WORDS: Mapping[str, str] = {
     "id": "machine", "boot": "started as", "system": "operating system", "cpu": "processor", "cores": "cores",
     "usable_cores": "usable cores", "numa_nodes": "memory nodes (NUMA)", "memory_mb": "memory", "swap_mb": "swap",
@@ -77,7 +77,7 @@ def environments(evaluation: Evaluation) -> list[Fact]:
     packages = {target: _packages(manifest, target) for target in targets}
     return [
         *_rows(by_target, _words),
-        # There are too many that are the same.
+        # Packages that do not differ are too many to list.
         *(fact for fact in _rows(packages, lambda name: f"package {name}") if fact.differs),
     ]
 

@@ -1,4 +1,4 @@
-// Filters, sorts, and writes a case's figures when they are opened. Text from elsewhere is only ever put in as text.
+// Filters and sorts tables, and writes a case's figures when they are opened. Foreign text is inserted only as text.
 "use strict";
 (() => {
   const root = document.documentElement;
@@ -53,11 +53,11 @@
   form.addEventListener("input", filter);
   form.addEventListener("change", filter);
   form.addEventListener("submit", (event) => event.preventDefault());
-  // A form is reset after its event.
+  // The form is reset only after this event.
   form.addEventListener("reset", () => setTimeout(filter));
   filter();
 
-  // Rows on a phone, whose cells say what they are; a changed display takes their roles away
+  // Rows on a phone, with a label in each cell; they need roles because a changed display removes the usual ones
 
   for (const table of all("table.sortable")) {
     table.classList.add("stacked");
@@ -71,7 +71,7 @@
     }
   }
 
-  // Sorting: up, down; rows without a figure stay last
+  // Sorting: first up, then down; empty cells stay last
 
   const compare = (one, other) => {
     if (one.figure !== null && other.figure !== null) return one.figure - other.figure;
@@ -116,7 +116,7 @@
     });
   }
 
-  // Figures as they are read
+  // Figures with units
 
   const UNITS = [["h", 3.6e6], ["min", 6e4], ["s", 1e3], ["ms", 1], ["µs", 1e-3]];
   const duration = (ms) => {
@@ -196,7 +196,7 @@
     named.querySelector("summary").focus({ preventScroll: true });
   };
   addEventListener("hashchange", openNamed);
-  // The same link a second time changes no hash.
+  // Following the same link again does not change the hash.
   document.addEventListener("click", (event) => {
     const link = event.target.closest("a[href^='#case-']");
     if (link && link.hash === location.hash) openNamed();
@@ -204,7 +204,7 @@
   const setAll = (open) => { for (const one of cases) if (!one.hidden) one.open = open; };
   byId("open-all").addEventListener("click", () => setAll(true));
   byId("close-all").addEventListener("click", () => setAll(false));
-  // Where the style sheet alone cannot open what is printed.
+  // Some browsers cannot open sections for printing by the style sheet alone.
   const closed = new Set();
   addEventListener("beforeprint", () => {
     for (const one of cases) {

@@ -33,7 +33,7 @@ class Verdict:
     word: str
     mark: str
     rank: int
-    # What is shown instead of the word, which filters know.
+    # This is shown instead of the word; filters select by the word.
     shown: str = ""
 
     @property
@@ -74,7 +74,7 @@ JUDGED = (
     TableColumn("interval", "Interval", True),
 )
 TIMES = (
-    TableColumn("time", "Time a step", True),
+    TableColumn("time", "Time per step", True),
     TableColumn("first", "First call", True),
     TableColumn("build", "Build", True),
     TableColumn("rounds", "Rounds", True),
@@ -87,17 +87,17 @@ MEASURED_COLUMNS = (*NAMES, TableColumn("measure", "Measure"), *JUDGED, TableCol
 
 
 def fit_columns(columns: Sequence[TableColumn], plan: Plan) -> tuple[TableColumn, ...]:
-    """Return the columns that have a meaning for what the plan measures, a workload or a program."""
-    time = "Whole time" if plan.program else "Time a step"
+    """Return the columns that apply to what the plan measures, workloads or a program."""
+    time = "Whole time" if plan.program else "Time per step"
     left = (column for column in columns if not plan.program or column.name not in NOT_OF_PROGRAMS)
     if plan.judge == "cpu":
-        time = "Whole CPU time" if plan.program else "CPU time a step"
+        time = "Whole CPU time" if plan.program else "CPU time per step"
     return tuple(column._replace(header=time) if column.name == "time" else column for column in left)
 
 
 @dataclass(frozen=True, kw_only=True)
 class TableRow:
-    """A row of a table; `anchor` is the section of the case, `also` is what a search finds next to the row's words."""
+    """A row of a table; `anchor` names the section of its case, and a search also finds the words in `also`."""
 
     anchor: str
     workload: str
@@ -127,7 +127,7 @@ class Names:
         for of_workload in by_workload(distinct).values():
             common, rest = separate_params(of_workload)
             if len(of_workload) == 1:
-                # Nothing sets a workload's only case apart, so all its parameters name it.
+                # A workload's only case is named by all its parameters.
                 common, rest = (), {of_workload[0]: of_workload[0].params}
             for case, params in rest.items():
                 own[case] = params_text(params) or "no parameters"
@@ -169,7 +169,7 @@ def verdict_of(arm: ArmResult, comparison: Comparison | None, baseline: Target) 
 
 
 def notes_of(arm: ArmResult, comparison: Comparison | None) -> tuple[str, ...]:
-    """Return each reason once, because that of a comparison may quote that of the arm."""
+    """Return the notes of an arm, each reason once: the comparison's reason may quote that of the arm."""
     reason = comparison.reason if comparison else ""
     drift = str(arm.drift) if arm.drift else ""
     notes = [

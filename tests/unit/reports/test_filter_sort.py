@@ -118,8 +118,8 @@ def test_every_name_is_accepted(flag: str, values):
 @pytest.mark.parametrize(
     ("only", "sort", "words"),
     [
-        ("slowr", None, "--only 'slowr' (did you mean slower?); it is slower, faster, same"),
-        (None, "ration", "--sort 'ration' (did you mean ratio?); it is case, name, ratio, time, or the same backwards"),
+        ("slowr", None, "--only 'slowr' (did you mean slower?); choose from slower, faster, same"),
+        (None, "ration", "--sort 'ration' (did you mean ratio?); choose from case, name, ratio, time, or reverse one"),
     ],
 )
 def test_an_unknown_name_is_told_with_the_known_ones(only: str | None, sort: str | None, words: str):

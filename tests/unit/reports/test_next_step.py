@@ -13,6 +13,7 @@ from orchestrator.reports.next_step import flag_values, next_line, round_s
 from orchestrator.results.evaluation import judge_run
 from orchestrator.results.run import load_run
 from orchestrator.results.run_folder import RunFolder
+from orchestrator.terminal.view import RoundDone
 from tests.support import builders, stub
 from tests.support.actors import Part, Stage, offer, play
 from tests.support.builders import NEW, OLD, arm, case, evaluation, finished, plan, target
@@ -216,9 +217,9 @@ def test_it_is_the_last_line_of_a_run_that_an_interrupt_ended(mine: Path, monkey
     """Also after the words on what was kept."""
     rounds: list[int] = []
 
-    def until(view, number: int, *others) -> None:
-        rounds.append(number)
-        if number == 3:
+    def until(view, done: RoundDone) -> None:
+        rounds.append(done.number)
+        if done.number == 3:
             raise KeyboardInterrupt
 
     monkeypatch.setattr("orchestrator.terminal.progress.Plain.round_done", until)

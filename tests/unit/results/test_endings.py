@@ -82,7 +82,9 @@ def test_more_rounds_take_back_the_end_and_the_exploratory_rounds_stay(read):
 
 
 def test_more_rounds_within_the_error_are_not_exploratory(read):
-    assert read(END, extended(7, exploratory=False), END) == Endings(finished=END, extended=[(0, (28,))])
+    assert read(END, extended(7, exploratory=False), END) == Endings(
+        finished=END, seconds=2 * END.seconds, extended=[(0, (28,))]
+    )
 
 
 def test_only_the_replicates_of_a_repeated_round_are_left_out(read):

@@ -30,7 +30,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> RunFolder:
 def test_the_documented_example_runs_as_it_stands(
     made: RunFolder, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    [source] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    source = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)[0]
     monkeypatch.chdir(made.path.parents[1])
     known: dict[str, object] = {}
     exec(compile(source, "docs/library.md", "exec"), known)
@@ -133,7 +133,7 @@ def test_what_is_no_run_is_said(tmp_path: Path):
 
 
 def test_the_package_gives_what_programs_need_and_nothing_by_accident():
-    assert tfcompare.load_run is load_run
-    assert tfcompare.Run is Run
+    assert sorted(tfcompare.__all__) == ["Run", "compare_targets", "load_run"]
+    assert issubclass(tfcompare.Run, Run)
     with pytest.raises(AttributeError, match="module 'tfcompare' has no attribute 'load_runs'"):
         tfcompare.load_runs  # noqa: B018

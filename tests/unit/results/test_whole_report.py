@@ -1,6 +1,7 @@
 """What is certain in its row, and what is left of it among all comparisons of the report."""
 
 import math
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -143,13 +144,13 @@ def test_a_gate_counts_what_is_certain_and_names_what_it_does_not_count(
     assert called(monkeypatch, "report", str(run.path), "--fail-on", gates) == code
     captured = capsys.readouterr()
     assert (NOTE in captured.err) == noted
-    assert ("▴ 1.04x" in captured.out) or ("▴ 1.03x" in captured.out)
+    assert re.search(r"▴ 1\.0[34]\d?x", captured.out)
 
 
 def test_the_table_says_why_a_row_is_not_named(monkeypatch, capsys, row_only: RunFolder):
     monkeypatch.setenv("COLUMNS", "250")
     assert called(monkeypatch, "report", str(row_only.path)) == 0
-    assert "1 of all 3 comparisons is certain in the row, but not among so many" in capsys.readouterr().out
+    assert "1 of 3 certain in the row, not among all: run the case alone" in capsys.readouterr().out
     assert called(monkeypatch, "report", str(row_only.path), "--table", "details") == 0
     out = capsys.readouterr().out
     assert "▴ slower (1)" in out
