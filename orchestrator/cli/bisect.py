@@ -35,14 +35,14 @@ from orchestrator.terminal.text import print_table
 from orchestrator.terminal.view import View
 
 if TYPE_CHECKING:
-    from orchestrator.bisect.run import Bisected, Hands
+    from orchestrator.bisect.run import SearchActions, SearchOutcome
     from orchestrator.fleet.model import FleetOptions
 
-# Flags that go with --resume. The rest was fixed when the search began, except for the index's address, which may hold
+# These flags go with --resume. The rest was fixed when the search began, except for the index's address, which may hold
 # a login and is stored nowhere.
 WITH_RESUME = names_of(FormatFlags, VerbosityFlags, PlaceFlags) | {"resume", "steps", "dry_run", "index_url"}
 
-# What is offered for each part that was not searched.
+# The command that continues a search gets this many steps for each part that was not searched.
 STEPS_TO_A_CHANGE = 3
 
 app = typer.Typer()
@@ -78,7 +78,7 @@ def bisect(
             rich_help_panel=OwnWorkloadsFlags.panel,
         ),
     ] = None,
-    metric: Annotated[str, choice("--metric", "metric", NAMES, "What is searched for a change.")] = "time",
+    metric: Annotated[str, choice("--metric", "metric", NAMES, "Metric to search for a change.")] = "time",
     nightlies: Annotated[
         bool,
         typer.Option(
@@ -166,11 +166,11 @@ def bisect(
 
         question = Question(good=good, bad=bad, nightlies=nightlies, every=every, metric=from_name(metric), run=options)
     from orchestrator.bisect import estimate, run
-    from orchestrator.bisect.run import Once
+    from orchestrator.bisect.run import DeduplicatingView
 
     with verbosity.watch() as live:
-        watching = Once(live)
-        hands = _take_hands(fleet, resume or output, machine.engine, watching)
+        watching = DeduplicatingView(live)
+        hands = _take_actions(fleet, resume or output, machine.engine, watching)
         if resume:
             folder, state = resume, run.resume_search(resume, index_url=installation.index_url, hands=hands)
         else:
@@ -188,17 +188,17 @@ def bisect(
     _show(done, form.format, verbosity)
 
 
-def _take_hands(fleet: "FleetOptions", folder: Path | None, engine: str, view: View) -> "Hands | None":
-    """Return what measures on one host of a fleet, the same as before; None for this machine."""
+def _take_actions(fleet: "FleetOptions", folder: Path | None, engine: str, view: View) -> "SearchActions | None":
+    """Return the functions that measure on one host of a fleet, the same as before, or None for this machine."""
     if fleet.is_local:
         return None
     from orchestrator.bisect import state
-    from orchestrator.bisect.run import Hands
+    from orchestrator.bisect.run import SearchActions
     from orchestrator.fleet.single import find_single
 
     before = state.read_state(folder).host["id"] if folder and state.exists(folder) else None
     host = find_single(fleet, engine, view, before)
-    return Hands(
+    return SearchActions(
         measure=host.measure,
         # A version that a host cannot have is left out of its run, and so of the search.
         obstacle=lambda *about: None,
@@ -207,7 +207,7 @@ def _take_hands(fleet: "FleetOptions", folder: Path | None, engine: str, view: V
     )
 
 
-def _show(done: "Bisected", format: str, verbosity: VerbosityFlags) -> None:
+def _show(done: "SearchOutcome", format: str, verbosity: VerbosityFlags) -> None:
     from orchestrator.bisect import page, report
 
     if format == "json":

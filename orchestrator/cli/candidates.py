@@ -1,4 +1,4 @@
-"""What may stand where the cursor is on an unfinished command line."""
+"""Candidates for the word at the cursor of an unfinished command line."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ class Candidate:
     """A word that fits; if it is `whole`, a blank follows it."""
 
     word: str
-    # What it is about, which only some shells show.
+    # Only some shells show this description.
     about: Callable[[], str] = str
     whole: bool = True
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an unfinished word stands: after which command, and as the value of which flag or argument, if any."""
+    """The place of an unfinished word: its command, and the flag or argument that it is a value of, if any."""
 
     command: Any
     param: Any
-    # The folder of the user's own workloads, if the words name one.
+    # The words may name a folder with the user's own workloads.
     workload_folder: Path | None
 
 
@@ -85,7 +85,7 @@ def _flags(command: Any) -> Iterator[Candidate]:
 
 
 def _commands(group: Any, unfinished: str) -> Iterator[Candidate]:
-    """Yield commands. The module of one is imported only if a shell shows what the command is about."""
+    """Yield commands. The module of a command is imported only if the shell shows its description."""
     for name in group.list_commands(None):
         if name.startswith(unfinished):
             yield Candidate(name, partial(_help_of, group, name))
@@ -109,12 +109,12 @@ def _values(place: Place, unfinished: str) -> Iterator[Candidate]:
         else:
             yield from map(Candidate, getattr(param.type_descriptor.parameter_info.parser, "values", ()))
     except (TfCompareError, OSError, ValueError):
-        # A table or a folder that cannot be read is for the command to tell.
+        # The command itself reports a table or a folder that cannot be read.
         return
 
 
 def _versions(place: Place, unfinished: str) -> Iterator[Candidate]:
-    """Yield versions; in a list, those that it has not named, after a comma or the dots of a range."""
+    """Yield versions; in a list or a range, only those that it does not name yet."""
     several = place.param.name == "versions" and place.param.param_type_name == "option"
     before, comma, last = unfinished.rpartition(",") if several else ("", "", unfinished)
     first, dots, _ = last.partition("..")
@@ -142,7 +142,7 @@ def _cases(place: Place, unfinished: str) -> Iterator[Candidate]:
     paths = {path.stem: path for path in workloads.files_of(place.workload_folder)}
     names = [each for each in paths if each == name or (not bracket and each.startswith(name))]
     if not bracket:
-        # One that is alone may be meant as a whole or with its parameters.
+        # A single match may be meant as a whole or with its parameters.
         yield from map(Candidate, names)
         yield from (Candidate(f"{each}[", whole=False) for each in names if len(names) == 1)
         return
@@ -245,7 +245,7 @@ def _shells(place: Place, unfinished: str) -> Iterator[Candidate]:
     yield from map(Candidate, SHELLS)
 
 
-# By the name of the flag or argument; where the name stands for nothing here, a choice offers what its help lists.
+# The keys are names of flags and arguments. Any other flag with fixed values offers those values.
 VALUES: dict[str, Callable[[Place, str], Iterator[Candidate]]] = {
     "versions": _versions, "version": _versions, "good": _versions, "bad": _versions,
     "targets": _versions, "target": _versions,

@@ -42,11 +42,9 @@ app = typer.Typer()
 @app.command("init")
 @with_options
 def init(
-    folder: Annotated[
-        Path, typer.Argument(help="Where the workload goes; made if it does not exist.", metavar="FOLDER")
-    ],
+    folder: Annotated[Path, typer.Argument(help="Folder for the workload; it is created if needed.", metavar="FOLDER")],
 ) -> None:
-    """Write a commented workload into a folder, as a beginning for one with your code.
+    """Create a commented workload template in a folder.
 
     [bold]Examples[/bold]
 

@@ -6,9 +6,9 @@ from typing import Annotated
 import typer
 
 from orchestrator.cli.options import FailOnFlags, ReportFormatFlags, with_options
-from orchestrator.cli.report import Output, keep_garbage, raise_broken
+from orchestrator.cli.report import Output, disable_garbage_collection, raise_broken
 from orchestrator.cli.runs import find_run
-from orchestrator.cli.talk import Aloud
+from orchestrator.cli.talk import PrintingView
 from orchestrator.errors import UsageError
 from orchestrator.metrics import OUTPUT
 from orchestrator.metrics.gates import check_compared
@@ -17,7 +17,7 @@ from orchestrator.terminal.text import print_table, render_plain
 
 app = typer.Typer()
 
-# The page, in the folder of the later run.
+# The page has this name, in the folder of the later run.
 PAGE = "changes.html"
 
 
@@ -56,7 +56,7 @@ def compare(
     from orchestrator.results.compare_runs import compare_runs
     from orchestrator.results.gated import gate_changes, name_compared
 
-    keep_garbage()
+    disable_garbage_collection()
     paths = (earlier, later)
     if not any(path.exists() for path in paths) and all(catalog.find_version(str(path)) for path in paths):
         names = ",".join(map(str, paths))
@@ -82,5 +82,5 @@ def compare(
     else:
         print_table(lambda width: changes.layout_changes(found, width))
     raise_broken(found.broken)
-    if error := alarm.find_error(gate_changes(found), Aloud()):
+    if error := alarm.find_error(gate_changes(found), PrintingView()):
         raise error

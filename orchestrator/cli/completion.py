@@ -50,7 +50,7 @@ end
 complete --command tfcompare --no-files --arguments '(__tfcompare)'
 """
 SCRIPTS = dict(zip(SHELLS, (BASH, ZSH, FISH), strict=True))
-# Where bash begins another word, although no blank does.
+# Bash begins a new word at these characters, although they are not blanks.
 BREAKS = "=:"
 
 
@@ -78,7 +78,7 @@ def complete(root: Any, shell: str, words: Sequence[str]) -> None:
         _print_for_bash(root, *words[:2])
         return
     *whole, unfinished = words or ("",)
-    # They hand on a quote that is still open, and put it back themselves.
+    # The shells pass on a quote that is still open, and put it back themselves.
     unfinished = unfinished.lstrip("'\"")
     for each in complete_words(root, whole, unfinished):
         print(f"{each.word}\t{each.about()}" if shell == "fish" else _with_blank(each))
@@ -88,7 +88,7 @@ def _print_for_bash(root: Any, line: str, current: str = "") -> None:
     """Print what bash should put in place of the word that it takes for the current one."""
     words = split_line(line)
     unfinished = words[-1]
-    # With an open quote, bash has the whole word; without one, only what follows the last break.
+    # Bash passes the whole word if a quote is open, and otherwise only what follows the last break.
     current = "" if current in tuple(BREAKS) else current.lstrip("'\"")
     kept = len(unfinished) - len(current) if unfinished.endswith(current) else 0
     for each in complete_words(root, words[1:-1], unfinished):
@@ -96,7 +96,7 @@ def _print_for_bash(root: Any, line: str, current: str = "") -> None:
 
 
 def split_line(line: str) -> list[str]:
-    """Split a line that ends anywhere, also inside quotes, into its words; the last one is unfinished."""
+    """Split a line, which may end inside quotes, into its words; the last one is unfinished."""
     lexer = shlex.shlex(line, posix=True, punctuation_chars=False)
     lexer.whitespace_split, lexer.commenters = True, ""
     words: list[str] = []
@@ -104,7 +104,7 @@ def split_line(line: str) -> list[str]:
         while (word := lexer.get_token()) is not None:
             words.append(word)
     except ValueError:
-        # An open quote, or a backslash at the end: what was read of the word is still there.
+        # A quote is open, or a backslash is last; the lexer still has what it read of the word.
         return [*words, lexer.token]
     return [*words, ""] if not line or line[-1].isspace() else words
 

@@ -38,7 +38,7 @@ class SettingInForce:
     setting: str
     value: str | list[str] | bool | None
     source: str
-    # What it takes to count here: '', 'trust', or 'docker' where Docker or trust will do.
+    # The setting needs this in order to count: nothing, trust, or either Docker or trust.
     needs: Needs = ""
 
     @property
@@ -98,7 +98,7 @@ def _of_command(
     for flag, param in flags_of(command).items():
         setting, variable = name_setting(flag), param.envvar if isinstance(param.envvar, str) else ""
         if variable and os.environ.get(variable):
-            # A variable goes before a file, as it does for every flag.
+            # A variable takes precedence over a file, as for every flag.
             masked = "****" if redact.may_be_secret(variable, os.environ[variable]) else os.environ[variable]
             yield SettingInForce(name, setting, masked, variable)
         elif settings and flag in values:

@@ -9,7 +9,7 @@ from orchestrator.errors import InternalError
 from orchestrator.redact import mask_login, redact_words
 
 LONGEST = 160
-# Addresses whose path may be a token.
+# These variables hold addresses whose path may be a token.
 SECRET_VARIABLES = ("TFCOMPARE_INDEX_URL", "TFCOMPARE_NOTIFY")
 
 

@@ -6,7 +6,7 @@ import typer
 
 from orchestrator.cli import parse
 from orchestrator.cli.options import BaseFlags, DownloadsFlags, FormatFlags, OnGpuFlags, with_options
-from orchestrator.cli.talk import Aloud, say
+from orchestrator.cli.talk import PrintingView, say
 from orchestrator.errors import EnvironmentFailed
 from orchestrator.options import EngineOptions
 from orchestrator.terminal import strict_json
@@ -52,7 +52,7 @@ def examine_machine(
     from orchestrator.catalog.lock_on_demand import provide_locks
 
     options = EngineOptions(gpu=gpu.gpu, base=base.base, python_downloads=not downloads.no_python_downloads)
-    names = provide_locks(parse.parse_names(versions), Aloud(), device=options.device)
+    names = provide_locks(parse.parse_names(versions), PrintingView(), device=options.device)
     versions_here = catalog.resolve_versions(names, fewest=1)
     from orchestrator.doctor import environment, noise
     from orchestrator.doctor.report import examination_as_object, layout_examination

@@ -1,4 +1,4 @@
-"""`tfcompare fleet`: machines that measure together are named, shown and forgotten."""
+"""`tfcompare fleet`: names, shows and forgets machines that measure together."""
 
 import shlex
 import sys
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from orchestrator.cli.talk import Aloud
+from orchestrator.cli.talk import PrintingView
 from orchestrator.errors import UsageError
 from orchestrator.terminal.text import safe_text
 
@@ -32,7 +32,7 @@ def up(
         list[str] | None,
         typer.Option(
             "--label",
-            help="What --where selects a machine by, e.g. gpu1:gpu=a100; repeatable.",
+            help="Label of a machine, for --where, e.g. gpu1:gpu=a100; repeatable.",
             metavar="HOST:NAME=VALUE",
         ),
     ] = None,
@@ -66,7 +66,7 @@ def up(
         if host not in hosts or not name or not value:
             raise UsageError(f"--label {word}: a host of this command, a label and its value, e.g. gpu1:gpu=a100")
         labels.setdefault(host, {})[name] = value
-    machines.name_machines(hosts, labels, shlex.split(ssh), prefix or Path(sys.prefix), Aloud())
+    machines.register_machines(hosts, labels, shlex.split(ssh), prefix or Path(sys.prefix), PrintingView())
     print("tfcompare run --on auto")
 
 
@@ -78,14 +78,14 @@ def status() -> None:
 
       tfcompare fleet status
     """
-    from orchestrator.fleet.conduct import meet_hosts
+    from orchestrator.fleet.conduct import list_hosts
     from orchestrator.fleet.model import EXISTING, FleetOptions
     from orchestrator.terminal.text import print_table
 
     table = Table(box=None, header_style="bold")
     for heading in ("host", "CPU", "cores", "GPUs", "engines", "load"):
         table.add_column(heading)
-    for name, report in meet_hosts(FleetOptions(on=EXISTING), "auto", Aloud()):
+    for name, report in list_hosts(FleetOptions(on=EXISTING), "auto", PrintingView()):
         facts = report.facts
         engines = ", ".join(engine for engine, silent in report.engines.items() if not silent)
         gpus = ", ".join(str(gpu.name) for gpu in report.gpus)

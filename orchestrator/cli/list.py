@@ -1,32 +1,49 @@
-"""The contents of `tfcompare list`: each item as rows for people and as objects for programs."""
+"""The contents of `tfcompare list`: each item as a line for people and as an object for programs."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 
 from orchestrator.cli.options import FormatFlags, with_options
-from orchestrator.errors import UsageError
+from orchestrator.errors import NothingSelected, UsageError
 from orchestrator.model import Claim
 from orchestrator.terminal import strict_json
+from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.strict_json import pick
-from orchestrator.terminal.text import escape_lines
+from orchestrator.terminal.text import safe_text
 
 app = typer.Typer()
 
-WIDEST_NAME = 40
+# The last column is cut where the line ends, but never to less than this.
+NARROWEST = 20
+GAP = "  "
 
 
 @dataclass(frozen=True)
 class Listing:
+    """Items by name, each with a line and an object; the first cell of a line is the name."""
+
     columns: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
-    objects: list[dict[str, object]]
+    objects: Sequence[dict[str, object]]
     footer: str = ""
+
+    def select(self, words: Sequence[str]) -> "Listing":
+        """Return the items that hold all of these words, whether in capitals or not; a whole name selects one item."""
+        items = list(zip(self.rows, self.objects, strict=True))
+        wanted = [word.casefold() for word in words]
+        if len(words) == 1 and (named := [item for item in items if item[0][0] == words[0]]):
+            items = named
+        elif words:
+            texts = [f"{' '.join(row)} {strict_json.dump(entry)}".casefold() for row, entry in items]
+            items = [item for item, text in zip(items, texts, strict=True) if all(word in text for word in wanted)]
+        return replace(self, rows=[row for row, _ in items], objects=[entry for _, entry in items])
 
 
 def _versions() -> Listing:
@@ -71,14 +88,8 @@ def _workloads(own: Path | None = None) -> Listing:
     objects: list[dict[str, object]] = [
         pick(workload, "workload=name summary params comparisons") for workload in all_workloads
     ]
-    rows = [
-        (
-            workload.name,
-            workload.summary + "".join(f"\n{name}={'|'.join(values)}" for name, values in workload.params.items()),
-        )
-        for workload in all_workloads
-    ]
-    return Listing(("workload", "what it does, and its parameters"), rows, objects)
+    rows = [(workload.name, workload.summary) for workload in all_workloads]
+    return Listing(("workload", "what it does"), rows, objects)
 
 
 def _suites() -> Listing:
@@ -94,36 +105,25 @@ def _suites() -> Listing:
         }
         for suite in suites.values()
     ]
-    rows = [(suite.name, "\n".join([suite.summary, *suite.cases])) for suite in suites.values()]
-    return Listing(("suite", "what it is for, and its cases"), rows, objects)
+    return Listing(("suite", "what it is for"), [(suite.name, suite.summary) for suite in suites.values()], objects)
 
 
 def list_claims(chosen: Iterable[Claim]) -> Listing:
-    from orchestrator.reports.claims import format_expected, format_said_of
+    from orchestrator.reports.claims import format_expected
 
     objects: list[dict[str, object]] = []
     rows = []
     for claim in chosen:
         expected = format_expected(claim.statements[0])
-        versions = [str(version) for version in claim.targets]
         objects.append(
             {
                 **pick(claim, "claim=name title source suite said_of withdrawn versions=targets devices"),
                 "expected": expected,
             }
         )
-        what = "\n".join((claim.name, claim.title, format_said_of(claim)))
-        rows.append((what, expected, ", ".join(versions), ", ".join(claim.devices)))
-    columns = ("claim, and what it says", "expected", "versions", "tested on")
-    return Listing(columns, rows, objects, count_sources(objects))
-
-
-def count_sources(objects: Iterable[dict[str, object]]) -> str:
-    """Say how many claims there are, and which sources several of them come from."""
-    counts = Counter(str(claim["source"]).partition(" (")[0] for claim in objects)
-    several = [f"  {count:2} of {source}" for source, count in counts.most_common() if count > 1]
-    head = f"{counts.total()} claims of {len(counts)} sources" + (", among them" if several else "")
-    return "\n".join([head, *several])
+        rows.append((claim.name, claim.title))
+    sources = {str(entry["source"]).partition(" (")[0] for entry in objects}
+    return Listing(("claim", "what it says"), rows, objects, f"from {format_count(len(sources), 'source')}")
 
 
 def _claims() -> Listing:
@@ -144,26 +144,56 @@ def find_listing(what: str, own: Path | None = None) -> Listing:
         from orchestrator import catalog
 
         near = catalog.did_you_mean(what, LISTINGS, cutoff=0.7)
-        raise UsageError(f"cannot list {what!r}{near}; it is {', '.join(LISTINGS)}")
+        raise UsageError(f"cannot list {what!r}{near}; choose from {', '.join(LISTINGS)}")
     return LISTINGS[what]()
 
 
-def print_listing(listing: Listing, format: str) -> None:
+def print_listing(listing: Listing, format: str, *, whole: bool = False) -> None:
+    """Print a line per item, or all that is known of the only one. What is longer than the terminal is paged."""
     if format == "json":
         print(strict_json.dump(listing.objects, indent=2))
         return
-    from rich.table import Table
-
-    grid = Table(*listing.columns, show_lines=any("\n" in cell for row in listing.rows for cell in row))
-    # A name is copied into a command, so it must not break.
-    words = [word for row in listing.rows for word in row[0].split()]
-    grid.columns[0].min_width = min(max(map(len, words), default=0), WIDEST_NAME)
-    for row in listing.rows:
-        grid.add_row(*(escape_lines(cell) for cell in row))
     console = Console()
-    console.print(grid)
-    if listing.footer:
-        console.print(escape_lines(listing.footer))
+    lines = list(_details(listing) if whole else _lines(listing, console.width if console.is_terminal else None))
+    if console.is_terminal and len(lines) >= console.height:
+        with console.pager(styles=True):
+            console.print(*lines, sep="\n", soft_wrap=True)
+        return
+    console.print(*lines, sep="\n", soft_wrap=True)
+
+
+def _lines(listing: Listing, width: int | None) -> Iterable[Text]:
+    """Yield the header, a line per item, and how many there are; a terminal gets what fits into its width."""
+    rows = [listing.columns, *listing.rows]
+    widths = [max(cell_len(row[column]) for row in rows) for column in range(len(listing.columns) - 1)]
+    rest = max((width or 0) - sum(widths) - len(GAP) * len(widths), NARROWEST)
+    for number, row in enumerate(rows):
+        line = Text(GAP).join(
+            Text(safe_text(cell).plain.ljust(widest)) for cell, widest in zip(row, widths, strict=False)
+        )
+        last = safe_text(row[-1])
+        if width is not None:
+            last.truncate(rest, overflow="ellipsis")
+        line = line.append(GAP).append_text(last) if widths else last
+        line.rstrip()
+        line.stylize("" if number else "bold")
+        yield line
+    count = format_count(len(listing.rows), listing.columns[0])
+    yield Text(f"{count}{f' {listing.footer}' if listing.footer else ''}; name one for all that is known", style="dim")
+
+
+def _details(listing: Listing) -> Iterable[Text]:
+    """Yield a line for each fact that is known of the only item."""
+    for key, value in listing.objects[0].items():
+        name = key.replace("_", " ")
+        if isinstance(value, dict):
+            yield from (safe_text(f"{name} {part}: {_join(each)}") for part, each in value.items())
+        elif value not in (None, "", (), []):
+            yield safe_text(f"{name}: {_join(value)}")
+
+
+def _join(value: object) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
 @app.command("list")
@@ -172,6 +202,14 @@ def list_things(
     output: FormatFlags,
     what: Annotated[
         str | None, typer.Argument(help="versions, workloads, suites or claims.", metavar="WHAT", show_default=False)
+    ] = None,
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Only items that contain all of these words; the whole name of one shows all that is known of it.",
+            metavar="WORDS",
+            show_default=False,
+        ),
     ] = None,
     workload_folder: Annotated[
         Path | None,
@@ -184,10 +222,15 @@ def list_things(
 
       tfcompare list workloads
 
+      tfcompare list claims predict 2.16
+
       tfcompare list versions --format json
 
       tfcompare list workloads --workload-folder mine
     """
     if what is None:
         raise UsageError(f"list what? {', '.join(LISTINGS)}, for example: tfcompare list versions")
-    print_listing(find_listing(what, workload_folder), output.format)
+    listing = find_listing(what, workload_folder).select(words or ())
+    if not listing.rows:
+        raise NothingSelected(f"no {what} contain {' and '.join(map(repr, words or ()))}: tfcompare list {what}")
+    print_listing(listing, output.format, whole=bool(words) and len(listing.rows) == 1)

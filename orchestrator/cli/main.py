@@ -22,7 +22,7 @@ from orchestrator.terminal import std_streams
 # A full or read-only file system is never a bug, whichever code was writing.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
-# The module of each command, in the order of help.
+# The keys are commands in the order of help, and the values are their modules.
 COMMANDS = {
     "run": "run",
     "reproduce": "reproduce",
@@ -48,20 +48,20 @@ COMMANDS = {
 
 
 class Commands(TyperGroup):
-    """A group that imports the module of a command when the command is asked for; only help asks for all."""
+    """A group that imports a command's module only when the command is needed; only help needs all of them."""
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         self.commands: Any = {}
         _hide_type_of_switches(self)
-        # What typer suggests for a mistyped name.
+        # Typer suggests these names for a mistyped one.
         self.commands = dict.fromkeys(COMMANDS)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         from orchestrator.cli.settings import META, find_defaults
 
         ctx.obj = None
-        # What stands behind `--` is the command line of the user's program.
+        # The words after `--` are the command line of the user's program.
         if args[:1] == ["run"] and "--" in args:
             at = args.index("--")
             args, ctx.obj = args[:at], tuple(args[at + 1 :])
@@ -84,7 +84,7 @@ class Commands(TyperGroup):
 
 
 def _guard(command: Any) -> None:
-    """Let a command end if it would use settings of a folder that the user does not trust."""
+    """Make a command fail if it would use settings of a folder that the user does not trust."""
     for inner in getattr(command, "commands", {}).values():
         _guard(inner)
     parse_args = command.parse_args
@@ -163,7 +163,7 @@ def call() -> int:
     std_streams.guard()
     interrupts.catch_signals()
     code = _exit_code(_command)
-    # What is still in a buffer may not be writable either, and Python would only find out when it shuts down.
+    # Writing what is still in a buffer may also fail, which Python would notice only when it shuts down.
     flushed = _exit_code(lambda: sys.stdout.flush())
     return code or flushed
 
@@ -188,7 +188,7 @@ def _exit_code(step: Callable[[], object]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return Interrupted.exit_code
     except (Exception, SystemExit) as error:
-        # typer carries its own copy of click; its usage errors know how to show themselves.
+        # typer has its own copy of click, whose usage errors can show themselves.
         if hasattr(error, "show"):
             error.show()
             return UsageError.exit_code
@@ -196,7 +196,7 @@ def _exit_code(step: Callable[[], object]) -> int:
             where = error.filename or "a file"
             remedy = "choose another place" if error.errno == errno.EROFS else "make room, or choose another place"
             return report_error(UsageError(f"cannot write {where}: {error.strerror}; {remedy}"))
-        # A SystemExit is a library's: nothing here raises one.
+        # A SystemExit comes from a library, because nothing here raises one.
         return report_error(crash.record(error))
 
 

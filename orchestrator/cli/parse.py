@@ -12,7 +12,7 @@ from orchestrator.metrics import METRICS, NAMES, OUTPUT
 from orchestrator.model import Metric
 from orchestrator.options import LONGEST_S
 
-# One or more numbers with their units, such as 90s, 10min or 1h30m. A number alone may mean seconds or minutes.
+# A duration consists of numbers with units, such as 90s, 10min or 1h30m. A number without a unit is ambiguous.
 AMOUNT, UNIT = r"\d+(?:\.\d+)?", r"(?:h(?:r|ours?)?|m(?:in(?:utes?)?)?|s(?:ec(?:onds?)?)?)"
 DURATION = re.compile(rf"(?:{AMOUNT} ?{UNIT} ?)+")
 DURATION_PART = re.compile(rf"({AMOUNT}) ?({UNIT})")
@@ -20,9 +20,9 @@ UNITS_S = {"s": 1.0, "m": 60.0, "h": 3600.0}
 MOST_THREADS = 1024
 CPUS = re.compile(r"(?P<first>\d{1,4})(-(?P<last>\d{1,4}))?")
 SIZE = re.compile(r"(?P<count>\d+(\.\d+)?) ?(?P<unit>m|g)(i?b)?", re.IGNORECASE)
-# Less does not hold TensorFlow itself.
+# TensorFlow itself does not fit into less memory.
 LEAST_MEMORY_MB, MOST_MEMORY_MB = 512, 2**30
-# Of what a refusal repeats.
+# An error repeats at most this many characters of a value.
 LONGEST = 100
 
 
@@ -51,7 +51,7 @@ def seconds(flag: str, text: str) -> float:
     if re.fullmatch(AMOUNT, text) and float(text):
         raise UsageError(f"{flag} {text!r} has no unit: write {text}m for minutes or {text}s for seconds")
     if value == 0:
-        raise UsageError(f"{flag} {text!r}: a duration, e.g. 90s, 10m or 1h30m")
+        raise UsageError(f"{flag} {text!r} is not a duration; write e.g. 90s, 10m or 1h30m")
     if value > LONGEST_S:
         raise UsageError(f"{flag} {text!r}: at most {LONGEST_S // 86_400} days")
     return value
@@ -78,7 +78,7 @@ def budget(text: str | None) -> float | None:
 
 
 class Margins(NamedTuple):
-    """What counts as a difference: of times, and of the metrics that were named."""
+    """The margins of times and of the metrics that were named."""
 
     share: float
     of_metrics: dict[Metric, float]
@@ -133,15 +133,17 @@ def memory_mb(text: str) -> int:
 
 def one_of(flag: str, noun: str, text: str, values: Collection[str]) -> str:
     if text not in values:
-        # It reads the table of versions, which no right value needs.
+        # This reads the table of versions, which a correct value does not need.
         from orchestrator.catalog import did_you_mean
 
-        raise UsageError(f"{flag}: unknown {noun} {text!r}{did_you_mean(text, values)}; it is {', '.join(values)}")
+        raise UsageError(
+            f"{flag}: unknown {noun} {text!r}{did_you_mean(text, values)}; choose from {', '.join(values)}"
+        )
     return text
 
 
 def check_targets(texts: Sequence[str]) -> None:
-    """Raise UsageError for a target that is not written as one, or whose version is none."""
+    """Raise UsageError for a text that is not a target, or whose version does not exist."""
     from orchestrator.catalog import targets
 
     changed = [targets.parse_target(text) for text in texts if not targets.is_plain(text)]

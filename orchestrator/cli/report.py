@@ -19,7 +19,7 @@ from orchestrator.cli.options import (
     with_options,
 )
 from orchestrator.cli.runs import LAST, find_run
-from orchestrator.cli.talk import Aloud, say
+from orchestrator.cli.talk import PrintingView, say
 from orchestrator.errors import ContractBroken, UsageError
 from orchestrator.exports import EXPORTS
 from orchestrator.metrics.gates import check_compared
@@ -28,15 +28,15 @@ from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
-    from orchestrator.profiling.model import Profiled
+    from orchestrator.profiling.model import ProfileResult
 
 app = typer.Typer()
 
 TABLED = " and ".join(name for name, entry in EXPORTS.items() if entry.table)
 ABOUT = "; ".join(f"{name}: {entry.about}" for name, entry in REPORTS.items())
-# The names in results/tables.py, which imports what reads a run; a test holds them equal.
+# These are the names in results/tables.py, which is slow to import; a test keeps them equal.
 FLAT_TABLES = ("arms", "comparisons", "metrics", "replicates", "calls")
-# Of a comment, as the export leaves it; a name or a link of the page follows.
+# The export begins a comment with this heading, after which a name or a link to the page is inserted.
 HEADING = "### tfcompare"
 
 RunFolder = Annotated[
@@ -106,10 +106,10 @@ def report(
 
       tfcompare report runs/all --table trend
     """
-    keep_garbage()
+    disable_garbage_collection()
     from orchestrator.cli.show import choose_report
 
-    # A mistake in the flags does not wait for the import of what reads runs.
+    # A mistake in the flags is reported before the slow imports that read runs.
     how = choose_report(form.format, arrangement, table, metric.names)
     from orchestrator.profiling.stored import PROFILE_FILE, read_profile
     from orchestrator.results.find_runs import holds_runs
@@ -117,7 +117,7 @@ def report(
     if run is None:
         run = find_run(LAST)
     elif holds_runs(run):
-        _refuse_gates(alarm, f"{run} holds several runs: name one")
+        _refuse_gates(alarm, f"{run} contains several runs: name one")
         list_runs(run, form.format)
         return
     if (run / PROFILE_FILE).exists():
@@ -135,7 +135,7 @@ def report(
         check_compared(alarm.gates, compared, f"{run} does not compare", "name it: --metric {metrics}")
     evaluation = how.report(run, output)
     raise_broken(evaluation.broken)
-    if error := alarm.find_error(gate_run(evaluation), Aloud()):
+    if error := alarm.find_error(gate_run(evaluation), PrintingView()):
         raise error
 
 
@@ -165,13 +165,13 @@ def export(
 
       tfcompare export runs/first --format parquet --table calls --output calls.parquet
     """
-    # The other commands need none of what writes these formats.
+    # The other commands do not need the modules that write these formats.
     from orchestrator import exports
     from orchestrator.results.run import load_run
 
     path = None if output in (None, "-") else Path(output)
     exports.check_export(format, table, path, inconclusive=inconclusive)
-    keep_garbage()
+    disable_garbage_collection()
     loaded = load_run(run)
     exported = exports.export_run(loaded, format, table, path, inconclusive=inconclusive)
     if exported.text is not None:
@@ -194,7 +194,7 @@ def comment(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the comment and send nothing.")] = False,
 ) -> None:
-    """Write a run as a comment on the pull request of this CI job, in the place of the one before.
+    """Post or update a comment on this CI job's pull request with the results of a run.
 
     In GitHub Actions it takes GITHUB_TOKEN, in GitLab CI a project access token in GITLAB_TOKEN.
 
@@ -210,7 +210,7 @@ def comment(
     if link is not None and not (link.startswith("https://") and link.isascii() and link.isprintable()):
         raise UsageError(f"--link {link!r}: an address that begins with https://")
     forge = None if dry_run else forges.find_forge(os.environ)
-    keep_garbage()
+    disable_garbage_collection()
     body = markdown.render(load_run(run))
     if name != "tfcompare":
         body = body.replace(HEADING, f"{HEADING}: {name}", 1)
@@ -254,7 +254,7 @@ def merge(
     from orchestrator.cli.show import choose_report
     from orchestrator.results.merge import merge_runs as merge_runs
 
-    keep_garbage()
+    disable_garbage_collection()
     how = choose_report(form.format, arrangement)
     run = merge_runs(runs, output, redact.redact_words(sys.argv[1:]))
     say(f"run folder: {run.path}")
@@ -267,7 +267,7 @@ def list_runs(folder: Path, format: str) -> None:
     from orchestrator.results.find_runs import describe_runs
 
     if format not in FORMATS:
-        raise UsageError(f"{folder} holds several runs: name one, or take --format {' or '.join(FORMATS)}")
+        raise UsageError(f"{folder} contains several runs: name one, or take --format {' or '.join(FORMATS)}")
     runs = describe_runs(folder)
     listing = Listing(
         ("run", "begun", "versions", "cases"),
@@ -285,7 +285,7 @@ def list_runs(folder: Path, format: str) -> None:
     print_listing(listing, format)
 
 
-def show_profile(profiled: "Profiled", format: str) -> None:
+def show_profile(profiled: "ProfileResult", format: str) -> None:
     from orchestrator.profiling import report as profile_report
 
     if format == "json":
@@ -294,7 +294,7 @@ def show_profile(profiled: "Profiled", format: str) -> None:
         print_table(lambda width: profile_report.layout_profile(profiled, width))
 
 
-def keep_garbage() -> None:
+def disable_garbage_collection() -> None:
     """Turn off garbage collection.
 
     A command that reads runs ends within seconds. Among the rows of a large run, searching for garbage takes a quarter

@@ -1,4 +1,4 @@
-"""`tfcompare reproduce`: claims are measured."""
+"""`tfcompare reproduce`: tests claims by measuring."""
 
 import sys
 from typing import Annotated
@@ -28,7 +28,7 @@ from orchestrator.errors import UsageError
 
 app = typer.Typer()
 
-# The names in catalog/claims.py, which imports what reads claims; a test holds them equal.
+# These are the names in catalog/claims.py, which is slow to import; a test keeps them equal.
 SUITES = ("studies", "reported", "full")
 
 

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
 # Flags that go with --resume: how long to continue, how to install, what to print. The rest is in the run's plan.
 WITH_RESUME = names_of(
     InstallationFlags, ReportFormatFlags, ArrangementFlags, FailOnFlags, VerbosityFlags, PlaceFlags
-) | {"resume", "workload_folder", "rounds", "budget", "gpu_request", "dry_run"}
+) | {"resume", "workload_folder", "rounds", "budget", "gpu_request", "dry_run", "keep_going"}
 
 # What a program of the user's has itself.
 NOT_OF_PROGRAMS = {"suite", "case", "threads", "shard"}
@@ -95,8 +95,8 @@ def run(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Targets to compare, the baseline first, each in one argument: 2.13 '2.13 py=3.8'; and perhaps the "
-            "file of a workload or of a program.",
+            help="Targets to compare, the baseline first, each in one argument: 2.13 '2.13 py=3.8'; optionally the "
+            "file of a workload or program.",
             metavar="TARGET",
             show_default=False,
         ),
@@ -127,11 +127,19 @@ def run(
     requirements: Annotated[
         Path | None,
         typer.Option(
-            help="Packages that the program behind -- needs, one per line.",
+            help="File of packages that the program after -- needs, one per line.",
             metavar="FILE",
             rich_help_panel=SelectionFlags.panel,
         ),
     ] = None,
+    keep_going: Annotated[
+        bool,
+        typer.Option(
+            "--keep-going",
+            help="Keep measuring the program after --, even if the rounds left in its budget cannot decide anything.",
+            rich_help_panel=MeasuringFlags.panel,
+        ),
+    ] = False,
     isolation: Annotated[
         str,
         choice(
@@ -153,11 +161,12 @@ def run(
 ) -> None:
     r"""Compare TensorFlow versions and targets: install each, measure them in turn, print verdicts.
 
-    A target is a version, perhaps with changes: variables (NAME=VALUE), another Python (py=3.8) or Keras 2 (keras=2).
-    What you built is a target, too: wheel=FILE, image=NAME. A name follows at the end: `as NAME`.
+    A target is a version, optionally with changes: variables (NAME=VALUE), another Python (py=3.8) or Keras 2
+    (keras=2). A wheel or an image that you built is also a target: wheel=FILE, image=NAME. End with `as NAME` to name
+    it.
 
-    A program of yours follows --, and is measured as it is. It runs in a scratch folder that shows the files of
-    the working directory, or of --workload-folder. The file of a program or of a workload may also be named alone.
+    To measure an unmodified program, put its command after --. It runs in a scratch folder that shows the files of
+    the working directory, or of --workload-folder. You can also name the file of a program or workload alone.
 
     Without targets, the TensorFlow of the active environment is compared with the newest release.
 
@@ -208,6 +217,7 @@ def run(
             run=resume,
             rounds=measuring.rounds,
             budget_s=budget_s,
+            keep_going=keep_going,
             own_workloads=selection.workload_folder,
             environments=environments,
             command=redact.redact_words(sys.argv[1:]),
@@ -217,7 +227,7 @@ def run(
             return
         _measure_and_show(partial(add_rounds, asked), how, alarm, verbosity)
         return
-    named = named or _find_own_and_newest(verbosity.view)
+    named = named or find_own_and_newest(verbosity.view)
     parse.check_targets(named)
     margins = parse.margin(margin.margin)
     options = run_options(
@@ -229,6 +239,7 @@ def run(
         **_find_subject(context, selection, requirements, parse.shard(shard), file, verbosity.view),
         out=folder.output,
         rounds=measuring.rounds,
+        keep_going=keep_going,
         margin=margins.share,
         margins=margins.of_metrics,
         judge=judge.judge,
@@ -251,7 +262,7 @@ def _split_file(words: Sequence[str]) -> tuple[tuple[str, ...], str]:
     return (tuple(words), "") if any(map(PROGRAM.fullmatch, others)) else (others, "".join(names))
 
 
-def _find_own_and_newest(view: View) -> tuple[str, ...]:
+def find_own_and_newest(view: View) -> tuple[str, ...]:
     """Return the TensorFlow of the active environment and the newest release."""
     from orchestrator import catalog
     from orchestrator.catalog.active import find_active
@@ -277,7 +288,7 @@ def _find_targets(context: typer.Context, given: Mapping[str, Sequence[str]]) ->
     for words in (words for name, words in given.items() if not typed or name in typed):
         if programs := [word for word in words if PROGRAM.fullmatch(word)]:
             raise UsageError(
-                f"unexpected: {shlex.join(programs)}. A program of yours stands behind --, e.g. "
+                f"unexpected: {shlex.join(programs)}. To measure a program, put its command after --, e.g. "
                 "tfcompare run 2.8 2.15 -- python train.py --epochs 1"
             )
         found += targets.split_targets(words)
@@ -298,7 +309,11 @@ def _find_subject(
         selection, command = _recognise(context, file, selection, view)
     if command is None:
         if requirements:
-            raise UsageError("--requirements is for a program behind --; a workload file has REQUIREMENTS")
+            raise UsageError("--requirements is for a program after --; a workload file has REQUIREMENTS")
+        if "keep_going" in find_given_flags(context):
+            raise UsageError(
+                "--keep-going is for a program after --; workloads are measured to the end of their budget"
+            )
         return {
             "suite": selection.suite,
             "selected": tuple(selection.case or ()),
@@ -310,10 +325,10 @@ def _find_subject(
     from orchestrator.catalog import program
 
     if not command:
-        raise UsageError("there is no program behind --, e.g. tfcompare run 2.8 2.15 -- python train.py --epochs 1")
+        raise UsageError("there is no program after --, e.g. tfcompare run 2.8 2.15 -- python train.py --epochs 1")
     given = find_given_flags(context)
     if others := [given[name][0] for name in sorted(NOT_OF_PROGRAMS & given.keys())]:
-        raise UsageError(f"{', '.join(others)}: not for a program behind --, which is measured as it is")
+        raise UsageError(f"{', '.join(others)}: not for a program after --, which is measured as it is")
     # The folder of the settings is that of workloads.
     folder = selection.workload_folder if "workload_folder" in given and selection.workload_folder else Path(".")
     program.check_program(command, folder)
@@ -338,7 +353,7 @@ def _recognise(
     from orchestrator.catalog import workloads
 
     if context.obj is not None:
-        raise UsageError(f"{file}: there is a program behind -- already; leave one of them out")
+        raise UsageError(f"{file}: there is a program after -- already; leave one of them out")
     given = find_given_flags(context)
     folder = selection.workload_folder if "workload_folder" in given and selection.workload_folder else Path()
     path = folder / file
@@ -439,10 +454,11 @@ def _measure_and_show(
 
     The last line is the command that continues the run.
     """
+    from orchestrator.reports.matrix import layout_tables
     from orchestrator.reports.next_step import next_line
     from orchestrator.results.gated import gate_run
 
-    with verbosity.watch() as watching:
+    with verbosity.watch(layout_tables) as watching:
         done = measure(watching)
     errors = Console(stderr=True)
     try:

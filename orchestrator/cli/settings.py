@@ -1,9 +1,9 @@
 """The settings of a folder: tfcompare.toml, or [tool.tfcompare] in pyproject.toml.
 
-They are those of the working directory or, if it has none, of the nearest folder above it that has some. A setting has
-the name of a flag, and is its default in the commands that take settings. What is typed goes before it. The folder may
-be a stranger's, so a setting that is not known to be harmless counts only if the user trusts the folder in which it was
-found.
+The settings of the working directory apply or, if it has none, those of the nearest folder above it that has some. A
+setting has the name of a flag, and is its default in the commands that take settings. A typed flag takes precedence.
+The folder may belong to a stranger, so a setting that is not known to be harmless counts only if the user trusts the
+folder in which it was found.
 """
 
 import hashlib
@@ -25,21 +25,21 @@ from orchestrator.errors import UsageError
 from orchestrator.files import RefusedEntry, read_text, read_text_in, read_toml
 from orchestrator.options import DOCKER, VENV
 
-# Names another file; if it is empty, there are no settings.
+# This variable names another file; if it is empty, there are no settings.
 VARIABLE = "TFCOMPARE_CONFIG"
 FILE, PROJECT = "tfcompare.toml", "pyproject.toml"
 WHAT = "the settings"
 NIGHTLY = "nightly"
-# Lists go by what they hold.
+# Settings that are lists have the plural of a flag's name.
 PLURALS = {"targets": "target", "cases": "case"}
-# The flags whose values are paths, and those in which one may be. In a file they are relative to its folder.
+# The values of the first are paths, and those of the second may contain one, relative to the folder of the file.
 PATHS = frozenset({"workload-folder", "ca-bundle", "wheelhouse", "history", "notify-file", "requirements"})
 NAMED_PATHS = frozenset({"data", "target", "versions"})
 # These belong to one call, and not to a folder.
 OF_A_CALL = frozenset({"help", "resume", "dry-run", "output", "quiet", "verbose", "again", "if-due", "missed"})
-# The commands that take settings; those of the second take only what says where to run, for they have their own cases.
+# These commands take settings; the second group has its own cases, so it takes only what says where to run.
 WHOLE, PLACED = ("run", "profile", "bisect"), ("reproduce", "check")
-# Values that a command looks at only later.
+# These values are checked here, because a command uses them only later.
 CHECKS: Mapping[str, Callable[[str], object]] = {
     "budget": parse.budget,
     "margin": parse.margin,
@@ -54,20 +54,20 @@ HARMLESS = frozenset({
     "backfill", "budget", "case", "columns", "control", "cpuset", "fail-on", "format", "hash-data", "isolation",
     "judge", "limit", "margin", "metric", "only", "rounds", "seed", "shard", "sort", "suite", "threads", "timeout",
 })  # fmt: skip
-# So do versions with such changes. A path in a variable may name code, as TF_PLUGGABLE_DEVICE_LIBRARY_PATH does.
+# Such changes of versions also count. A path in a variable may name code, e.g. TF_PLUGGABLE_DEVICE_LIBRARY_PATH.
 HARMLESS_CHANGE = re.compile(
     r"(?i:(?!.*(/|path|dir|file|home|librar|plug|dump)))(TF|XLA|KERAS|OMP)_\w+=.*|py=3\.\d+|keras=[23]"
 )
 TARGETS = ("target", "versions")
-# What a setting takes to count: nothing, Docker or trust, or trust alone.
+# A setting needs nothing, Docker or trust, or trust alone in order to count.
 Needs = Literal["", "container", "trust"]
-# Where a context keeps what was read of the settings.
+# A context keeps the defaults from the settings under this key.
 META = "orchestrator.cli.settings"
 
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting as its flag takes it, and what it takes to count."""
+    """A setting as its flag takes it, and what it needs in order to count."""
 
     value: Any
     needs: Needs = ""
@@ -75,16 +75,16 @@ class Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """The settings of a file by the names of flags, and those for nights."""
+    """The settings of a file by the names of flags, and those for nightly runs."""
 
     path: Path
-    # Whose trust decides; relative to the working directory.
+    # The trust of this folder decides; its path is relative to the working directory.
     folder: Path
     values: Mapping[str, Setting]
     nightly: Mapping[str, Setting]
-    # Of all that the file says.
+    # The digest covers everything in the file.
     digest: str
-    # Whether the user named the file, and so answers for what is in it.
+    # A user who has named the file answers for what is in it.
     is_own: bool
 
     @property
@@ -109,7 +109,7 @@ class Defaults:
 
     settings: Settings | None = None
     by_command: dict[str, Any] = field(default_factory=dict)
-    # By the names of parameters: the setting's name, and what it takes to count.
+    # The keys are names of parameters; the values are a setting's name, and what it needs in order to count.
     untrusted: Mapping[str, tuple[str, Needs]] = field(default_factory=dict)
 
 
@@ -125,17 +125,17 @@ def find_defaults(group: Any, words: Sequence[str]) -> Defaults:
     command = group.get_command(None, name)
     if name in WHOLE:
         return _make_defaults(settings, (name,), _for_command(command, settings.values))
-    # It is imported by now: these commands take such flags.
+    # This module is imported by now, because these commands take such flags.
     from orchestrator.cli.options import InstallationFlags, MachineFlags, MeasuringGpuFlags, SelectionFlags, names_of
 
     place = names_of(MachineFlags, MeasuringGpuFlags, InstallationFlags)
     if name in PLACED:
         return _make_defaults(settings, (name,), _for_command(command, settings.values, place))
     run = command.commands["run"]
-    # How long it may take is a separate matter for a night.
+    # A nightly run does not share the settings on how long to measure.
     shared = _for_command(run, settings.values, place | names_of(SelectionFlags))
     of_night = {**shared, **_for_command(run, settings.nightly)}
-    # The others check the flags of `run`, too.
+    # The other commands also check the flags of `run`.
     return _make_defaults(settings, ("run", "install", "serve"), of_night, name)
 
 
@@ -157,7 +157,7 @@ def _for_command(
     for name, setting in values.items():
         value = setting.value
         if name == "target" and name not in flags and not any(map(_is_changed, value)):
-            # Versions without changes go by another flag where there are no targets.
+            # A command without targets takes versions without changes by another flag.
             name, value = "versions", ",".join(value)
         param = flags.get(name)
         if param is not None and param.multiple == isinstance(value, list) and (params is None or param.name in params):
@@ -168,11 +168,11 @@ def _for_command(
 def refuse_untrusted(context: Any) -> None:
     """Raise UsageError if a command is about to use settings that the user does not trust.
 
-    Workloads in the folder need no trust if Docker runs them: then `auto` is Docker.
+    Workloads in the folder need no trust if Docker runs them, so `auto` then means Docker.
     """
     defaults: Defaults = context.meta.get(META, Defaults())
     used = {param: each for param, each in defaults.untrusted.items() if is_setting(context, param)}
-    # What is typed replaces all targets, and a program or a file has another folder.
+    # Typed targets replace those of the settings, and a program or a file has another folder.
     words = context.params.get("targets") or ()
     typed = [word for word in words if not parse.is_file(word)]
     if typed or any(context.params.get(name) and not is_setting(context, name) for name in ("versions", "target")):
@@ -210,7 +210,7 @@ def name_setting(flag: str) -> str:
 
 
 def find_needs(flag: str, value: Any, folder: Path = Path()) -> Needs:
-    """Return what a setting of a folder takes to count, if the user has not named the file."""
+    """Return what a setting of a folder needs in order to count, if the user has not named the file."""
     if flag in TARGETS:
         texts = value if isinstance(value, list) else [value]
         return "" if all(map(_is_harmless_target, texts)) else "trust"
@@ -240,7 +240,7 @@ def _is_changed(text: str) -> bool:
 
 
 def flags_of(command: Any) -> dict[str, Any]:
-    """Return the parameters of a command by the long names of their flags, those of one call left out."""
+    """Return the parameters of a command by the long names of their flags, without those that belong to one call."""
     named = {max(param.opts, key=len).lstrip("-"): param for param in command.params if param.opts[0].startswith("-")}
     return {name: param for name, param in named.items() if name not in OF_A_CALL}
 
@@ -252,7 +252,7 @@ def find_folder() -> Path:
 
 
 def read_settings(group: Any, *, only_here: bool = False) -> Settings | None:
-    """Return the settings in force, or only those of the working directory; raise UsageError for what is none."""
+    """Return the settings in force, or only those of the working directory; raise UsageError if they are invalid."""
     named = None if only_here else os.environ.get(VARIABLE)
     if named == "":
         return None
@@ -315,7 +315,7 @@ def _find(folders: Iterable[Path]) -> Path | None:
 def _read_table(path: Path) -> dict[str, Any] | None:
     """Return the table of settings in a file, or None if a project's file has none."""
     try:
-        # What others put into a folder above is not what the user works in.
+        # A file above the working directory counts only if the user owns it, because other users may have put it there.
         table, _ = read_toml(path, WHAT, partial(read_text_in, owner=os.getuid() if path.parent != Path() else None))
     except UsageError as error:
         if isinstance(error.__cause__, RefusedEntry) and path.parent != Path():
@@ -333,7 +333,7 @@ def _read_table(path: Path) -> dict[str, Any] | None:
 
 
 def _mentions_tfcompare(path: Path) -> bool:
-    # The file belongs to other tools: what is wrong with it is for them to say.
+    # The file belongs to other tools, which report what is wrong with it.
     try:
         return "tool.tfcompare" in read_text(path)
     except (OSError, UnicodeDecodeError):
@@ -374,7 +374,7 @@ def _values(
 
 
 def _convert(value: Any, param: Any) -> Any:
-    """Return a value as the flag takes it; raise TypeError, with what it takes, for any other."""
+    """Return a value as the flag takes it; for any other value raise TypeError, which says what the flag takes."""
     if param.is_flag:
         if not isinstance(value, bool):
             raise TypeError("it is true or false")
@@ -387,7 +387,7 @@ def _convert(value: Any, param: Any) -> Any:
 
 
 def _place(flag: str, value: Any, folder: Path) -> Any:
-    """Return a value with its paths as they are seen from the working directory."""
+    """Return a value with its paths relative to the working directory."""
     if folder == Path() or flag not in PATHS | NAMED_PATHS:
         return value
     if isinstance(value, list):

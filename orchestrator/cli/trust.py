@@ -1,4 +1,4 @@
-"""`tfcompare trust`: shows what a folder of a stranger would like to do, and lets the user allow it."""
+"""`tfcompare trust`: shows what a stranger's folder would do, and lets the user allow it."""
 
 import shlex
 from collections.abc import Iterable
@@ -78,7 +78,7 @@ def trust_folder(
         lines.append(f"{name} = {shlex.join(setting.value) if isinstance(setting.value, list) else setting.value}")
     lines += [_describe_place(place, name, path) for place, found in outside.items() for name, path in found.items()]
     if not lines:
-        print(f"{escape_unprintable(str(folder))}: nothing in it needs trust")
+        print(f"{escape_unprintable(str(folder))}: nothing here needs your trust")
         return
     if folder != Path():
         _print_lines([f"in {folder}:"])

@@ -81,7 +81,7 @@ def mute(id: AlarmId, note: Note, history: HistoryFlags, until: Until = None) ->
 def unmute(
     history: HistoryFlags,
     id: AlarmId,
-    note: Annotated[str, typer.Option("--note", help="A note instead of the present one.", metavar="TEXT")] = "",
+    note: Annotated[str, typer.Option("--note", help="New note, in place of the present one.", metavar="TEXT")] = "",
 ) -> None:
     """Undo `mute` or `known`: the alarm gets back the state that nightly runs gave it."""
     from orchestrator.history.alarms import user_actions

@@ -52,7 +52,7 @@ def import_run(
     day = parse_day("--night", night)
     store = open_store(history)
     folder = RunFolder.open(run)
-    # One that is still being measured would be in with what it has now, and never with the rest.
+    # A run that is still being measured would be imported as it is now, and never completed.
     with folder.hold() if access(run, W_OK) else nullcontext():
         loaded = load_run(run)
     if loaded.evaluation.broken:

@@ -10,7 +10,7 @@ from orchestrator.cli.options import FormatFlags, HistoryFlags, choice, with_opt
 from orchestrator.cli.talk import say
 from orchestrator.terminal.text import print_table
 
-# What `sql_output` writes, and a test holds equal; it imports pyarrow.
+# `sql_output` writes these formats, but imports pyarrow; a test keeps them equal.
 QUERY_FORMATS = ("table", "csv", "json", "parquet")
 
 app = typer.Typer()
@@ -55,7 +55,7 @@ def query_history(
     events, more = store.events()
     warn((*read.warnings, *more))
     answer = query.query(sql, read, events)
-    # As text, an answer takes several times its memory.
+    # The text of an answer takes several times the memory of the answer.
     with query.limit_memory():
         if path:
             sql_output.write_answer(answer, format, path)

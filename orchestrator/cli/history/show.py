@@ -65,7 +65,7 @@ class CaseOrCommand(TyperGroup):
         return super().parse_args(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        # What stands after `history` without a command belongs to the one that shows.
+        # Options after `history` without a command belong to `show`.
         self.params = [param for param in self.commands[SHOW].get_params(ctx) if param.name != "help"]
         super().format_help(ctx, formatter)
 
@@ -95,7 +95,7 @@ def show(
         ),
     ] = None,
     host: Annotated[
-        str | None, typer.Option("--host", help="Show only hosts whose names begin like this.", metavar="HOST,...")
+        str | None, typer.Option("--host", help="Show only hosts whose names start with this.", metavar="HOST,...")
     ] = None,
     engine: Annotated[
         str | None, typer.Option("--engine", help="Show only docker, or only venv.", metavar="ENGINE")
@@ -116,7 +116,7 @@ def show(
         ),
     ] = "table",
 ) -> None:
-    # What draws and judges: the commands that only say something need none of it.
+    # These modules draw and judge, which the other commands do not need.
     from orchestrator.history import json as objects
     from orchestrator.history import select
     from orchestrator.history.alarms import steps

@@ -13,7 +13,7 @@ from orchestrator.cli.options import BaseFlags, QuietFlags, with_options
 from orchestrator.errors import EnvironmentFailed
 
 if TYPE_CHECKING:
-    from orchestrator.images.archive import Tell
+    from orchestrator.images.archive import SendMessage
 
 
 app = typer.Typer()
@@ -22,7 +22,7 @@ app = typer.Typer()
 ArchiveFile = Annotated[Path, typer.Argument(help="An archive.", metavar="FILE", show_default=False)]
 
 
-# The engine unpacks gigabytes without a word.
+# The engine gives no sign while it unpacks gigabytes.
 PATIENCE_S = 3600
 
 
@@ -115,7 +115,7 @@ def load_images(
 
 
 @contextmanager
-def _progress(doing: str, total: int, quiet: bool) -> "Iterator[Tell]":
+def _progress(doing: str, total: int, quiet: bool) -> "Iterator[SendMessage]":
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
 
     console = Console(stderr=True)

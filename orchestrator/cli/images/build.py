@@ -10,7 +10,7 @@ from rich.console import Console
 
 from orchestrator.cli import parse
 from orchestrator.cli.options import BaseFlags, FormatFlags, SourcesFlags, VerbosityFlags, number, with_options
-from orchestrator.cli.talk import Aloud, say
+from orchestrator.cli.talk import PrintingView, say
 from orchestrator.errors import EnvironmentFailed, NothingSelected, UsageError
 from orchestrator.options import EngineOptions
 from orchestrator.terminal import strict_json
@@ -85,12 +85,12 @@ def build_images(
     )
     with verbosity.watch() as watching:
         asked = _resolve_versions(versions or USUAL, flavour, watching)
-        # Imported here: other commands need no engine, and its client is slow to import.
+        # This is imported here because other commands need no engine, and its client is slow to import.
         from orchestrator.images.build import add_name, build_all
 
         built = build_all(asked, options, watching, at_once)
         if name:
-            # A build's number has a +, which is in no tag.
+            # The number of a build has a +, which a tag cannot have.
             add_name(
                 built, lambda number: name.replace("{version}", number.replace("+", "_")).replace("{flavour}", flavour)
             )
@@ -122,7 +122,7 @@ def write_sbom(
 
       tfcompare images sbom 2.13 --output 2.13.cdx.json
     """
-    resolved = _resolve_versions([version], "gpu" if gpu else "cpu", Aloud())
+    resolved = _resolve_versions([version], "gpu" if gpu else "cpu", PrintingView())
     if len(resolved) != 1:
         raise UsageError(
             f"{version}: these are {len(resolved)} versions; `images build --sbom FOLDER` writes one for each"
@@ -164,7 +164,7 @@ def _sbom(version: "Version", gpu: bool, base: str | None) -> str:
     if flavour is None:
         raise NothingSelected(f"{version.number}: the table of versions has no {name} flavour of it")
     if base is None:
-        # Without --base, no engine has to be asked, so this works on machines without one.
+        # No engine has to be asked if --base is not given, so this works on machines without one.
         return document(flavour, recipe(None, version, flavour, None))
     with closing(connect_engine()) as client, asking(f"{version.number}: looking at its base", EnvironmentFailed):
         return document(flavour, recipe(client, version, flavour, base))

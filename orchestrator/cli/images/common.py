@@ -1,4 +1,4 @@
-"""What the commands on images share: the engine, versions, which images are current."""
+"""Functions that the commands on images share: for the engine, versions and current images."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -24,7 +24,7 @@ Versions = Annotated[
 
 @contextmanager
 def open_engine(doing: str, timeout_s: float = 60) -> "Iterator[docker.DockerClient]":
-    # Imported here: most commands need no engine, and its client is slow to import.
+    # This is imported here because most commands need no engine, and its client is slow to import.
     from orchestrator.engines.docker.client import asking, connect_engine
 
     with closing(connect_engine(timeout_s)) as client, asking(doing, EnvironmentFailed):
@@ -57,6 +57,6 @@ def _other_base(images: "Inventory", base: str | None) -> str:
     return f"if you build on another base, name it with --base '{other}' or TFCOMPARE_BASE; " if other else ""
 
 
-def tell_other_base(images: "Inventory", base: str | None) -> None:
+def warn_about_other_base(images: "Inventory", base: str | None) -> None:
     if hint := _other_base(images, base):
         say(hint.removesuffix("; "))

@@ -46,7 +46,7 @@ def lock_bases(
         raise NothingSelected(f"no version named has a {'gpu' if gpu else 'cpu'} flavour")
     with open_engine("asking the registry") as client:
         answers = tuple(lock.resolve_bases(client, asked))
-    # A digest that the table has already is left to the table, which may have another one day.
+    # A digest that the table already has is not stored, because the table may change it later.
     if new_digests := {answer.image: answer.digest for answer in answers if answer.state in ("new", "CHANGED")}:
         path = user_data.write_digests(new_digests)
         catalog.reread()

@@ -1,11 +1,11 @@
-"""`tfcompare images list` and `verify`: which images there are, and whether each is what it says."""
+"""`tfcompare images list` and `verify`: which images exist, and whether each contains what it should."""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from orchestrator.cli.images.common import Versions, current_images, find_versions, open_engine, tell_other_base
+from orchestrator.cli.images.common import Versions, current_images, find_versions, open_engine, warn_about_other_base
 from orchestrator.cli.options import BaseFlags, FormatFlags, GpuFlags, QuietFlags, gpu_options, with_options
 from orchestrator.errors import EnvironmentFailed, TfCompareError, UsageError
 from orchestrator.options import EngineOptions
@@ -13,7 +13,7 @@ from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import print_table
 
 if TYPE_CHECKING:
-    from orchestrator.images.verify import Verified
+    from orchestrator.images.verify import Verification
 
 app = typer.Typer()
 
@@ -42,7 +42,7 @@ def list_images(
         print(strict_json.dump(report.objects(images, missing=all), indent=2))
         return
     print_table(lambda width: report.of_images(images, missing=all))
-    tell_other_base(images, installation.base)
+    warn_about_other_base(images, installation.base)
 
 
 @app.command("verify")
@@ -92,12 +92,14 @@ def verify_images(
         raise unseen
     if wrong := [result.image for result in results if not result.ok]:
         raise EnvironmentFailed(
-            f"{', '.join(wrong)}: not what was built; something has changed it, or the build was not whole. "
+            f"{', '.join(wrong)}: not what was built; something has changed it, or the build is incomplete. "
             "Remove it (`docker image rm`, or `tfcompare images prune --all`) and run `tfcompare images build` again"
         )
 
 
-def _add_steps(results: "list[Verified]", environments: EngineOptions, verbosity: QuietFlags) -> "list[Verified]":
+def _add_steps(
+    results: "list[Verification]", environments: EngineOptions, verbosity: QuietFlags
+) -> "list[Verification]":
     """Return the results with what GPU images did on the GPU."""
     from orchestrator.images.gpu_step import check_steps
 

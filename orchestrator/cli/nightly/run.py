@@ -1,4 +1,4 @@
-"""`tfcompare nightly run`: one night is measured and judged."""
+"""`tfcompare nightly run`: measures and judges one night."""
 
 import os
 import socket
@@ -41,7 +41,7 @@ from orchestrator.errors import (
     OutcomeFound,
     UsageError,
 )
-from orchestrator.nightly.due import MISSED, DueNights, time_of_day
+from orchestrator.nightly.due import MISSED_POLICIES, DueNights, time_of_day
 from orchestrator.options import NIGHT_ROUNDS
 from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.text import escape_lines
@@ -49,15 +49,15 @@ from orchestrator.terminal.text import escape_lines
 if TYPE_CHECKING:
     from orchestrator.history.model import NightReport
 
-# What `tfcompare run` is given as it stands. The index's address may hold a login and goes by a variable.
+# `tfcompare run` gets these flags unchanged. The index's address may hold a login, so a variable passes it on.
 PASSED = names_of(
     OwnWorkloadsFlags, MachineFlags, MeasuringGpuFlags, InstallationFlags, BudgetFlags, JudgeFlags, PlaceFlags
 ) - {"index_url"}
 
-# What tells one schedule's nights from another's.
+# These flags distinguish the nights of one schedule from those of another.
 DECISIVE = PASSED | names_of(SelectionFlags, HistoryFlags) | {"versions"}
 
-# The ways in which the run of a night may end. Code 1 is none of them: that is how Python itself ends after a crash.
+# The run of a night may end in these ways. Code 1 is not one of them, because Python ends with it after a crash.
 RUN_ENDINGS = {
     kind.exit_code: kind
     for kind in (
@@ -109,9 +109,7 @@ def run(
     limit: Annotated[
         str, typer.Option("--limit", help="Stop the nightly run after this long and report it.", metavar="DURATION")
     ] = "6h",
-    again: Annotated[
-        bool, typer.Option("--again", help="Measure again although there was a nightly run for this date.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Measure again even if this date has a nightly run.")] = False,
     if_due: Annotated[
         str | None,
         typer.Option(
@@ -124,8 +122,13 @@ def run(
     ] = None,
     missed: Annotated[
         str,
-        choice("--missed", "way", MISSED, "With --if-due, after a missed time: catch-up begins late, skip does not."),
-    ] = MISSED[0],
+        choice(
+            "--missed",
+            "way",
+            MISSED_POLICIES,
+            "With --if-due, after a missed time: catch-up begins late, skip does not.",
+        ),
+    ] = MISSED_POLICIES[0],
     backfill: Annotated[
         str,
         typer.Option(
@@ -162,7 +165,7 @@ def run(
     words = flags_as_given(context)
     selected = tuple(selection.case or ())
     parse.refuse_logins((*words, *selected), "the arguments of a nightly run, which every user can read,")
-    # What only a night needs: a second of imports that `nightly status` does without.
+    # Only a night needs these imports; they take a second, which `nightly status` saves.
     from orchestrator.history.location import history_path, name_in_commands
     from orchestrator.nightly import message, night
     from orchestrator.nightly import notify as notifying
@@ -179,7 +182,7 @@ def run(
         own_workloads=selection.workload_folder,
         flags=words,
         fleet=machines.fleet(),
-        # The settings of the folder are among the flags.
+        # The flags already include the settings of the folder.
         variables={VARIABLE: "", **({INDEX_VARIABLE: index_url} if index_url else {})},
         rounds=rounds,
         limit_s=parse.seconds("--limit", limit),
@@ -213,13 +216,13 @@ def run(
 
 
 def name_nights(context: typer.Context) -> str:
-    """Return a short name of what a command line asks for: other options, other nights."""
+    """Return a short name for the nights that a command line asks for; different options give different names."""
     asked = [(flag, str(value)) for name, (flag, value) in find_given_flags(context).items() if name in DECISIVE]
     return sha256(repr(sorted(asked)).encode()).hexdigest()[:12]
 
 
 def flags_as_given(context: typer.Context) -> tuple[str, ...]:
-    """Return the flags as they were given or set; the environment reaches `tfcompare run` without them."""
+    """Return the flags as they were given or set; `tfcompare run` inherits the environment."""
     words: list[str] = []
     for name, (flag, value) in find_given_flags(context, settings=True).items():
         if name in PASSED:

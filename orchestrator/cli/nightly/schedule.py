@@ -16,7 +16,7 @@ from orchestrator.cli.nightly.run import name_nights
 from orchestrator.cli.options import INDEX_VARIABLE, FormatFlags, choice, with_options
 from orchestrator.cli.talk import confirm, say
 from orchestrator.errors import NothingSelected, UsageError
-from orchestrator.nightly.due import MISSED
+from orchestrator.nightly.due import MISSED_POLICIES
 from orchestrator.terminal import strict_json
 from orchestrator.terminal.text import escape_unprintable
 from orchestrator.terminal.view import View
@@ -24,12 +24,12 @@ from orchestrator.terminal.view import View
 if TYPE_CHECKING:
     from orchestrator.catalog.version import FlavourName
     from orchestrator.nightly.due import Missed
-    from orchestrator.nightly.schedule.status import Standing
+    from orchestrator.nightly.schedule.status import ScheduleStatus
     from orchestrator.nightly.schedule.units import Planned, Schedule
 
-# One for each device: docker-compose.yml has both, and their nights wait for each other.
+# Each device has its own server, because docker-compose.yml has both; their nights wait for each other.
 SERVERS: "Mapping[FlavourName, str]" = {"cpu": "nightly-serve-cpu", "gpu": "nightly-serve-gpu"}
-# Of the environment of now, what a night needs to be the same as one that is started by hand.
+# A scheduled night needs these variables of the current environment to be the same as one started by hand.
 CARRIED = re.compile(
     "HOME|PATH|LANG|LC_ALL|TZ|DOCKER_.*|XDG_(DATA|CACHE|CONFIG|RUNTIME)_(HOME|DIR)|(SSL|REQUESTS|CURL|PIP|UV|TFCOMPARE)_.*"
     "|(HTTPS?|NO|ALL)_PROXY|(https?|no|all)_proxy"
@@ -41,7 +41,7 @@ app = typer.Typer()
 
 
 class ServiceLog(View):
-    """A view of a service, whose lines are its output and are there at once."""
+    """A view for a service, which prints each line to stdout at once."""
 
     def say(self, text: str) -> None:
         print(escape_unprintable(text), flush=True)
@@ -52,7 +52,9 @@ At = Annotated[
 ]
 MissedFlag = Annotated[
     str,
-    choice("--missed", "way", MISSED, "After a missed nightly run: catch-up runs it late, skip leaves it out."),
+    choice(
+        "--missed", "way", MISSED_POLICIES, "After a missed nightly run: catch-up runs it late, skip leaves it out."
+    ),
 ]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
@@ -156,7 +158,7 @@ def status(
         return
     now = standing.now()
     for schedule in schedules:
-        for line in standing.describe_standing(schedule, now):
+        for line in standing.describe_status(schedule, now):
             print(escape_unprintable(line))
     if not schedules:
         print("nothing is scheduled here; `tfcompare nightly install --at 02:00 --versions ...` does")
@@ -235,7 +237,7 @@ def _schedule(
         raise UsageError("--if-due: a schedule adds it by itself; its time is that of --at")
     if env_file is not None and not env_file.is_file():
         raise UsageError(f"--env-file {env_file}: no such file")
-    # What names this machine in its nights; it takes a moment to find out.
+    # These facts name this machine in its nights, and take a moment to find out.
     from orchestrator.machine.host import host_facts
 
     history = history_path(asked["history"])
@@ -286,12 +288,12 @@ def _refuse_secrets(command_line: redact.CommandLine) -> None:
 
 def _variables(command_line: redact.CommandLine) -> dict[str, str]:
     """Return the secrets of a command line as the environment variables that mean the same."""
-    # It takes its time to import.
+    # This module is slow to import.
     from orchestrator.nightly.targets import VARIABLE as NOTIFY_VARIABLE
 
     variables = {}
     if command_line.notify:
-        # A blank ends a URL there.
+        # A blank ends a URL in the variable.
         urls = [re.sub(r"\s", "%20", url.strip()) for url in command_line.notify]
         variables[NOTIFY_VARIABLE] = " ".join([*os.environ.get(NOTIFY_VARIABLE, "").split(), *urls])
     if command_line.index_url is not None:
@@ -348,7 +350,7 @@ def _environment(words: Sequence[str], env_file: Path | None) -> tuple[dict[str,
     return carried, notes
 
 
-def _standings() -> "Iterable[Standing]":
+def _standings() -> "Iterable[ScheduleStatus]":
     from orchestrator.nightly import lock
     from orchestrator.nightly.schedule import schedulers, units
     from orchestrator.nightly.schedule import status as standing
@@ -369,7 +371,7 @@ def _standings() -> "Iterable[Standing]":
 
 
 def _events(planned: "Planned") -> list[Any]:
-    # It reads Parquet files, too, and takes its time to import.
+    # This module also reads Parquet files, and is slow to import.
     from orchestrator.history.store import Store
 
     events, warnings = Store(Path(planned.history)).events()

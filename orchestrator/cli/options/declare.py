@@ -12,21 +12,21 @@ import typer
 from orchestrator.cli import parse
 from orchestrator.errors import UsageError
 
-# Characters of values that --help shows next to a flag at 80 columns without breaking one.
+# --help at 80 columns shows values of up to this many characters next to a flag without breaking one.
 WIDEST_VALUES = 30
 
 
 @dataclass(frozen=True)
 class Choice:
-    """Parses a flag with a fixed set of values, of which it takes one or, if `several`, a list with commas."""
+    """A parser of a flag with a fixed set of values, of which it takes one or, if `several`, a list with commas."""
 
     flag: str
     noun: str
     first: Collection[str]
-    # A registry may have got an entry since the flag was declared.
+    # A registry may gain entries after the flag was declared.
     registry: Collection[str]
     several: bool
-    # Values that another command takes, each with what to write instead.
+    # The keys are values that another command takes; each comes with what to write instead.
     elsewhere: Mapping[str, str]
 
     @property
@@ -57,7 +57,7 @@ def choice(
     shown = "|".join(parser.values)
     if several or len(shown) > WIDEST_VALUES:
         shown = f"{noun.upper()},..." if several else noun.upper()
-        # The text of help may name each value with what it means.
+        # The help may already name each value and explain it.
         help = help if all(value in help for value in parser.values) else f"{help} One of {', '.join(parser.values)}."
     return typer.Option(flag, parser=parser, metavar=shown, help=help, **more)
 
@@ -112,9 +112,9 @@ def with_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def find_given_flags(context: typer.Context, *, settings: bool = False) -> dict[str, tuple[str, Any]]:
-    """Return the flags on the command line, each by its parameter's name with its value; not those of variables.
+    """Return the flags of the command line, but not of variables, with their values, by the names of parameters.
 
-    With `settings`, also those that the settings of the folder give.
+    With `settings`, those that the settings of the folder give are included.
     """
     sources = ("COMMANDLINE", "DEFAULT_MAP") if settings else ("COMMANDLINE",)
     return {

@@ -11,7 +11,7 @@ from orchestrator.errors import UsageError
 if TYPE_CHECKING:
     from orchestrator.fleet.model import FleetOptions
 
-# The name that orchestrator/fleet gives to this machine alone.
+# orchestrator/fleet calls this machine alone by this name.
 LOCAL = "local"
 
 
@@ -37,7 +37,7 @@ class PlaceFlags(Group):
     ] = None
 
     def fleet(self, replicate_hosts: int = 1) -> "FleetOptions":
-        """Return what was asked for; raise UsageError for flags that go with a fleet only."""
+        """Return the requested fleet; raise UsageError for flags that go only with a fleet."""
         from orchestrator.fleet.model import FleetOptions
 
         if self.on == LOCAL and (self.where or replicate_hosts > 1):
@@ -55,7 +55,7 @@ class PlaceFlags(Group):
 
 @dataclass(frozen=True, kw_only=True)
 class FleetFlags(PlaceFlags):
-    """The flags of commands whose cases are shared out."""
+    """The flags of commands whose cases are distributed among machines."""
 
     replicate_hosts: Annotated[
         int,

@@ -20,7 +20,7 @@ class MachineFlags(Group):
             "--engine",
             "engine",
             ENGINES,
-            "Where versions are installed and run; auto takes Docker if it answers.",
+            "Where versions are installed and run; auto: Docker if available, otherwise virtual environments.",
             first=(AUTO,),
         ),
     ] = AUTO
@@ -34,13 +34,13 @@ class MachineFlags(Group):
         str | None, typer.Option("--cpuset", help="CPUs that every version runs on, e.g. 0,2-3.", metavar="CPUS")
     ] = None
     memory: Annotated[
-        str | None, typer.Option("--memory", help="Limit of memory for each version, e.g. 4g.", metavar="SIZE")
+        str | None, typer.Option("--memory", help="Memory limit for each version, e.g. 4g.", metavar="SIZE")
     ] = None
     runtime: Annotated[
         str,
         typer.Option(
             "--runtime",
-            help="What runs Docker's containers, by its name in the engine, e.g. runsc. Default: the engine's own.",
+            help="Docker runtime for the containers, e.g. runsc. Default: that of the engine.",
             metavar="NAME",
             show_default=False,
         ),
@@ -50,7 +50,7 @@ class MachineFlags(Group):
         typer.Option("--inherit-env", help="Pass TensorFlow's variables of your shell, such as TF_XLA_FLAGS, to all."),
     ] = False
     timeout: Annotated[
-        str, typer.Option("--timeout", help="Limit of time for one step of a case.", metavar="DURATION")
+        str, typer.Option("--timeout", help="Time limit for one step of a case.", metavar="DURATION")
     ] = "10m"
 
 
@@ -105,7 +105,7 @@ class MeasuringGpuFlags(GpuFlags):
         int | None,
         typer.Option(
             "--lock-clocks",
-            help="Hold the clocks of the GPUs at this frequency during the run; takes root.",
+            help="Lock the clocks of the GPUs at this frequency during the run; requires root.",
             metavar="MHZ",
             min=1,
             max=100_000,

@@ -19,7 +19,8 @@ class MarginFlags(Group):
         str,
         typer.Option(
             "--margin",
-            help="What counts as a difference: a percentage, and amounts of metrics, e.g. 5%,leak=4KiB.",
+            help="Differences up to this size count as the same: a percentage, and amounts of metrics, e.g. "
+            "5%,leak=4KiB.",
             metavar="PERCENT,METRIC=AMOUNT",
         ),
     ] = "5%"
@@ -65,7 +66,7 @@ class BudgetFlags(Group):
     panel = "Measuring"
 
     budget: Annotated[
-        str | None, typer.Option("--budget", help="Time for the measuring, e.g. 90s or 10m.", metavar="DURATION")
+        str | None, typer.Option("--budget", help="Time limit for measuring, e.g. 90s or 10m.", metavar="DURATION")
     ] = None
 
 

@@ -62,7 +62,7 @@ class SelectionFlags(OwnWorkloadsFlags):
         str | None,
         typer.Option(
             "--suite",
-            help="Suite of cases: smoke, quick, studies or full. Default: quick, or all of --workload-folder.",
+            help="Suite of cases: smoke, quick, studies, models or full. Default: quick, or all of --workload-folder.",
             show_default=False,
             metavar="SUITE",
         ),

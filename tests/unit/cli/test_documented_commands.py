@@ -1,7 +1,6 @@
 """Every command in README and docs is one that the program takes: its name, its flags, and their values."""
 
 import re
-import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,13 +11,7 @@ from orchestrator.cli import main
 from orchestrator.errors import TfCompareError
 from tests.conftest import ROOT
 from tests.support.commands import called
-
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-# In a block of code, or between backticks.
-COMMAND = re.compile(r"(?:^ {4}|^|`)(?:\S*\.venv/bin/)?tfcompare ([^`\n]*)", re.MULTILINE)
-# One without a language is what a command printed.
-FENCED = re.compile(r"^```(?P<language>\w*)\n.*?^```$", re.MULTILINE | re.DOTALL)
-OPERATORS = {"|", "||", "&&", ";", ">", ">>", "<", "&", "2", "#"}
+from tests.support.documented import COMMAND, FENCED, PAGES, cut
 
 
 def commands() -> Iterator[Any]:
@@ -29,21 +22,6 @@ def commands() -> Iterator[Any]:
             # A sentence about tfcompare, and a usage line with brackets, are no commands.
             if words and words[0] in main.COMMANDS and not any(re.search(r"^\[|\.\.\.|…", word) for word in words):
                 yield pytest.param(words, id=f"{page.name}: {' '.join(words)}"[:120])
-
-
-def cut(line: str) -> list[str]:
-    """The words of a command, without a comment and what a shell does with its output."""
-    lexer = shlex.shlex(line, posix=True, punctuation_chars="|&;<>")
-    lexer.whitespace_split, lexer.commenters = True, "#"
-    words = []
-    try:
-        for word in lexer:
-            if word in OPERATORS:
-                break
-            words.append(word)
-    except ValueError:
-        return []
-    return words
 
 
 @pytest.mark.parametrize("words", dict.fromkeys(map(tuple, (param.values[0] for param in commands()))))
@@ -90,4 +68,4 @@ def test_the_exit_codes_of_troubleshooting_are_those_of_the_errors():
 
 
 def test_the_readme_stays_short():
-    assert len((ROOT / "README.md").read_text().splitlines()) <= 150
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 110

@@ -49,3 +49,47 @@ def test_without_a_word_and_with_a_foreign_one_the_four_are_named(monkeypatch, c
     assert "versions, workloads, suites, claims" in capsys.readouterr().err
     assert called(monkeypatch, "list", "cases") == 2
     assert "did you mean" not in capsys.readouterr().err
+
+
+def listed(monkeypatch, capsys, *words: str) -> list[str]:
+    assert called(monkeypatch, "list", *words) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+def test_each_item_is_a_line_and_the_last_one_counts_them(monkeypatch, capsys):
+    for what in ("versions", "workloads", "suites", "claims"):
+        header, *items, count = listed(monkeypatch, capsys, what)
+        assert header.startswith(what.removesuffix("s"))
+        assert count.startswith(f"{len(items)} {what}")
+        assert all(line == line.rstrip() for line in items)
+
+
+def test_words_select_what_contains_all_of_them_in_any_case(monkeypatch, capsys):
+    every, some, both = (
+        [line.split()[0] for line in listed(monkeypatch, capsys, "claims", *words)]
+        for words in ((), ("PREDICT",), ("predict", "compile"))
+    )
+    assert set(both[1:-1]) < set(some[1:-1]) < set(every[1:-1])
+    called(monkeypatch, "list", "claims", "predict", "--format", "json")
+    objects = json.loads(capsys.readouterr().out)
+    assert len(objects) == len(some) - 2
+    assert all("predict" in json.dumps(entry).casefold() for entry in objects)
+
+
+def test_a_whole_name_shows_all_that_is_known_of_one(monkeypatch, capsys):
+    lines = listed(monkeypatch, capsys, "workloads", "predict")
+    assert lines[0] == "workload: predict"
+    assert any(line.startswith("params call: ") for line in lines)
+    assert listed(monkeypatch, capsys, "versions", "2.16.2")[0] == "version: 2.16.2"
+
+
+def test_words_that_nothing_contains_select_nothing(monkeypatch, capsys):
+    assert called(monkeypatch, "list", "claims", "no such thing") == 3
+    assert "no claims contain 'no such thing': tfcompare list claims" in capsys.readouterr().err
+
+
+def test_what_a_folder_says_of_itself_moves_no_cursor(monkeypatch, capsys, tmp_path):
+    (tmp_path / "words.py").write_text('"""Read \x1b[2J words."""\ndef build(tf, params): return len\n')
+    (tmp_path / "helper.py").write_text("VALUE = 1\n")
+    lines = listed(monkeypatch, capsys, "workloads", "--workload-folder", str(tmp_path))
+    assert lines[1:-1] == ["words     Read \\x1b[2J words."]

@@ -129,12 +129,12 @@ def test_a_night_passes_on_what_was_given_and_no_address_of_an_index(monkeypatch
         (["run", "--resume", ".", "--engine", "venv", "--seed", "1"], "leave --seed, --engine out, or start a new run"),
         (["bisect", "--resume", ".", "--memory", "4g", "--all"], "leave --memory, --all out, or start a new search"),
         (["run", "--versions", "1.14,2.0", "--engine", "dokcer"], "did you mean docker?"),
-        (["nightly", "install", "--missed", "never"], "unknown way 'never'; it is catch-up, skip"),
+        (["nightly", "install", "--missed", "never"], "unknown way 'never'; choose from catch-up, skip"),
         (["nightly", "install", "--scheduler", "corn"], "did you mean cron?"),
         (["reproduce", "--list", "--format", "html"], "--list goes with --format table or json"),
         (["report", ".", "--table", "studie"], "did you mean study?"),
         (["export", ".", "--format", "csv", "--table", "arm"], "did you mean arms?"),
-        (["history", "--format", "html"], "it is table, json, csv"),
+        (["history", "--format", "html"], "choose from table, json, csv"),
     ],
 )
 def test_a_wrong_value_is_refused_with_the_possible_ones(monkeypatch, capsys, argv: list[str], words: str):

@@ -87,7 +87,7 @@ def test_a_version_that_was_not_measured_leaves_nothing_to_judge(monkeypatch, ca
 
 def test_what_has_no_verdicts_has_no_gates(monkeypatch, capsys, run: Path):
     assert called(monkeypatch, "report", str(run.parent), "--fail-on", "slower") == 2
-    assert "holds several runs: name one" in capsys.readouterr().err
+    assert "contains several runs: name one" in capsys.readouterr().err
 
 
 def test_a_broken_run_ends_with_its_own_code_before_any_gate(monkeypatch, capsys, broken: Path):
@@ -121,7 +121,7 @@ def test_a_folder_of_runs_is_listed_newest_first_and_a_damaged_one_too(monkeypat
     assert str(NEW) in listed
     assert "its plan.json cannot be read" in listed
     assert called(monkeypatch, "report", str(tmp_path), "--format", "html") == 2
-    assert "holds several runs" in capsys.readouterr().err
+    assert "contains several runs" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -228,7 +228,7 @@ BAD_CALLS = {
     "an unknown export": (["export", "--format", "cvs"], "did you mean csv?"),
     "a table of none": (["export", "--format", "junit", "--table", "arms"], "--table goes with"),
     "an unknown table": (["export", "--format", "csv", "--table", "arm"], "did you mean arms?"),
-    "an unknown alarm": (["compare", ".", "--fail-on", "quicker"], "it is slower, faster, inconclusive, died"),
+    "an unknown alarm": (["compare", ".", "--fail-on", "quicker"], "choose from slower, faster, inconclusive, died"),
     "an export for a report": (["report", "--format", "junit"], "`tfcompare export RUN --format junit` writes that"),
     "nowhere to write": (["report", "--output", "/none/where/x"], "cannot write /none/where/x"),
 }

@@ -83,8 +83,8 @@ REFUSED = {
     "a folder": (("folder.py",), "there is no folder.py in "),
     "no Python": (("broken.py",), "broken.py: cannot be read as Python: "),
     "two files": (("mine/training.py", "train.py"), "name one file; --workload-folder measures all"),
-    "a command line": (("python", "train.py"), "A program of yours stands behind --"),
-    "a program as well": (("train.py", "--", "python", "train.py"), "there is a program behind -- already"),
+    "a command line": (("python", "train.py"), "To measure a program, put its command after --"),
+    "a program as well": (("train.py", "--", "python", "train.py"), "there is a program after -- already"),
     "a suite": (("mine/training.py", "--suite", "smoke"), "--suite: mine/training.py is a workload"),
     "a folder of workloads": (
         ("training.py", "--workload-folder", "mine"),

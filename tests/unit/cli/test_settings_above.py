@@ -107,7 +107,7 @@ def test_trust_is_that_of_the_folder_where_the_settings_are(tree: Tree):
     assert text.startswith("tfcompare: ../../tfcompare.toml: engine counts only in a folder that you trust")
     # Trust in the inner folder alone is trust in nothing: it has no settings.
     code, text = tree.call("trust", ".", "--yes")
-    assert (code, text) == (0, ".: nothing in it needs trust\n")
+    assert (code, text) == (0, ".: nothing here needs your trust\n")
     assert tree.call("run", "--dry-run")[0] == 2
     code, text = tree.call("trust", "--yes")
     assert (code, text.splitlines()[:2]) == (0, ["in ../..:", "engine = venv"])

@@ -17,7 +17,7 @@ from jsonschema import Draft202012Validator
 from typer.main import get_group
 
 from orchestrator.cli import history as cli_history
-from orchestrator.history.model import Moved
+from orchestrator.history.model import StateChanged
 from orchestrator.history.store import Store
 from tests.conftest import ROOT
 from tests.support import nights_shown as shown
@@ -132,8 +132,8 @@ def test_every_command_has_help_of_its_own(call):
         (["train_lopo"], 3, "did you mean train_loop?"),
         (["--since", "yesterday"], 2, "--since 'yesterday': a day, e.g."),
         (["--last", "0"], 2, "--last"),
-        (["--format", "xml"], 2, "it is table, json, csv"),
-        (["--host", "x"], 3, "there is host"),
+        (["--format", "xml"], 2, "choose from table, json, csv"),
+        (["--host", "x"], 3, "available: host"),
         (["a", "b"], 2, "unexpected extra argument"),
         (["query", "SELECT 1", "--format", "parquet"], 2, "add --output FILE"),
         (["query", "SELECT x"], 2, "Binder Error"),
@@ -234,7 +234,7 @@ def test_a_query_that_takes_too_much_memory_ends_in_a_line(history: Path, tmp_pa
         process.returncode = os.waitstatus_to_exitcode(status)
     assert process.returncode == 2
     (line,) = (tmp_path / "err").read_text().splitlines()
-    assert "this takes more than 2GB of memory: ask for fewer rows" in line
+    assert "this takes more than 2GB of memory: select fewer rows" in line
     assert used.ru_maxrss * 1024 < 2.5e9
 
 
@@ -365,9 +365,9 @@ def test_what_cannot_be_said_of_an_alarm_is_refused(call, history: Path, words: 
 
 
 def test_of_an_alarm_that_recovered_there_is_nothing_to_say(call, history: Path):
-    Store(history).record(Moved(at=datetime(2024, 2, 20, 4, tzinfo=UTC), alarm="0f9571", state="recovered"))
+    Store(history).record(StateChanged(at=datetime(2024, 2, 20, 4, tzinfo=UTC), alarm="0f9571", state="recovered"))
     code, _, err = call("mute", "0f", "--note", "x", "--history", history)
-    assert (code, "is recovered: there is nothing to say" in err) == (2, True)
+    assert (code, "is recovered: it can no longer be changed" in err) == (2, True)
     assert call("alarms", "--history", history)[1] == "no alarm is open; --all shows those that were\n"
 
 

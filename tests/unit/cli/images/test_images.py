@@ -46,7 +46,7 @@ BAD_CALLS = {
     "an unknown version": (["verify", "2.130"], "unknown version '2.130' (did you mean 2.13"),
     "the same version twice": (["save", "images.tar", "2.0,2.0.0"], "named twice"),
     "an unknown format": (["list", "--format", "jsno"], "did you mean json?"),
-    "an unknown format of a lock": (["lock", "--format", "html"], "it is table, json"),
+    "an unknown format of a lock": (["lock", "--format", "html"], "choose from table, json"),
     "a file that is not there": (["load", "nowhere.tar"], "nowhere.tar: cannot be read: No such file"),
     "one name for all": (["build", "--name", "mine:latest"], "without {version} in it"),
     "no file": (["save"], "Missing argument 'FILE'"),
