@@ -9,7 +9,7 @@ from orchestrator.cli.nightly.run import ending
 from orchestrator.errors import TfCompareError
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.judge import NightVerdict, judge_night, report_events
-from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved, Night, NightReport, Point, State
+from orchestrator.history.model import Alarm, AlarmOpened, Event, Night, NightReport, Point, State, StateChanged
 from tests.support.nights import FIRST, history, labels, series_of
 
 RUNS = Path("history/runs")
@@ -47,7 +47,7 @@ def lived(points: list[Point], first: int = 0, says: Mapping[int, State] | None 
         if said := (says or {}).get((night - FIRST).days):
             is_open = filter(state.is_open_alarm, state.current(events))
             hour = at(night) + timedelta(hours=1)
-            events += [Moved(at=hour, alarm=alarm.id, state=said, note="seen") for alarm in is_open]
+            events += [StateChanged(at=hour, alarm=alarm.id, state=said, note="seen") for alarm in is_open]
     return events
 
 
@@ -72,7 +72,7 @@ def lasting(nights: int, steps: dict[int, float]) -> list[Point]:
 def what(event: Event) -> tuple[int, str]:
     if isinstance(event, AlarmOpened):
         return (event.at.date() - FIRST).days, event.alarm.change.direction
-    return (event.at.date() - FIRST).days, event.state if isinstance(event, Moved) else event.kind
+    return (event.at.date() - FIRST).days, event.state if isinstance(event, StateChanged) else event.kind
 
 
 def report_of(events: list[Event], number: int) -> NightReport:

@@ -11,7 +11,7 @@ from typing import Any
 from orchestrator.history.alarms.steps import changes
 from orchestrator.history.model import Alarm, AlarmOpened, Night, Point
 from orchestrator.history.schema import to_table
-from orchestrator.history.select import Picked, SeriesSelection, pick_series
+from orchestrator.history.select import SeriesSelection, ShownPart, pick_series
 from orchestrator.history.store import Store
 from tests.support.nights import FIRST, history, series_of
 
@@ -85,7 +85,7 @@ def alarm(of: list[Point]) -> Alarm:
     )
 
 
-def picked(of: Iterable[Point], **asked: Any) -> Picked:
+def picked(of: Iterable[Point], **asked: Any) -> ShownPart:
     in_order = sorted(of, key=lambda point: (point.started, point.run))
     return pick_series(to_table(in_order), SeriesSelection(**asked))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from orchestrator.model import Case
 from orchestrator.model.profile import Frame, Function, Node, Profile, ProfiledArm, Spent, Stacks
-from orchestrator.profiling.model import Heading, Profiled
+from orchestrator.profiling.model import Heading, ProfileResult
 from tests.support.builders import MS, NEW, OLD, RUN, target, targets
 
 CALLS = 10
@@ -57,7 +57,7 @@ def arm(case: Case, version: str, of: Profile | None, outcome: str = "profiled",
     return ProfiledArm(case=case, target=target(version), outcome=outcome, reason=reason, profile=of)  # type: ignore[arg-type]
 
 
-def profiled(arms: Iterable[ProfiledArm], *, top: int = 15) -> Profiled:
+def profiled(arms: Iterable[ProfiledArm], *, top: int = 15) -> ProfileResult:
     listed = tuple(arms)
     heading = Heading(
         run=RUN,
@@ -72,4 +72,4 @@ def profiled(arms: Iterable[ProfiledArm], *, top: int = 15) -> Profiled:
         top=top,
         pythons={target(OLD): "3.7.16", target(NEW): "3.12.1"},
     )
-    return Profiled(heading=heading, arms=listed, path=Path("runs/p"))
+    return ProfileResult(heading=heading, arms=listed, path=Path("runs/p"))

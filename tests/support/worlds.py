@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from orchestrator.bisect.search import BisectFinding, SearchResult, Wanted, search
+from orchestrator.bisect.search import BisectFinding, PlannedStep, SearchResult, search
 from orchestrator.model import VerdictName
 
 MARGIN = 0.05
@@ -23,17 +23,17 @@ class World:
     skipped: frozenset[str] = frozenset()
     noise: float = 0.01
     thorough_noise: float = 0.005
-    blind: Callable[[Wanted, tuple[str, str]], bool] = lambda wanted, pair: False
-    asked: list[Wanted] = field(default_factory=list)
+    blind: Callable[[PlannedStep, tuple[str, str]], bool] = lambda wanted, pair: False
+    asked: list[PlannedStep] = field(default_factory=list)
 
-    def finding(self, wanted: Wanted, pair: tuple[str, str]) -> BisectFinding:
+    def finding(self, wanted: PlannedStep, pair: tuple[str, str]) -> BisectFinding:
         theta = self.logs[pair[1]] - self.logs[pair[0]]
         half = self.thorough_noise if wanted.thorough else self.noise
         if self.blind(wanted, pair):
             half = 10.0
         return finding(*pair, theta, half, thorough=wanted.thorough)
 
-    def measure(self, wanted: Wanted) -> tuple[list[BisectFinding], set[str]]:
+    def measure(self, wanted: PlannedStep) -> tuple[list[BisectFinding], set[str]]:
         self.asked.append(wanted)
         if len(wanted.versions) > 2 and wanted.versions[1] in self.skipped:
             return [], {wanted.versions[1]}

@@ -111,7 +111,7 @@ class Year:
     def _confirm(self, number: int, screened: set[Key]) -> int:
         cells = self._segments(screened)
         wander = steps.find_wander(cells)
-        chosen: Sequence[Key] = steps.affordable(steps.suspects(cells), len(CASES))
+        chosen: Sequence[Key] = steps.limit_suspects(steps.suspects(cells), len(CASES))
         first = len(chosen)
         for times in steps.CONFIRM_TIMES:
             if not chosen:
