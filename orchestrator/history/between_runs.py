@@ -1,4 +1,4 @@
-"""How far the runs of a machine differ in a ratio, beyond what their rounds explain: from the nights of its history."""
+"""Estimates from the history how far runs of a machine differ in a ratio beyond what their rounds explain."""
 
 from collections.abc import Sequence
 from statistics import fmean
@@ -14,14 +14,14 @@ from orchestrator.model import Pair, TargetPair
 from orchestrator.results.run import Run
 from orchestrator.stats.welch import BetweenRuns
 
-# Fewer nights do not tell how far they differ.
+# Fewer nights are not enough to estimate how far they differ.
 FEWEST_NIGHTS = 4
 
 
 def find_between(earlier: Run, later: Run) -> dict[Pair, BetweenRuns]:
-    """Return, by pair, how far earlier nights of these cases differed, if this machine measured both runs and them.
+    """Return, by pair, how far earlier nights of these cases differed, if one machine measured them and both runs.
 
-    The two runs themselves do not count: whether they differ is the question.
+    The two runs themselves are left out, since the question is whether they differ.
     """
     keys = {pair: key for pair, key in _name_series(later).items() if _name_series(earlier).get(pair) == key}
     if not keys:
@@ -36,7 +36,7 @@ def find_between(earlier: Run, later: Run) -> dict[Pair, BetweenRuns]:
 
 
 def _name_series(run: Run) -> dict[Pair, Key]:
-    """Return the keys of the series that this run would be a night of."""
+    """Return, by pair, the key of the series that this run would add a night to."""
     plan, host = run.plan, run.manifest.host.get("id")
     comparisons = (*run.comparisons, *run.evaluation.of_metrics)
     return {
@@ -56,7 +56,7 @@ def _name_series(run: Run) -> dict[Pair, Key]:
 
 
 def compute_between(segments: Sequence[Segment]) -> BetweenRuns | None:
-    """Return how much farther nights of the same surroundings are apart than their rounds let expect; None for few."""
+    """Return how far nights in the same surroundings differ beyond what their rounds explain; None for few nights."""
     values = [value for segment in segments for value in segment.values]
     freedom = len(values) - sum(bool(segment.values) for segment in segments)
     if freedom < FEWEST_NIGHTS - 1:

@@ -10,7 +10,7 @@ from typing import Any
 
 from orchestrator.history.model import Alarm, Change, Key, Segment, Series
 from orchestrator.history.night_rows import NightRow, find_bounds, rows
-from orchestrator.history.select import Picked, case_of
+from orchestrator.history.select import ShownPart, case_of
 from orchestrator.terminal.strict_json import OF_RATIO, pick
 
 SCHEMA = "tfcompare.history/1"
@@ -24,7 +24,6 @@ CSV = (
     "ci_low", "ci_high", "rounds", "stage", "build", "control", "changed", "metric", "result", "judge",
 )  # fmt: skip
 
-# Returns the changes of a segment of a series.
 FindChanges = Callable[[Key, Segment], Sequence[Change]]
 
 
@@ -42,7 +41,9 @@ class ShownSeries:
     changes: tuple[Change, ...] | None
 
 
-def build_shown_series(picked: Picked, alarms: Sequence[Alarm], find: FindChanges | None = None) -> list[ShownSeries]:
+def build_shown_series(
+    picked: ShownPart, alarms: Sequence[Alarm], find: FindChanges | None = None
+) -> list[ShownSeries]:
     """Return the picked series with what is shown of them.
 
     `find` returns the changes of a segment of a series. They are searched for in the whole segment, however little of

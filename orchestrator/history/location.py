@@ -1,6 +1,6 @@
 """The location of the history.
 
-It is apart from `store`, which imports pyarrow: `nightly serve` waits for days and does without these 50 MB of memory.
+It is separate from `store`, which imports pyarrow: `nightly serve` waits for days, and pyarrow would take 50 MB.
 """
 
 import os
@@ -13,7 +13,7 @@ VARIABLE = "TFCOMPARE_HISTORY"
 
 
 def history_path(asked: Path | None) -> Path:
-    """Return the history that was asked for, by a flag or in the environment, or else the user's own."""
+    """Return the history that a flag or the environment names, or else the user's own."""
     named = asked or os.environ.get(VARIABLE)
     return Path(named).absolute() if named else _own()
 

@@ -12,12 +12,12 @@ from orchestrator.metrics.followed import TIME, Followed, describe_followed, fro
 from orchestrator.model import STRICT, Judge, Outcome, Target
 
 JUDGES: Mapping[str, Judge] = {judge: judge for judge in get_args(Judge)}
-# How the reason begins if it is the reference that has no result.
-OF_REFERENCE = "the reference "
-# What a night measures of everything, and what it measures again of what looked changed.
+# A reason begins with these words if it is the reference that has no result.
+REFERENCE_PREFIX = "the reference "
+# A nightly run first screens every case, then confirms the changes that it suspects.
 Stage = Literal["screen", "confirm"]
 Direction = Literal["slower", "faster"]
-# By this night alone, twice measured; or by many nights together.
+# A change is found by one night that measured it twice, or by many nights together.
 FoundBy = Literal["night", "history"]
 State = Literal["new", "confirmed", "known", "recovered", "muted"]
 
@@ -47,7 +47,7 @@ class Surroundings:
     worker: str
     variables: str
     reference_variables: str
-    # When the machine was started, and a name for that start, which no clock changes.
+    # This holds the time of the machine's last start and an id for it, which does not depend on the clock.
     boot: str
     microcode: str
     governor: str
@@ -58,8 +58,9 @@ class Point:
     """The result of a version against the reference in one case on one night, in the rounds that both shared.
 
     If a version is followed under a name such as `nightly`, `build` says which version that was on this night. The
-    control arm also counts as a version. A point is a row of the history's files, so it holds names; its key has the
-    targets. A point of results has no effect, but a verdict, and the share by which they differ as its figure.
+    control arm also counts as a version. A point is a row of the history's files, so it holds targets by name; its key
+    has the parsed targets. A point about results has no effect: it has a verdict, and its figure is the share by which
+    the results differ.
     """
 
     night: date
@@ -76,19 +77,19 @@ class Point:
     case: str
     outcome: Outcome
     reason: str
-    # On the log scale; the standard error is over rounds.
+    # Both are on the log scale; the error is the standard error over rounds.
     effect: float | None
     error: float | None
     rounds: int
     verdict: str
     metric: Followed
-    # In the unit of the metric.
+    # Both figures are in the unit of the metric.
     reference_figure: float | None
     target_figure: float | None
     surroundings: Surroundings
-    # Of TensorFlow's repository, as the build itself names it; nothing if it does not.
+    # This is the commit of TensorFlow's repository that the build itself names, or '' if it names none.
     commit: str
-    # Which time is judged; anything but time is known by one alone.
+    # This says which time is judged; metrics other than time always have "wall".
     judge: Judge
 
     @property
@@ -98,7 +99,7 @@ class Point:
 
     @property
     def has_value(self) -> bool:
-        """Whether the point has a ratio; a single round has no spread, and thus none."""
+        """Whether the point has a usable ratio; a single round has no spread, so its ratio is not usable."""
         return self.effect is not None and math.isfinite(self.effect) and self.rounds > 1
 
 
@@ -133,7 +134,7 @@ class Key:
 
     @property
     def about(self) -> str:
-        """What its ratios are of, or '' for wall times."""
+        """What the ratios measure, or '' for wall times."""
         return "" if (self.metric, self.judge) == (TIME, "wall") else describe_followed(self.metric, self.judge)
 
     @property
@@ -147,7 +148,7 @@ class Key:
 
     @property
     def alike(self) -> tuple[str, str]:
-        """The host and the metric: series that share both stray for the same reasons."""
+        """The host and the metric; series that share both deviate for the same reasons."""
         return self.host, self.metric
 
     @cached_property
@@ -159,7 +160,7 @@ class Key:
 
 @dataclass(frozen=True, kw_only=True)
 class Value:
-    """One night of a series on the log scale: its screens pooled or, if it had any, its confirmations."""
+    """One night of a series on the log scale: its confirmations or, if it had none, its screens, pooled."""
 
     night: date
     effect: float
@@ -172,9 +173,9 @@ class Segment:
     """Nights of a series that can be compared, since nothing known to matter changed between them."""
 
     values: tuple[Value, ...]
-    # Of the control arm, in the same nights as far as it was measured.
+    # These are the values of the control arm on the same nights, where it was measured.
     control: tuple[Value, ...]
-    # What changed when it began, in words; nothing for the first.
+    # These say what changed when the segment began; the first one has none.
     because: tuple[str, ...] = ()
 
 
@@ -220,7 +221,7 @@ class Change:
 class Alarm:
     """A change that people need to know about, and its current state.
 
-    Of results, `said` is what differs, and the ratio of the change is 1 plus the share by which they do, at most 2.
+    If results differ, `said` describes how, and the ratio of the change is 1 plus the share that differs, at most 2.
     """
 
     __pydantic_config__ = STRICT
@@ -229,7 +230,7 @@ class Alarm:
     key: Key
     found_by: FoundBy
     change: Change
-    # What else was different that night, in words.
+    # These describe what else was different that night.
     surroundings: tuple[str, ...]
     run: str
     reproduce: str
@@ -239,29 +240,29 @@ class Alarm:
     note: str = ""
     until: date | None = None
     since: datetime | None = None
-    # The nights that raised it and that saw it recover.
+    # The alarm was raised on `night` and recovered on `closed`.
     night: date
     closed: date | None = None
     said: str = ""
-    # The command that shows where the time goes, or which layer returns something else; '' where none does.
+    # This command shows where the time goes, or which layer's result differs; it is '' if no command does.
     profile: str = ""
-    # Whether the nights that raised it are proof enough.
+    # This is true if the nights that raised the alarm are proof enough.
     proven: bool
-    # The builds between which it began and the page of their commits, if each night had another build.
+    # If the build changed, the change began between `good` and `bad`, and `commits` is the page of their commits.
     good: str = ""
     bad: str = ""
     commits: str = ""
-    # What a profile of both shows, or which layer returns something else.
+    # These describe what a profile of both versions shows, or which layer's result differs.
     findings: tuple[str, ...] = ()
-    # Whether every build between those that were measured by night has been looked at.
+    # This is true once the builds between `good` and `bad` have been searched.
     searched: bool = False
-    # What it takes back, in words, if it follows an improvement.
+    # This names the earlier improvement that the change undoes, if any.
     undoes: str = ""
-    # Whether a later night has confirmed it.
+    # This is true once a later night has confirmed the alarm.
     borne_out: bool = False
-    # The ratio to the level before it that is left of it, if another step has made it smaller.
+    # If the change has become smaller, this is what is left of it: the ratio to the level before the alarm.
     left: float | None = None
-    # What changed since, so that the level before it says nothing of later nights.
+    # These have changed since, so later nights cannot be compared with the level before the alarm.
     apart: tuple[str, ...] = ()
 
     @property
@@ -270,7 +271,7 @@ class Alarm:
 
     @property
     def is_established(self) -> bool:
-        """Whether nights, or a user, have said that this is a level and no stray."""
+        """Whether nights or a user have established that the change is real and not noise."""
         return self.borne_out or self.proven or self.state in ("confirmed", "known", "muted")
 
 
@@ -286,7 +287,7 @@ class AlarmOpened:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Moved:
+class StateChanged:
     """The move of an alarm to another state, due to a nightly run's measurement or a user's decision."""
 
     __pydantic_config__ = STRICT
@@ -301,8 +302,8 @@ class Moved:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Resized:
-    """What a later night has shown of an alarm that stays open; what is empty leaves the alarm as it is."""
+class SizeChanged:
+    """Findings of a later night about an alarm that stays open; an empty field leaves the alarm unchanged."""
 
     __pydantic_config__ = STRICT
 
@@ -315,8 +316,8 @@ class Resized:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Explained:
-    """What measurements after an alarm have shown of its cause; what is empty leaves the alarm as it is."""
+class CauseFound:
+    """Findings about the cause of an alarm from later measurements; an empty field leaves the alarm unchanged."""
 
     __pydantic_config__ = STRICT
 
@@ -354,18 +355,18 @@ class Night:
     screened: int
     confirmed: int
     exit_code: int
-    # The machine that started it, if another one measured.
+    # This machine started the nightly run, if another one measured.
     starter: str = ""
-    # What else was asked for.
+    # The nightly run was started with these options.
     device: str
     engine: str
     selected: tuple[str, ...]
     flags: tuple[str, ...]
 
 
-# What a nightly run finds of alarms when it judges.
-Judged = AlarmOpened | Moved | Resized
-Event = Judged | Explained | Night
+# A nightly run creates these events when it judges.
+Judged = AlarmOpened | StateChanged | SizeChanged
+Event = Judged | CauseFound | Night
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -376,28 +377,28 @@ class NightReport:
     opened: tuple[Alarm, ...] = ()
     recovered: tuple[Alarm, ...] = ()
     still: tuple[Alarm, ...] = ()
-    # Those that waited for a second night, and that tonight was it.
+    # These alarms waited for a second night, and tonight confirmed them.
     confirmed: tuple[Alarm, ...] = ()
-    # Those of which tonight shows that another part is left than before.
+    # Tonight showed that the remaining size of these alarms has changed.
     resized: tuple[Alarm, ...] = ()
     appeared: tuple[str, ...] = ()
     vanished: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    # The page that shows what was measured; nothing if there is none.
+    # This page shows what was measured; it is '' if there is none.
     page: str = ""
-    # The flag that names the history in commands; nothing if it is the user's own.
+    # This flag names the history in commands; it is '' for the user's own history.
     history: str = ""
-    # What ended it before its time.
+    # This exception ended the nightly run early.
     failure: BaseException | None = None
 
     @property
     def happened(self) -> bool:
-        """Whether this nightly run has something that people need to know tonight."""
+        """Whether this nightly run found something that people need to know tonight."""
         quiet = self.night.outcome in ("measured", "skipped")
         moved = self.opened or self.confirmed or self.recovered or self.resized
         return bool(moved or self.vanished or self.warnings) or not quiet
 
     @property
     def certain(self) -> tuple[Alarm, ...]:
-        """The alarms that people have to act on since tonight."""
+        """The alarms that people have to act on as of tonight."""
         return (*(alarm for alarm in self.opened if not alarm.is_provisional), *self.confirmed)

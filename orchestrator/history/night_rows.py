@@ -19,16 +19,16 @@ ALPHA = 0.05
 class NightRow:
     """A night of a series.
 
-    It has no value if it has no time. The control value is from the same night.
+    `value` is None if the night has no time. `control` is from the same night.
     """
 
     night: date
-    # Counted from nought; the first row of another one says what made it begin.
+    # Segments are counted from 0; the first row of a later one says in `changed` why it began.
     segment: int
     value: Value | None
     control: Value | None
     points: tuple[Point, ...]
-    # Since the last night that had a time, in words.
+    # These describe what changed since the last night that had a time.
     changed: tuple[str, ...]
 
     @property
@@ -54,7 +54,7 @@ class NightRow:
 
     @property
     def result(self) -> str:
-        """What the night says of results, if the series is about them."""
+        """What the night shows about results, if the series is about them."""
         last = self.points[-1]
         return describe_results(last) if last.metric == RESULTS else ""
 
@@ -81,8 +81,8 @@ def rows(series: Series) -> list[NightRow]:
             if before:
                 changes = list_changes(before, point)
                 if point.target != point.build:
-                    # A version that is followed is a different build in a different image every night, which its build
-                    # shows.
+                    # A version that is followed has a different build and image every night; the row already shows its
+                    # build.
                     expected = (f"{point.target}: ", f"{CUTS['image']}: ")
                     changes = tuple(change for change in changes if not change.startswith(expected))
                 changed.setdefault((segment, point.night), changes)

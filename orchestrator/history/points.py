@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date
 
-from orchestrator.history.model import OF_REFERENCE, Point, Stage, Surroundings
+from orchestrator.history.model import REFERENCE_PREFIX, Point, Stage, Surroundings
 from orchestrator.metrics import METRICS
 from orchestrator.metrics.followed import RESULTS
 from orchestrator.model import ArmResult, Comparison, EnvironmentFacts, Manifest, Outcome, Target, TargetPair
@@ -16,14 +16,14 @@ from orchestrator.stats.comparisons import estimate_pair
 
 UNKNOWN = "unknown"
 HostFacts = Mapping[str, str | int | float | None]
-# What git says of a commit: the last tag before it and, unless it is that, how many commits came since, and its hash.
+# This matches `git describe`: the last tag and, unless the commit has that tag, the number of commits since and a hash.
 DESCRIBED = re.compile(r"(?P<tag>v\d+(\.\d+)+(-rc\d+)?)(-\d+-g(?P<commit>[0-9a-f]{7,40}))?(-dirty)?")
 
 
 def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str, str] | None = None) -> list[Point]:
     """Return the points of a run: its times, its other metrics, and whether its results are equal.
 
-    A series is one of ratios, so it has no points of what is judged by differences, such as leaks.
+    Series consist of ratios, so metrics that are judged by differences, such as leaks, have no points.
     `names` are the names under which builds are followed, if these differ from their numbers.
     """
     plan, evaluation = run.plan, run.evaluation
@@ -69,7 +69,7 @@ def of_run(run: Run, stage: Stage, night: date | None = None, names: Mapping[str
 
 
 def _without_value(run: Run, pair: TargetPair) -> Point:
-    """Return a point of a run that says what was compared, and where, and no more."""
+    """Return a point that says what was compared and where, but does not have a value yet."""
     plan, manifest, build = run.plan, run.manifest, pair.candidate
     host = _find_host(manifest, pair.case.label)
     return Point(
@@ -116,12 +116,12 @@ def _outcome(between: list[ArmResult], comparison: Comparison) -> tuple[Outcome,
     without = (ends.get(outcome) for outcome in ("died", "refused", "postponed", "not measured"))
     worst = next(filter(None, without), between[1])
     if worst is between[0] and worst.outcome != "measured":
-        return worst.outcome, f"{OF_REFERENCE}{worst.target}: {worst.reason}"
+        return worst.outcome, f"{REFERENCE_PREFIX}{worst.target}: {worst.reason}"
     return worst.outcome, worst.reason or comparison.reason
 
 
 def _find_host(manifest: Manifest, case: str) -> HostFacts:
-    """Return what is known of the machine that measured a case: a run of several machines is many series."""
+    """Return the facts about the machine that measured a case, since a merged run has several machines."""
     return next((each.host for each in manifest.hosts if case in each.cases), manifest.host)
 
 
@@ -135,8 +135,8 @@ def _surroundings(
         facts = environment(target)
         if not facts:
             return ""
-        # An image that is made again from the same parts has another id. If it names its base by digest, its recipe
-        # names everything that is in it.
+        # An image that is rebuilt from the same parts has another id. If it names its base by digest, its recipe names
+        # everything in it, and identifies it.
         return facts.details["spec"] if "@" in facts.details.get("base", "") else facts.identity
 
     def variables(target: Target) -> str:

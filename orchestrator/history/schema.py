@@ -1,4 +1,4 @@
-"""The layout of points in Parquet files: its columns and its number."""
+"""The layout of points in Parquet files: its columns and its format mark."""
 
 from collections.abc import Iterable
 from dataclasses import asdict, fields
@@ -9,7 +9,6 @@ from orchestrator.formats import POINTS
 from orchestrator.history.model import Point, Surroundings
 
 TEXT = pa.string()
-# The name of the mark in the metadata of a file.
 FORMAT = "format"
 OF_SURROUNDINGS = tuple(field.name for field in fields(Surroundings))
 SCHEMA = pa.schema(
@@ -36,7 +35,7 @@ SCHEMA = pa.schema(
 
 
 class Unreadable(Exception):
-    """A file whose content tfcompare never wrote."""
+    """The error for a file whose content tfcompare cannot have written."""
 
 
 def to_table(points: Iterable[Point]) -> pa.Table:
@@ -45,7 +44,7 @@ def to_table(points: Iterable[Point]) -> pa.Table:
 
 
 def to_points(table: pa.Table) -> list[Point]:
-    # Points of a night share what surrounds them; so do most nights.
+    # Most points have the same surroundings, so equal ones share one object.
     shared: dict[tuple[str, ...], Surroundings] = {}
     columns = {name: table.column(name).to_pylist() for name in SCHEMA.names}
     around = [columns.pop(name) for name in OF_SURROUNDINGS]

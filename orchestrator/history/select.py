@@ -17,7 +17,7 @@ from orchestrator.history.series import KEY, all_series
 from orchestrator.metrics.followed import TIME, Followed
 from orchestrator.model import Case, Target
 
-# An overview is about what is measured now: what has had no night for so long has left the suite.
+# A series without a night for this long has left the suite, and an overview shows only what is still measured.
 RECENT = timedelta(days=60)
 
 
@@ -40,15 +40,15 @@ class SeriesSelection:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Picked:
-    """The series that are shown, and the night from which on they are shown."""
+class ShownPart:
+    """The series that are shown, and the first night that is shown of them."""
 
     series: tuple[Series, ...]
-    # In all, of which more may be there than are shown.
+    # These count all nights of each series, including those that are not shown.
     nights: dict[Key, int]
     first: date
     newest: date
-    # Series without a night since then.
+    # This many series are not shown, since they have no night from `first` on.
     ended: int = 0
 
     @property
@@ -56,7 +56,7 @@ class Picked:
         return tuple(dict.fromkeys(series.key.case for series in self.series))
 
 
-def pick_series(table: pa.Table, asked: SeriesSelection, others: Sequence[str] = ()) -> Picked:
+def pick_series(table: pa.Table, asked: SeriesSelection, others: Sequence[str] = ()) -> ShownPart:
     """Return the selected series of a history that is not empty.
 
     `others` are words that the user may have meant instead of a case.
@@ -79,13 +79,13 @@ def pick_series(table: pa.Table, asked: SeriesSelection, others: Sequence[str] =
     wanted = _only(table, "target", targets)
     nights = _unique(wanted, "night")
     first = _first(nights, asked, usual=max(nights[0], nights[-1] - RECENT) if len(cases) > 1 else nights[0])
-    # Of one case all is read, for its segments and changes; of thousands of series only what is shown.
+    # A single case is read as a whole, for its segments and changes; otherwise, only the shown nights are read.
     read = table.filter(pc.greater_equal(table["night"], first)) if len(cases) > 1 else table
     by_case = [series for key, series in all_series(read).items() if str(key.target) in targets]
     by_case.sort(key=lambda series: (series.key.case, _age(str(series.key.target))))
     shown = tuple(series for series in by_case if any(point.night >= first for point in series.points))
     counts = _nights(wanted)
-    return Picked(
+    return ShownPart(
         series=shown,
         nights={series.key: counts[series.key] for series in shown},
         first=first,
@@ -154,9 +154,9 @@ def _targets(asked: SeriesSelection, in_history: Sequence[str]) -> tuple[str, ..
 
 
 def _match_names(what: str, wanted: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
-    """Return those of the known names that are wanted.
+    """Return the known names that match the wanted ones.
 
-    A host, which has a long name, can also be given by the beginning of it.
+    Hosts have long names, so the beginning of a name is enough for them.
     """
     if not wanted:
         return tuple(names)
@@ -165,8 +165,8 @@ def _match_names(what: str, wanted: Sequence[str], names: Sequence[str]) -> tupl
         hits = [of for of in names if of == name or (what == "host" and of.startswith(name))]
         if not hits:
             raise NothingSelected(
-                f"--{what} {name!r}: nothing of it in what is asked for{catalog.did_you_mean(name, names)}; "
-                f"there is {', '.join(names)}"
+                f"--{what} {name!r} matches nothing in this selection{catalog.did_you_mean(name, names)}; "
+                f"available: {', '.join(names)}"
             )
         matches += hits
     return tuple(matches)

@@ -32,7 +32,7 @@ class Coded:
 
     @classmethod
     def of(cls, table: pa.Table, name: str) -> "Coded":
-        # Before its parts are put together: of half a million texts few differ.
+        # The parts are encoded before they are joined, since few of half a million texts differ.
         parts = table.column(name).dictionary_encode().unify_dictionaries().chunks
         codes = [part.indices.to_numpy() for part in parts]
         texts = parts[0].dictionary.to_pylist() if parts else ()
@@ -96,7 +96,7 @@ class SeriesArrays:
     def segments(self, control: Sequence[Value]) -> tuple[Segment, ...]:
         """Return the segments as objects.
 
-        `control` holds the values of the control arm, which are created once for all series next to it.
+        `control` holds the values of the control arm, which are created once for all series that share it.
         """
         segments = []
         for piece in self.pieces:
@@ -163,18 +163,18 @@ def all_arrays(table: pa.Table) -> dict[Key, SeriesArrays]:
 
 
 def last_segments(by_key: Mapping[Key, SeriesArrays], keys: Iterable[Key] | None = None) -> dict[Key, Segment]:
-    """Return the last segment of each of these series that has one; of all but controls, if none are named."""
+    """Return the last segment of each series that has one, without controls; `keys` defaults to all series."""
     own = sorted(key for key in (by_key if keys is None else keys) if not key.is_control and by_key[key].pieces)
     control = {key: by_key[key].nightly.objects() for key in {key.control for key in own} & by_key.keys()}
     return {key: by_key[key].segments(control.get(key.control, ()))[-1] for key in own}
 
 
 def _keys(named: Sequence[Coded]) -> tuple[Any, list[Key]]:
-    """Return the number of each row's series, and the keys with these numbers, which are sorted."""
+    """Return the number of each row's series, and the sorted keys, in which these numbers are positions."""
     mixed = np.zeros(len(named[0].codes), dtype=np.int64)
     for column in named:
         if len(column.texts) > 1:
-            # Renumbered after each column: with many texts in all of them the product would not fit.
+            # The rows are renumbered after each column, since the product of many texts in all columns would not fit.
             _, mixed = np.unique(mixed * len(column.texts) + column.codes, return_inverse=True)
     _, first, series = np.unique(mixed, return_index=True, return_inverse=True)
     keys = [Key.parse(*(column.text(row) for column in named)) for row in first.tolist()]
@@ -201,7 +201,7 @@ def _pieces(table: pa.Table, timed: Any, of_timed: Any) -> tuple[Any, list[tuple
     gaps = np.where(apart > MOST_APART, apart, 0)
     begins[1:] = ~same_series | differs | (gaps > 0)
     reasons: list[tuple[str, ...]] = []
-    # The same cut is found in every case of a night: it is put into words once.
+    # Every case of a night has the same cut, so it is put into words only once.
     by_cut: dict[tuple[Any, ...], tuple[str, ...]] = {}
     for index in np.flatnonzero(begins).tolist():
         if index == 0 or not same_series[index - 1]:

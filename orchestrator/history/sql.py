@@ -20,7 +20,7 @@ from orchestrator import interrupts
 from orchestrator.errors import UsageError
 from orchestrator.history import schema
 from orchestrator.history.alarms import state
-from orchestrator.history.model import Alarm, AlarmOpened, Change, Event, Key, Moved, Night
+from orchestrator.history.model import Alarm, AlarmOpened, Change, Event, Key, Night, StateChanged
 from orchestrator.history.series import Values, all_arrays
 from orchestrator.history.store import Read
 
@@ -30,14 +30,14 @@ KINDS = {TEXT: "text", NUMBER: "number", DAY: "date", MOMENT: "moment", pa.int32
 if TYPE_CHECKING:
     import duckdb
 
-# For what a query works on, in addition to the history itself: years of nights take a tenth of it.
+# A query may use this much memory in addition to the history; years of nights take a tenth of it.
 MEMORY, MOST_BYTES = "2GB", 2 * 10**9
-# For that and the answer. duckdb counts its blocks, and not a single text or list, which it works on outside of them.
+# This covers that memory and the answer. duckdb counts only its blocks; single texts and lists are outside of them.
 ROOM_BYTES = 4 * 10**9
-# Each takes memory by itself, and a machine may have hundreds of cores.
+# Each thread takes memory, and a machine may have hundreds of cores.
 MOST_THREADS = 4
 BATCH = 100_000
-TOO_LARGE = f"this takes more than {MEMORY} of memory: ask for fewer rows, or for fewer columns of them"
+TOO_LARGE = f"this takes more than {MEMORY} of memory: select fewer rows or columns"
 
 OF_KEY = tuple((field.name, TEXT) for field in fields(Key))
 OF_VALUE = (("effect", NUMBER), ("error", NUMBER), ("rounds", pa.int32()))
@@ -66,13 +66,13 @@ NIGHTS = pa.schema(
         ("confirmed", pa.int32()), ("exit_code", pa.int32()),
     ]
 )  # fmt: skip
-# What `at` is called, which is a word of SQL.
-OTHERWISE = {"moment": "at", "ended": "at"}
+# These columns hold the field `at`, whose name is a word of SQL.
+FIELD_OF_COLUMN = {"moment": "at", "ended": "at"}
 VIEWS: Mapping[str, tuple[str, pa.Schema]] = {
     "points": ("every comparison as it was measured, screens and confirmations apart", schema.SCHEMA),
     "series": ("a night of a series, its confirmation alone where it had one, next to the control arm's", SERIES),
     "alarms": ("every alarm in its present state", ALARMS),
-    "events": ("what became of alarms, one row per step", EVENTS),
+    "events": ("state changes of alarms, one row per change", EVENTS),
     "nights": ("how each night ended", NIGHTS),
 }
 EXAMPLES = (
@@ -94,7 +94,7 @@ def query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
                 "autoload_known_extensions": False,
                 "autoinstall_known_extensions": False,
                 "python_enable_replacements": False,
-                # Without a folder to spill into, a query that is too large ends; with one it would fill the disk.
+                # There is no folder to spill into, so a query that is too large ends instead of filling the disk.
                 "temp_directory": "",
                 "max_temp_directory_size": "0B",
                 "memory_limit": MEMORY,
@@ -119,7 +119,7 @@ def query(sql: str, read: Read, events: Sequence[Event]) -> pa.Table:
 
 @contextmanager
 def limit_memory() -> Iterator[None]:
-    """Let the kernel refuse what this process takes beyond a limit, and raise UsageError then."""
+    """Limit the memory of this process through the kernel, and raise UsageError if it needs more."""
     soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
     status = Path("/proc/self/status").read_text()
     taken = next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmData:"))
@@ -138,7 +138,7 @@ def _reads_only(connection: "duckdb.DuckDBPyConnection", statement: "duckdb.Stat
 
     if statement.type != duckdb.StatementType.MULTI:
         return statement.type in (duckdb.StatementType.SELECT, duckdb.StatementType.EXPLAIN)
-    # With PIVOT, duckdb asks for the columns first, whatever the rest does. Only a query may be in parentheses.
+    # A PIVOT is several statements, since duckdb looks up its columns first. Only a query can be in parentheses.
     try:
         connection.extract_statements(f"FROM (\n{statement.query.removesuffix(';')}\n)")
     except duckdb.ParserException:
@@ -179,18 +179,18 @@ def _read(relation: "duckdb.DuckDBPyRelation") -> pa.Table:
 def _tables(sql: str, read: Read, events: Sequence[Event]) -> dict[str, pa.Table]:
     """Return the table behind each view.
 
-    A view that the query does not name is empty: it only has to be there to be listed.
+    A view that the query does not name is left empty: it only has to exist so that duckdb can list it.
     """
     builders = {
         "points": lambda: read.table,
         "series": lambda: _series(read.table),
         "alarms": lambda: pa.Table.from_pylist([_of_alarm(alarm) for alarm in state.current(events)], schema=ALARMS),
         "events": lambda: pa.Table.from_pylist(
-            [_of_event(event) for event in events if isinstance(event, AlarmOpened | Moved)], schema=EVENTS
+            [_of_event(event) for event in events if isinstance(event, AlarmOpened | StateChanged)], schema=EVENTS
         ),
         "nights": lambda: pa.Table.from_pylist(
             [
-                {name: getattr(event, OTHERWISE.get(name, name)) for name in NIGHTS.names}
+                {name: getattr(event, FIELD_OF_COLUMN.get(name, name)) for name in NIGHTS.names}
                 for event in events
                 if isinstance(event, Night)
             ],
@@ -249,10 +249,10 @@ def _of_alarm(alarm: Alarm) -> dict[str, Any]:
     }
 
 
-def _of_event(event: AlarmOpened | Moved) -> dict[str, Any]:
+def _of_event(event: AlarmOpened | StateChanged) -> dict[str, Any]:
     if isinstance(event, AlarmOpened):
         return {"moment": event.at, "alarm": event.alarm.id, "state": event.alarm.state, "note": event.alarm.note}
-    return {name: getattr(event, OTHERWISE.get(name, name)) for name in EVENTS.names}
+    return {name: getattr(event, FIELD_OF_COLUMN.get(name, name)) for name in EVENTS.names}
 
 
 def _explain_error(error: Exception, sql: str) -> UsageError:
@@ -265,7 +265,7 @@ def _explain_error(error: Exception, sql: str) -> UsageError:
     if isinstance(error, duckdb.PermissionException):
         return UsageError(f"{text}: a query sees the history and nothing else, neither files nor networks")
     if isinstance(error, duckdb.CatalogException) and "Table with name" in text:
-        # Without duckdb's suggestion, which would be one of duckdb's tables.
+        # This leaves out duckdb's suggestion, which would be one of duckdb's own tables.
         return UsageError(f"{text.partition(' Did you mean')[0]} {_name_views()}")
     if isinstance(error, duckdb.BinderException):
         named = [name for name in VIEWS if re.search(rf"\b{name}\b", sql, re.IGNORECASE)]

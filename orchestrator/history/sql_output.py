@@ -20,7 +20,7 @@ from orchestrator.terminal import output_file, strict_json
 from orchestrator.terminal.text import render_plain, safe_text
 
 FORMATS = ("table", "csv", "json", "parquet")
-# Of a table on a terminal; the other formats have them all.
+# A table shows at most this many rows; the other formats have them all.
 MOST_ROWS = 1000
 
 

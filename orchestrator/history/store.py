@@ -46,7 +46,7 @@ class Read:
         return schema.to_points(self.table)
 
     def until(self, now: datetime, host: str) -> "Read":
-        """Leave out the points of a host that it measured after `now`."""
+        """Return a copy without the points that a host measured after `now`."""
         past = pc.less_equal(self.table.column("started"), pa.scalar(now, schema.SCHEMA.field("started").type))
         return Read(self.table.filter(pc.or_(past, pc.not_equal(self.table.column("host"), host))), self.warnings)
 
@@ -97,7 +97,7 @@ class Store:
             try:
                 data = path.read_bytes()
             except OSError as error:
-                # This says nothing about the content: other users or a later moment may be able to read it.
+                # This says nothing about the content: another user, or a later attempt, may be able to read it.
                 warnings.append(f"{path} is left out: {error.strerror}")
                 continue
             try:
@@ -114,7 +114,7 @@ class Store:
         return frozenset(stem.split("-", 2)[2].rpartition("-")[0] for stem in stems if stem.count("-") > 2)
 
     def _unreadable(self, path: Path, why: str) -> str:
-        """Move the file if this store may, and return a line about it."""
+        """Move the file to quarantine if this store does that, and return a line about it."""
         message = f"{path} is left out, since it cannot be read: {why}"
         if not self._moves:
             return message
@@ -138,9 +138,9 @@ class Store:
 
 
 def _table(data: bytes) -> pa.Table:
-    # Not through a dataset, which would make a column of the folder's name.
+    # The file is not read as a dataset, which would turn the folder's name into a column.
     table = schema.check_points(pq.ParquetFile(pa.BufferReader(data)).read())
-    # Reading finds no damaged text; whatever uses the text later would.
+    # Reading does not detect damaged text; it would only fail later, where the text is used.
     table.validate(full=True)
     for name in ("target", "reference"):
         for text in pc.unique(table.column(name)).to_pylist():

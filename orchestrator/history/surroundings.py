@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from orchestrator.history.model import Point
 
-# What begins a new segment, in words for users. A version that is followed by a name, such as `nightly`, is another
-# build every night: that is what is watched.
+# A change in one of these begins a new segment; the values are words for users. The image of a version that is followed
+# by a name, such as `nightly`, does not count: it has a new build every night, and these builds are what is watched.
 CUTS = {
     "image": "image of the version",
     "reference_image": "image of the reference",
@@ -18,9 +18,9 @@ CUTS = {
     "reference_variables": "variables of the reference",
 }
 BOOT = "boot"
-# Not every machine shows these at all times; what is not known on both nights is no change.
+# Not every machine shows these at all times; a value that is missing on one of two nights is no change.
 OFTEN_HIDDEN = (BOOT, "microcode", "governor")
-# What belongs to the machine and not to TensorFlow, and moves many series at once.
+# These belong to the machine and not to TensorFlow, and move many series at once.
 OF_MACHINE = {
     "kernel": "kernel",
     BOOT: "boot",
@@ -30,12 +30,12 @@ OF_MACHINE = {
 }
 NAMES = {**CUTS, **OF_MACHINE, "python": "Python", "tool": "tfcompare"}
 SATURDAY = 5
-# After more days without a night, too much may have changed in between.
+# A gap of more days between two nights begins a new segment, since too much may have changed.
 MOST_APART = 60
 
 
 def cuts(before: Point, after: Point) -> tuple[str, ...]:
-    """Return what changed between two points so that they cannot be compared; nothing if they can."""
+    """Return the changes because of which two points cannot be compared, or nothing if they can be."""
     followed = after.target != after.build
     names = [name for name in CUTS if not (followed and name == "image")]
     changes = [change for name in names if (change := _change(name, before, after))]
@@ -56,14 +56,14 @@ def is_weekend(night: date) -> bool:
 
 
 def weekday_change(before: Point, after: Point) -> tuple[str, ...]:
-    """Return that a weekend began or ended between two points, when machines may have other work."""
+    """Return a remark if a weekend began or ended between two points, since machines may have other work then."""
     if is_weekend(before.night) == is_weekend(after.night):
         return ()
     return (f"weekday: {before.night:%A} -> {after.night:%A}",)
 
 
 def machine_changes(before: Point, after: Point, usual: Collection[str] = ()) -> tuple[str, ...]:
-    """Return what changed about the machine between two points, but for what is usual there."""
+    """Return what changed about the machine between two points, without the names in `usual`."""
     return tuple(change for name in OF_MACHINE if name not in usual and (change := _change(name, before, after)))
 
 
@@ -78,7 +78,7 @@ def _change(name: str, before: Point, after: Point) -> str:
         return ""
     if name == BOOT:
         (was, _, was_id), (now, _, now_id) = was.rpartition(" "), now.rpartition(" ")
-        # The same start, seen through a clock that was set in between.
+        # The machine was not restarted; only its clock was set.
         if was_id == now_id:
             return ""
     if "variables" not in name:
@@ -91,6 +91,6 @@ def _short(text: str) -> str:
 
 
 def first_after(points: Sequence[Point], night: date) -> tuple[Point, Point] | None:
-    """Return the last point before a night and the first point from then on."""
+    """Return the last point before a night and the first point on or after it."""
     timed = [point for point in points if point.has_value]
     return next(((before, after) for before, after in pairwise(timed) if before.night < night <= after.night), None)

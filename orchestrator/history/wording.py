@@ -53,7 +53,7 @@ def describe_cause(alarm: Alarm) -> tuple[str, ...]:
 
 
 def describe_levels(alarm: Alarm) -> str:
-    """Return how a version stood to the reference before and after a change."""
+    """Return how a version compared with the reference before and after a change."""
     change, about = alarm.change, alarm.key.about
     if alarm.key.metric == RESULTS:
         return f"its results {'were equal' if change.before == 1 else 'differed by less'} until {change.last}"

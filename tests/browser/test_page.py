@@ -341,9 +341,8 @@ def test_a_mark_tells_its_figures_as_text(browser, hostile_page: str):
 
 def test_the_verdicts_come_first_as_a_table_that_leads_to_the_cases(browser, page: str):
     opened(browser, page)
-    groups = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#across-matrix .group")]
-    assert groups
-    assert groups[0].startswith("▲ slower")
+    marks = [one.text for one in browser.find_elements(By.CSS_SELECTOR, "#across-matrix tbody .mark")]
+    assert marks[0] in "▲▼"
     first = "return document.querySelector('#across-matrix tbody').getBoundingClientRect().top"
     table = "return document.getElementById('results').getBoundingClientRect().top"
     assert browser.execute_script(first) < browser.execute_script(table)
@@ -355,9 +354,24 @@ def test_the_verdicts_come_first_as_a_table_that_leads_to_the_cases(browser, pag
 def test_a_phone_shows_a_verdict_within_two_screens(browser, page: str):
     resized(browser, 390)
     opened(browser, page)
-    top = "return document.querySelector('#across-matrix .group').getBoundingClientRect().top + scrollY"
+    top = "return document.querySelector('#across-matrix tbody .verdict').getBoundingClientRect().top + scrollY"
     assert browser.execute_script(top) < 1000
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+
+
+def test_a_phone_cuts_no_column_of_the_verdicts(browser, page: str, screenshots: Path):
+    resized(browser, 390)
+    opened(browser, page)
+    beyond = """
+        const table = document.getElementById('across-matrix'), room = table.closest('.scroll');
+        return [...table.rows].flatMap(row => [...row.cells])
+            .filter(cell => cell.getBoundingClientRect().right > room.getBoundingClientRect().right + 1)
+            .map(cell => cell.innerText);
+    """
+    assert browser.execute_script(beyond) == []
+    heads = browser.find_elements(By.CSS_SELECTOR, "#across-matrix thead th")
+    assert [head.text for head in heads] == ["Case", "1.14.0", "2.0.0", "2.13.0"]
+    pictured(browser, screenshots / "phone-verdicts.png")
 
 
 def test_the_plot_names_every_case_in_every_version(browser, page: str):

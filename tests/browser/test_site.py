@@ -14,7 +14,7 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from orchestrator.history import site
-from orchestrator.history.model import AlarmOpened, Moved
+from orchestrator.history.model import AlarmOpened, StateChanged
 from orchestrator.history.site import wording
 from tests.support.browser import complaints, pictured, resized, themed, violations
 from tests.support.nights import FIRST, history
@@ -39,9 +39,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (store.runs / dead[-1].run).mkdir(parents=True)
     (store.runs / dead[-1].run / "report.html").write_text("<!doctype html><title>The run</title>")
     store.record(AlarmOpened(at=at(40), alarm=alarm(CASE, surroundings=("kernel: 6.1 -> 6.6",))))
-    store.record(Moved(at=at(41), alarm="a1", state="known", note="It is the new allocator."))
+    store.record(StateChanged(at=at(41), alarm="a1", state="known", note="It is the new allocator."))
     store.record(AlarmOpened(at=at(10), alarm=alarm(OTHER, id="a0", number=10)))
-    store.record(Moved(at=at(15), alarm="a0", state="recovered"))
+    store.record(StateChanged(at=at(15), alarm="a0", state="recovered"))
     site.build_site(store, path / "site")
     return path / "site"
 
@@ -59,7 +59,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = kept(path / "history", points)
     told = alarm(case, surroundings=(HOSTILE,), run=HOSTILE, reproduce=HOSTILE, bisect=HOSTILE)
     store.record(AlarmOpened(at=at(1), alarm=replace(told, key=replace(told.key, host=HOSTILE))))
-    store.record(Moved(at=at(2), alarm="a1", state="muted", note=HOSTILE))
+    store.record(StateChanged(at=at(2), alarm="a1", state="muted", note=HOSTILE))
     site.build_site(store, path / "site")
     return path / "site"
 
@@ -95,6 +95,15 @@ def test_the_overview_shows_a_line_a_version_and_leads_to_the_case(browser, fold
         assert line.size["width"] > 80
         assert line.get_attribute("aria-label")
     assert rows(browser) == [CASE, OTHER, CASE]
+    verdicts = browser.find_elements(By.CSS_SELECTOR, ".cells b.verdict")
+    assert verdicts
+    assert {one.get_attribute("class").split()[1] for one in verdicts} <= {"slower", "faster", "same", "inconclusive"}
+    plain = browser.find_element(By.CSS_SELECTOR, ".cells .dim").value_of_css_property("color")
+    for one in verdicts:
+        # The mark and a spoken word say it as well as the colour.
+        assert one.find_element(By.CSS_SELECTOR, ".mark").text in "▲▼=?"
+        assert one.find_element(By.CSS_SELECTOR, ".spoken").get_attribute("textContent") in one.get_attribute("class")
+        assert one.value_of_css_property("color") != plain or "same" in one.get_attribute("class")
     browser.find_element(By.LINK_TEXT, OTHER).click()
     assert browser.find_element(By.TAG_NAME, "h1").text == OTHER
     browser.find_element(By.LINK_TEXT, "Overview").click()

@@ -1,1 +1,1 @@
-"""Which changes are alarms: noise, steps, judging, and what users say of them."""
+"""Decides which changes are alarms: noise, steps, judging, and the decisions of users."""

@@ -9,15 +9,15 @@ from pathlib import Path
 from orchestrator.history.alarms import levels, machine, results, state
 from orchestrator.history.alarms.steps import find_wander
 from orchestrator.history.model import (
-    OF_REFERENCE,
+    REFERENCE_PREFIX,
     Alarm,
     AlarmOpened,
     Judged,
     Key,
-    Moved,
     NightReport,
-    Resized,
     Series,
+    SizeChanged,
+    StateChanged,
 )
 from orchestrator.metrics.followed import RESULTS, TIME
 
@@ -44,15 +44,15 @@ def judge_night(
 ) -> NightVerdict:
     """Judge tonight's results.
 
-    `measured` are the series that tonight's suite was meant to measure, whatever their outcome, and `alike` the runs
-    of earlier nights that were asked for the same.
+    `measured` are the series that tonight's suite was meant to measure, whatever their outcome. `alike` are the runs of
+    earlier nights with the same options.
     """
     own = set(measured)
     wander = find_wander({key: series.segments[-1] for key, series in all_series.items() if series.segments})
     events: list[Judged] = []
     for key in sorted(key for key in own if not key.is_control):
         series = all_series[key]
-        # Each metric of a case has its own: what is known of one hides nothing of another.
+        # Each metric of a case has separate alarms, so that one that is known hides nothing about another metric.
         mine = [alarm for alarm in alarms if alarm.key == key]
         if key.metric == RESULTS:
             events += results.judge_results(series, mine, today, now, runs)
@@ -82,8 +82,8 @@ def _came_and_went(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the names of series that appeared in the suite and of those that vanished from it.
 
-    Tonight is compared with the last run of an earlier night that was asked for the same: a history may have several
-    schedules, whose versions and cases overlap. Another engine that was chosen since has other series.
+    Tonight is compared with earlier nights that had the same options, since a history may have several schedules, whose
+    versions and cases overlap. Series of engines that tonight did not use are left out.
     """
     engines = {(key.host, key.engine) for key in own}
     before: dict[tuple[datetime, str], set[Key]] = defaultdict(set)
@@ -104,14 +104,14 @@ def _name_cases(keys: Iterable[Key]) -> tuple[str, ...]:
 
 
 def _is_of_times(key: Key) -> bool:
-    """Return whether a key stands for a version in a case, and not for another metric of the same."""
+    """Return whether a key is about the times of a version, not about another metric or the control arm."""
     return key.metric == TIME and not key.is_control
 
 
 def _describe_ended(all_series: Mapping[Key, Series], own: set[Key], today: date) -> tuple[str, ...]:
     """Describe versions that had a time on the night before but have none tonight, one line per reason.
 
-    Where the reference has none, that is the reason for all versions.
+    If the reference has none, that is the reason for all versions.
     """
     lost: dict[tuple[str, str], dict[str, None]] = defaultdict(dict)
     for key in sorted(own):
@@ -120,7 +120,7 @@ def _describe_ended(all_series: Mapping[Key, Series], own: set[Key], today: date
             continue
         before, now = nights[-2:]
         if before.outcome == "measured" != now.outcome:
-            what = "nothing to compare" if now.reason.startswith(OF_REFERENCE) else f"{key.target} {now.outcome}"
+            what = "nothing to compare" if now.reason.startswith(REFERENCE_PREFIX) else f"{key.target} {now.outcome}"
             lost[what, now.reason][key.case] = None
     return tuple(
         f"{what} in {next(iter(cases)) if len(cases) == 1 else f'{len(cases)} cases'}: {reason}"
@@ -148,14 +148,14 @@ def report_events(report: NightReport, judged: NightVerdict, after: Sequence[Ala
     `after` are all alarms in their current state.
     """
     by_id = {alarm.id: alarm for alarm in after}
-    moved = [event for event in judged.events if isinstance(event, Moved)]
+    moved = [event for event in judged.events if isinstance(event, StateChanged)]
     opened = [alarm.id for alarm in _list_opened(judged.events) if alarm.state == "new"]
     opened += [event.alarm for event in moved if event.state == "new"]
     recovered = [event.alarm for event in moved if event.state == "recovered"]
-    # What the machine did was no news when it began.
+    # An alarm of the machine was not reported when it began, so its end is not reported either.
     recovered = [alarm_id for alarm_id in recovered if not state.is_by_machine(by_id[alarm_id])]
     confirmed = [by_id[event.alarm] for event in moved if event.state == "confirmed"]
-    resized = [by_id[event.alarm] for event in judged.events if isinstance(event, Resized) and event.left]
+    resized = [by_id[event.alarm] for event in judged.events if isinstance(event, SizeChanged) and event.left]
     still = [alarm for alarm in after if state.is_listed(alarm, today) and alarm.id not in opened]
     return NightReport(
         night=report.night,
@@ -163,7 +163,7 @@ def report_events(report: NightReport, judged: NightVerdict, after: Sequence[Ala
         recovered=tuple(by_id[alarm_id] for alarm_id in recovered),
         still=tuple(still),
         confirmed=tuple(alarm for alarm in confirmed if not alarm.proven),
-        # What a user silenced stays silent.
+        # Alarms that a user has muted are left out.
         resized=tuple(alarm for alarm in resized if state.is_listed(alarm, today)),
         appeared=judged.appeared,
         vanished=judged.vanished,

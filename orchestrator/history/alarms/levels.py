@@ -1,7 +1,7 @@
 """Judges the levels of one series: which of its alarms hold, end or shrink, and which step is a new one.
 
-A step is judged by the level right before it. So an improvement and the step that takes it back are two alarms, and an
-alarm ends only at the level from before it. Levels of two segments are never compared.
+A step is judged against the level right before it. So an improvement and the step that undoes it are two alarms, and an
+alarm ends only when its series is back at the level before it. Levels of two segments are never compared.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,14 +16,25 @@ from orchestrator.history.alarms.noise_model import nights_of
 from orchestrator.history.alarms.opened import open_alarm
 from orchestrator.history.alarms.proof import find_strays, is_proven
 from orchestrator.history.alarms.steps import MIN_SIZE, changes, news
-from orchestrator.history.model import Alarm, AlarmOpened, Change, Judged, Key, Moved, Resized, Segment, Series, State
+from orchestrator.history.model import (
+    Alarm,
+    AlarmOpened,
+    Change,
+    Judged,
+    Key,
+    Segment,
+    Series,
+    SizeChanged,
+    State,
+    StateChanged,
+)
 from orchestrator.history.surroundings import first_after
 
-# Later nights show better where exactly a step began: within this many days it is the same step.
+# Later nights show better where exactly a step began: two steps within this many days are the same.
 WOBBLE = timedelta(days=7)
-# A step whose size, as a logarithm, is now this many times what it was is another step.
+# A step is another one if its size, as a logarithm, has changed by more than this factor.
 MOST_RESIZED = 2
-# At least and at most this many of the last nights show that a level is not what it was, by this many standard errors.
+# A recovery has to show in the last nights, at least and at most this many, by this many standard errors.
 FEWEST_TO_RECOVER, MOST_TO_RECOVER, SURE_TO_RECOVER = 2, 14, 2.3
 
 
@@ -36,7 +47,7 @@ def judge_levels(
     all_series: Mapping[Key, Series],
     wander: float,
 ) -> Iterator[Judged]:
-    """Judge a series that has a value tonight; `alarms` are all that it ever had.
+    """Judge a series that has a value tonight; `alarms` are all alarms that it ever had.
 
     `wander` is the variance by which levels wander on the machine.
     """
@@ -45,22 +56,22 @@ def judge_levels(
     here = [alarm for alarm in alarms if segment.values[0].night <= alarm.change.last]
     for alarm in filter(state.is_open_alarm, alarms):
         if alarm not in here:
-            # What began the segments since then.
+            # The segment of the alarm has ended, so report why the later ones began.
             later = [each for each in series.segments if each.values[0].night > alarm.change.last]
             apart = tuple(dict.fromkeys(because for each in later for because in each.because))
             if apart != alarm.apart:
-                yield Resized(at=now, alarm=alarm.id, night=today, apart=apart)
+                yield SizeChanged(at=now, alarm=alarm.id, night=today, apart=apart)
         elif _has_recovered(alarm, segment, steps):
-            yield Moved(at=now, alarm=alarm.id, state="recovered", night=today)
+            yield StateChanged(at=now, alarm=alarm.id, state="recovered", night=today)
         else:
-            if alarm.state == "new" and alarm.night < today and _is_borne_out(alarm, series, all_series):
-                yield Moved(at=now, alarm=alarm.id, state="confirmed", night=today)
+            if alarm.state == "new" and alarm.night < today and _is_confirmed(alarm, series, all_series):
+                yield StateChanged(at=now, alarm=alarm.id, state="confirmed", night=today)
             if tonight and (left := _find_left(alarm, steps)):
-                yield Resized(at=now, alarm=alarm.id, night=today, left=left)
-    # What the series shows of long ago may come and go with what is known of its noise: only what is new is an alarm.
+                yield SizeChanged(at=now, alarm=alarm.id, night=today, left=left)
+    # Old steps may come and go as more is known about the noise, so only a new step raises an alarm.
     for change in tonight:
         same = [alarm for alarm in here if _is_same(alarm, change, steps)]
-        if any(map(state.is_open_alarm, same)) or any(_tells(alarm, change) for alarm in here):
+        if any(map(state.is_open_alarm, same)) or any(_is_already_reported(alarm, change) for alarm in here):
             continue
         if not same:
             between = first_after(series.points, change.first)
@@ -70,7 +81,7 @@ def judge_levels(
             yield AlarmOpened(at=now, alarm=alarm)
         elif _holds(same[0], segment):
             again: State = "known" if state.is_by_machine(same[0]) else "new"
-            yield Moved(at=now, alarm=same[0].id, state=again, night=today)
+            yield StateChanged(at=now, alarm=same[0].id, state=again, night=today)
 
 
 def _is_same(alarm: Alarm, change: Change, steps: Sequence[Change]) -> bool:
@@ -83,9 +94,9 @@ def _is_same(alarm: Alarm, change: Change, steps: Sequence[Change]) -> bool:
         return False
     if not step.first - WOBBLE <= change.first <= max(step.first, alarm.night) + WOBBLE:
         return False
-    # Another step that is nearer is the alarm's, or has ended what it was about.
+    # A step that is nearer is the one the alarm is about, or has ended it.
     nearest = min(steps, key=lambda other: abs(other.first - step.first))
-    # What was believed at once may turn out to be smaller, and is no second alarm then.
+    # A step that was believed at once may turn out to be smaller, which is no reason for a second alarm.
     least = 0.0 if state.is_open_alarm(alarm) and not alarm.is_provisional else 1 / MOST_RESIZED
     return nearest == change and least <= log(change.ratio) / log(step.ratio) <= MOST_RESIZED
 
@@ -96,7 +107,7 @@ def _was_closed(alarm: Alarm, change: Change) -> bool:
 
 
 def _find_own(alarm: Alarm, steps: Sequence[Change]) -> Change | None:
-    """Return the step of an alarm as the nights show it by now, if they still do."""
+    """Return the step of an alarm as the nights show it now, if they still do."""
     return next((change for change in steps if _is_same(alarm, change, steps)), None)
 
 
@@ -107,14 +118,14 @@ def _find_later(alarm: Alarm, steps: Sequence[Change]) -> Change | None:
 
 
 def _measure_rest(alarm: Alarm, before: float, level: float) -> float:
-    """Return how far a level is from that before an alarm, as a logarithm; below 0 it is on the other side."""
+    """Return the log distance of a level from the level before an alarm; it is negative on the other side."""
     return copysign(1.0, log(alarm.change.ratio)) * (log(level) - log(before))
 
 
 def _margin(alarm: Alarm) -> float:
     """Return how near to the level before an alarm nights have to be to end it."""
     half = abs(log(alarm.change.ratio)) / 2
-    # One that no other night has borne out ends as soon as nights do not show it.
+    # A provisional alarm ends as soon as the nights no longer show it.
     return half if alarm.is_provisional else min(MIN_SIZE, half)
 
 
@@ -128,7 +139,7 @@ def _has_recovered(alarm: Alarm, segment: Segment, steps: Sequence[Change]) -> b
 def _is_back(alarm: Alarm, segment: Segment) -> bool:
     """Return whether nights after an alarm show the level from before it, although no step shows its end.
 
-    One or two nights may stray by half of a small step, and the more nights there are, the less.
+    One or two nights may stray by half of a small step; the mean of more nights strays less.
     """
     nights = nights_of(segment)
     later = sum(night > alarm.night for night in nights.dates)
@@ -144,23 +155,24 @@ def _is_back(alarm: Alarm, segment: Segment) -> bool:
 
 
 def _find_left(alarm: Alarm, steps: Sequence[Change]) -> float | None:
-    """Return the ratio to the level before an alarm that is left of it, if reports have another one so far."""
+    """Return the ratio to the level before an alarm that is left of it, or None if the reported one still holds."""
     own, later = _find_own(alarm, steps), _find_later(alarm, steps)
     if alarm.is_provisional or state.is_by_machine(alarm) or not (own or later):
         return None
     whole, reported = abs(log(alarm.change.ratio)), abs(log(alarm.left or alarm.change.ratio))
     level = later.after if later else own.after if own else alarm.change.after
-    # What came on top of it is another alarm.
+    # A further change in the same direction is another alarm.
     left = min(whole, max(0.0, _measure_rest(alarm, (own or alarm.change).before, level)))
-    # Every night shows the size of one and the same step a little differently.
+    # The size of the same step looks a little different every night, so a small change of it does not count.
     differs = abs(left - reported) > MIN_SIZE if later else left < reported / MOST_RESIZED
     return exp(copysign(left, log(alarm.change.ratio))) if differs else None
 
 
-def _tells(alarm: Alarm, change: Change) -> bool:
-    """Return whether the end of an alarm, or what is left of it, tells all that there is to say of a step.
+def _is_already_reported(alarm: Alarm, change: Change) -> bool:
+    """Return whether a step needs no alarm, since the end of an earlier alarm or its remaining size reports it.
 
-    A step back after an improvement is news, unless that was but a stray. No version undoes what a machine did.
+    A step back after an established improvement is always news, and so is one after an alarm of the machine: no version
+    undoes what a machine did.
     """
     if state.is_by_machine(alarm) or _was_closed(alarm, change):
         return False
@@ -168,12 +180,12 @@ def _tells(alarm: Alarm, change: Change) -> bool:
         return False
     if alarm.change.direction == "faster" and alarm.is_established:
         return False
-    # Past the level from before it, more has changed than the alarm was about.
+    # If the step goes past the level before the alarm, more has changed than the alarm was about.
     return _measure_rest(alarm, alarm.change.before, change.after) >= -MIN_SIZE
 
 
 def _describe_undone(change: Change, alarms: Sequence[Alarm]) -> str:
-    """Return which improvement a step takes back, as a whole or in part; '' if none."""
+    """Return which improvement a step undoes, as a whole or in part, or '' if it undoes none."""
     improvements = [
         alarm
         for alarm in alarms
@@ -198,7 +210,7 @@ def _holds(alarm: Alarm, segment: Segment, nights: int = 1) -> bool:
     return abs(level - after) < abs(level - before)
 
 
-def _is_borne_out(alarm: Alarm, series: Series, all_series: Mapping[Key, Series]) -> bool:
+def _is_confirmed(alarm: Alarm, series: Series, all_series: Mapping[Key, Series]) -> bool:
     """Return whether later nights confirm an alarm."""
     segment = series.segments[-1]
     if alarm.proven:

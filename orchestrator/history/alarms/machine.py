@@ -1,8 +1,8 @@
-"""Recognises what a machine did to all series at once, which is no news about TensorFlow. Pure functions.
+"""Recognises steps that the machine caused in all series at once, which are no news about TensorFlow. Pure functions.
 
-A reboot, another kernel or microcode may move levels by a percent or two, and never by more than 3 %: a version is
-measured next to its reference on the same machine. Only what is as before can tell that the machine moved levels:
-versions of which the build is the same, and the reference's second measurement.
+A reboot, another kernel or microcode may move levels by a percent or two, but never by more than 3 %: a version is
+measured next to its reference on the same machine. Only unchanged arms can show that the machine moved levels: versions
+with the same build, and the reference's second measurement.
 """
 
 import math
@@ -23,18 +23,18 @@ from orchestrator.history.surroundings import BOOT, is_restarted, machine_change
 from orchestrator.metrics import TIMES
 from orchestrator.terminal.counts import name_some
 
-# No larger step is the machine's.
+# A larger step is never attributed to the machine.
 MOST = math.log(1.03)
-# A step is the machine's if it is at most this many times what the change of the machine did to unchanged versions.
-# What such changes do usually counts as some cases.
+# A step is attributed to the machine if it is at most LIKE_OTHERS times the shift of unchanged versions, among which
+# USUAL_SHIFT counts as the shift of PRIOR_CASES more.
 LIKE_OTHERS, USUAL_SHIFT, PRIOR_CASES = 3.5, 0.01, 4
-# Unchanged versions have moved if chance moves them as far with at most this probability.
+# Unchanged versions have moved if chance would move them as far with at most this probability.
 MOVED = 0.05
-# The nights on each side of a machine change that say what it did.
+# This many nights on each side of a machine change show what it did.
 AROUND = 5
-# A small step may be found to begin this many nights off.
+# The beginning that is found for a small step may be this many days off.
 OFF = 3
-# A machine that was started before at least this share of its last nights is started for every night.
+# A machine that was started before at least this share of its last nights counts as one that is started every night.
 LAST_NIGHTS, USUALLY = 10, 0.5
 MOST_NAMED = 10
 
@@ -68,7 +68,7 @@ def find_explained(opened: Iterable[Alarm], all_series: Mapping[Key, Series]) ->
 def machine_change_at(series: Series, change: Change) -> MachineChange | None:
     """Return what changed about the machine where a step begins, or within a few nights of it.
 
-    A start is no change of a machine that is started for every night.
+    A start does not count as a change if the machine is started for every night.
     """
     nights = list({point.night: point for point in series.points if point.has_value}.values())
     near = []
@@ -90,14 +90,14 @@ def is_like_others(change: Change, of: MachineChange, key: Key, all_series: Mapp
     moved = sum(shift**2 / variance for shift, variance in shifts)
     if special.chdtrc(len(shifts), moved) > MOVED:
         return False
-    # Beyond their noise.
+    # Only the part of a shift that exceeds its noise counts.
     squares = sum(max(0.0, shift**2 - variance) for shift, variance in shifts)
     usual = (PRIOR_CASES * USUAL_SHIFT**2 + squares) / (PRIOR_CASES + len(shifts))
     return abs(math.log(change.ratio)) <= LIKE_OTHERS * math.sqrt(usual)
 
 
 def _measure_shifts(night: date, key: Key, all_series: Mapping[Key, Series]) -> Iterable[tuple[float, float]]:
-    """Yield by how much each series of an unchanged version moved on a night, and the variance of that."""
+    """Yield how far each unchanged series moved on a night, and the variance of that shift."""
     controls: set[Key] = set()
     for other, series in all_series.items():
         if not is_alike(other, key) or not series.segments:
@@ -108,7 +108,7 @@ def _measure_shifts(night: date, key: Key, all_series: Mapping[Key, Series]) -> 
         shifts = []
         if other != key and {point.build for point in timed if point.night >= night} == build:
             shifts.append(_measure_shift(segment, night))
-        # Several versions share one.
+        # Several versions share one control arm.
         if other.control not in controls:
             controls.add(other.control)
             shifts.append(_measure_shift(Segment(values=segment.control, control=()), night))

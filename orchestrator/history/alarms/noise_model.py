@@ -18,38 +18,38 @@ from orchestrator.history.surroundings import SATURDAY
 Floats = NDArray[np.float64]
 
 # A confirmed night has at least this many times the rounds of a screen.
-SURE_TIMES = 2
-# Nothing is quieter from night to night than this, however alike its nights have been.
+CONFIRMED_TIMES = 2
+# Every series varies at least this much from night to night, however alike its nights have been.
 QUIETEST = 0.003
-# The least share of a screen's variance that is the night's, and that no rounds make smaller.
+# At least this share of a screen's variance is due to the night, and more rounds do not reduce it.
 NIGHT_SHARE = 0.08
-# What screens stray beyond their rounds is due to the night from this many standard errors on.
+# Variation beyond that of the rounds is due to the night as far as it exceeds this many standard errors.
 DOUBT = 1.0
-# In the variance of one night, the rounds of all nights count as this many of that night's rounds.
+# The rounds of all nights count as this many additional rounds in the variance of one night.
 PRIOR_ROUNDS = 24
-# Nights may stray less than their rounds suggest, because the order of a round is the mirror of the one before. The
-# assumption that they do not counts as this many nights, and how much less they may stray is bounded.
+# Nights may vary less than their rounds suggest, because each round mirrors the order of the round before. The
+# assumption that they do not counts as PRIOR_NIGHTS nights, and the variance is at least LEAST_TIMES the suggested one.
 PRIOR_NIGHTS = 20
 LEAST_TIMES = 0.5
-# The night's share that screens suggest counts as this many nights with many rounds.
+# The share of the night that screens suggest counts as this many nights with many rounds.
 PRIOR_SURE = 12
-# The variance of rounds that were all alike, as of a clock that is read to the second.
+# Rounds that were all alike, as with a clock that is read to the second, get this variance.
 EXACT = 1e-12
-# If the rounds of a night have more than this many times the middle variance, they count as having just that.
+# The variance of a night's rounds counts as at most this many times the median variance.
 LOUD = 4.0
-# A machine may have other work at weekends: at least and at most this many of the last ones decide, and by how many
-# standard errors they have to differ from the nights around them.
+# A machine may have other work at weekends: at least and at most this many of the last ones decide, and they have to
+# differ from the nights around them by this many standard errors.
 FEWEST_WEEKENDS, MOST_WEEKENDS, WEEKEND_DOUBT = 3, 8, 3.0
-# Further away, in standard deviations, a single night is a freak.
-FREAK = 3.0
+# A single night that is more than this many standard deviations away is an outlier.
+OUTLIER = 3.0
 # The median of squares of a normal variable is this share of their mean.
 MEDIAN_SQUARE = 0.4549
-# How much a level that wanders resembles that of the night before, from how many standard errors on levels do wander,
-# and at most and at least as many nights are looked at together for that.
+# A level that wanders has the correlation RESEMBLANCE with that of the night before. Levels wander if that shows by
+# WANDER_DOUBT standard errors, in stretches of at most STRETCH and at least SHORTEST nights.
 RESEMBLANCE, WANDER_DOUBT, STRETCH, SHORTEST = 0.7, 2.5, 10, 4
-# What so short a stretch shows of it, since its own mean wanders along.
+# Such a short stretch shows only this share of the wandering, since its own mean also wanders.
 SHOWN = 0.55
-# Successive differences overlap: this share of them is news.
+# Successive differences overlap, so only this share of them is independent.
 NEWS = 2 / 3
 
 
@@ -60,20 +60,20 @@ class Nights:
     dates: tuple[date, ...]
     effects: Floats
     weights: Floats
-    # Nights that were confirmed: a step on the last night is reported only if that night is one of them.
+    # These nights were confirmed: a step on the last night is reported only if that night is one of them.
     sure: NDArray[np.bool_]
-    # Degrees of freedom of what the weights rest on.
+    # These are the degrees of freedom of the variances that the weights rest on.
     freedom: int
-    # The correlation of a night with the one before it.
+    # Each night has this correlation with the one before it.
     correlation: float = 0.0
 
     def until(self, end: int) -> "Nights":
-        """Return the first of these nights, with what all of them tell about the noise."""
+        """Return the first `end` nights, with what all nights show about the noise."""
         effects, weights, sure = self.effects[:end], self.weights[:end], self.sure[:end]
         return replace(self, dates=self.dates[:end], effects=effects, weights=weights, sure=sure)
 
     def widening(self, counts: Floats) -> Floats:
-        """Return how many times the variance of a mean of this many nights is that of independent nights."""
+        """Return the factor by which correlation increases the variance of the mean of this many nights."""
         alike, apart = self.correlation, 1 - self.correlation
         widened: Floats = (1 + alike) / apart - 2 * alike * (1 - alike**counts) / (counts * apart**2)
         return widened
@@ -85,18 +85,18 @@ class _Arm:
 
     effects: Floats
     sampled: Floats
-    # Of a night that was but screened.
+    # This is the usual variance of a night that was only screened.
     usual: float
-    # Rounds of a screen to those of the night.
+    # This is the number of rounds of a screen, divided by that of the night.
     share: Floats
 
     @property
     def sure(self) -> NDArray[np.bool_]:
-        return self.share <= 1 / SURE_TIMES
+        return self.share <= 1 / CONFIRMED_TIMES
 
 
 def nights_of(segment: Segment, wander: float = 0.0) -> Nights:
-    """Return the nights of a segment; `wander` is the variance that each has in common with the one before it."""
+    """Return the nights of a segment; `wander` is the variance that each night shares with the one before it."""
     values = segment.values
     effects, errors, rounds = _columns(values)
     beside = {value.night: value for value in segment.control}
@@ -104,11 +104,11 @@ def nights_of(segment: Segment, wander: float = 0.0) -> Nights:
     indices = [index for index, _ in pairs]
     control_effects, control_errors, control_rounds = _columns([value for _, value in pairs])
     squares = errors**2
-    # The control arm shares the reference's rounds: half of what it strayed by is in the series, too.
+    # The control arm shares the reference's rounds, so half of its deviation is also in the series.
     effects[indices] -= control_effects / 2
     squares[indices] = np.maximum(squares[indices] - control_errors**2 / 4, squares[indices] / 2)
     effects -= _weekends([value.night for value in values], effects)
-    # Fewer than a quarter of the nights are cut short, and most are not confirmed.
+    # The lower quartile is the size of a screen: few nights are cut short, and most are not confirmed.
     counts = np.sort(np.concatenate((rounds, control_rounds)))
     screened = float(counts[len(counts) // 4]) if len(counts) else 1.0
     target = _arm(effects, squares, rounds, screened)
@@ -127,7 +127,7 @@ def nights_of(segment: Segment, wander: float = 0.0) -> Nights:
         weights=1 / variances,
         sure=target.sure,
         freedom=max(1, freedom),
-        # Of the most certain nights, which steps rest on.
+        # The most certain nights decide, since steps rest on them.
         correlation=wander / float(variances.min()) if len(variances) else 0.0,
     )
 
@@ -135,7 +135,8 @@ def nights_of(segment: Segment, wander: float = 0.0) -> Nights:
 def measure_wander(together: Iterable[Segment]) -> float:
     """Return the variance that nights have in common with the nights before them, over all of these series.
 
-    It is looked for in stretches of a few nights: a step is in one of them only. Series of quiet rounds tell the most.
+    It is measured in stretches of a few nights, so that a step affects only one of them. Series with quiet rounds weigh
+    the most.
     """
     products, doubt, total = 0.0, 0.0, 0.0
     for segment in together:
@@ -148,7 +149,7 @@ def measure_wander(together: Iterable[Segment]) -> float:
         for part in stretches:
             strays, count = part - part.mean(), len(part)
             square = float(np.mean(strays**2))
-            # Relative to their own mean, neighbours among few nights seem opposed.
+            # Neighbours among few nights seem opposed relative to their own mean, which the 1 corrects.
             products += weight * variance * (float(strays[1:] @ strays[:-1]) / square + 1 if square else 0.0)
             doubt += weight**2 * variance**2 * (count - 2) ** 2 / (count - 1)
             total += weight * (count - 2)
@@ -156,7 +157,7 @@ def measure_wander(together: Iterable[Segment]) -> float:
 
 
 def _weekends(nights: Sequence[date], effects: Floats) -> Floats:
-    """Return by how much weekends stray from the nights around them, if the last of them all did so alike; else zeros.
+    """Return how far weekends stray from the nights around them, or zeros unless the last ones all did so alike.
 
     A weekend counts once the nights after it are known.
     """
@@ -212,7 +213,7 @@ def _shares(target: _Arm, control: _Arm) -> tuple[float, float, int]:
     times = max(together, _usual(own))
     if times < 1:
         times = max(LEAST_TIMES, (count * times + PRIOR_NIGHTS) / (count + PRIOR_NIGHTS))
-    # What chance may have made of it is taken for the rounds' own; only what is beyond that is the night's.
+    # Variation that chance can explain is attributed to the rounds, and only the excess to the night.
     expected = 1 + DOUBT * math.sqrt(2 / count)
     of_rounds, of_night = min(times, expected), max(NIGHT_SHARE, times - expected)
     return *_by_sure_nights(target, control, of_rounds, of_night), int(count)
@@ -246,12 +247,12 @@ def _usual(ratios: Floats) -> float:
     """Return the mean, with single large values pulled in, since these are steps and outliers."""
     if not len(ratios):
         return 1.0
-    bound = FREAK**2 * max(1.0, _middle(ratios) / MEDIAN_SQUARE)
+    bound = OUTLIER**2 * max(1.0, _middle(ratios) / MEDIAN_SQUARE)
     return float(np.minimum(ratios, bound).mean())
 
 
 def _middle(values: Floats) -> float:
-    # Of hundreds of series: ten times as fast as numpy's median.
+    # This is ten times as fast as numpy's median, which matters for hundreds of series.
     return float(np.partition(values, len(values) // 2)[len(values) // 2])
 
 
@@ -260,7 +261,7 @@ def _tame(effects: Floats, variances: Floats) -> Floats:
 
     The last night is left alone: none follows it, and it may be the first of many.
     """
-    width = FREAK * np.sqrt(variances)
+    width = OUTLIER * np.sqrt(variances)
     around = np.concatenate((effects[1:2], effects, effects[-1:]))
     before, after = around[:-2], around[2:]
     tamed = np.clip(effects, np.minimum(before, after) - width, np.maximum(before, after) + width)

@@ -1,4 +1,4 @@
-"""Makes the alarm of a change: what changed with it, and the commands that look for its cause."""
+"""Creates the alarm for a change: what changed with it, and the commands that look for its cause."""
 
 import hashlib
 import re
@@ -56,12 +56,12 @@ def open_alarm(
 
 
 def compare_link(earlier: str, later: str) -> str:
-    """Return the page that lists the commits between two of TensorFlow's; '' if one is not known."""
+    """Return the page that lists the commits between two commits of TensorFlow, or '' if one is unknown."""
     return COMMITS.format(earlier, later) if earlier and later and earlier != later else ""
 
 
 def _profile(point: Point, earlier: str, later: str) -> str:
-    """Return the command that looks into both versions, or '' where a profile says nothing, as of memory."""
+    """Return the command that profiles both versions, or '' for a metric that it cannot explain, such as memory."""
     if point.metric not in (RESULTS, *TIMES):
         return ""
     words = _command("profile", point, earlier, later)

@@ -1,6 +1,6 @@
-"""Decides whether the nights that show a step prove it, or whether others have to. Pure functions.
+"""Decides whether the nights that show a step prove it, or whether more nights are needed. Pure functions.
 
-One night may stray by itself, and a weekend by what a machine does at weekends.
+A single night may deviate by chance, and a weekend because of other work that a machine has at weekends.
 """
 
 import math
@@ -13,35 +13,35 @@ from orchestrator.history.alarms.noise_model import Floats, nights_of
 from orchestrator.history.model import Change, Key, Segment, Series
 from orchestrator.history.surroundings import is_weekend
 
-# Nights that stray by chance may look like those that show a step at most this often.
+# A step is proven if chance makes as many nights deviate as far with at most this probability.
 RARE = 0.015
-# What no night has shown yet counts as this many nights.
+# Deviations that no night has shown yet count as this many nights.
 UNSEEN = 0.3
-# Half a step is nearer to its level after than to that before.
+# A night that deviates by more than half a step is nearer to the level after it than to the level before it.
 HALF = 0.5
-# A larger step than this is believed at once if no night of any case ever strayed by a third of it.
+# A larger step than LARGE is believed at once if no night of any case ever deviated by more than 1 / FAR of it.
 LARGE = 1.1
 FAR = 3.0
-# The working days before a weekend that say where a series was.
+# This many working days before a weekend show the level of a series.
 AROUND = 5
 
 
 @dataclass(frozen=True)
 class NightStrays:
-    """By how many standard deviations single nights stray from both of their neighbours: of a series, and of all."""
+    """How many standard deviations single nights stray from both of their neighbours, in one series and in all."""
 
     own: Floats
     all: Floats
 
 
 def find_strays(series: Series, all_series: Mapping[Key, Series]) -> NightStrays:
-    """Return the strays of a series, and those of all on the same machine by the same metric."""
+    """Return the strays of a series, and those of all series with the same machine and metric."""
     alike = [other for key, other in all_series.items() if is_alike(key, series.key) and other.segments]
     return NightStrays(_strays(series.segments[-1]), np.concatenate([_strays(other.segments[-1]) for other in alike]))
 
 
 def is_alike(key: Key, other: Key) -> bool:
-    """Return whether two series are of one machine and one metric, and the first is of a version."""
+    """Return whether two series share their machine and metric, and the first is not a control arm."""
     return (key.host, key.metric, key.judge) == (other.host, other.metric, other.judge) and not key.is_control
 
 
@@ -56,7 +56,7 @@ def _strays(segment: Segment) -> Floats:
 
 
 def is_proven(change: Change, segment: Segment, strays: NightStrays) -> bool:
-    """Return whether the nights since a step began show that it is more than what nights do by themselves."""
+    """Return whether the nights since a step began show that it is more than their usual variation."""
     since = [value for value in segment.values if value.night >= change.first]
     before, after = math.log(change.before), math.log(change.after)
     showing = [value.night for value in since if abs(value.effect - after) < abs(value.effect - before)]
@@ -68,12 +68,12 @@ def is_proven(change: Change, segment: Segment, strays: NightStrays) -> bool:
         return True
     if all(map(is_weekend, showing)) or _ends_a_weekend(change, segment):
         return False
-    often = max(_often(strays.own, HALF * far, 0.0), _often(strays.all, HALF * far, UNSEEN))
+    often = max(_share_beyond(strays.own, HALF * far, 0.0), _share_beyond(strays.all, HALF * far, UNSEEN))
     return often ** (len(showing) - 1) <= RARE
 
 
 def _ends_a_weekend(change: Change, segment: Segment) -> bool:
-    """Return whether a step only takes a series back from a weekend to where it was on the working days before."""
+    """Return whether a step only returns a series from a weekend to its level on the working days before."""
     before = [value for value in segment.values if value.night <= change.last]
     working = [value.effect for value in before if not is_weekend(value.night)][-AROUND:]
     if not is_weekend(change.last) or not working:
@@ -82,6 +82,6 @@ def _ends_a_weekend(change: Change, segment: Segment) -> bool:
     return abs(level - math.log(change.after)) < abs(level - math.log(change.before))
 
 
-def _often(strays: Floats, far: float, unseen: float) -> float:
-    """Return the share of nights that stray as far, of which some may not have been seen."""
+def _share_beyond(strays: Floats, far: float, unseen: float) -> float:
+    """Return the share of nights that stray at least this far, counting `unseen` additional nights among them."""
     return (float((strays >= far).sum()) + unseen) / (len(strays) + 1)

@@ -1,8 +1,9 @@
 """Judges what a case returned: an alarm is opened when a version no longer returns what the reference does.
 
-The verdict of a night rests on several replicates of both versions, so a night needs no confirmation by another, and no
-level from before: what else changed that night is named, and hides nothing. A case whose results change back and forth
-between nights, as those near a tolerance do, has one alarm that stays open, until they differ by several times as much.
+The verdict of a night rests on several replicates of both versions, so it needs neither a confirmation by another night
+nor an earlier level. Other changes of that night are listed, but never suppress an alarm. If results change back and
+forth between nights, as those near a tolerance do, one alarm stays open; another one is opened only if they differ by
+several times as much.
 """
 
 import math
@@ -12,13 +13,13 @@ from pathlib import Path
 
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.opened import open_alarm
-from orchestrator.history.model import Alarm, AlarmOpened, Change, Judged, Moved, Point, Series
+from orchestrator.history.model import Alarm, AlarmOpened, Change, Judged, Point, Series, StateChanged
 from orchestrator.results.outputs import describe_output
 
 DIFFERS, NOT_COMPARABLE = "differs", "not comparable"
-# This many nights with equal results make another one a change, and end an alarm.
+# This many nights with equal results end an alarm, and make the next difference a change.
 NIGHTS = 2
-# A difference that is this many times what an alarm says is another one.
+# A difference of more than this many times that of an open alarm opens another alarm.
 GROWN = 5.0
 
 
@@ -28,15 +29,15 @@ def judge_results(series: Series, alarms: Sequence[Alarm], today: date, now: dat
     if not nights or nights[-1].night != today:
         return
     is_open = sorted((alarm for alarm in alarms if state.is_open_alarm(alarm)), key=lambda alarm: alarm.night)
-    # What each of them says, as its night measured it; later alarms are about larger differences.
+    # The size of an alarm is what its night measured; later alarms are about larger differences.
     told = {night.night: _measure(night) for night in nights}
     known = 0.0
     for alarm in is_open:
         shows = [_measure(night) > GROWN * known and night.night >= alarm.night for night in nights[-NIGHTS:]]
         if shows[-1] and alarm.state == "new" and alarm.night < today:
-            yield Moved(at=now, alarm=alarm.id, state="confirmed", night=today)
+            yield StateChanged(at=now, alarm=alarm.id, state="confirmed", night=today)
         elif not any(shows) and all(night.night > alarm.night for night in nights[-NIGHTS:]):
-            yield Moved(at=now, alarm=alarm.id, state="recovered", night=today)
+            yield StateChanged(at=now, alarm=alarm.id, state="recovered", night=today)
         known = max(known, told.get(alarm.night, alarm.change.ratio - 1))
     before = nights[-1 - NIGHTS : -1]
     was_equal = len(before) == NIGHTS and not any(map(_measure, before))
@@ -57,7 +58,7 @@ def judge_results(series: Series, alarms: Sequence[Alarm], today: date, now: dat
 
 
 def _measure(night: Point) -> float:
-    """Return the share by which results differed on a night: 0 if they did not, infinity if it has none."""
+    """Return the share by which results differed on a night: 0 if they did not, infinity if no share is known."""
     if night.verdict != DIFFERS:
         return 0.0
     share = night.target_figure
@@ -71,5 +72,5 @@ def comparable_nights(points: Sequence[Point]) -> list[Point]:
 
 
 def describe_results(point: Point) -> str:
-    """Return what a night says of results, such as `results differ by 2%`."""
+    """Describe the results of a night, as in `results differ by 2%`."""
     return describe_output(point.verdict, point.target_figure, point.reason)

@@ -1,17 +1,17 @@
 """The state of alarms, derived from their events.
 
-Nothing is changed in place: whatever a user or a nightly run decides about an alarm is one more event.
+Nothing is changed in place: each decision of a user or a nightly run about an alarm adds an event.
 """
 
 from collections.abc import Iterable
 from dataclasses import replace
 from datetime import date
 
-from orchestrator.history.model import Alarm, AlarmOpened, Event, Explained, Moved, Resized
+from orchestrator.history.model import Alarm, AlarmOpened, CauseFound, Event, SizeChanged, StateChanged
 
-# A nightly run does not report these again.
+# A nightly run does not report a change again while its alarm is in one of these states.
 OPEN = ("new", "confirmed", "known", "muted")
-# How the note of an alarm begins that was known from the start.
+# A note begins with these words if a change of the machine explained the alarm from the start.
 BY_MACHINE = "began when the machine changed"
 
 
@@ -24,7 +24,7 @@ def current(events: Iterable[Event]) -> tuple[Alarm, ...]:
     for event in events:
         if isinstance(event, AlarmOpened):
             by_id[event.alarm.id] = replace(event.alarm, since=event.at)
-        elif isinstance(event, Moved) and event.alarm in by_id:
+        elif isinstance(event, StateChanged) and event.alarm in by_id:
             was = by_id[event.alarm]
             by_id[event.alarm] = replace(
                 was,
@@ -35,10 +35,10 @@ def current(events: Iterable[Event]) -> tuple[Alarm, ...]:
                 closed=(event.night or event.at.astimezone().date()) if event.state == "recovered" else None,
                 borne_out=was.borne_out or event.state == "confirmed",
             )
-        elif isinstance(event, Resized) and event.alarm in by_id:
+        elif isinstance(event, SizeChanged) and event.alarm in by_id:
             was = by_id[event.alarm]
             by_id[event.alarm] = replace(was, left=event.left or was.left, apart=event.apart or was.apart)
-        elif isinstance(event, Explained) and event.alarm in by_id:
+        elif isinstance(event, CauseFound) and event.alarm in by_id:
             was = by_id[event.alarm]
             by_id[event.alarm] = replace(
                 was,
@@ -57,7 +57,7 @@ def is_open_alarm(alarm: Alarm) -> bool:
 
 
 def is_by_machine(alarm: Alarm) -> bool:
-    """Return whether a change of the machine explains an alarm, in which case that is its note from the start."""
+    """Return whether a change of the machine explains an alarm, as its note says from the start."""
     return alarm.note.startswith(BY_MACHINE)
 
 

@@ -23,15 +23,16 @@ from orchestrator.model import Target
 from orchestrator.stats.comparisons import of_many
 from orchestrator.stats.paired import quantile, two_sided_p
 
-# How many times the rounds of the screen each confirmation of a night measures; what one has settled gets no other.
+# Each confirmation of a night measures this many times the rounds of the screen, until the series is settled.
 CONFIRM_TIMES = (1, 1, 2, 2, 3, 3)
-# Of everything at most a third is measured again, for where all seems to move it is not TensorFlow; a few always are.
+# At most 1 / MOST_AGAIN of all cells are measured again, or FEWEST_AGAIN if that is more: if everything seems to move,
+# TensorFlow is not the cause.
 MOST_AGAIN, FEWEST_AGAIN = 3, 4
 # A series with fewer nights before tonight is not judged.
 MIN_NIGHTS = 5
-# A step that this many nights do not show is not shown by more of them either.
+# A step that does not show in this many nights will not show in more of them either.
 LONGEST = 60
-# Of the nights after a step that was found: what they are is known better than what came before all.
+# A further step needs only this many nights since the last one, since more is known by then.
 MIN_AGAIN = 2
 # A smaller step is not worth a user's time.
 MIN_SIZE = math.log(1.02)
@@ -40,19 +41,19 @@ LIMIT = 2.5e-6
 ALPHA = 0.05
 # A step is news for this many nights, so that none is lost if a night ended before it was judged.
 FRESH = 2
-# Tonight's value alone: of the suspects, the share that may be so by chance.
+# At most this share of the suspects that are found by tonight's value alone may be due to chance.
 FALSE_SUSPECTS = 0.05
-# And of many nights together: how much likelier, as a logarithm, a step of this size or a larger one makes them.
-# Unlike a t, this falls at once if a confirmation shows no step, and stays if it shows one.
+# A series is also a suspect if a step of at least the size SOUGHT makes its nights likelier by HINT, as a logarithm.
+# Unlike a t, this hint falls at once if a confirmation shows no step, and stays if it shows one.
 SOUGHT = math.log(1.03)
 HINT = 2.5
-# What was confirmed tonight, or the night before, is confirmed again for less.
+# A series that was confirmed tonight or the night before needs only this hint to be confirmed again.
 AGAIN = 1.5
-# A series that was confirmed on 7 of the last 28 nights, and not reported, is left to its screens.
+# A series that was confirmed on MOST_CONFIRMED of the last REMEMBERED nights, and not reported, is only screened.
 MOST_CONFIRMED, REMEMBERED = 7, 28
 
 Floats = NDArray[np.float64]
-# By host and metric.
+# The keys are host and metric.
 Wander = Mapping[tuple[str, str], float]
 
 
@@ -74,21 +75,21 @@ def suspects(cells: Mapping[Key, Segment]) -> tuple[Key, ...]:
     return _worst_first(hints)
 
 
-def affordable(suspects: Sequence[Key], cells: int) -> Sequence[Key]:
+def limit_suspects(suspects: Sequence[Key], cells: int) -> Sequence[Key]:
     """Return as many suspects as a nightly run of this many versions of cases can measure again."""
     chosen = cells_of(suspects)[: max(FEWEST_AGAIN, cells // MOST_AGAIN)]
     return [key for key in suspects if (key.case, key.target) in chosen]
 
 
 def cells_of(keys: Iterable[Key]) -> tuple[tuple[str, Target], ...]:
-    """Return the versions of cases that these series are about, of which each metric has one."""
+    """Return each pair of case and version once, although it may have a series for each metric."""
     return tuple(dict.fromkeys((key.case, key.target) for key in keys))
 
 
 def find_unsettled(cells: Mapping[Key, Segment], wander: Wander) -> tuple[Key, ...]:
     """Return the series that tonight's confirmations neither reported nor cleared, most suspicious first.
 
-    They are worth another one.
+    They are worth another confirmation.
     """
     doubts = {
         key: doubt
@@ -132,20 +133,20 @@ def _build_changes(nights: Nights, starts: list[int]) -> tuple[Change, ...]:
 
 
 @dataclass(frozen=True)
-class _Doubt:
-    # Of tonight's value alone; and the log likelihood ratio of a step.
+class _Suspicion:
+    # The p-value is that of tonight's value alone; the hint is the log likelihood ratio of a step.
     p: float
     hint: float
-    # Whether the night before was confirmed, too.
+    # This is true if the night before was also confirmed.
     again: bool
 
 
-def _doubt(segment: Segment, wander: float) -> _Doubt | None:
+def _doubt(segment: Segment, wander: float) -> _Suspicion | None:
     nights = nights_of(segment, wander)
     count = len(nights.effects)
     if count <= MIN_NIGHTS:
         return None
-    # What is known of before tonight, so that a step of which tonight is the proof is confirmed, too.
+    # Only steps that were known before tonight count, so that a step that tonight proves is also confirmed.
     start = _starts(nights, count - 1)[-1]
     if count - start <= MIN_AGAIN:
         return None
@@ -154,17 +155,17 @@ def _doubt(segment: Segment, wander: float) -> _Doubt | None:
     precision = np.divide(t, size, out=np.zeros_like(t), where=size > 0) ** 2
     sought = np.maximum(size, SOUGHT)
     likelier = precision * sought * (size - sought / 2)
-    # More rounds would only show how much too small a step is that is worth no alarm.
+    # If a step is too small for an alarm, more rounds would only show how small it is.
     likelier[size + np.divide(size, t, out=np.zeros_like(t), where=t > 0) < MIN_SIZE] = 0.0
     if nights.sure[-1 - REMEMBERED : -1].sum() >= MOST_CONFIRMED:
         likelier[:] = 0.0
-    return _Doubt(two_sided_p(float(t[-1]), nights.freedom), float(likelier.max()), bool(nights.sure[-2]))
+    return _Suspicion(two_sided_p(float(t[-1]), nights.freedom), float(likelier.max()), bool(nights.sure[-2]))
 
 
 def find_wander(cells: Mapping[Key, Segment]) -> Wander:
     """Return the variance by which levels wander from night to night, over all series of a machine and metric.
 
-    One series has too few nights to show that, and in most of them rounds stray more.
+    One series has too few nights to show this, and in most series the rounds vary more.
     """
     together: dict[tuple[str, str], list[Segment]] = defaultdict(list)
     for key, cell in cells.items():
@@ -174,13 +175,13 @@ def find_wander(cells: Mapping[Key, Segment]) -> Wander:
 
 
 def _starts(nights: Nights, end: int) -> list[int]:
-    """Return where the series begins, and where each step begins that was found as its nights came in."""
+    """Return the start of the series, and the start of each step that was found as the nights came in."""
     limit = quantile(1 - LIMIT / 2, nights.freedom)
     starts, least = [0], MIN_NIGHTS
     while end - starts[-1] > least:
         t, size = _splits(nights, starts[-1], end, least)
         scores = np.where(np.abs(size) >= MIN_SIZE, np.abs(t), 0.0)
-        # A night that is best explained by a step on itself tells nothing where it was but screened.
+        # A step that fits best on the last night alone counts only if that night was confirmed.
         best = scores.argmax(axis=1)
         alone = best == LONGEST - 1
         scores[alone & ~nights.sure[starts[-1] + least : end]] = 0.0
@@ -299,6 +300,6 @@ def _change(nights: Nights, begin: int, first: int, end: int) -> Change:
         ratio=math.exp(step.size),
         ci_low=math.exp(step.size - width),
         ci_high=math.exp(step.size + width),
-        # For each night it could have begun on.
+        # The p-value is multiplied by the number of nights on which the step could have begun.
         p=min(1.0, (end - begin - 1) * two_sided_p(step.t, nights.freedom)),
     )

@@ -6,9 +6,9 @@ from datetime import date, datetime
 from orchestrator.catalog import did_you_mean
 from orchestrator.errors import UsageError
 from orchestrator.history.alarms.state import is_open_alarm
-from orchestrator.history.model import Alarm, Event, Moved, State
+from orchestrator.history.model import Alarm, Event, State, StateChanged
 
-# The states that users set; nightly runs find all others.
+# Users set these states; nightly runs set all others.
 SAID: tuple[State, ...] = ("known", "muted")
 
 
@@ -24,22 +24,22 @@ def find_alarm(alarms: Sequence[Alarm], asked: str) -> Alarm:
         raise UsageError(f"no alarm {asked!r}{near}; `tfcompare history alarms --all` lists them")
     (alarm,) = matches
     if not is_open_alarm(alarm):
-        raise UsageError(f"alarm {alarm.id} is {alarm.state}: there is nothing to say of it any more")
+        raise UsageError(f"alarm {alarm.id} is {alarm.state}: it can no longer be changed")
     return alarm
 
 
-def move_alarm(alarm: Alarm, state: State, note: str, now: datetime, until: date | None = None) -> Moved:
+def move_alarm(alarm: Alarm, state: State, note: str, now: datetime, until: date | None = None) -> StateChanged:
     if not note.strip():
         raise UsageError(f"--note is empty: say why {alarm.id} is {state}, for later readers")
     if until and until < now.astimezone().date():
         raise UsageError(f"--until {until} is over already")
-    return Moved(at=now, alarm=alarm.id, state=state, note=note.strip(), until=until)
+    return StateChanged(at=now, alarm=alarm.id, state=state, note=note.strip(), until=until)
 
 
-def take_back(alarm: Alarm, events: Iterable[Event], note: str, now: datetime) -> Moved:
+def take_back(alarm: Alarm, events: Iterable[Event], note: str, now: datetime) -> StateChanged:
     """Return the event that restores the state which nightly runs gave the alarm before a user changed it."""
     if alarm.state not in SAID:
         raise UsageError(f"alarm {alarm.id} is {alarm.state}, neither muted nor known: there is nothing to take back")
-    own = (event for event in events if isinstance(event, Moved) and event.alarm == alarm.id)
+    own = (event for event in events if isinstance(event, StateChanged) and event.alarm == alarm.id)
     states = [event.state for event in own if event.state not in SAID]
-    return Moved(at=now, alarm=alarm.id, state=states[-1] if states else "new", note=note.strip())
+    return StateChanged(at=now, alarm=alarm.id, state=states[-1] if states else "new", note=note.strip())

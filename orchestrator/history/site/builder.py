@@ -1,4 +1,4 @@
-"""The course of a build: read, draw case by case, write."""
+"""Builds the site: reads the history, draws it case by case, and writes the pages."""
 
 from collections import defaultdict
 from datetime import UTC, datetime
@@ -24,7 +24,7 @@ from orchestrator.terminal.counts import format_count
 from orchestrator.terminal.text import escape_unprintable, natural_key
 
 FOLDER = Path(__file__).parent
-# Of these a site is known; nothing else is ever replaced.
+# A site is recognised by these names, and nothing else is ever replaced.
 INDEX, ALARMS, FEED, CASES = "index.html", "alarms.html", "feed.xml", "cases"
 MARK = '<meta name="generator" content="tfcompare history site">'
 LATEST_NIGHTS = 14
@@ -67,7 +67,7 @@ def write_site_files(store: Store, folder: Path, runs_url: str | None, title: st
     first_run = sources.columns["run"].text(0) if len(read.table) else ""
     _put(folder / FEED, feed.atom(feed.entries(events), first_run, sources.cases))
     nights = [event for event in events if isinstance(event, Night)]
-    # Last: it is there when all that it leads to is.
+    # The first page is written last, so that everything that it links to already exists.
     _write_page(
         folder / INDEX,
         "overview.html.j2",
@@ -95,13 +95,13 @@ def write_site_files(store: Store, folder: Path, runs_url: str | None, title: st
 def _prepare(folder: Path) -> None:
     with files.writing(f"the site {folder}", "name another folder with --output"):
         names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-        # What an interrupted build left has no first page yet.
+        # A folder that an interrupted build left has no first page yet.
         is_site = {name for name in names if not name.startswith(".")} <= {CASES, ALARMS, FEED}
         if (folder / INDEX).is_file():
             is_site = MARK in (folder / INDEX).read_text(encoding="utf-8", errors="replace")[:4096]
         if names and not is_site:
             raise UsageError(
-                f"{folder} holds something else than a site; name an empty folder or a new one with --output"
+                f"{folder} contains files that are not part of a site; name an empty or a new folder with --output"
             )
         (folder / CASES).mkdir(parents=True, exist_ok=True)
 
@@ -124,7 +124,7 @@ def _environment() -> jinja2.Environment:
     script = (FOLDER / "site.js").read_text(encoding="utf-8")
     environment.globals |= {
         "policy": assets.policy(style, script),
-        # This package's own files.
+        # These are this package's own files, so they need no escaping.
         "style": Markup(style),  # noqa: S704
         "script": Markup(script),  # noqa: S704
         "generator": Markup(MARK),  # noqa: S704

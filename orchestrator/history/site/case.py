@@ -26,7 +26,7 @@ from orchestrator.terminal.text import escape_unprintable
 # The pages of cases are in a separate folder.
 HOME = "../"
 HEIGHT_PX, CONTROL_PX = 220, 90
-# Of what a list beneath a chart names; what is older is counted.
+# A list below a chart has at most this many entries; older ones are only counted.
 MOST_LISTED = 20
 # More signs than these would hide each other.
 MOST_SIGNS = 200
@@ -102,7 +102,7 @@ def _chart(sources: Sources, drawable: DrawableSeries, column: int, first: int, 
         steps=_latest([wording.describe_step_on_page(key, change) for change in drawable.changes], "steps"),
         begun=_latest([f"{day(number)}: {'; '.join(piece.because)}" for piece, number in begins], "segments"),
         without=_latest(_without(sources, without), "stretches"),
-        # The environment of the latest night.
+        # These facts are about the latest night.
         facts=tuple((NAMES[name][0].upper() + NAMES[name][1:], fact) for name, fact in around.items() if fact),
     )
 
@@ -174,7 +174,7 @@ def _without(sources: Sources, rows: Any) -> list[str]:
 
 
 def _word(sources: Sources, row: int) -> str:
-    """Return what a night without a ratio has instead."""
+    """Return the word that is shown for a night without a ratio."""
     ended, verdict = (sources.columns[name].text(row) for name in ("outcome", "verdict"))
     if sources.of_results[row]:
         return verdict
@@ -229,14 +229,14 @@ def _runs(sources: Sources, rows: Any) -> dict[int, str]:
     many = len(column.texts)
     pairs = np.unique(sources.night[rows] * many + column.codes[rows])[::-1]
     name = pairs.tobytes()
-    if name not in sources.told_runs:
+    if name not in sources.runs_by_night:
         by_night: dict[int, list[str]] = defaultdict(list)
         for pair in pairs.tolist():
             name_of_run = column.texts[pair % many]
             link, text = sources.runs.link(HOME, name_of_run), _safe(name_of_run)
             by_night[pair // many].append(f'<a href="{escape(link)}">{text}</a>' if link else text)
-        sources.told_runs[name] = {night: " ".join(of_night) for night, of_night in by_night.items()}
-    return sources.told_runs[name]
+        sources.runs_by_night[name] = {night: " ".join(of_night) for night, of_night in by_night.items()}
+    return sources.runs_by_night[name]
 
 
 def _safe(text: str) -> str:

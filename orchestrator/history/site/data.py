@@ -24,7 +24,7 @@ from orchestrator.metrics.followed import RESULTS, TIME, Followed, describe_foll
 from orchestrator.model import Judge, Target
 from orchestrator.plan.pairs import in_order
 
-# Names that a run's folder may have; any other is shown, but no folder is looked for.
+# A run's folder may have a name like this; any other name is shown, but no folder is looked for.
 NAME = re.compile(r"\w[\w.+-]*")
 COLUMNS = ("run", "build", "outcome", "reason", "verdict")
 
@@ -54,7 +54,7 @@ class SeriesSetup:
 
     @property
     def rank(self) -> tuple[Any, ...]:
-        """What setups are sorted by: times come first."""
+        """The sort key of setups; times come first."""
         return self.metric != TIME, self
 
 
@@ -125,14 +125,14 @@ class Sources:
         latest = table.select(OF_SURROUNDINGS).take(
             pa.array([series.rows[-1] for series in self.series.values()], pa.int64())
         )
-        # What the latest night of each series was measured in.
+        # These are the surroundings of the latest night of each series.
         self.around: dict[Key, dict[str, str]] = dict(zip(self.series, latest.to_pylist(), strict=True))
         self.alarms: dict[Key, list[Alarm]] = defaultdict(list)
         for alarm in alarms:
             self.alarms[alarm.key].append(alarm)
-        # What was run in the nights of a case: the same in most of them.
-        self.told_runs: dict[bytes, dict[int, str]] = {}
-        # Of each setup the nights that there are, so that all its charts begin and end together.
+        # The runs of each night are cached, since most cases were measured in the same runs.
+        self.runs_by_night: dict[bytes, dict[int, str]] = {}
+        # These are the first and last night of each setup, so that all its charts begin and end together.
         self.nights: dict[SeriesSetup, tuple[int, int]] = {}
         self.cases: dict[str, dict[SeriesSetup, list[Key]]] = defaultdict(lambda: defaultdict(list))
         for key, series in self.series.items():
@@ -161,7 +161,7 @@ class Sources:
 
     def _draw_series(self, key: Key, beside: Sequence[Value]) -> DrawableSeries:
         series = self.series[key]
-        # Of the control arm every step is chance.
+        # Every step of the control arm is due to chance.
         segments = () if key.is_control else series.segments(beside)
         steps = tuple(change for segment in segments for change in changes(segment, self.wander.get(key.alike, 0.0)))
         return DrawableSeries(series=series, changes=steps, alarms=tuple(self.alarms.get(key, ())))

@@ -7,13 +7,13 @@ from datetime import UTC, datetime
 from xml.etree import ElementTree
 
 from orchestrator.history.alarms import state
-from orchestrator.history.model import Alarm, AlarmOpened, Event, Moved
+from orchestrator.history.model import Alarm, AlarmOpened, Event, StateChanged
 from orchestrator.history.site import wording
 from orchestrator.history.wording import describe_cause
 from orchestrator.terminal.text import escape_unprintable
 
 ATOM = "http://www.w3.org/2005/Atom"
-# Readers keep what they have seen.
+# Feed readers keep older entries that they have seen.
 MOST_ENTRIES = 100
 NOTHING_YET = datetime(2015, 11, 9, tzinfo=UTC)
 
@@ -37,13 +37,13 @@ def entries(events: Iterable[Event]) -> list[FeedEntry]:
     The events must be in the order in which they happened.
     """
     events = list(events)
-    # With what is known of their causes by now.
+    # These alarms include what is known about their causes by now.
     alarms = {alarm.id: alarm for alarm in state.current(events)}
     feed_entries = []
     for event in events:
         if isinstance(event, AlarmOpened):
             feed_entries.append(FeedEntry(alarm=alarms[event.alarm.id], recovered=False, at=event.at))
-        elif isinstance(event, Moved) and event.alarm in alarms:
+        elif isinstance(event, StateChanged) and event.alarm in alarms:
             recovered = event.state == "recovered"
             # An event that takes back a mute has no night: no nightly run saw the alarm begin again.
             if not recovered and (event.state != "new" or event.night is None):
@@ -95,7 +95,7 @@ def _entry(element: ElementTree.Element, entry: FeedEntry, cases: Collection[str
 
 
 def _text(parent: ElementTree.Element, name: str, text: str, **attributes: str) -> None:
-    # Line ends are the feed's own: what came from elsewhere has lost its own before.
+    # Only the feed's own line ends are kept: those in texts from elsewhere have been escaped before.
     safe = "\n".join(escape_unprintable(line) for line in text.split("\n"))
     ElementTree.SubElement(parent, name, attributes).text = safe
 

@@ -13,20 +13,23 @@ from orchestrator.history.site import svg, wording
 from orchestrator.history.site.case import title
 from orchestrator.history.site.data import DrawableSeries, SeriesSetup, Sources
 from orchestrator.history.site.wording import AlarmDescription
-from orchestrator.reports.columns import ratio
+from orchestrator.reports.columns import MARKS, ratio
 from orchestrator.terminal.text import escape_unprintable
 
 
 @dataclass(frozen=True, kw_only=True)
 class OverviewCell:
-    """A version in a case: its last result, its course, and what there is to know about it."""
+    """A version in a case: its last result, a small chart of its history, and its alarms and notes."""
 
     target: str
     link: str = ""
     ratio: str = ""
+    # This is the verdict of the latest night; it is '' if that is not about a ratio.
+    verdict: str = ""
+    mark: str = ""
     time: str = ""
     line: str = ""
-    # The logarithm of the last step, without its sign.
+    # This is the logarithm of the last step, without its sign.
     size: float = 0.0
     alarms: tuple[AlarmDescription, ...] = ()
     step: str = ""
@@ -92,6 +95,8 @@ def _cell(sources: Sources, drawable: DrawableSeries, first: int, last: int) -> 
     alarms: Sequence[Alarm] = drawable.alarms
     descriptions = [wording.show_alarm(alarm, sources.cases) for alarm in alarms]
     latest = ratio(float(np.exp(values.effect[-1]))) if len(values) else ""
+    verdict = sources.columns["verdict"].text(int(drawable.series.rows[-1])) if latest else ""
+    mark = next((mark for name, mark in MARKS.items() if name == verdict), "")
     steps = drawable.changes[-1:]
     begins = [change.first for change in drawable.changes]
     label = f"{title(key)}: {latest}" + "".join(f", {wording.describe_step_on_page(key, change)}" for change in steps)
@@ -99,11 +104,13 @@ def _cell(sources: Sources, drawable: DrawableSeries, first: int, last: int) -> 
         target=title(key),
         link=f"{wording.page_of(key.case)}#{wording.anchor(key)}",
         ratio=latest,
+        verdict=verdict if mark else "",
+        mark=mark,
         time=sources.latest_figure(drawable.series),
         size=max((abs(math.log(change.ratio)) for change in steps), default=0.0),
         line=svg.spark(drawable.pieces, first, last, begins, escape_unprintable(label)),
         alarms=tuple(description for description in descriptions if description.open),
-        # An open alarm says it already.
+        # An open alarm already shows the step.
         step=wording.describe_step_on_page(key, steps[0])
         if steps and not any(description.open for description in descriptions)
         else "",

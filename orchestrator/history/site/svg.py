@@ -17,9 +17,9 @@ from markupsafe import Markup
 from orchestrator.history.series import EPOCH, Values, day
 from orchestrator.reports.html.svg import WIDTH, round_values
 
-# Units of a coordinate in one pixel of height.
+# One pixel of height has this many units of a coordinate.
 FINE = 4
-# The share of the width at each edge in which a date in the middle of its tick would be cut off.
+# A date that is centred on its tick would be cut off within this share of the width at each edge.
 EDGE = 0.06
 MARKS_PX, AXIS_PX = 34, 20
 SPARK_WIDTH, SPARK_HEIGHT, SPARK_POINTS = 240, 64, 60
@@ -27,7 +27,7 @@ SPARK_WIDTH, SPARK_HEIGHT, SPARK_POINTS = 240, 64, 60
 LEAST_SPAN = math.log(1.1)
 LEAST_SPARK_SPAN = math.log(1.2)
 MOST_TICKS, MOST_DATES = 5, 6
-# Days; a longer time is divided into months.
+# A period of at least this many days is divided into months.
 MONTHS_FROM = 120
 
 
@@ -62,7 +62,7 @@ class Scale:
 
     def across(self, days: Any) -> Any:
         share = (days - self.first) / (self.last - self.first) if self.last > self.first else days * 0 + 0.5
-        # Half a percent to each side: what begins or ends there is seen as well.
+        # A margin of half a percent on each side keeps what begins or ends there visible.
         return 0.005 + 0.99 * share
 
     def x(self, days: Any) -> Any:
@@ -70,7 +70,7 @@ class Scale:
 
     def y(self, effects: Any) -> Any:
         share = (self.high - effects) / (self.high - self.low)
-        # What lies far outside is cut off anyway, and has to fit into a figure.
+        # Values far outside are cut off anyway, but have to fit into an integer.
         return np.rint(np.clip(share, -9, 10) * self.height * FINE).astype(np.int64)
 
 
@@ -205,13 +205,13 @@ def _sum_up(values: Values, first: int, last: int) -> Values:
     order = np.lexsort((values.effect, bucket))
     _, starts, counts = np.unique(bucket[order], return_index=True, return_counts=True)
     middle = order[starts + counts // 2]
-    # By its place among the nights, or the line would wander to and fro.
+    # The x position is that of the night in the middle, not of the median, or the line would wander to and fro.
     nights = values.night[starts + counts // 2]
     return Values(nights, values.effect[middle], values.error[middle], values.rounds[middle])
 
 
 def _ratios(scale: Scale) -> list[tuple[str, int]]:
-    """Return round ratios, and how far down each of them is."""
+    """Return round ratios, and the y position of each of them."""
     found = round_values(math.exp(scale.low), math.exp(scale.high), MOST_TICKS)
     return [(f"{ratio:.{digits}f}x", int(scale.y(math.log(ratio)))) for ratio, digits in found]
 
@@ -221,7 +221,7 @@ def _dates(scale: Scale) -> list[tuple[date, bool]]:
     first, last = day(scale.first), day(scale.last)
     if scale.last - scale.first < MONTHS_FROM:
         every = next(step for step in (1, 2, 7, 14, 28) if (scale.last - scale.first) / step <= MOST_DATES)
-        # Counted back from the newest night, which is what a reader looks for first.
+        # Dates are counted back from the newest night, which is what a reader looks for first.
         return [(day(number), True) for number in range(scale.last, scale.first - 1, -every)][::-1]
     months = (last.year - first.year) * 12 + last.month - first.month
     every = next(step for step in (1, 2, 3, 6, 12, 24, 60, 120, 1200) if months / step <= MOST_DATES)

@@ -42,7 +42,7 @@ class AlarmDescription:
 
     @property
     def commits(self) -> str:
-        """The page of the commits, if it is one: an event's file may name any other."""
+        """The page of the commits, or '' if it is not one: the file of an event may name any address."""
         return self.alarm.commits if COMMITS_PAGE.fullmatch(self.alarm.commits) else ""
 
     @property

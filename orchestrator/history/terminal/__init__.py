@@ -1,1 +1,1 @@
-"""A history drawn for a terminal."""
+"""The history as text for a terminal."""

@@ -16,7 +16,6 @@ from orchestrator.metrics.followed import RESULTS
 from orchestrator.reports.columns import LONGEST, STYLES, ratio
 from orchestrator.terminal.text import clip, safe_text
 
-# Beneath an alarm's id.
 INDENT = (0, 0, 0, 8)
 ORDER: tuple[State, ...] = ("new", "confirmed", "known", "muted", "recovered")
 

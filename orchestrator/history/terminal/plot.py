@@ -16,11 +16,11 @@ from orchestrator.reports.columns import ratio
 
 HEIGHT = 11
 MOST_CELLS = 120
-# As wide as the ratios at the axis are.
+# The ratios at the axis are this wide.
 LABEL = 5
 # A night takes at most this many cells: a few nights need no wide plot.
 WIDEST = 4
-# What a scale covers at least, or noise would fill it.
+# A scale covers at least this much, or noise would fill it.
 LEAST = math.log(1.08)
 POINT, WHISKER, ONE, BORDER = "●", "│", "┄", "┊"
 CUT_HIGH, CUT_LOW = "▵", "▿"
@@ -123,9 +123,9 @@ class _Scale:
 
 def _columns(rows: Sequence[NightRow], changes: Mapping[date, Direction], cells: int) -> list[_Column]:
     borders = sum(before.segment != after.segment for before, after in pairwise(rows))
-    # Where everything changes all the time, borders would leave no room for nights.
+    # If everything changes all the time, borders would leave no room for nights.
     borders = borders if borders <= cells // 4 else 0
-    # A segment may begin another column before the one before is full.
+    # A segment may begin a new column before the previous one is full.
     room = max(cells - 2 * borders - bool(borders), 1)
     each = -(-len(rows) // room)
     step = min(max(room // len(rows), 1), WIDEST)
@@ -171,7 +171,7 @@ def _cells(column: _Column, scale: _Scale) -> list[str]:
 def _dates(columns: Sequence[_Column]) -> tuple[str, str]:
     """Return the axis, and the dates below it.
 
-    There are as many dates as have room. Each begins under its tick, except the last one, which ends there.
+    There are as many dates as fit. Each begins under its tick, except the last one, which ends there.
     """
     axis = ["─"] * len(columns)
     text = [" "] * max(len(columns), 10)

@@ -12,7 +12,7 @@ from orchestrator.history.alarms import state as states
 from orchestrator.history.json import ShownSeries
 from orchestrator.history.model import Alarm, Direction, Key
 from orchestrator.history.night_rows import ALPHA, NightRow, find_bounds
-from orchestrator.history.select import Picked, case_of
+from orchestrator.history.select import ShownPart, case_of
 from orchestrator.history.terminal import alarms as alarmed
 from orchestrator.history.terminal.alarms import format_between, many
 from orchestrator.history.terminal.plot import BORDER, GAP, MARKS, MISSING, plot, sparkline
@@ -25,9 +25,9 @@ from orchestrator.reports.table import below
 from orchestrator.terminal.text import natural_key, safe_text
 
 NARROWEST = 8
-# From here on there is room for what a narrow table leaves out.
+# A table that is at least this wide has room for what a narrow one leaves out.
 WIDE = 100
-# Rows of a table unless all are asked for: of one series, and of each of several.
+# A table has at most this many rows unless all are requested: MOST for a single series, FEW for each of several.
 MOST, FEW = 30, 10
 FEWEST_CELLS, MOST_CELLS = 8, 30
 MOST_BORDERS = 5
@@ -35,11 +35,11 @@ LEGEND = "ratio: to the reference, in rounds that both shared; interval: 95%"
 OVERVIEW = f"{LEGEND}; both of the last night. A cell per night: {BORDER} begins a new segment, {GAP} has no time"
 PLOT = f"In the plot: ▲▼ a step, {BORDER} a new segment, {MISSING} no time"
 
-# Of the series that a table holds: host, engine, device and reference, in words.
+# A heading names the host, engine, device and reference of the series that a table holds.
 Heading = tuple[str, ...]
 
 
-def overview(picked: Picked, listed: Sequence[ShownSeries], alarms: Sequence[Alarm], width: int) -> RenderableType:
+def overview(picked: ShownPart, listed: Sequence[ShownSeries], alarms: Sequence[Alarm], width: int) -> RenderableType:
     notes = Notes()
     hosts = len({entry.series.key.host for entry in listed})
     counts = f"{many(len(listed), 'series', 'series')} of {many(len(picked.cases), 'case')} on {many(hosts, 'host')}"
@@ -55,7 +55,7 @@ def overview(picked: Picked, listed: Sequence[ShownSeries], alarms: Sequence[Ala
     if len(open_) > len(here):
         rest = many(len(open_) - len(here), "open alarm")
         parts.append(safe_text(f"{rest} of series that are not shown: `tfcompare history alarms`", style="yellow"))
-    # Of each suite: one that is measured on other nights is not over because another suite ran tonight.
+    # The newest night is looked up per suite: a series has not ended just because another suite ran tonight.
     newest: dict[Heading, date] = {}
     for entry in listed:
         newest[_suite(entry)] = max(entry.rows[-1].night, newest.get(_suite(entry), date.min))
@@ -105,7 +105,7 @@ def _workload(
         interval = format_between(*find_bounds(last.value)) if last.value else ""
         rows.append([name, str(key.target), str(entry.nights), value, interval, "", _standing(entry, newest, notes)])
     keep = [index for index, header in enumerate(headers) if header != "nights" or width >= WIDE]
-    # Of the line of nights a few less are no loss; names that are wider still are folded.
+    # A shorter line of nights is no loss; names that are wider than a quarter of the table are folded.
     taken = [
         min(_width(headers, rows, 0), width // 4),
         *(_width(headers, rows, index) for index in keep[1:] if headers[index]),
@@ -174,7 +174,7 @@ def _head(entry: ShownSeries) -> Iterator[Text]:
 
 
 def _steps(entry: ShownSeries) -> dict[date, Direction]:
-    """Return the steps of a series as it is seen now, and those of its alarms, which may rest on less data."""
+    """Return the steps that a series shows now, and those of its alarms, which may rest on less data."""
     steps = {alarm.change.first: alarm.change.direction for alarm in entry.alarms}
     return {**steps, **{change.first: change.direction for change in entry.changes or ()}}
 

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from orchestrator.history.model import Alarm, Event, Moved, Point
+from orchestrator.history.model import Alarm, Event, Point, StateChanged
 from orchestrator.history.store import Read, Store
 from tests.support import nights_shown as shown
 
@@ -26,7 +26,7 @@ def shown_store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     alarm = shown.alarm(points)
     store = shown.kept_in(tmp_path_factory.mktemp("history"), points, alarm)
     store.record(shown.NIGHT)
-    store.record(Moved(at=datetime(2024, 2, 11, 9, tzinfo=UTC), alarm=alarm.id, state="known", note="wanted"))
+    store.record(StateChanged(at=datetime(2024, 2, 11, 9, tzinfo=UTC), alarm=alarm.id, state="known", note="wanted"))
     return store
 
 

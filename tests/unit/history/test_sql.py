@@ -10,7 +10,7 @@ import pytest
 from orchestrator.errors import UsageError
 from orchestrator.history import schema
 from orchestrator.history import sql as query
-from orchestrator.history.model import AlarmOpened, Event, Explained
+from orchestrator.history.model import AlarmOpened, CauseFound, Event
 from orchestrator.history.night_rows import find_bounds
 from orchestrator.history.series import all_series
 from orchestrator.history.store import Read, Store
@@ -78,7 +78,7 @@ def test_alarms_stand_as_they_are_now_and_events_say_how_they_came_to(ask):
 
 def test_what_was_found_of_a_cause_is_in_the_alarm_and_no_event(read: Read, events: list[Event]):
     [opened] = [event for event in events if isinstance(event, AlarmOpened)]
-    known = [*events, Explained(at=opened.at, alarm=opened.alarm.id, bad="2.22.0.dev20240209", findings=("grown: f",))]
+    known = [*events, CauseFound(at=opened.at, alarm=opened.alarm.id, bad="2.22.0.dev20240209", findings=("grown: f",))]
     assert query.query("SELECT bad, findings FROM alarms", read, known).to_pylist() == [
         {"bad": "2.22.0.dev20240209", "findings": ["grown: f"]}
     ]
@@ -190,12 +190,12 @@ def test_a_wrong_query_is_answered_in_one_line(ask, sql: str, words: str):
 def test_a_query_that_takes_too_much_is_ended_and_nothing_is_left_on_the_disk(monkeypatch, ask, tmp_path: Path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(query, "MEMORY", "50MB")
-    with pytest.raises(UsageError, match="ask for fewer rows"):
+    with pytest.raises(UsageError, match="select fewer rows"):
         ask("SELECT range FROM range(100000000) ORDER BY range DESC")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_an_answer_that_is_too_large_is_ended(monkeypatch, ask):
     monkeypatch.setattr(query, "MOST_BYTES", 10**6)
-    with pytest.raises(UsageError, match="ask for fewer rows"):
+    with pytest.raises(UsageError, match="select fewer rows"):
         ask("SELECT range FROM range(10000000)")

@@ -13,7 +13,7 @@ import pytest
 
 from orchestrator.errors import UsageError
 from orchestrator.formats import EVENT, POINTS
-from orchestrator.history.model import Moved
+from orchestrator.history.model import StateChanged
 from orchestrator.history.schema import FORMAT, SCHEMA
 from orchestrator.history.store import Store
 from tests.support.nights import history, of_metric
@@ -149,16 +149,16 @@ def test_points_of_a_time_that_nobody_knows_are_left_out(store: Store):
 
 
 def test_events_come_in_the_order_in_which_they_happened(store: Store):
-    later = Moved(at=NOW + timedelta(hours=1), alarm="a1", state="known", note="driver")
-    sooner = Moved(at=NOW, alarm="a1", state="confirmed")
+    later = StateChanged(at=NOW + timedelta(hours=1), alarm="a1", state="known", note="driver")
+    sooner = StateChanged(at=NOW, alarm="a1", state="confirmed")
     store.record(later)
     store.record(sooner)
     assert store.events() == ([sooner, later], ())
 
 
 def test_an_event_that_cannot_be_read_is_put_aside(store: Store):
-    store.record(Moved(at=NOW, alarm="a1", state="confirmed"))
-    broken = store.record(Moved(at=NOW, alarm="a1", state="known"))
+    store.record(StateChanged(at=NOW, alarm="a1", state="confirmed"))
+    broken = store.record(StateChanged(at=NOW, alarm="a1", state="known"))
     broken.write_text('{"kind": "moved"')
     found, [warning] = store.events()
     assert len(found) == 1
@@ -169,7 +169,7 @@ def test_an_event_that_cannot_be_read_is_put_aside(store: Store):
 def test_only_a_store_that_may_move_files_moves_them(store: Store):
     nights(store, 1)
     [points] = store.path.glob("points/*/*.parquet")
-    event = store.record(Moved(at=NOW, alarm="a1", state="known"))
+    event = store.record(StateChanged(at=NOW, alarm="a1", state="known"))
     points.write_bytes(b"torn")
     event.write_text("{")
     reader = Store(store.path)
@@ -181,7 +181,7 @@ def test_only_a_store_that_may_move_files_moves_them(store: Store):
 
 
 def test_an_event_of_another_number_is_left_out_and_stays(store: Store):
-    path = store.record(Moved(at=NOW, alarm="a1", state="known"))
+    path = store.record(StateChanged(at=NOW, alarm="a1", state="known"))
     path.write_text(path.read_text().replace(EVENT.mark, "tfcompare.event/2").replace("known", "unheard"))
     found, [warning] = store.events()
     assert found == []
@@ -190,7 +190,7 @@ def test_an_event_of_another_number_is_left_out_and_stays(store: Store):
 
 
 def test_an_event_without_its_mark_is_put_aside(store: Store):
-    path = store.record(Moved(at=NOW, alarm="a1", state="known"))
+    path = store.record(StateChanged(at=NOW, alarm="a1", state="known"))
     facts = json.loads(path.read_text())
     assert facts.pop("format") == EVENT.mark
     path.write_text(json.dumps(facts))
@@ -205,7 +205,7 @@ def test_a_file_that_cannot_be_opened_now_is_reported_and_stays(
     store: Store, monkeypatch: pytest.MonkeyPatch, pattern: str
 ):
     nights(store, 1)
-    store.record(Moved(at=NOW, alarm="a1", state="known"))
+    store.record(StateChanged(at=NOW, alarm="a1", state="known"))
     [locked] = store.path.glob(pattern)
     read_bytes = Path.read_bytes
 

@@ -9,7 +9,7 @@ import pytest
 
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.judge import judge_night, report_events
-from orchestrator.history.model import Moved, NightReport, Point, State
+from orchestrator.history.model import NightReport, Point, State, StateChanged
 from orchestrator.history.wording import describe_alarm, describe_levels
 from tests.support.judged_nights import CASE, RUNS, at, day, judged, lasting, lived, made, night_of, opened
 from tests.support.nights import SURROUNDINGS, history, labels, series_of
@@ -31,7 +31,7 @@ def test_a_step_is_one_alarm_on_its_first_night_and_confirmed_by_the_next():
     assert alarm.change.ci_low < alarm.change.ratio < alarm.change.ci_high
     assert math.isclose(alarm.change.ratio, 1.15, rel_tol=0.02)
     assert alarm.opened == at(day(STEP))
-    assert [(event.state, event.night) for event in events if isinstance(event, Moved)] == [
+    assert [(event.state, event.night) for event in events if isinstance(event, StateChanged)] == [
         ("confirmed", day(STEP + 1))
     ]
 
@@ -56,7 +56,7 @@ def test_cpu_time_is_an_alarm_in_its_own_words_and_says_nothing_of_wall_times():
     assert (alarm.key.metric, alarm.key.judge) == ("time", "cpu")
     assert alarm.key.id != replace(alarm.key, judge="wall").id
     assert re.fullmatch(r"1\.1\dx slower by CPU time \(1\.1\d-1\.1\d\)", describe_alarm(alarm))
-    assert describe_levels(alarm).startswith("its CPU time a step was ")
+    assert describe_levels(alarm).startswith("its CPU time per step was ")
     assert alarm.reproduce.endswith("--control --judge cpu")
     # The wall times of the same case took no step and hide none.
     assert lived([*(replace(point, judge="cpu") for point in wall), *made(30, {STEP: 1.15})], first=STEP - 2)
@@ -111,7 +111,7 @@ def test_a_muted_alarm_is_neither_opened_again_nor_told():
     events = lived(points[: len(points) // 30 * (STEP + 2)], first=STEP - 2)
     [alarm] = opened(events)
     later = at(day(STEP + 1)) + timedelta(hours=3)
-    events.append(Moved(at=later, alarm=alarm.id, state="muted", note="the new driver"))
+    events.append(StateChanged(at=later, alarm=alarm.id, state="muted", note="the new driver"))
     for number in range(STEP + 2, 30):
         assert judged(points, events, day(number)).events == ()
     [muted] = state.current(events)

@@ -8,7 +8,7 @@ import pytest
 
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.judge import report_events
-from orchestrator.history.model import AlarmOpened, Moved, NightReport, Point, Resized, State
+from orchestrator.history.model import AlarmOpened, NightReport, Point, SizeChanged, State, StateChanged
 from orchestrator.history.surroundings import is_weekend
 from orchestrator.history.wording import describe_alarm, describe_cause
 from orchestrator.nightly.message import compose
@@ -33,8 +33,8 @@ STEP = 20
 def test_what_comes_back_is_recovered_and_not_an_alarm_of_its_own():
     events = lived(made(40, {STEP: 1.2, STEP + 8: 1 / 1.2}), first=STEP - 2)
     [alarm] = opened(events)
-    assert [event.state for event in events if isinstance(event, Moved)] == ["confirmed", "recovered"]
-    assert [event.night for event in events if isinstance(event, Moved)][-1] <= day(STEP + 10)
+    assert [event.state for event in events if isinstance(event, StateChanged)] == ["confirmed", "recovered"]
+    assert [event.night for event in events if isinstance(event, StateChanged)][-1] <= day(STEP + 10)
     assert state.current(events)[0].state == "recovered"
     assert alarm.id == state.current(events)[0].id
 
@@ -48,7 +48,7 @@ def test_a_second_step_is_a_second_alarm():
 def test_a_freak_night_is_over_when_the_next_ones_say_so():
     points = made(STEP + 8, {STEP: 1.3, STEP + 1: 1 / 1.3})
     events = lived(points, first=STEP - 2)
-    states = [event.state for event in events if isinstance(event, Moved)]
+    states = [event.state for event in events if isinstance(event, StateChanged)]
     assert len(opened(events)) == 1
     assert states[-1] == "recovered"
     [alarm] = state.current(events)
@@ -106,10 +106,12 @@ def test_a_recovered_alarm_whose_step_is_still_there_is_raised_again():
     [alarm] = opened(lived([point for point in points if point.night <= day(LANDS)], first=LANDS))
     closed = [
         AlarmOpened(at=alarm.opened, alarm=alarm),
-        Moved(at=at(tonight), alarm=alarm.id, state="recovered", night=tonight),
+        StateChanged(at=at(tonight), alarm=alarm.id, state="recovered", night=tonight),
     ]
     found = judged(points, closed, tonight)
-    assert [(event.alarm, event.state) for event in found.events if isinstance(event, Moved)] == [(alarm.id, "new")]
+    assert [(event.alarm, event.state) for event in found.events if isinstance(event, StateChanged)] == [
+        (alarm.id, "new")
+    ]
     night = night_of(tonight)
     told = report_events(NightReport(night=night), found, state.current([*closed, *found.events]), tonight)
     assert [one.id for one in told.opened] == [alarm.id]
@@ -172,13 +174,13 @@ def test_an_alarm_stays_open_with_what_is_left_of_it(size: float, left: float):
     [alarm] = [alarm for alarm in state.current(events) if alarm.id == first.id]
     assert alarm.state == "confirmed"
     assert alarm.left == pytest.approx(left, rel=0.01)
-    [resized] = [event for event in events if isinstance(event, Resized)]
+    [resized] = [event for event in events if isinstance(event, SizeChanged)]
     assert resized.night == day(BACK)
     way = first.change.direction
     assert describe_alarm(alarm) == f"{alarm.left:.2f}x {way} now, {alarm.change.ratio:.2f}x at first"
     message = compose(report_of(events, BACK))
     assert "1 of another size" in message.title
-    assert f"Of another size than before: 1\n  {describe_alarm(alarm)}" in message.text
+    assert f"Changed in size: 1\n  {describe_alarm(alarm)}" in message.text
 
 
 def test_what_is_left_of_an_alarm_ends_at_the_level_before_it():

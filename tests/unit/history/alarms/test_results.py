@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.history.alarms import state
 from orchestrator.history.alarms.judge import judge_night
-from orchestrator.history.model import Alarm, AlarmOpened, Event, Key, Moved, Point, State
+from orchestrator.history.model import Alarm, AlarmOpened, Event, Key, Point, State, StateChanged
 from orchestrator.history.wording import describe_alarm, describe_levels
 from tests.support.nights import FIRST, SURROUNDINGS, history, series_of
 
@@ -52,7 +52,9 @@ def lived(points: Sequence[Point], says: Mapping[int, State] | None = None) -> t
         events += judge_night(series_of(so_far), state.current(events), night, now, own, RUNS).events
         if said := (says or {}).get((night - FIRST).days):
             is_open = filter(state.is_open_alarm, state.current(events))
-            events += [Moved(at=now + timedelta(hours=1), alarm=alarm.id, state=said, note="so") for alarm in is_open]
+            events += [
+                StateChanged(at=now + timedelta(hours=1), alarm=alarm.id, state=said, note="so") for alarm in is_open
+            ]
     return events, state.current(events)
 
 
@@ -62,7 +64,7 @@ def states(events: Sequence[Event]) -> list[tuple[str, int]]:
     for event in events:
         if isinstance(event, AlarmOpened):
             said.append(("opened", (event.alarm.night - FIRST).days))
-        elif isinstance(event, Moved) and event.night:
+        elif isinstance(event, StateChanged) and event.night:
             said.append((event.state, (event.night - FIRST).days))
     return said
 

@@ -11,10 +11,10 @@ from orchestrator.history.alarms import steps
 from orchestrator.history.alarms.noise_model import nights_of
 from orchestrator.history.alarms.steps import (
     MIN_NIGHTS,
-    affordable,
     changes,
     find_unsettled,
     find_wander,
+    limit_suspects,
     suspects,
 )
 from orchestrator.history.model import Segment, Value
@@ -147,9 +147,9 @@ def test_a_step_that_tonight_alone_would_not_show_is_suspected_in_time() -> None
 
 def test_no_more_than_a_third_is_affordable_and_a_few_always_are() -> None:
     many = [key(f"case{number}") for number in range(40)]
-    assert affordable(many, 60) == many[:20]
-    assert affordable(many, 3) == many[:4]
-    assert affordable(many[:2], 60) == many[:2]
+    assert limit_suspects(many, 60) == many[:20]
+    assert limit_suspects(many, 3) == many[:4]
+    assert limit_suspects(many[:2], 60) == many[:2]
 
 
 def test_what_a_confirmation_neither_told_nor_cleared_is_unsettled() -> None:

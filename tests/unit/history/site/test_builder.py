@@ -10,7 +10,7 @@ import pytest
 
 from orchestrator.errors import UsageError
 from orchestrator.history import schema, site
-from orchestrator.history.model import AlarmOpened, Key, Moved
+from orchestrator.history.model import AlarmOpened, Key, StateChanged
 from orchestrator.history.site import wording
 from orchestrator.history.store import Store
 from orchestrator.model import Target
@@ -90,9 +90,9 @@ def test_the_control_arm_has_a_chart_but_no_steps(tmp_path: Path):
 def test_an_alarm_is_told_on_the_overview_its_own_page_and_that_of_its_case(tmp_path: Path):
     store = kept(tmp_path / "history", history(60, CASES, steps={(CASES[0], "2.13.0"): {40: 1.1}}))
     store.record(AlarmOpened(at=at(40), alarm=alarm()))
-    store.record(Moved(at=at(41), alarm="a1", state="known", note="It is the new allocator."))
+    store.record(StateChanged(at=at(41), alarm="a1", state="known", note="It is the new allocator."))
     store.record(AlarmOpened(at=at(20), alarm=alarm("vanished[x=1]", id="a0", number=20)))
-    store.record(Moved(at=at(25), alarm="a0", state="recovered"))
+    store.record(StateChanged(at=at(25), alarm="a0", state="recovered"))
     built = site.build_site(store, tmp_path / "site")
     assert built.alarms == 2
     found = {name: text.decode() for name, text in pages(tmp_path / "site").items()}
@@ -164,11 +164,11 @@ def test_a_folder_that_holds_something_else_is_left_alone(tmp_path: Path):
     out = tmp_path / "mine"
     out.mkdir()
     (out / "index.html").write_text("my own page")
-    with pytest.raises(UsageError, match="something else"):
+    with pytest.raises(UsageError, match="not part of a site"):
         site.build_site(Store(tmp_path / "history"), out)
     assert [path.name for path in out.iterdir()] == ["index.html"]
     (out / "index.html").rename(out / "thesis.tex")
-    with pytest.raises(UsageError, match="something else"):
+    with pytest.raises(UsageError, match="not part of a site"):
         site.build_site(Store(tmp_path / "history"), out)
 
 
@@ -235,7 +235,7 @@ def test_hostile_names_and_notes_make_no_markup(tmp_path: Path):
     key = Key.parse(case, f"2{HOSTILE}", f"1{HOSTILE}", f"d{HOSTILE}", f"e{HOSTILE}", f"h{HOSTILE}")
     told = alarm(case, key=key, surroundings=(HOSTILE,), run=HOSTILE, reproduce=HOSTILE, bisect=HOSTILE)
     store.record(AlarmOpened(at=at(1), alarm=told))
-    store.record(Moved(at=at(2), alarm="a1", state="known", note=HOSTILE))
+    store.record(StateChanged(at=at(2), alarm="a1", state="known", note=HOSTILE))
     site.build_site(store, tmp_path / "site")
     for name, text in pages(tmp_path / "site").items():
         assert b"<img" not in text, name

@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 import pytest
 
 from orchestrator.history import site
-from orchestrator.history.model import AlarmOpened, Event, Explained, Moved
+from orchestrator.history.model import AlarmOpened, CauseFound, Event, StateChanged
 from orchestrator.history.site import feed
 from tests.support.nights import history
 from tests.support.sites import CASES, HOSTILE, alarm, at, kept
@@ -16,10 +16,10 @@ from tests.support.sites import CASES, HOSTILE, alarm, at, kept
 ATOM = f"{{{feed.ATOM}}}"
 EVENTS: Sequence[Event] = (
     AlarmOpened(at=at(20), alarm=alarm(id="a0", number=20)),
-    Moved(at=at(21), alarm="a0", state="confirmed"),
-    Moved(at=at(30), alarm="a0", state="recovered", note="A new wheel."),
+    StateChanged(at=at(21), alarm="a0", state="confirmed"),
+    StateChanged(at=at(30), alarm="a0", state="recovered", note="A new wheel."),
     AlarmOpened(at=at(40), alarm=alarm(CASES[1])),
-    Moved(at=at(50), alarm="unknown", state="recovered"),
+    StateChanged(at=at(50), alarm="unknown", state="recovered"),
 )
 
 
@@ -51,8 +51,8 @@ def test_an_alarm_that_is_raised_again_has_a_new_entry():
     night = at(35).date()
     again = [
         *EVENTS[:3],
-        Moved(at=at(35), alarm="a0", state="new", night=night),
-        Moved(at=at(36), alarm="a0", state="new"),
+        StateChanged(at=at(35), alarm="a0", state="new", night=night),
+        StateChanged(at=at(36), alarm="a0", state="new"),
     ]
     root = read(again)
     assert len(ids(root)) == len(set(ids(root))) == 3
@@ -81,7 +81,11 @@ def test_ids_are_unique_and_stay_when_more_happens():
 
 
 def test_an_alarm_that_recovers_twice_has_two_entries():
-    again = (*EVENTS, Moved(at=at(60), alarm="a0", state="confirmed"), Moved(at=at(70), alarm="a0", state="recovered"))
+    again = (
+        *EVENTS,
+        StateChanged(at=at(60), alarm="a0", state="confirmed"),
+        StateChanged(at=at(70), alarm="a0", state="recovered"),
+    )
     assert len(set(ids(read(again)))) == 4
 
 
@@ -124,9 +128,9 @@ def test_a_feed_without_alarms_is_a_feed(tmp_path: Path):
 
 @pytest.mark.parametrize("state", ["new", "confirmed", "known", "muted"])
 def test_other_states_make_no_entries(state):
-    assert len(ids(read([EVENTS[0], Moved(at=at(21), alarm="a0", state=state)]))) == 1
+    assert len(ids(read([EVENTS[0], StateChanged(at=at(21), alarm="a0", state=state)]))) == 1
 
 
 def test_an_entry_has_what_was_found_of_the_cause_since_then():
-    events = [EVENTS[0], Explained(at=at(21), alarm="a0", findings=("grown: call (base_layer.py)",))]
+    events = [EVENTS[0], CauseFound(at=at(21), alarm="a0", findings=("grown: call (base_layer.py)",))]
     assert "\ngrown: call (base_layer.py)\n" in told(next(read(events).iter(f"{ATOM}entry")), "content")
