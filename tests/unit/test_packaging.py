@@ -80,7 +80,8 @@ def test_the_address_of_the_repository_is_in_one_place():
 
 def test_every_extra_is_explained_and_every_hint_names_one():
     page = (ROOT / "README.md").read_text()
-    assert re.findall(r"^\| `(\w+)` \| [a-z`]", page, re.MULTILINE) == sorted(EXTRAS)
+    [sentence] = re.findall(r"Extras, as in[^.]*\.", page)
+    assert re.findall(r"`(\w+)`", sentence) == sorted(EXTRAS)
     hinted = set()
     for name in TRACKED:
         if name.endswith((".py", ".md")) and not name.startswith("tests/"):
@@ -94,7 +95,7 @@ def test_the_commands_of_the_readme_are_those_of_an_installed_tfcompare():
     assert [line for line in page.splitlines() if ".venv/bin/tfcompare" in line] == [
         "In a clone, the command is `.venv/bin/tfcompare`, and make sets it up with the exact versions that are tested:"
     ]
-    assert len(re.findall(r"^    tfcompare \w", page, re.MULTILINE)) > 10
+    assert len(re.findall(r"^    tfcompare \w", page, re.MULTILINE)) > 4
 
 
 def test_the_first_version_is_told_in_sixty_lines():
